@@ -114,6 +114,8 @@ impl<'a> Draft<'a> {
     fn tree(&mut self, model: &Model, of: Sums) {
         let [time, calls] = self.kinds;
         let mut path: Vec<StackHandle> = Vec::new();
+        // By signature: a name may be long, and in each of a million rows.
+        let mut frames: Vec<Option<FrameHandle>> = Vec::new();
         let Self { builder, threads, .. } = self;
         model.each_call_tree(|thread, signatures, rows| {
             let Some(thread) = threads.get(thread).copied() else { return };
@@ -126,8 +128,12 @@ impl<'a> Draft<'a> {
             builder.reserve_weighed(thread, count);
             for row in rows {
                 path.truncate(row.depth);
-                let name = signatures.get(row.signature).map_or("", String::as_str);
-                let frame = method_frame(builder, name);
+                frames.resize(signatures.len(), None);
+                let Some((slot, name)) = frames.get_mut(row.signature).zip(signatures.get(row.signature))
+                else {
+                    continue;
+                };
+                let frame = *slot.get_or_insert_with(|| method_frame(builder, name));
                 let stack = builder.stack(path.last().copied(), frame);
                 path.push(stack);
                 // As in a timeline, where what has no end lasts until that is clear.

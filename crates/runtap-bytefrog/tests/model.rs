@@ -206,9 +206,7 @@ fn fates_of_exceptions() {
     let places: Vec<_> = report
         .exceptions
         .iter()
-        .map(|place| {
-            (place.exception.as_str(), place.signature.as_str(), place.line, place.fate, place.count)
-        })
+        .map(|place| (&*place.exception, &*place.signature, place.line, place.fate, place.count))
         .collect();
     assert_eq!(
         places,

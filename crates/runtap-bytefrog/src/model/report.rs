@@ -1,8 +1,12 @@
 //! What a trace has come to, at any time.
 //!
 //! Owns: [`Report`], which borrows nothing: the trace goes on while it is shown. Ids are gone here: methods
-//! with one signature are one, from however many class loaders.
+//! with one signature are one, from however many class loaders. Places and paths share the texts that they name: a name
+//! may have 64 KiB, and there are hundreds of thousands of places.
 
+use std::sync::Arc;
+
+use hashbrown::HashMap;
 use runtap_bytefrog_proto::{Dialect, Location, Rule};
 
 use super::Model;
@@ -131,9 +135,9 @@ pub struct ThreadReport {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExceptionReport {
     /// Its class; `(exception 3)` if the agent has not said it, `(any)` if its version says none.
-    pub exception: String,
+    pub exception: Arc<str>,
     /// The method.
-    pub signature: String,
+    pub signature: Arc<str>,
     /// The line, where it is known.
     pub line: Option<u16>,
     /// What happened.
@@ -148,7 +152,7 @@ pub struct SegmentReport {
     /// The segment. Its times are nanoseconds here.
     pub segment: Segment,
     /// Signatures and calls.
-    pub calls: Vec<(String, u64)>,
+    pub calls: Vec<(Arc<str>, u64)>,
 }
 
 /// A slow call.
@@ -161,7 +165,7 @@ pub struct SlowCall {
     /// The agent's id of its thread.
     pub thread: u32,
     /// Who has called it, outermost first, and itself: the last [`LONGEST_PATH`] of them.
-    pub path: Vec<String>,
+    pub path: Vec<Arc<str>>,
     /// How many callers there are, and itself.
     pub depth: usize,
 }
@@ -173,7 +177,7 @@ pub const LONGEST_PATH: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The method.
-    pub signature: String,
+    pub signature: Arc<str>,
     /// Where it is; `None` if the agent has not said it.
     pub location: Option<Location>,
     /// How often, or that it has run at all.
@@ -303,9 +307,10 @@ impl Model {
             unnamed += u64::from(!core.names.methods.contains_key(&method.id));
         }
         inclusive(&tree, &mut methods);
+        let shared: Vec<Arc<str>> = signatures.into_iter().map(Arc::from).collect();
         let signature = |method: u32| {
             let at = which.get(method as usize).copied().unwrap_or(0);
-            signatures.get(at).cloned().unwrap_or_default()
+            shared.get(at).map_or_else(|| Arc::from(""), Arc::clone)
         };
         let thread = |thread: usize| core.calls.threads.get(thread).map_or(0, |thread| thread.id);
         let threads = core.calls.threads.iter().map(|thread| ThreadReport {
@@ -315,19 +320,23 @@ impl Model {
             ended: thread.ended,
         });
         let mut nameless = Vec::new();
+        let mut classes: HashMap<u32, Arc<str>> = HashMap::new();
         let mut exceptions: Vec<ExceptionReport> = core
             .flow
             .places()
             .into_iter()
             .map(|(place, count)| ExceptionReport {
-                exception: match core.names.exceptions.get(&place.exception) {
-                    Some(name) => name.to_string(),
-                    None if place.exception == UNNAMED => "(any)".to_owned(),
-                    None => {
-                        nameless.push(place.exception);
-                        format!("(exception {})", place.exception)
+                exception: Arc::clone(classes.entry(place.exception).or_insert_with(|| {
+                    match core.names.exceptions.get(&place.exception) {
+                        Some(name) => name.to_string(),
+                        None if place.exception == UNNAMED => "(any)".to_owned(),
+                        None => {
+                            nameless.push(place.exception);
+                            format!("(exception {})", place.exception)
+                        }
                     }
-                },
+                    .into()
+                })),
                 signature: signature(place.method),
                 line: place.line,
                 fate: place.fate,
@@ -344,7 +353,6 @@ impl Model {
             kept.count += if same { next.count } else { 0 };
             same
         });
-        nameless.dedup();
         let scale = i64::try_from(self.dialect.nanoseconds()).unwrap_or(1);
         let segments = core.segments.all(&core.entries()).into_iter().map(|mut segment| {
             segment.start = segment.start.saturating_mul(scale);
@@ -419,7 +427,12 @@ impl Model {
     }
 
     /// The callers of a call, outermost first, and itself, as far as they are kept; and how many there are.
-    fn path(&self, mut node: u32, method: u32, signature: &impl Fn(u32) -> String) -> (Vec<String>, usize) {
+    fn path(
+        &self,
+        mut node: u32,
+        method: u32,
+        signature: &dyn Fn(u32) -> Arc<str>,
+    ) -> (Vec<Arc<str>>, usize) {
         let nodes = self.core.calls.tree.nodes();
         let (mut path, mut depth) = (Vec::new(), 0);
         while let Some(at) = nodes.get(node as usize).filter(|at| at.parent != NONE) {
@@ -439,7 +452,7 @@ impl Model {
 }
 
 /// Sorted, with the calls of equal signatures added up.
-fn merged(mut calls: Vec<(String, u64)>) -> Vec<(String, u64)> {
+fn merged(mut calls: Vec<(Arc<str>, u64)>) -> Vec<(Arc<str>, u64)> {
     calls.sort();
     calls.dedup_by(|next, kept| {
         let same = next.0 == kept.0;

@@ -262,7 +262,7 @@ impl ReportText<'_> {
             ],
         );
         table.fill(self.report.slow_calls.iter(), options, |call| {
-            let last = call.path.last().map_or("", String::as_str);
+            let last = call.path.last().map_or("", |last| &**last);
             [
                 time(call.took),
                 Moment(call.start).to_string(),

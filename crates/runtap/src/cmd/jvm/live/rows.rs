@@ -134,7 +134,7 @@ fn of_report(state: &State, item: &Item, width: usize) -> Option<String> {
         Tab::Slow => {
             let call = report.slow_calls.get(item.index)?;
             let (took, at) = (time(call.took), Moment(call.start));
-            let name = name(call.path.last().map_or("", String::as_str), width, 41);
+            let name = name(call.path.last().map_or("", |last| &**last), width, 41);
             format!("{took} {at:>13} {:>7} {:>6}  {name}", call.thread, call.depth)
         }
         Tab::Tree | Tab::Agents => return None,

@@ -1,9 +1,11 @@
 //! What each kind of report has: `runtap.jvm.KIND/1`. The tables are in `tables`.
 
+use std::sync::Arc;
+
 use runtap_bytefrog::{CallTree, Detail, MethodReport, Report, readable};
 use runtap_bytefrog_proto::ClassOutcome;
 use runtap_bytefrog_record::Order;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::super::text::fate;
 use super::load::{Loaded, LoadedAgent, Operand};
@@ -48,6 +50,32 @@ pub(super) enum Rows {
     Losses(Box<Losses>),
 }
 
+/// A text that many rows have: a method may have a name of 64 KiB, and a node in each of a million paths.
+#[derive(Debug, Clone)]
+pub(super) struct Shared(pub(super) Arc<str>);
+
+impl Serialize for Shared {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// The name of a method for people. Held as the signature that rows share, and made of it when it is written.
+#[derive(Debug, Clone)]
+pub(super) struct MethodName(Arc<str>);
+
+impl MethodName {
+    pub(super) fn text(&self) -> String {
+        readable(&self.0)
+    }
+}
+
+impl Serialize for MethodName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
 #[derive(Debug, Serialize)]
 pub(super) struct MethodRow {
     pub(super) signature: String,
@@ -90,8 +118,8 @@ pub(super) fn at_least(ended: Option<u64>, so_far: u64) -> Option<u64> {
 #[derive(Debug, Serialize)]
 pub(super) struct NodeRow {
     pub(super) depth: usize,
-    pub(super) signature: String,
-    pub(super) name: String,
+    pub(super) signature: Shared,
+    pub(super) name: MethodName,
     pub(super) calls: u64,
     /// Of calls that have ended. `None`: none has.
     pub(super) total_ns: Option<u64>,
@@ -108,10 +136,10 @@ pub(super) struct NodeRow {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ExceptionRow {
-    pub(super) exception: String,
+    pub(super) exception: Shared,
     pub(super) fate: &'static str,
-    pub(super) signature: String,
-    pub(super) name: String,
+    pub(super) signature: Shared,
+    pub(super) name: MethodName,
     pub(super) line: Option<u16>,
     pub(super) count: u64,
 }
@@ -130,7 +158,7 @@ pub(super) struct SegmentRow {
 
 #[derive(Debug, Serialize)]
 pub(super) struct SegmentMethod {
-    signature: String,
+    signature: Shared,
     calls: u64,
 }
 
@@ -140,7 +168,7 @@ pub(super) struct SlowRow {
     pub(super) start_ns: i64,
     pub(super) thread: u32,
     /// The callers, outermost first, and the call itself: the last 256 of them.
-    pub(super) path: Vec<String>,
+    pub(super) path: Vec<MethodName>,
     /// How many callers there are, and the call itself.
     pub(super) depth: usize,
 }
@@ -276,13 +304,13 @@ fn tree(agent: &LoadedAgent, report: &Report, thread: Option<u32>) -> Vec<NodeRo
             None => CallTree::default(),
         },
     };
-    let signature = |index: usize| tree.signatures.get(index).cloned().unwrap_or_default();
+    let signatures: Vec<Arc<str>> = tree.signatures.into_iter().map(Arc::from).collect();
     let row = |row: &runtap_bytefrog::TreeRow| {
-        let signature = signature(row.signature);
+        let signature = signatures.get(row.signature).map_or_else(|| Arc::from(""), Arc::clone);
         NodeRow {
             depth: row.depth,
-            name: readable(&signature),
-            signature,
+            name: MethodName(Arc::clone(&signature)),
+            signature: Shared(signature),
             calls: row.calls,
             total_ns: row.is_timed().then_some(row.inclusive),
             self_ns: row.is_timed().then_some(row.own),
@@ -301,10 +329,10 @@ fn exceptions(report: &Report) -> Vec<ExceptionRow> {
         .exceptions
         .iter()
         .map(|place| ExceptionRow {
-            exception: place.exception.clone(),
+            exception: Shared(Arc::clone(&place.exception)),
             fate: fate(place.fate),
-            signature: place.signature.clone(),
-            name: readable(&place.signature),
+            signature: Shared(Arc::clone(&place.signature)),
+            name: MethodName(Arc::clone(&place.signature)),
             line: place.line,
             count: place.count,
         })
@@ -314,8 +342,10 @@ fn exceptions(report: &Report) -> Vec<ExceptionRow> {
 }
 
 fn segments(report: &Report) -> Vec<SegmentRow> {
-    let method =
-        |(signature, calls): &(String, u64)| SegmentMethod { signature: signature.clone(), calls: *calls };
+    let method = |(signature, calls): &(Arc<str>, u64)| SegmentMethod {
+        signature: Shared(Arc::clone(signature)),
+        calls: *calls,
+    };
     report
         .segments
         .iter()
@@ -339,7 +369,7 @@ fn slow(report: &Report) -> Vec<SlowRow> {
             took_ns: call.took,
             start_ns: call.start,
             thread: call.thread,
-            path: call.path.iter().map(|signature| readable(signature)).collect(),
+            path: call.path.iter().map(|signature| MethodName(Arc::clone(signature))).collect(),
             depth: call.depth,
         })
         .collect()

@@ -7,7 +7,7 @@ use runtap_text::units::{Count, Moment, Percent, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 
 use super::super::text::{instead, time, took};
-use super::kinds::{Document, MethodRow, NodeRow, Rows, at_least};
+use super::kinds::{Document, MethodName, MethodRow, NodeRow, Rows, at_least};
 use super::losses::Losses;
 use super::marked::PartRow;
 
@@ -109,7 +109,7 @@ impl Rows {
                         format!(
                             "{}{deeper}{}{}",
                             "  ".repeat(depth),
-                            name(&row.name, options, 36 + 2 * depth),
+                            name(&row.name.text(), options, 36 + 2 * depth),
                             remarks(row)
                         ),
                     ]
@@ -125,15 +125,15 @@ impl Rows {
                 ];
                 let mut table = Table::new("place", columns);
                 table.fill(rows.iter(), options, |row| {
-                    let simple = row.exception.rsplit('.').next().unwrap_or_default();
-                    let shown = if options.width.is_some() { simple } else { &row.exception };
+                    let simple = row.exception.0.rsplit('.').next().unwrap_or_default();
+                    let shown = if options.width.is_some() { simple } else { &row.exception.0 };
                     let line = row.line.map_or_else(String::new, |line| format!(":{line}"));
                     let besides = 20 + shown.chars().count() + line.len();
                     [
                         Count(row.count).to_string(),
                         row.fate.to_owned(),
                         shown.to_owned(),
-                        format!("{}{line}", name(&row.name, options, besides)),
+                        format!("{}{line}", name(&row.name.text(), options, besides)),
                     ]
                 });
                 filled(rows.len(), none("no exception was thrown"), &table, out, options)
@@ -172,15 +172,16 @@ impl Rows {
                 let mut table = Table::new("call", columns);
                 table.fill(rows.iter(), options, |row| {
                     let mut callers = row.path.iter().rev();
-                    let method = callers.next().map_or("", String::as_str);
-                    let by: Vec<String> = callers.take(3).map(|caller| fitted(caller, LEAST)).collect();
+                    let method = callers.next().map_or_else(String::new, MethodName::text);
+                    let by: Vec<String> =
+                        callers.take(3).map(|caller| fitted(&caller.text(), LEAST)).collect();
                     let by = if by.is_empty() { String::new() } else { format!(" < {}", by.join(" < ")) };
                     [
                         time(row.took_ns),
                         Moment(row.start_ns).to_string(),
                         row.thread.to_string(),
                         row.depth.to_string(),
-                        format!("{}{by}", name(method, options, 43)),
+                        format!("{}{by}", name(&method, options, 43)),
                     ]
                 });
                 filled(rows.len(), none("no call took that long: --slow sets the time"), &table, out, options)
