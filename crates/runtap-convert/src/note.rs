@@ -42,6 +42,17 @@ pub enum Note {
         /// The limit.
         max_bytes: u64,
     },
+    /// The file would be too large, and its samples have no times at which it could end.
+    NarrowBranches {
+        /// Of the file.
+        format: Format,
+        /// Of the samples.
+        view: View,
+        /// Branches of less weight are part of the stacks that they grow from.
+        least: u64,
+        /// The limit.
+        max_bytes: u64,
+    },
     /// The view that people expect of the format shows next to nothing, so all samples are shown.
     AllSamples {
         /// Of the file.

@@ -36,7 +36,7 @@ impl OutputFile {
 pub struct Made {
     /// The files that there are.
     pub files: Vec<OutputFile>,
-    /// Whether one of them, or what went to standard output, ends early.
+    /// Whether one of them, or what went to standard output, ends early or lacks narrow branches.
     pub is_cut: bool,
     /// Why not all are there; equal reasons once.
     pub failures: Vec<Error>,
@@ -83,7 +83,7 @@ impl Made {
     }
 }
 
-/// Writes a profile in a format. Gives the file, if it is one, and whether it ends early.
+/// Writes a profile in a format. Gives the file, if it is one, and whether it ends early or lacks narrow branches.
 fn write(
     trace: &Trace,
     recorded: u64,
@@ -110,12 +110,17 @@ fn write(
         trace.to_mut().end_at(end_ns);
         tell(Note::EndsEarly { format: sink, end_ns, max_bytes: options.max_bytes });
     }
+    let least = sink.least_within(&trace, &options);
+    if let Some(least) = least {
+        trace.to_mut().fold_branches(view, least);
+        tell(Note::NarrowBranches { format: sink, view, least, max_bytes: options.max_bytes });
+    }
     let mut out = outlet.begin()?;
     let written = sink.write(&trace, &mut out, &options);
     written.map_err(Error::of_sink(out.path()))?;
     let (path, bytes) = out.finish()?;
     let file = path.map(|path| OutputFile { path, format, bytes, deep_stacks: deep.stacks, cut_at_ns });
-    Ok((file, cut_at_ns.is_some()))
+    Ok((file, cut_at_ns.is_some() || least.is_some()))
 }
 
 /// Leaves out the middle of stacks that are too deep.

@@ -12,6 +12,11 @@ use crate::trace::Trace;
 /// What stands for the frames in the middle of a stack that are left out.
 pub const LEFT_OUT: &str = "[frames left out]";
 
+/// Entries that the last frames of deep stacks may take in the stack table, where the table is not larger itself: 30 MB.
+/// A call tree refers to its callers, so that a stack of 60,000 frames takes no more of a recording than its last call; the
+/// frames that are kept of its end are an own copy.
+const MAX_END_FRAMES: usize = 1 << 20;
+
 /// The stacks that were too deep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -20,6 +25,10 @@ pub struct DeepStacks {
     pub stacks: usize,
     /// The depth of the deepest.
     pub deepest: usize,
+    /// How many frames of each are kept at its root.
+    pub at_root: usize,
+    /// How many frames of each are kept at its end: as many as at its root, or none if the stacks are too many for that.
+    pub at_leaf: usize,
 }
 
 impl Trace {
@@ -38,47 +47,64 @@ impl Trace {
     }
 
     /// Lets no sample have more than `most` frames, and at least 3: of a deeper stack both ends stay, and one frame
-    /// [`LEFT_OUT`] stands between them.
+    /// [`LEFT_OUT`] stands between them. Where a million frames are not enough for the ends of all deep stacks, only
+    /// the first frames stay, and [`LEFT_OUT`] stands below them. Time and memory are proportional to the trace.
     pub fn limit_depth(&mut self, most: usize) -> DeepStacks {
         let most = most.max(3);
         let depths = self.depths();
-        let depth = |stack: StackHandle| depths[stack.index()] as usize;
         let mut deep = DeepStacks::default();
-        if !depths.iter().any(|depth| *depth as usize > most) {
-            return deep;
-        }
-        let mut shorter: Vec<Option<StackHandle>> = vec![None; depths.len()];
-        let mut threads = std::mem::take(&mut self.threads);
-        for stack in threads.iter_mut().flat_map(crate::Thread::stacks_mut) {
-            if depth(*stack) > most {
-                let known = &mut shorter[stack.index()];
-                if known.is_none() {
-                    deep.stacks += 1;
-                    deep.deepest = deep.deepest.max(depth(*stack));
-                }
-                *stack = *known.get_or_insert_with(|| self.shorten(*stack, depth(*stack), most));
+        let mut is_deep = vec![false; depths.len()];
+        for stack in self.threads.iter_mut().flat_map(crate::Thread::stacks_mut) {
+            let depth = depths[stack.index()] as usize;
+            if depth > most && !std::mem::replace(&mut is_deep[stack.index()], true) {
+                deep.stacks += 1;
+                deep.deepest = deep.deepest.max(depth);
             }
         }
-        self.threads = threads;
+        if deep.stacks == 0 {
+            return deep;
+        }
+        let both = (most - 1) / 2;
+        let fits = deep.stacks.saturating_mul(both) <= MAX_END_FRAMES.max(depths.len());
+        deep.at_leaf = if fits { both } else { 0 };
+        deep.at_root = most - 1 - deep.at_leaf;
+        let shorter = self.shortened(&depths, &is_deep, deep);
+        for stack in self.threads.iter_mut().flat_map(crate::Thread::stacks_mut) {
+            if let Some(shorter) = shorter[stack.index()] {
+                *stack = shorter;
+            }
+        }
         deep
     }
 
-    /// The stack with both ends of another one that has `depth` frames.
-    fn shorten(&mut self, stack: StackHandle, depth: usize, most: usize) -> StackHandle {
-        let at_leaf = (most - 1) / 2;
-        let at_root = most - 1 - at_leaf;
-        let mut leaf: Vec<FrameHandle> = Vec::with_capacity(at_leaf);
-        let mut here = Some(stack);
-        for passed in 0..depth - at_root {
-            let Some(entry) = here.map(|handle| self.stacks.get(handle)) else { break };
-            if passed < at_leaf {
-                leaf.push(entry.frame);
-            }
-            here = entry.parent;
-        }
+    /// What each deep stack becomes, by the index of its handle; `None` for the others.
+    fn shortened(&mut self, depths: &[u32], is_deep: &[bool], deep: DeepStacks) -> Vec<Option<StackHandle>> {
+        // The caller at the depth that is kept, with the mark on it: callers come before their callees.
         let mark = self.frames.intern(&Frame::label(LEFT_OUT), &mut self.strings);
-        let marked = self.stacks.intern(here, mark);
-        leaf.into_iter().rev().fold(marked, |parent, frame| self.stacks.intern(Some(parent), frame))
+        let mut marked: Vec<Option<StackHandle>> = vec![None; depths.len()];
+        for index in 0..depths.len() {
+            let handle = StackHandle::from_index(next_index(index));
+            let depth = depths[index] as usize;
+            marked[index] = match self.stacks.get(handle).parent {
+                _ if depth < deep.at_root => None,
+                _ if depth == deep.at_root => Some(handle),
+                parent => parent.and_then(|parent| marked[parent.index()]),
+            };
+        }
+        let mut leaf: Vec<FrameHandle> = Vec::with_capacity(deep.at_leaf);
+        for index in 0..depths.len() {
+            if !is_deep[index] {
+                marked[index] = None;
+                continue;
+            }
+            leaf.clear();
+            let stack = StackHandle::from_index(next_index(index));
+            leaf.extend(self.stacks.frames(stack).take(deep.at_leaf));
+            let root = self.stacks.intern(marked[index], mark);
+            let ends = |parent, frame: &FrameHandle| self.stacks.intern(Some(parent), *frame);
+            marked[index] = Some(leaf.iter().rev().fold(root, ends));
+        }
+        marked
     }
 
     /// Leaves out all samples from `time_ns` on.
@@ -132,7 +158,7 @@ mod tests {
         let before = trace.clone();
         assert_eq!(trace.limit_depth(9), DeepStacks::default());
         assert_eq!(shown(&trace), shown(&before));
-        assert_eq!(trace.limit_depth(6), DeepStacks { stacks: 2, deepest: 9 });
+        assert_eq!(trace.limit_depth(6), DeepStacks { stacks: 2, deepest: 9, at_root: 3, at_leaf: 2 });
         let expected = [
             "a b c [frames left out] g h",
             "a b c",
@@ -146,6 +172,44 @@ mod tests {
         assert!(
             trace.stacks().iter().all(|(handle, stack)| stack.parent.is_none_or(|parent| parent < handle))
         );
+    }
+
+    /// A call tree: each call of two alternating methods is a stack with a sample of its own.
+    fn call_tree(depth: u64) -> Trace {
+        let mut builder = TraceBuilder::new();
+        let thread = builder.thread(1);
+        let frames = ["a", "b", "c"].map(|name| builder.frame(None, name));
+        let mut stack = None;
+        for call in 0..depth {
+            // No two ends of stacks are equal for long.
+            let frame = frames[(call.count_ones() % 3) as usize];
+            stack = Some(builder.stack(stack, frame));
+            builder.add_event(thread, 0, 1, stack);
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn many_deep_stacks_keep_their_first_frames_and_the_table_stays_small() {
+        let depth: u32 = 20_000;
+        let mut trace = call_tree(depth.into());
+        let entries = trace.stacks().len();
+        let deep = trace.limit_depth(1024);
+        let (stacks, deepest) = (depth as usize - 1024, depth as usize);
+        assert_eq!(deep, DeepStacks { stacks, deepest, at_root: 1023, at_leaf: 0 });
+        assert_eq!(trace.stacks().len(), entries + 1, "one mark for all of them");
+        let (handle, thread) = trace.threads().next().unwrap();
+        let depths = trace.depths();
+        let weights = crate::StackWeights::new(&trace, View::Exceptions, Some(handle));
+        let shown: Vec<_> = thread.samples(View::Exceptions).filter_map(|sample| sample.stack).collect();
+        assert_eq!(shown.iter().map(|stack| depths[stack.index()]).max(), Some(1024));
+        let last = shown[shown.len() - 1];
+        assert_eq!(trace.frame(trace.stacks().get(last).frame).name, LEFT_OUT);
+        assert_eq!(weights.self_weight(last), stacks as u64, "no weight is lost");
+        assert_eq!(weights.total_weight(), depth.into());
+        // As many as have room keep both ends.
+        let deep = call_tree(1500).limit_depth(1024);
+        assert_eq!((deep.stacks, deep.at_root, deep.at_leaf), (476, 512, 511));
     }
 
     #[test]

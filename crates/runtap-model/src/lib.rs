@@ -22,6 +22,7 @@
 
 mod alignment;
 mod bounds;
+mod branches;
 mod builder;
 mod comparison;
 mod doubt;
@@ -41,6 +42,7 @@ mod trace;
 mod view;
 
 pub use bounds::{DeepStacks, LEFT_OUT};
+pub use branches::{Branches, ThreadBranches};
 pub use builder::TraceBuilder;
 pub use comparison::{Comparison, ShareChange, Side};
 pub use frames::{Frame, FrameHandle, FrameKind, FrameTable, Origin};

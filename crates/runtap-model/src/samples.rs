@@ -250,6 +250,13 @@ impl Thread {
         self.runs.iter_mut().filter_map(|run| run.stack.as_mut())
     }
 
+    /// Gives each sample of a view the stack that `places` has for its own.
+    pub(crate) fn move_samples(&mut self, view: View, places: &[StackHandle]) {
+        for run in self.runs.iter_mut().filter(|run| view.selects(run.kind())) {
+            run.stack = run.stack.map(|stack| places[stack.index()]);
+        }
+    }
+
     /// Leaves out the samples from `time_ns` on; those before keep their weights.
     pub(crate) fn end_at(&mut self, time_ns: u64) {
         let kept = self.runs.partition_point(|run| run.time_ns < time_ns);

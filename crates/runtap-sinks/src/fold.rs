@@ -5,7 +5,7 @@
 //! stack, not for the lines. A [`Tree`] may have several weights for each stack, as two traces that are compared do.
 
 use crate::{Error, Options, text};
-use runtap_model::{FrameHandle, NO_STACK, StackHandle, StackWeights, ThreadHandle, Trace, View};
+use runtap_model::{Branches, FrameHandle, NO_STACK, StackHandle, StackWeights, ThreadHandle, Trace, View};
 use std::io;
 
 /// The names of a trace's frames, safe to write.
@@ -84,69 +84,23 @@ impl<'a> Fold<'a> {
             let tree = Tree::new(self.trace, &self.names, [&weights], least);
             return tree.walk("", |path, [own]| line(path, own));
         }
-        let mut branches = Branches::new(self.trace);
+        let mut branches = Branches::new(self.trace.stacks());
         for (label, thread) in &self.threads {
-            let tree = branches.tree_of(self, *thread, least);
+            let tree = self.tree_of(&mut branches, *thread, least);
             tree.walk(label, |path, [own]| line(path, own))?;
         }
         Ok(())
     }
-}
 
-/// The branches of one thread after the other. What a thread costs depends on its own samples: a recording may have as many
-/// threads as stacks.
-struct Branches<'a> {
-    trace: &'a Trace,
-    /// By stack; 0 between two threads.
-    weights: Vec<u64>,
-    is_seen: Vec<bool>,
-}
-
-impl<'a> Branches<'a> {
-    fn new(trace: &'a Trace) -> Self {
-        let stacks = trace.stacks().len();
-        Self { trace, weights: vec![0; stacks], is_seen: vec![false; stacks] }
-    }
-
-    fn tree_of<'n>(&mut self, fold: &'n Fold<'_>, thread: ThreadHandle, least: u64) -> Tree<'n, 1> {
+    fn tree_of(&self, branches: &mut Branches, thread: ThreadHandle, least: u64) -> Tree<'_, 1> {
         let stacks = self.trace.stacks();
-        let mut seen: Vec<StackHandle> = Vec::new();
-        let (mut total, mut no_stack) = (0_u64, 0_u64);
-        for sample in self.trace.thread(thread).samples(fold.view) {
-            total = total.saturating_add(sample.weight);
-            let Some(stack) = sample.stack else {
-                no_stack = no_stack.saturating_add(sample.weight);
-                continue;
-            };
-            self.weights[stack.index()] = self.weights[stack.index()].saturating_add(sample.weight);
-            let mut next = Some(stack);
-            while let Some(stack) = next.filter(|stack| !self.is_seen[stack.index()]) {
-                self.is_seen[stack.index()] = true;
-                seen.push(stack);
-                next = stacks.get(stack).parent;
-            }
-        }
-        // Callees come after their callers, so the reverse pass meets each branch when it is complete.
-        seen.sort_unstable_by(|a, b| b.cmp(a));
-        let mut nodes = Vec::new();
-        for handle in seen {
-            let stack = stacks.get(handle);
-            let branch = std::mem::take(&mut self.weights[handle.index()]);
-            self.is_seen[handle.index()] = false;
-            if let Some(parent) = stack.parent {
-                let sum = &mut self.weights[parent.index()];
-                *sum = sum.saturating_add(branch);
-            }
-            if branch >= least.max(1) {
-                nodes.push(Node {
-                    parent: stack.parent,
-                    stack: handle,
-                    frame: stack.frame,
-                    branch: [branch],
-                });
-            }
-        }
-        Tree::of_nodes(&fold.names, nodes, [total], [no_stack])
+        let found = branches.of(stacks, self.trace.thread(thread), self.view);
+        let node = |(handle, branch): &(StackHandle, u64)| {
+            let stack = stacks.get(*handle);
+            Node { parent: stack.parent, stack: *handle, frame: stack.frame, branch: [*branch] }
+        };
+        let wide = found.branches.iter().filter(|(_, branch)| *branch >= least.max(1));
+        Tree::of_nodes(&self.names, wide.map(node).collect(), [found.total], [found.no_stack])
     }
 }
 

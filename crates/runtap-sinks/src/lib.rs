@@ -137,6 +137,12 @@ impl Format {
         bound::end(self, trace, options)
     }
 
+    /// The weight that the branches of `trace` [have to have](Trace::fold_branches) so that its file has at most about
+    /// [`Options::max_bytes`], where all samples have one time and none can be its end; `None` if all branches may stay.
+    pub fn least_within(self, trace: &Trace, options: &Options) -> Option<u64> {
+        bound::least(self, trace, options)
+    }
+
     /// Writes `trace` in this format.
     pub fn write(self, trace: &Trace, w: impl io::Write, options: &Options) -> Result<(), Error> {
         match self {

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use runtap_convert::{Converted, FileFormat, Made, Note, plan, refuse_overwriting};
 use runtap_files::Recording;
+use runtap_model::Unit;
 use runtap_outputs::{Destination, without_extension};
 use runtap_text::document::{ConvertDocument, OutputFile};
+use runtap_text::units::Nanoseconds;
 
 use super::advice;
 use super::recording::{lost, partial_of, warn_if_partial};
@@ -117,9 +119,13 @@ pub(super) fn say(note: &Note, output: Output) {
             advice::NAMES
         )),
         Note::DeepStacks { deep, most } => output.note(format_args!(
-            "{} cut to the first and last {} frames: the deepest has {}; --max-depth changes the limit",
+            "{} cut to the first {} frames: the deepest has {}; --max-depth changes the limit",
             Things(deep.stacks as u64, "stack"),
-            Count(*most as u64 / 2),
+            if deep.at_leaf > 0 {
+                format!("and last {}", Count(*most as u64 / 2))
+            } else {
+                Count(deep.at_root as u64).to_string()
+            },
             Things(deep.deepest as u64, "frame")
         )),
         Note::EndsEarly { format, end_ns, max_bytes } => output.warning(format_args!(
@@ -127,6 +133,17 @@ pub(super) fn say(note: &Note, output: Output) {
              changes the limit",
             format.name(),
             Duration::from_nanos(*end_ns).as_secs_f64(),
+            Bytes(*max_bytes)
+        )),
+        Note::NarrowBranches { format, view, least, max_bytes } => output.warning(format_args!(
+            "the {} file has branches of less than {} added to their callers: the complete file would be larger than {}; \
+             --max-size changes the limit",
+            format.name(),
+            match view.unit() {
+                Unit::Nanoseconds => Nanoseconds(*least).to_string(),
+                Unit::Bytes => Bytes(*least).to_string(),
+                _ => format!("{} {}", Count(*least), view.name()),
+            },
             Bytes(*max_bytes)
         )),
         Note::Doubtful { format, shown, doubtful } => {

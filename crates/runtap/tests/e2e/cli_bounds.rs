@@ -112,7 +112,7 @@ fn stacks_of_events_are_shortened() {
 
 /// What `runtap` does with these arguments when it gets no more than so much address space: a little of it is the
 /// program, and the stacks of its threads.
-fn within(megabytes: u64, arguments: &[&str]) -> Finished {
+pub(crate) fn within(megabytes: u64, arguments: &[&str]) -> Finished {
     let mut command = Command::new("sh");
     let script = format!("ulimit -v {}; exec \"$0\" \"$@\" > /dev/null", megabytes << 10);
     command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_runtap")).args(arguments);
