@@ -35,7 +35,10 @@ fn main() -> ExitCode {
         output::list(COMMANDS);
         return ExitCode::from(2);
     };
-    let done = Args::parse(command, words).and_then(|args| (command.run)(&Workspace::find()?, &args));
+    let done = Args::parse(command, words).and_then(|args| {
+        let _removed_afterwards = process::temporary()?;
+        (command.run)(&Workspace::find()?, &args)
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -8,8 +8,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, bail};
+use tempfile::TempDir;
 
 use crate::output;
 
@@ -18,6 +20,21 @@ const OWN_TOOLS: [&str; 2] = ["target/tools/bin", "target/tools/venv/bin"];
 
 /// How much of a log an error shows.
 const LAST_LINES: usize = 40;
+
+/// Where tools and tests put what nobody needs afterwards, in place of the machine's own temporary folder.
+static TEMPORARY: OnceLock<PathBuf> = OnceLock::new();
+
+/// Makes that folder; it goes with what is returned. Programs that tests start leave files behind when they are killed.
+pub(crate) fn temporary() -> Result<TempDir> {
+    let folder =
+        tempfile::Builder::new().prefix("runtap-").tempdir().context("cannot make a temporary folder")?;
+    // Some tests start programs of another user. Nobody but the owner of a file can remove it.
+    #[cfg(unix)]
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o1777))
+        .context("cannot open a temporary folder to others")?;
+    TEMPORARY.get_or_init(|| folder.path().to_owned());
+    Ok(folder)
+}
 
 /// A command line in the making.
 #[derive(Debug)]
@@ -34,6 +51,9 @@ impl Tool {
             find_in(&search, program).map_or_else(|| OsString::from(program), PathBuf::into_os_string);
         let mut command = Command::new(found);
         command.current_dir(root).env("PATH", search).stdin(Stdio::null());
+        if let Some(folder) = TEMPORARY.get() {
+            command.env("TMPDIR", folder);
+        }
         // What cargo says about xtask must not reach a cargo that builds something else.
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();

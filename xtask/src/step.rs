@@ -43,7 +43,10 @@ pub(crate) fn run(name: &'static str, missing: Missing, work: impl FnOnce() -> R
         Ok(Outcome::Told(what)) => output::note(what),
         Err(error) => output::error(&format!("{name}: {error:#}")),
     }
-    Report { name, outcome, time: start.elapsed() }
+    let time = start.elapsed();
+    // A run that is ended from outside has no summary.
+    output::note(&format!("({name}: {:.0} s)", time.as_secs_f64()));
+    Report { name, outcome, time }
 }
 
 fn judge(missing: Missing, outcome: Result<Outcome>) -> Result<Outcome> {

@@ -29,13 +29,18 @@ pub(crate) fn assembly((name, source): Source) -> Result<PathBuf, Skip> {
     if !is_ready() {
         // The compiler itself needs this version.
         let runtime = RealRuntime::available(10)?;
-        let compiler = unpacked(COMPILER.0, COMPILER.1)?;
+        let compiler = compiler()?;
         let _lock = lock();
         if !is_ready() {
             compile(&runtime, &compiler, &place, (name, source), &sum);
         }
     }
     Ok(place.join(format!("{name}.dll")))
+}
+
+/// The folder of the compiler.
+pub(crate) fn compiler() -> Result<PathBuf, Skip> {
+    unpacked(COMPILER.0, COMPILER.1)
 }
 
 /// All or nothing; with the lock held.

@@ -66,5 +66,5 @@ pub const MAKE_ROOT: &str = r#"
     done
 "#;
 
-pub use test_apps::{expected_outcomes, test_application};
+pub use test_apps::{REPORTED, expected_outcomes, reported_application, test_application};
 pub use tool::{Finished, HARD_LIMIT, Running, eventually, installed, run};

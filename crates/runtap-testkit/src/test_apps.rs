@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::Skip;
 use crate::peers::{self, STAMP};
 use crate::shared::required;
+use crate::{RealRuntime, Skip, collector};
 
 /// What applications are called, and the folder below `apps/mtp` of the shared one whose archive has them.
 const FOLDERS: [(&str, &str); 7] = [
@@ -46,6 +46,40 @@ pub fn test_application(name: &str) -> Result<PathBuf, Skip> {
         }
     }
     Ok(unpacked.join(name))
+}
+
+/// What is in `data/reports/mtp`: applications that others had trouble with.
+pub const REPORTED: [&str; 9] =
+    ["mcrash", "mfold", "mres2", "mzero", "nback2", "nnames", "xcrash", "xdup", "xpar"];
+
+/// The assembly of one of [`REPORTED`], compiled here.
+///
+/// # Errors
+/// No shared folder, or no runtime for its compiler.
+///
+/// # Panics
+/// It can't be compiled.
+pub fn reported_application(name: &str) -> Result<PathBuf, Skip> {
+    let sources = required()?.join("data/reports/mtp");
+    let folder = peers::folder().join("mtp-reports");
+    let assembly = folder.join(name).join(format!("{name}.dll"));
+    let source = fs::read_to_string(sources.join(format!("{name}.cs")));
+    let source = source.unwrap_or_else(|error| panic!("cannot read the source of {name}: {error}"));
+    let stamp = folder.join(name).join(STAMP);
+    let is_ready = || fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == source);
+    if !is_ready() {
+        let runtime = RealRuntime::available(10)?;
+        let compiler = collector::compiler()?;
+        let _lock = peers::lock();
+        if !is_ready() {
+            let mut build = Command::new("bash");
+            build.arg(sources.join("build")).arg(&folder).arg(name);
+            build.env("DOTNET_ROOT", runtime.root()).env("CSC", compiler.join("csc"));
+            peers::run(build.envs(runtime.variables()));
+            fs::write(&stamp, source).expect("the folder can be marked");
+        }
+    }
+    Ok(assembly)
 }
 
 /// What the shared folder says of an application's outcomes: the lines of this table, without comments and heading.

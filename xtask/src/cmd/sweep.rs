@@ -40,6 +40,7 @@ const SUBJECTS: &[Subject] = &[
     ("jvm-programs", |ws, _| jvm_programs(ws)),
     ("jvm", |ws, _| jvm(ws)),
     ("replay", |ws, _| replay(ws)),
+    ("tests", |ws, _| tests(ws)),
     ("hostile", hostile::run),
 ];
 
@@ -65,6 +66,11 @@ fn damage(ws: &Workspace) -> Result<()> {
     // The tests of another subject are ignored as well.
     ignored(ws, &["--package", "runtap-nettrace", "--test", "it"], &["--skip", "real_"])?;
     ignored(ws, &["--package", "runtap", "--test", "sweep"], &[])
+}
+
+/// Runs of test applications, whose reports are compared with each other and the exit code.
+fn tests(ws: &Workspace) -> Result<()> {
+    ignored(ws, &["--package", "runtap", "--test", "e2e"], &["real_agree"])
 }
 
 /// What is repaired of recordings with a flipped bit, read by TraceEvent.

@@ -42,6 +42,7 @@ mod cli_trace_bytes;
 mod cli_usage;
 mod hostile_ports;
 mod real_abandoned;
+mod real_agree;
 mod real_ask;
 mod real_attack_handover;
 mod real_attack_names;

@@ -47,10 +47,9 @@ pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
 
 /// The test programs, each with the folder of its package.
 fn programs(ws: &Workspace) -> Result<Vec<(PathBuf, PathBuf)>> {
-    let mut build = ws.cargo(&["test", "--no-run", "--message-format=json", "--lib", "--tests"]);
-    for library in LIBRARIES {
-        build = build.args(&["--package", library]);
-    }
+    // All of them, as `cargo xtask test` builds them: with other packages chosen, their dependencies would be built again.
+    let build =
+        ws.cargo(&["test", "--no-run", "--message-format=json", "--workspace", "--lib", "--bins", "--tests"]);
     let said = build.capture()?;
     let mut found = Vec::new();
     for line in said.lines().filter(|line| line.starts_with('{')) {
@@ -59,6 +58,9 @@ fn programs(ws: &Workspace) -> Result<Vec<(PathBuf, PathBuf)>> {
         let Some((program, folder)) = program.zip(manifest.and_then(|path| Path::new(path).parent())) else {
             continue;
         };
+        if !LIBRARIES.iter().any(|library| folder.ends_with(library)) {
+            continue;
+        }
         found.push((folder.to_owned(), PathBuf::from(program)));
     }
     Ok(found)

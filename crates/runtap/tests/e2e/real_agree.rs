@@ -1,0 +1,309 @@
+//! Everybody who reads of a run of tests reads the same: people, programs, every kind of report, and the exit code. Of all
+//! applications with known outcomes and those that others had trouble with, whole and in parts, once and with retries.
+//!
+//! The tests of every day take each application once; `cargo xtask sweep tests` takes all of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use runtap_testkit::{REPORTED, RealRuntime, Skip, reported_application, run, test_application};
+use serde_json::Value;
+
+use crate::common::command;
+
+/// How tests are chosen. The last is run after another run in the same place.
+const CHOSEN: [&[&str]; 5] = [
+    &[],
+    &["--filter", "name ~ '[aeiou]'"],
+    &["--partition", "count:1/2"],
+    &["--partition", "count:2/2"],
+    &["--rerun"],
+];
+const RETRIES: [&str; 3] = ["0", "1", "2"];
+
+/// What is run: an assembly, its arguments, and variables.
+struct Application {
+    assembly: PathBuf,
+    arguments: &'static [&'static str],
+    crash: &'static str,
+}
+
+fn applications() -> Result<Vec<Application>, Skip> {
+    let mut all = Vec::new();
+    let orchard = test_application("orchard-2.5.2")?.join("orchard.dll");
+    let suites: [&[&str]; 6] = [
+        &["--suite", "core"],
+        &["--suite", "odd"],
+        &["--suite", "dups"],
+        &["--suite", "flaky:1"],
+        &["--suite", "flaky:2"],
+        &["--suite", "fast:0"],
+    ];
+    for arguments in suites {
+        all.push(Application { assembly: orchard.clone(), arguments, crash: "" });
+    }
+    for name in ["library-mstest-4.5.2", "library-nunit-5.0.0", "library-xunit-3.2.2"] {
+        let (library, _) = name.rsplit_once('-').expect("a version");
+        let assembly = test_application(name)?.join(library).with_extension("dll");
+        all.push(Application { assembly, arguments: &[], crash: "" });
+    }
+    for name in REPORTED {
+        let assembly = reported_application(name)?;
+        let crashes: &[&str] = if name.ends_with("crash") { &["exit", "exit0", "kill"] } else { &[] };
+        for crash in [""].iter().chain(crashes) {
+            all.push(Application { assembly: assembly.clone(), arguments: &[], crash });
+        }
+    }
+    Ok(all)
+}
+
+/// A run in this place: its exit code, and what is wrong with what was told of it.
+fn disagreements(
+    place: &Path,
+    runtime: &RealRuntime,
+    application: &Application,
+    options: &[&str],
+) -> Result<(), String> {
+    let mut command = command(["test"]);
+    command.arg(&application.assembly).arg("--dotnet").arg(runtime.root().join("dotnet")).args(options);
+    for report in ["junit=r.xml", "trx=r.trx", "ctrf=r.json", "html=r.html", "jsonl=r.jsonl"] {
+        command.args(["--report", report]);
+    }
+    if !application.arguments.is_empty() {
+        command.arg("--").args(application.arguments);
+    }
+    command.env("CRASH", application.crash).env("MARK", place.join("mark"));
+    command.env("XDG_STATE_HOME", place).current_dir(place);
+    let told = run(command);
+    let code = told.code().ok_or("it was killed")?;
+    let text = |name: &str| fs::read_to_string(place.join(name)).map_err(|error| format!("{name}: {error}"));
+    let lines = text("r.jsonl")?;
+    let end: Value =
+        serde_json::from_str(lines.lines().last().ok_or("no line of JSON")?).map_err(|e| e.to_string())?;
+    let counted = Counted::of_totals(&end);
+    let mut wrong = Vec::new();
+    let mut same = |who: &str, theirs: String, ours: String| {
+        if theirs != ours {
+            wrong.push(format!("{who}: {theirs}, not {ours}"));
+        }
+    };
+    same("exit code in JSON", end["exit_code"].to_string(), code.to_string());
+    same("lines of JSON", Counted::of_lines(&lines).show(), counted.show());
+    same("the person", people(told.text()), counted.for_people());
+    // Another trouble than a failed test is one more error in those reports that only know tests.
+    let other = u64::from(code != 0 && counted.bad() == 0);
+    let junit = text("r.xml")?;
+    let failures = junit.matches("<failure").count() as u64;
+    let errors = junit.matches("<error").count() as u64;
+    let head = junit.lines().find(|line| line.starts_with("<testsuites")).unwrap_or_default();
+    let numbers = ["tests", "failures", "errors", "skipped"].map(|name| attribute(head, name));
+    let elements = [
+        junit.matches("<testcase").count() as u64,
+        failures,
+        errors,
+        junit.matches("<skipped").count() as u64,
+    ];
+    same("JUnit's own sums", format!("{numbers:?}"), format!("{elements:?}"));
+    let more = elements[0].saturating_sub(counted.total);
+    let expected = [counted.total + more, counted.bad() + more, counted.skipped];
+    same("JUnit", format!("{:?}", [elements[0], failures + errors, elements[3]]), format!("{expected:?}"));
+    if other > more || (code == 0 && more > 0) {
+        same("JUnit's errors of the run", more.to_string(), other.to_string());
+    }
+    let trx = text("r.trx")?;
+    let counters = trx.lines().find(|line| line.contains("<Counters")).unwrap_or_default();
+    let sum = attribute(counters, "failed") + attribute(counters, "error") + attribute(counters, "timeout");
+    let expected = [counted.total, counted.passed, counted.bad(), counted.skipped];
+    let numbers = [
+        attribute(counters, "total"),
+        attribute(counters, "passed"),
+        sum,
+        attribute(counters, "notExecuted"),
+    ];
+    same("TRX", format!("{numbers:?}"), format!("{expected:?}"));
+    let outcome = |outcome: &str| {
+        let rows = trx.split("<UnitTestResult ").skip(1);
+        rows.filter(|row| row.split('>').next().is_some_and(|row| row.contains(outcome))).count() as u64
+    };
+    let rows = ["outcome=\"Passed\"", "outcome=\"Failed\"", "outcome=\"NotExecuted\""].map(outcome);
+    same("rows of TRX", format!("{rows:?}"), format!("{:?}", &expected[1..]));
+    let summary = if trx.contains("<ResultSummary outcome=\"Failed\">") { "failed" } else { "fine" };
+    same("TRX as a whole", summary.into(), if code == 0 { "fine" } else { "failed" }.into());
+    let ctrf: Value = serde_json::from_str(&text("r.json")?).map_err(|error| error.to_string())?;
+    let summary = &ctrf["results"]["summary"];
+    let number = |name: &str| summary[name].as_u64().unwrap_or(u64::MAX);
+    let expected = [counted.passed, counted.bad() + more, counted.skipped];
+    same("CTRF", format!("{:?}", ["passed", "failed", "skipped"].map(number)), format!("{expected:?}"));
+    let listed = ctrf["results"]["tests"].as_array().map_or(0, Vec::len) as u64;
+    same("tests of CTRF", listed.to_string(), number("tests").to_string());
+    let html = text("r.html")?;
+    let head =
+        html.split("id=\"head\">").nth(1).and_then(|rest| rest.split("</script>").next()).unwrap_or("{}");
+    let head: Value = serde_json::from_str(head).map_err(|error| error.to_string())?;
+    same("the page", Counted::of_totals(&head["totals"]).show(), counted.show());
+    same("the page's exit code", head["exit_code"].to_string(), code.to_string());
+    // Whoever has only the exit code knows whether all is well.
+    same("fine", (code == 0).to_string(), (counted.bad() == 0 && code == 0).to_string());
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+}
+
+/// The numbers of a run.
+#[derive(Default)]
+struct Counted {
+    total: u64,
+    passed: u64,
+    skipped: u64,
+    failed: u64,
+    error: u64,
+    timeout: u64,
+    cancelled: u64,
+}
+
+impl Counted {
+    fn of_totals(value: &Value) -> Self {
+        let of = |name: &str| value[name].as_u64().unwrap_or(u64::MAX);
+        Self {
+            total: of("total"),
+            passed: of("passed"),
+            skipped: of("skipped"),
+            failed: of("failed"),
+            error: of("error"),
+            timeout: of("timeout"),
+            cancelled: of("cancelled"),
+        }
+    }
+
+    /// Of each row of each test the result of its last attempt; rows of one test are told apart by name, then by order.
+    fn of_lines(lines: &str) -> Self {
+        let mut tests: BTreeMap<(String, String), Vec<Row>> = BTreeMap::new();
+        for line in lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            if line["type"] != "test-result" {
+                continue;
+            }
+            let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+            let row = Row {
+                name: text("name"),
+                state: text("state"),
+                attempt: line["attempt"].as_u64().unwrap_or(0),
+            };
+            let rows = tests.entry((text("module"), text("uid"))).or_default();
+            let by_name = rows.iter().position(|old| old.name == row.name && old.attempt < row.attempt);
+            match by_name.or_else(|| rows.iter().position(|old| old.attempt + 1 == row.attempt)) {
+                Some(old) => rows[old] = row,
+                None => rows.push(row),
+            }
+        }
+        let mut counted = Self::default();
+        for rows in tests.values_mut() {
+            // What has failed and is missing in an attempt that passed was an earlier attempt of that.
+            let last = rows.iter().map(|row| row.attempt).max().unwrap_or(0);
+            if rows.iter().all(|row| row.attempt < last || row.state == "passed") {
+                rows.retain(|row| row.attempt == last || row.state == "passed");
+            }
+        }
+        for row in tests.values().flatten() {
+            counted.total += 1;
+            match row.state.as_str() {
+                "passed" => counted.passed += 1,
+                "skipped" => counted.skipped += 1,
+                "failed" => counted.failed += 1,
+                "error" => counted.error += 1,
+                "timeout" => counted.timeout += 1,
+                "cancelled" => counted.cancelled += 1,
+                other => panic!("a state that is none: {other}"),
+            }
+        }
+        counted
+    }
+
+    fn bad(&self) -> u64 {
+        self.failed + self.error + self.timeout + self.cancelled
+    }
+
+    fn show(&self) -> String {
+        format!("{} tests, {} passed, {} bad, {} skipped", self.total, self.passed, self.bad(), self.skipped)
+    }
+
+    /// As the last lines for people say it: what is zero is left out, but for those that passed.
+    fn for_people(&self) -> String {
+        let tests = if self.total == 1 { "test" } else { "tests" };
+        let parts = [
+            (self.failed, "failed"),
+            (self.error, "error"),
+            (self.timeout, "timed out"),
+            (self.cancelled, "cancelled"),
+            (self.skipped, "skipped"),
+        ];
+        let mut all = vec![format!("{} {tests}", self.total), format!("{} passed", self.passed)];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        all.extend(parts.map(|(count, what)| format!("{count} {what}")));
+        all.join(", ")
+    }
+}
+
+struct Row {
+    name: String,
+    state: String,
+    attempt: u64,
+}
+
+/// The sum that people see.
+fn people(text: &str) -> String {
+    let sum = text.lines().rev().find(|line| line.contains(" passed") && line.contains(": "));
+    let sum = sum.and_then(|line| line.split_once(": ")).map_or(text, |(_, sum)| sum);
+    // Times and what was repeated are of no interest here.
+    let parts = sum.split(", ").filter(|part| !part.contains("flaky") && !part.contains("retried"));
+    let parts: Vec<&str> = parts.map(|part| part.split(" (").next().unwrap_or(part)).collect();
+    parts.join(", ")
+}
+
+fn attribute(tag: &str, name: &str) -> u64 {
+    let value = tag.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
+    value.and_then(|value| value.parse().ok()).unwrap_or(u64::MAX)
+}
+
+/// Every `of`-th combination from `nth` on; the first for each application is never left out.
+fn compare(wanted: impl Fn(usize) -> bool) -> Result<(), Skip> {
+    let runtime = RealRuntime::available(10)?;
+    let (mut runs, mut wrong) = (0, Vec::new());
+    for (number, application) in applications()?.iter().enumerate() {
+        let place = tempfile::tempdir().expect("a directory");
+        for (chosen, options) in CHOSEN.iter().enumerate() {
+            for (retries, count) in RETRIES.iter().enumerate() {
+                if !wanted(number + chosen * RETRIES.len() + retries) {
+                    continue;
+                }
+                if options == &["--rerun"] {
+                    // What it repeats.
+                    let _ = disagreements(place.path(), &runtime, application, &[]);
+                }
+                let options = [*options, &["--retries", count]].concat();
+                runs += 1;
+                let said = disagreements(place.path(), &runtime, application, &options);
+                let name = application.assembly.file_stem().unwrap_or_default().to_string_lossy();
+                let what = format!("{name} {:?} {:?} {options:?}", application.arguments, application.crash);
+                if let Err(text) = said {
+                    wrong.push(format!("{what}: {text}"));
+                }
+            }
+        }
+    }
+    assert!(runs > 0, "nothing was run");
+    assert!(wrong.is_empty(), "{} of {runs} runs:\n{}", wrong.len(), wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn all_readers_of_a_run_read_the_same() {
+    // Each application, each way to choose and each number of retries: not all of them together.
+    if let Err(skip) = compare(|number| number % 13 == 0) {
+        skip.report();
+    }
+}
+
+#[test]
+#[ignore = "every combination: cargo xtask sweep tests"]
+fn all_readers_of_every_run_read_the_same() {
+    compare(|_| true).unwrap_or_else(|skip| panic!("{skip:?}"));
+}
