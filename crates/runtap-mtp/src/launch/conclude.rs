@@ -14,7 +14,7 @@ use crate::digest::Uids;
 use crate::event::{LaunchEnd, ModuleFailure, RunEvent, Severity, State};
 use crate::listen::Transport;
 use crate::pipe::MOST;
-use crate::run::{Done, code};
+use crate::run::{Done, Origin, code};
 
 /// Who serves a connection that we have closed notices it within this time.
 const NOTICED: Duration = Duration::from_millis(200);
@@ -72,12 +72,22 @@ impl Supervisor<'_> {
             let refused = self.listener.refused();
             self.tell(format!("it had more than {MOST} connections at a time: {refused} were refused"));
         }
+        let suspects = self.suspects(died && self.introduced);
         match self.ending {
             Ending::Killed(because) => self.was_killed(because),
             Ending::Asked { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
             Ending::No if self.spec.mode == Mode::Run && died && self.introduced => {
                 let running = self.tests.names();
-                self.fail(ModuleFailure::Died { running, exit: exit.map_or(-1, Exit::code) });
+                if suspects.is_some() {
+                    self.tell_suspects(exit);
+                } else if let (Some(uid), true) = (self.only_suspect(), running.is_empty()) {
+                    self.fail(ModuleFailure::NotRun(format!(
+                        "its process ends ({}) if this test is chosen by its id, before it begins: {uid}",
+                        describe(exit)
+                    )));
+                } else {
+                    self.fail(ModuleFailure::Died { running, exit: exit.map_or(-1, Exit::code) });
+                }
                 let text = format!("The process ended ({}) while the test was running.", describe(exit));
                 self.give_up_tests(State::Error, &text);
             }
@@ -91,16 +101,19 @@ impl Supervisor<'_> {
             self.tell(format!("it has broken rules {more} more times"));
         }
         let remaining = self.remaining(died);
-        if died && remaining.is_none() {
+        if died && remaining.is_none() && suspects.is_none() && self.only_suspect().is_none() {
             self.name_lost();
         }
         let mut failed: Vec<_> = std::mem::take(&mut self.failed).into_keys().collect();
         failed.sort_unstable();
+        // A part says nothing that the whole has not said.
+        let quiet =
+            died && self.spec.origin == Origin::Part && (suspects.is_some() || self.only_suspect().is_some());
         let end = LaunchEnd {
             exit,
             failures: self.failures.clone(),
-            stdout: self.stdout.text(),
-            stderr: self.stderr.text(),
+            stdout: if quiet { String::new() } else { self.stdout.text() },
+            stderr: if quiet { String::new() } else { self.stderr.text() },
             duration: self.started.elapsed(),
             stopped: was_ended && self.ending != Ending::Killed(Because::Useless),
         };
@@ -111,7 +124,13 @@ impl Supervisor<'_> {
         let cut_short = self.was_cut_short(died) && in_time && whole;
         let cut_short = cut_short.then_some(self.seen);
         Concluded {
-            done: Done { failed, remaining, no_tests: self.no_tests, failures: self.failures },
+            done: Done {
+                failed,
+                remaining,
+                suspects: suspects.map(|uids| (uids, exit.map_or(-1, Exit::code))),
+                no_tests: self.no_tests,
+                failures: self.failures,
+            },
             end,
             cut_short,
         }
@@ -205,7 +224,7 @@ impl Supervisor<'_> {
             uids.iter().filter(|uid| !self.seen.contains(uid)).map(String::as_str).collect();
         let Some(first) = missing.first() else { return };
         let (count, all) = (missing.len(), uids.len());
-        let text = if self.spec.rest {
+        let text = if self.spec.origin == Origin::Rest {
             format!(
                 "{count} of {all} that another process did not come to are missing, the first of them {first}"
             )
@@ -223,6 +242,33 @@ impl Supervisor<'_> {
         let lost: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).map(String::as_str).collect();
         if !lost.is_empty() {
             self.tell(format!("it has ended, and these tests were not run: {}", named(&lost)));
+        }
+    }
+
+    /// Tests that were chosen, if their process has ended without having begun one.
+    fn suspects(&self, died: bool) -> Option<Vec<String>> {
+        let uids = self.spec.uids.filter(|uids| uids.len() > 1)?;
+        let none = self.results == 0 && self.tests.names().is_empty();
+        (died && none && self.spec.mode == Mode::Run).then(|| uids.to_vec())
+    }
+
+    /// The test that was chosen alone, since others had no part in the end of a process that did not begin it.
+    fn only_suspect(&self) -> Option<String> {
+        match self.spec.uids {
+            Some([uid]) if self.spec.origin == Origin::Part && self.results == 0 => Some(uid.clone()),
+            _ => None,
+        }
+    }
+
+    /// Once: each smaller part would say the same.
+    fn tell_suspects(&mut self, exit: Option<Exit>) {
+        if self.spec.origin != Origin::Part {
+            let count = self.spec.uids.map_or(0, <[_]>::len);
+            let how = describe(exit);
+            self.tell(format!(
+                "it has ended ({how}) before it began one of {count} chosen tests: they are run in smaller parts, to find \
+                 those by whose ids it can't be asked"
+            ));
         }
     }
 

@@ -40,7 +40,7 @@ use crate::listen::{Listener, Transport};
 use crate::module::Module;
 use crate::output::read_all;
 use crate::pipe::Pipe;
-use crate::run::{Done, RunSpec, Timeouts};
+use crate::run::{Done, Origin, RunSpec, Timeouts};
 use crate::scratch::socket_in;
 use crate::stop::{Stop, StopLevel};
 
@@ -57,8 +57,7 @@ pub(crate) struct LaunchSpec<'a> {
     /// Not all of `uids` need to be tests of the module.
     pub may_lack_uids: bool,
     pub attempt: u32,
-    /// What another process did not come to is to be run.
-    pub rest: bool,
+    pub origin: Origin,
     pub part: (usize, usize),
     pub application: &'a ApplicationOptions,
     pub transport: Transport,

@@ -18,9 +18,9 @@ use runtap_mtp_proto::server::Mode;
 pub use self::settings::{ArtifactKeeper, Job, RunSpec, TestRule, TestRules, Timeouts};
 pub use self::verdict::code;
 use self::verdict::{Circumstances, of_module, of_run};
-pub(crate) use self::workers::Done;
+pub(crate) use self::workers::{Done, Origin};
 use self::workers::{Queue, Task, Working};
-use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent};
+use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent, Severity};
 use crate::launch::named;
 use crate::scratch::Scratch;
 use crate::stop::{Stop, StopLevel};
@@ -28,6 +28,12 @@ use crate::tally::{Tally, Totals};
 
 /// So many times, some events (64, mostly fewer) wait for whoever consumes them before the programs have to wait.
 const WAITING: usize = 16;
+
+/// So many processes of a module may end before they begin one of the tests that they were to run, until the search for those
+/// by whose ids that is ends. Half of the names of a class need as many as it has tests.
+const MOST_SEARCHES: u32 = 100;
+/// As long as none of the parts has run a test, nothing says that it is because of their ids.
+const FRUITLESS_SEARCHES: u32 = 5;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +126,8 @@ struct ModuleState {
     retries: HashMap<Box<str>, u32>,
     /// Tasks that are not done.
     left: usize,
+    /// Processes that ended before they had begun a test.
+    searches: u32,
     started: Option<Instant>,
 }
 
@@ -229,9 +237,23 @@ impl<'a> Coordinator<'a> {
         self.no_tests |= done.no_tests;
         let Some(module) = self.modules.get_mut(&task.job.module) else { return };
         let mut follow = Vec::new();
+        let mut unfound = None;
         if !stopped {
             if let Some(remaining) = done.remaining {
                 follow.push(task.remaining(remaining));
+            }
+            if let Some((suspects, exit)) = done.suspects {
+                module.searches += 1;
+                let has_run_some = module.tally.totals().total() > 0;
+                if module.searches <= if has_run_some { MOST_SEARCHES } else { FRUITLESS_SEARCHES } {
+                    follow.extend(task.parts(suspects));
+                } else {
+                    let all: Vec<_> = suspects.iter().map(String::as_str).collect();
+                    let text =
+                        format!("its process ends before it begins one of these tests: {}", named(&all));
+                    module.failures.push(ModuleFailure::Died { running: Vec::new(), exit });
+                    unfound = Some(text);
+                }
             }
             let may_retry = |uid: &String| {
                 let retries = module.retries.get(uid.as_str()).copied().unwrap_or(self.spec.retries);
@@ -248,6 +270,10 @@ impl<'a> Coordinator<'a> {
         module.failures.extend(done.failures.into_iter().filter(|failure| !is_explained(failure)));
         module.left = module.left - 1 + follow.len();
         let is_over = module.left == 0;
+        if let Some(text) = unfound {
+            let module = task.job.module;
+            (self.on_event)(RunEvent::Message { module, severity: Severity::Error, text });
+        }
         for task in follow {
             self.queue.push(task);
         }

@@ -18,8 +18,18 @@ use crate::stop::Stop;
 pub(crate) struct Task {
     pub job: Job,
     pub attempt: u32,
-    /// What another process did not come to.
-    pub rest: bool,
+    pub origin: Origin,
+}
+
+/// Where the tests of a task come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// They were chosen.
+    Chosen,
+    /// Another process did not come to them.
+    Rest,
+    /// Another process that was to run them, and others, ended before it had begun any.
+    Part,
 }
 
 /// What is to be known of a task that is done.
@@ -29,6 +39,8 @@ pub(crate) struct Done {
     pub failed: Vec<String>,
     /// Tests that its process did not come to, since it died or had to be killed.
     pub remaining: Option<Vec<String>>,
+    /// Tests of which its process began none before it ended with this code: some of them may be the reason, others can be run.
+    pub suspects: Option<(Vec<String>, i32)>,
     /// Its process ended with the platform's code for no tests.
     pub no_tests: bool,
     /// What was wrong with its process.
@@ -37,19 +49,36 @@ pub(crate) struct Done {
 
 impl Task {
     pub(crate) fn first(job: Job) -> Self {
-        Self { job, attempt: 1, rest: false }
+        Self { job, attempt: 1, origin: Origin::Chosen }
     }
 
     /// The same for tests that have failed.
     pub(crate) fn again(&self, failed: Vec<String>) -> Self {
         let job = Job { uids: Some(failed), may_lack_uids: false, ..self.job.clone() };
-        Self { job, attempt: self.attempt + 1, rest: false }
+        Self { job, attempt: self.attempt + 1, origin: Origin::Chosen }
     }
 
     /// The same for tests that were not run.
     pub(crate) fn remaining(&self, uids: Vec<String>) -> Self {
         let job = Job { uids: Some(uids), ..self.job.clone() };
-        Self { job, attempt: self.attempt, rest: true }
+        Self { job, attempt: self.attempt, origin: Origin::Rest }
+    }
+
+    /// The same for tests of which none was begun, in two parts. Those whose ids have blanks are apart from the others first:
+    /// adapters have a language of their own for ids, in which a blank is the end of a word.
+    pub(crate) fn parts(&self, suspects: Vec<String>) -> [Self; 2] {
+        let has_blank = |uid: &String| uid.contains(char::is_whitespace);
+        let (mut ones, mut others): (Vec<_>, Vec<_>) = suspects.into_iter().partition(has_blank);
+        if ones.is_empty() {
+            ones = others.split_off(others.len() / 2);
+        } else if others.is_empty() {
+            others = ones.split_off(ones.len() / 2);
+        }
+        // What is put into the queue last is taken first.
+        [ones, others].map(|uids| {
+            let job = Job { uids: Some(uids), ..self.job.clone() };
+            Self { job, attempt: self.attempt, origin: Origin::Part }
+        })
     }
 }
 
@@ -167,7 +196,7 @@ impl Working<'_> {
             uids: task.job.uids.as_deref(),
             may_lack_uids: task.job.may_lack_uids,
             attempt: task.attempt,
-            rest: task.rest,
+            origin: task.origin,
             part: task.job.part,
             mode: self.spec.mode,
             application: &self.spec.application,
@@ -182,5 +211,25 @@ impl Working<'_> {
             }
             let _ = self.send.send(Said::Events(events));
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::ModuleId;
+
+    #[test]
+    fn ids_with_blanks_are_apart_first_and_halves_then() {
+        let texts = |uids: &[&str]| uids.iter().map(|uid| (*uid).to_owned()).collect::<Vec<_>>();
+        let task = Task::first(Job::whole(ModuleId(0)));
+        let parts = |uids: &[&str]| {
+            let parts = task.parts(texts(uids));
+            assert!(parts.iter().all(|part| part.origin == Origin::Part && part.attempt == 1));
+            parts.map(|part| part.job.uids.unwrap())
+        };
+        assert_eq!(parts(&["a", "b c", "d", "e\u{a0}f"]), [texts(&["b c", "e\u{a0}f"]), texts(&["a", "d"])]);
+        assert_eq!(parts(&["a", "b", "c"]), [texts(&["b", "c"]), texts(&["a"])]);
+        assert_eq!(parts(&["a b", "c d"]), [texts(&["a b"]), texts(&["c d"])]);
     }
 }

@@ -347,3 +347,39 @@ fn applications_may_send_requests_instead() {
     let text = told.expect_code(5).text();
     assert!(text.contains("needs Microsoft.Testing.Platform 2.4 or later"), "{text}");
 }
+
+#[test]
+fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
+    let runtime = runtap_testkit::require!(RealRuntime::available(10));
+    let names = runtap_testkit::require!(runtap_testkit::reported_application("nnames"));
+    let told = |options: &[&str]| {
+        let mut command = command(["test", "--format", "json"]);
+        command.arg(&names).arg("--dotnet").arg(runtime.root().join("dotnet")).args(options);
+        run(command)
+    };
+    let ends = |told: &Finished| -> (Value, Vec<String>) {
+        let lines = told.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let lines: Vec<Value> = lines.collect();
+        let results = lines.iter().filter(|line| line["type"] == "test-result");
+        let names = results.map(|line| line["uid"].as_str().unwrap().to_owned()).collect();
+        (lines.last().unwrap().clone(), names)
+    };
+    // Those whose names begin so are enough. As a whole, nothing is asked for by its id.
+    let whole = told(&[]);
+    let (_, mut all) = ends(whole.expect_code(0));
+    all.retain(|uid| uid.starts_with("Shop.Cart.a") || uid.ends_with("Plain"));
+    let parts = told(&["--filter", "name ~ '^a|Plain'"]);
+    let (end, run) = ends(parts.expect_code(1));
+    assert!(run.len() > 1 && run.len() < all.len(), "{run:?} of {all:?}");
+    assert_eq!(end["passed"].as_u64(), Some(run.len() as u64));
+    assert!(parts.text().contains("they are run in smaller parts"), "{parts}");
+    // Each of the others is named, and no other: one whose process goes on without it too.
+    for uid in &all {
+        let uid_in_json = Value::from(uid.as_str()).to_string();
+        let uid_in_json = uid_in_json.trim_matches('"');
+        let is_named = ["before it begins: ", "chosen tests has no result: "]
+            .iter()
+            .any(|text| parts.text().contains(&format!("{text}{uid_in_json}")));
+        assert_eq!(is_named, !run.contains(uid), "{uid}");
+    }
+}

@@ -133,11 +133,15 @@ impl Gathered {
                 let explains = end.exit.map(mtp::Exit::code) != Some(0) || !end.failures.is_empty();
                 self.module(*module, |it| {
                     it.exit_code = end.exit.map(mtp::Exit::code);
-                    if explains {
+                    if explains && !(end.stdout.is_empty() && end.stderr.is_empty()) {
                         (it.stdout, it.stderr) = (end.stdout.clone(), end.stderr.clone());
                     }
                     if let Some(failure) = end.failures.first() {
-                        it.error = Some(explain(failure));
+                        // Each process may name other tests that were not run.
+                        let others = it.error.take().filter(|_| matches!(failure, ModuleFailure::NotRun(_)));
+                        let text = explain(failure);
+                        it.error =
+                            Some(others.map_or_else(|| text.clone(), |others| format!("{others}\n{text}")));
                     }
                 });
             }
