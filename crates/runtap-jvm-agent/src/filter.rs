@@ -4,13 +4,15 @@
 //! an inclusion wins over an exclusion, and what nothing speaks of is traced. Expressions are Java's, and match from the
 //! beginning of the name (`lookingAt`), which has slashes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use regex_lite::{Regex, RegexBuilder};
 use runtap_bytefrog_proto::patterns::{
     MAX_COMPILED, MAX_COMPILED_EACH, MAX_NESTING, MAX_PATTERNS, without_quotes,
 };
 use thiserror::Error;
+
+use crate::session::locked;
 
 /// An expression that can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -77,7 +79,7 @@ impl Filter {
         if never {
             return false;
         }
-        let _only_one = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
+        let _only_one = locked(&self.searches);
         self.include.iter().any(|one| one.is_match(name))
             || !self.exclude.iter().any(|one| one.is_match(name))
     }

@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use crate::ring::MOST_METHODS;
+use crate::session::locked;
 
 /// Lines that coverage has room for.
 pub(crate) const MOST_LINES: u32 = 1 << 22;
@@ -37,13 +38,9 @@ pub(crate) fn place(id: usize) -> usize {
 }
 
 impl Lines {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What the probe of a line marks: the number of its byte. `None`: there are as many lines as there is room for.
     pub(crate) fn mark(&self, line: Line) -> Option<i32> {
-        let mut inner = self.lock();
+        let mut inner = locked(&self.0);
         let Inner { ids, list } = &mut *inner;
         let id = match ids.entry(line) {
             Entry::Occupied(known) => *known.get(),
@@ -58,12 +55,12 @@ impl Lines {
 
     /// Appends those that are not in a list of all that there were before.
     pub(crate) fn append_new(&self, known: &mut Vec<Line>) {
-        known.extend_from_slice(self.lock().list.get(known.len()..).unwrap_or_default());
+        known.extend_from_slice(locked(&self.0).list.get(known.len()..).unwrap_or_default());
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        self.lock().list.len()
+        locked(&self.0).list.len()
     }
 }
 

@@ -4,7 +4,9 @@
 //! before, and once for each name that is told to HQ.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::session::locked;
 
 /// Names in modified UTF-8, with ids from 0.
 #[derive(Debug, Default)]
@@ -17,13 +19,9 @@ struct Inner {
 }
 
 impl Names {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The id of a name. `None`: there are `most` others.
     pub(crate) fn id(&self, name: &[u8], most: u32) -> Option<u32> {
-        let mut inner = self.lock();
+        let mut inner = locked(&self.0);
         if let Some(id) = inner.ids.get(name) {
             return Some(*id);
         }
@@ -36,11 +34,11 @@ impl Names {
 
     /// The name of an id.
     pub(crate) fn name(&self, id: u32) -> Option<Arc<[u8]>> {
-        self.lock().list.get(id as usize).cloned()
+        locked(&self.0).list.get(id as usize).cloned()
     }
 
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
-        self.lock().list.len()
+        locked(&self.0).list.len()
     }
 }

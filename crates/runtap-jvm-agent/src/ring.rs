@@ -16,12 +16,13 @@
 //! does not hold: a full ring, a program that is paused, events that were dropped and have to be told.
 
 use std::io;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
 use crate::losses::Losses;
 use crate::region::Region;
+use crate::session::locked;
 
 /// Events of a ring: 128 KiB, which stay in the processor's second cache.
 pub(crate) const CAPACITY: u64 = 8192;
@@ -142,10 +143,6 @@ pub(crate) struct Ring {
     /// It has gone over to counts.
     pub(crate) degraded: AtomicBool,
     counts: Mutex<Option<Region>>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Ring {

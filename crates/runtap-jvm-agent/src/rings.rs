@@ -1,9 +1,10 @@
 //! The rings of all threads.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::ring::Ring;
+use crate::session::locked;
 
 /// All rings, by address: a program may start and end many threads at once. Locked when a thread makes its first event or
 /// ends, and by the reader: never by an event.
@@ -15,30 +16,26 @@ fn address(ring: &Ring) -> usize {
 }
 
 impl Rings {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, Arc<Ring>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn add(&self, ring: Arc<Ring>) {
-        self.lock().insert(address(&ring), ring);
+        locked(&self.0).insert(address(&ring), ring);
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Ring>> {
-        self.lock().values().cloned().collect()
+        locked(&self.0).values().cloned().collect()
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
+        locked(&self.0).len()
     }
 
     /// Keeps a ring that is in use from being freed.
     pub(crate) fn hold(&self, ring: &Ring) -> Option<Arc<Ring>> {
-        self.lock().get(&address(ring)).cloned()
+        locked(&self.0).get(&address(ring)).cloned()
     }
 
     pub(crate) fn forget(&self, ring: &Ring) {
         // Freed without the lock.
-        let forgotten = self.lock().remove(&address(ring));
+        let forgotten = locked(&self.0).remove(&address(ring));
         drop(forgotten);
     }
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::peers::{STAMP, folder, lock, move_in, run, unpacked};
+use crate::peers::{STAMP, folder, move_in, once, run, unpacked};
 use crate::{RealRuntime, Skip};
 
 /// A program by its name, with its source.
@@ -26,21 +26,15 @@ pub(crate) fn assembly((name, source): Source) -> Result<PathBuf, Skip> {
     let place = folder().join(name);
     let sum = format!("{:x}\n", Sha256::digest(source));
     let is_ready = || fs::read_to_string(place.join(STAMP)).is_ok_and(|stamp| stamp == sum);
-    if !is_ready() {
-        // The compiler itself needs this version.
-        let runtime = RealRuntime::available(10)?;
-        let compiler = compiler()?;
-        let _lock = lock();
-        if !is_ready() {
-            compile(&runtime, &compiler, &place, (name, source), &sum);
-        }
-    }
+    once(is_ready, compiler, |(runtime, compiler)| {
+        compile(&runtime, &compiler, &place, (name, source), &sum);
+    })?;
     Ok(place.join(format!("{name}.dll")))
 }
 
-/// The folder of the compiler.
-pub(crate) fn compiler() -> Result<PathBuf, Skip> {
-    unpacked(COMPILER.0, COMPILER.1)
+/// The folder of the compiler, and the runtime that it needs itself.
+pub(crate) fn compiler() -> Result<(RealRuntime, PathBuf), Skip> {
+    Ok((RealRuntime::available(10)?, unpacked(COMPILER.0, COMPILER.1)?))
 }
 
 /// All or nothing; with the lock held.

@@ -96,16 +96,28 @@ pub(crate) fn lock() -> File {
     lock.unwrap_or_else(|error| panic!("cannot lock {}: {error}", folder.display()))
 }
 
+/// Makes something in that folder, unless it is ready: one process does, and others wait for it. What is `needed` for it is
+/// looked for before.
+pub(crate) fn once<N>(
+    is_ready: impl Fn() -> bool,
+    needed: impl FnOnce() -> Result<N, Skip>,
+    make: impl FnOnce(N),
+) -> Result<(), Skip> {
+    if !is_ready() {
+        let needed = needed()?;
+        let _lock = lock();
+        if !is_ready() {
+            make(needed);
+        }
+    }
+    Ok(())
+}
+
 /// The folder of a tool, unpacked from this archive below the shared folder.
 pub(crate) fn unpacked(name: &str, archive: &str) -> Result<PathBuf, Skip> {
     let folder = folder().join(name);
-    if !folder.join(STAMP).is_file() {
-        let archive = required()?.join(archive);
-        let _lock = lock();
-        if !folder.join(STAMP).is_file() {
-            unpack(&archive, name, &folder);
-        }
-    }
+    let is_ready = || folder.join(STAMP).is_file();
+    once(is_ready, || Ok(required()?.join(archive)), |archive| unpack(&archive, name, &folder))?;
     Ok(folder)
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::peers::{self, STAMP};
 use crate::shared::required;
-use crate::{RealRuntime, Skip, collector};
+use crate::{Skip, collector};
 
 /// What applications are called, and the folder below `apps/mtp` of the shared one whose archive has them.
 const FOLDERS: [(&str, &str); 7] = [
@@ -32,9 +32,11 @@ pub fn test_application(name: &str) -> Result<PathBuf, Skip> {
     };
     let archive = required()?.join("apps/mtp").join(folder).join("bin.tar.xz");
     let unpacked = peers::folder().join(format!("mtp-{folder}"));
-    if !unpacked.join(STAMP).is_file() {
-        let _lock = peers::lock();
-        if !unpacked.join(STAMP).is_file() {
+    let is_ready = || unpacked.join(STAMP).is_file();
+    peers::once(
+        is_ready,
+        || Ok(archive),
+        |archive| {
             let part = tempfile::Builder::new().prefix(".part-").tempdir_in(peers::folder());
             let part = part.expect("a folder for parts");
             let inner = part.path().join("all");
@@ -43,8 +45,8 @@ pub fn test_application(name: &str) -> Result<PathBuf, Skip> {
             peers::run(tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(&inner));
             fs::write(inner.join(STAMP), "").expect("the folder can be marked");
             peers::move_in(&inner, &unpacked, part.path());
-        }
-    }
+        },
+    )?;
     Ok(unpacked.join(name))
 }
 
@@ -67,18 +69,13 @@ pub fn reported_application(name: &str) -> Result<PathBuf, Skip> {
     let source = source.unwrap_or_else(|error| panic!("cannot read the source of {name}: {error}"));
     let stamp = folder.join(name).join(STAMP);
     let is_ready = || fs::read_to_string(&stamp).is_ok_and(|stamp| stamp == source);
-    if !is_ready() {
-        let runtime = RealRuntime::available(10)?;
-        let compiler = collector::compiler()?;
-        let _lock = peers::lock();
-        if !is_ready() {
-            let mut build = Command::new("bash");
-            build.arg(sources.join("build")).arg(&folder).arg(name);
-            build.env("DOTNET_ROOT", runtime.root()).env("CSC", compiler.join("csc"));
-            peers::run(build.envs(runtime.variables()));
-            fs::write(&stamp, source).expect("the folder can be marked");
-        }
-    }
+    peers::once(is_ready, collector::compiler, |(runtime, compiler)| {
+        let mut build = Command::new("bash");
+        build.arg(sources.join("build")).arg(&folder).arg(name);
+        build.env("DOTNET_ROOT", runtime.root()).env("CSC", compiler.join("csc"));
+        peers::run(build.envs(runtime.variables()));
+        fs::write(&stamp, &source).expect("the folder can be marked");
+    })?;
     Ok(assembly)
 }
 

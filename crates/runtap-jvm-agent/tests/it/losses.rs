@@ -132,18 +132,23 @@ fn what_carriers_lose_is_told_to_virtual_threads() {
     }
 }
 
+/// A program that an agent can be loaded into.
+fn turns(jdk: &Jdk) -> Result<Turns, Skip> {
+    let mut java = jdk.java();
+    if jdk.major() >= 21 {
+        java.arg("-XX:+EnableDynamicAgentLoading");
+    }
+    java.arg("-cp").arg(programs()?).arg("demo.Turns");
+    Ok(Turns::spawn(java))
+}
+
 /// What runs when an agent is loaded began without probes: that is told, of each class, and not of calls that are seen. So is
 /// what was loaded and is not traced.
 #[test]
 fn what_runs_before_the_trace_is_told() {
     let tools = require!(Jdk::with_compiler());
     for record in [Record::Full, Record::Counts, Record::Coverage] {
-        let mut java = tools.java();
-        if tools.major() >= 21 {
-            java.arg("-XX:+EnableDynamicAgentLoading");
-        }
-        java.arg("-cp").arg(require!(programs())).arg("demo.Turns");
-        let mut turns = Turns::spawn(java);
+        let mut turns = require!(turns(&tools));
         turns.turn("hold");
         // Without `boot=yes`, which would trace the second one.
         let inclusions = ["^demo/", "^java/lang/String$"].map(JavaString::from).to_vec();
@@ -198,12 +203,7 @@ fn load(tools: &Jdk, id: u32, options: &str) -> String {
 #[test]
 fn what_an_earlier_trace_has_left_is_not_told() {
     let tools = require!(Jdk::with_compiler());
-    let mut java = tools.java();
-    if tools.major() >= 21 {
-        java.arg("-XX:+EnableDynamicAgentLoading");
-    }
-    java.arg("-cp").arg(require!(programs())).arg("demo.Turns");
-    let mut turns = Turns::spawn(java);
+    let mut turns = require!(turns(&tools));
     turns.turn("run 1");
     let id = turns.id();
     let load = |options: &str| {

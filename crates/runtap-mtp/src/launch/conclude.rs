@@ -72,7 +72,9 @@ impl Supervisor<'_> {
             let refused = self.listener.refused();
             self.tell(format!("it had more than {MOST} connections at a time: {refused} were refused"));
         }
-        let suspects = self.suspects(died && self.introduced);
+        let ended_before = died && self.introduced && self.has_begun_none();
+        let suspects = self.suspects().filter(|_| ended_before);
+        let alone = self.only_suspect().filter(|_| ended_before);
         match self.ending {
             Ending::Killed(because) => self.was_killed(because),
             Ending::Asked { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
@@ -80,7 +82,7 @@ impl Supervisor<'_> {
                 let running = self.tests.names();
                 if suspects.is_some() {
                     self.tell_suspects(exit);
-                } else if let (Some(uid), true) = (self.only_suspect(), running.is_empty()) {
+                } else if let Some(uid) = &alone {
                     self.fail(ModuleFailure::NotRun(format!(
                         "its process ends ({}) if this test is chosen by its id, before it begins: {uid}",
                         describe(exit)
@@ -101,14 +103,13 @@ impl Supervisor<'_> {
             self.tell(format!("it has broken rules {more} more times"));
         }
         let remaining = self.remaining(died);
-        if died && remaining.is_none() && suspects.is_none() && self.only_suspect().is_none() {
+        if died && remaining.is_none() && suspects.is_none() && alone.is_none() {
             self.name_lost();
         }
         let mut failed: Vec<_> = std::mem::take(&mut self.failed).into_keys().collect();
         failed.sort_unstable();
         // A part says nothing that the whole has not said.
-        let quiet =
-            died && self.spec.origin == Origin::Part && (suspects.is_some() || self.only_suspect().is_some());
+        let quiet = self.spec.origin == Origin::Part && (suspects.is_some() || alone.is_some());
         let end = LaunchEnd {
             exit,
             failures: self.failures.clone(),
@@ -245,17 +246,20 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Tests that were chosen, if their process has ended without having begun one.
-    fn suspects(&self, died: bool) -> Option<Vec<String>> {
-        let uids = self.spec.uids.filter(|uids| uids.len() > 1)?;
-        let none = self.results == 0 && self.tests.names().is_empty();
-        (died && none && self.spec.mode == Mode::Run).then(|| uids.to_vec())
+    /// Whether no test of a run has a result or is running.
+    fn has_begun_none(&self) -> bool {
+        self.spec.mode == Mode::Run && self.results == 0 && self.tests.names().is_empty()
     }
 
-    /// The test that was chosen alone, since others had no part in the end of a process that did not begin it.
+    /// Chosen tests, if it may depend on which of them are chosen together how their process ends.
+    fn suspects(&self) -> Option<Vec<String>> {
+        self.spec.uids.filter(|uids| uids.len() > 1).map(<[_]>::to_vec)
+    }
+
+    /// The test that is chosen alone because a process that was to run it and others began none.
     fn only_suspect(&self) -> Option<String> {
         match self.spec.uids {
-            Some([uid]) if self.spec.origin == Origin::Part && self.results == 0 => Some(uid.clone()),
+            Some([uid]) if self.spec.origin == Origin::Part => Some(uid.clone()),
             _ => None,
         }
     }
