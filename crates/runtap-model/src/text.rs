@@ -56,7 +56,7 @@ const COMMANDS: [&str; 16] = [
 ];
 
 /// Whether a build server takes a text for a command: GitHub, Azure Pipelines and `TeamCity` obey `##[`, `##vso[` and
-/// `##teamcity[` anywhere in a line, GitHub its [`COMMANDS`] at the beginning of one.
+/// `##teamcity[` anywhere in a line, GitHub its own words after `::` at the beginning of one.
 pub fn is_command(text: &str) -> bool {
     text.contains("##") || begins_with_command(text)
 }

@@ -60,6 +60,12 @@ impl Wine {
             fs::remove_dir_all(&files).with_context(|| format!("cannot remove {}", files.display()))?;
         }
         fs::create_dir_all(&files).with_context(|| format!("cannot create {}", files.display()))?;
+        // One that ends by itself between two programs breaks the connection of whoever comes just then.
+        let mut server = self.server();
+        let status = server.arg("-p").status().context("cannot start wineserver")?;
+        if !status.success() {
+            bail!("wineserver ended with {status}");
+        }
         let said = self.wait(self.command("wineboot").arg("-i"))?;
         if said.code != Some(0) {
             bail!("wineboot ended with {:?}: {}", said.code, said.err);
@@ -138,7 +144,7 @@ impl Wine {
     /// With these variables programs for Windows start as those of this machine do, by what cargo calls a runner.
     pub(super) fn variables(&self) -> [(&'static str, OsString); 4] {
         [
-            ("WINEPREFIX", self.folder.join("prefix").into()),
+            ("WINEPREFIX", self.prefix().into()),
             ("WINEDEBUG", "-all".into()),
             ("WINEDLLOVERRIDES", "mscoree,mshtml=".into()),
             // Where the library is that stands for one of newer versions.
@@ -181,13 +187,21 @@ impl Wine {
 
     /// Ends whatever runs in the prefix, and nothing else.
     fn end(&self) {
-        let prefix = self.folder.join("prefix");
-        if !Path::new(&prefix).is_dir() {
-            return;
+        if self.prefix().is_dir() {
+            // Without one there is nothing to end.
+            let _ = self.server().arg("-k").status();
         }
+    }
+
+    fn server(&self) -> Command {
         let mut command = Command::new(&self.server);
-        // Without one there is nothing to end.
-        let _ = command.arg("-k").env("WINEPREFIX", prefix).stderr(Stdio::null()).status();
+        command.env("WINEPREFIX", self.prefix());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn prefix(&self) -> PathBuf {
+        self.folder.join("prefix")
     }
 }
 
