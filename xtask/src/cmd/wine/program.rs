@@ -59,7 +59,9 @@ impl Wine {
         if files.exists() {
             fs::remove_dir_all(&files).with_context(|| format!("cannot remove {}", files.display()))?;
         }
-        fs::create_dir_all(&files).with_context(|| format!("cannot create {}", files.display()))?;
+        for folder in [files, self.prefix()] {
+            fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        }
         // One that ends by itself between two programs breaks the connection of whoever comes just then.
         let mut server = self.server();
         let status = server.arg("-p").status().context("cannot start wineserver")?;
