@@ -14,7 +14,7 @@
 //! - `instruments`: what events, spans, metrics and log messages cost it that are written by `runtap-events`.
 //! - `clients`: a program that embeds the server, and ten thousand hostile clients beside a good one; `serve` is the
 //!   program.
-//! - `samples`: what the sampler of its threads costs it.
+//! - `samples`: what sampling its threads costs a program: a compressor, a parser, the web service that is given.
 //! - `tests`: `runtap test` with test applications of ours, which `application` plays, and beside `dotnet test`.
 //! - `host`: a test application of `runtap-mtp-host` under the real `dotnet test`, which it plays itself, and a command that runtap wraps.
 //! - `measure`: one command and what it took, for those above.
@@ -30,6 +30,7 @@ mod hosted;
 mod instruments;
 mod nettrace;
 mod output;
+mod paired;
 mod ports;
 mod ps;
 mod recording;
@@ -48,7 +49,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::output::line;
 
-const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | make-calls FILE EVENTS | calls FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples | clients | host RUNTAP | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
+const USAGE: &str = "usage: runtap-benches make FILE SAMPLES | make-results FILE RESULTS | results FILE | make-calls FILE EVENTS | calls FILE | repeat RECORDING FILE BYTES | bytefrog [EVENTS] | decode FILE | count FILE | fields FILE | stacks FILE | profile FILE | speed | events | instruments | samples SERVICE | clients | host RUNTAP | serve SOCKET | capture RUNTAP | ps RUNTAP | ports RUNTAP | nettrace RUNTAP | tests RUNTAP [SUBJECT] | application COUNT A-MESSAGE BYTES PAUSE FOLDER OPTIONS… | measure PROGRAM ARGS…";
 
 fn main() -> Result<ExitCode> {
     if let Some(played) = hosted::play() {
@@ -102,7 +103,7 @@ fn do_as_told() -> Result<()> {
         ["capture", runtap] => capture::run(Path::new(runtap)),
         ["ps", runtap] => ps::run(Path::new(runtap)),
         ["ports", runtap] => ports::run(Path::new(runtap)),
-        ["samples"] => samples::run(),
+        ["samples", service] => samples::run(Path::new(service)),
         ["nettrace", runtap] => nettrace::run(Path::new(runtap)),
         ["tests", runtap, only @ ..] => tests::run(Path::new(runtap), only.first().copied()),
         ["application", words @ ..] => tests::application::play(words, false),

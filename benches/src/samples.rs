@@ -1,113 +1,117 @@
-//! What sampling costs: the thread that is sampled, and the thread that samples.
+//! What sampling costs a program: processor time of the whole process, the sampling thread's included, for the same work
+//! with and without it in alternation.
 //!
-//! A thread does the same work over and over, on a stack of known depth, while the sampler is switched on and off. What
-//! counts is processor time of the thread in question, and medians, so that whatever else runs does not.
+//! The work is what programs do: compressing, parsing, and a web service under load whose session is read by another
+//! process. Bare loops are none: the sampler shares caches with real work, and wakes it out of real waits.
 
-use std::hint::black_box;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+mod service;
+mod work;
 
-use anyhow::{Context as _, Result, anyhow};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::{TimeVal, TimeValLike as _};
-use runtap_unwind::{Options, Sample, Sampler};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
-use crate::output::{self, Table, bar, median};
+use anyhow::{Context as _, Result};
+use nix::time::{ClockId, clock_gettime};
+use runtap_unwind::{Options, Sampler};
 
-/// How often the sampler is switched on and off, and pieces of work in between.
-const SWITCHES: u32 = 60;
-const PIECES: u32 = 20;
-/// Steps of a piece of work: some milliseconds.
-const STEPS: u64 = 4_000_000;
-/// Frames of ours on the worker's stack.
-const DEPTHS: [u32; 3] = [5, 40, 200];
+use self::service::Service;
+use self::work::{Compress, Parse};
+use crate::output::{self, Table, bar};
+use crate::paired::{self, Cost};
 
-pub(crate) fn run() -> Result<()> {
+const PAIRS: usize = 60;
+/// What is measured at a time.
+const PIECE: Duration = Duration::from_millis(150);
+/// Percent of the work's own processor time, at 1 kHz.
+const MOST: f64 = 3.0;
+/// Frames of ours below the work on its stack.
+const DEPTHS: [u32; 2] = [10, 100];
+
+/// `service` is the program of `examples/axum-service`.
+pub(crate) fn run(service: &Path) -> Result<()> {
     output::machine();
-    let mut table =
-        Table::new(&["frames", "overhead at 1 kHz", "a sample on its thread", "a round of the sampler"]);
-    let mut worst = 0.0_f64;
+    let mut table = Table::new(&["", "more processor time", "95 % of trials between", "samples a second"]);
+    let mut worst = f64::MIN;
+    let mut row = |what: String, (cost, samples): (Cost, f64)| {
+        worst = worst.max(cost.median);
+        let between = format!("{:.2} and {:.2} %", cost.low, cost.high);
+        table.row(&[what, format!("{:.2} %", cost.median), between, format!("{samples:.0}")]);
+    };
     for depth in DEPTHS {
-        let (overhead, sample, round) = measure(depth)?;
-        worst = worst.max(overhead);
-        table.row(&[
-            depth.to_string(),
-            format!("{overhead:.2} %"),
-            format!("{sample:.1} µs"),
-            format!("{round:.1} µs"),
-        ]);
+        let compress = Compress::new();
+        row(format!("a compressor, {depth} frames"), within(depth, &|| compress.piece())?);
+        let parse = Parse::new();
+        row(format!("a JSON parser, {depth} frames"), within(depth, &|| parse.piece())?);
     }
-    table.print("one busy thread, processor time, medians");
-    bar("sampling takes at most 3 % of a busy thread", worst <= 3.0, &format!("{worst:.2} %"));
+    let mut service = Service::start(service)?;
+    row("a web service, its session read".to_owned(), service.measure(PAIRS)?);
+    table.print("sampling at 1 kHz, medians of 60 pairs");
+    bar(
+        &format!("sampling takes at most {MOST} % of a program's work"),
+        worst <= MOST,
+        &format!("{worst:.2} %"),
+    );
     output::machine();
     Ok(())
 }
 
-/// Overhead in percent, a sample on its thread and a round of the sampler in microseconds.
-fn measure(depth: u32) -> Result<(f64, f64, f64)> {
-    // In microseconds, as of the last sample: the closure is called on the sampler's thread.
-    let spent = Arc::new(AtomicU64::new(0));
-    let note = Arc::clone(&spent);
-    let on_sample = move |sample: &Sample<'_>| {
-        black_box(sample.stack);
-        if let Ok(time) = thread_time() {
-            note.store(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        }
-    };
-    let sampler = Sampler::start(Options::default(), on_sample).context("cannot sample")?;
-    let worker = std::thread::spawn(move || {
-        let mut times = [Vec::new(), Vec::new()];
-        let mut signals = 0;
-        for switch in 0..SWITCHES {
-            let on = switch % 2 == 1;
-            sampler.set_active(on);
-            let before = sampler.statistics().signals;
-            for _ in 0..PIECES {
-                let start = thread_time()?;
-                black_box(descend(depth));
-                times[usize::from(on)].push(thread_time()?.saturating_sub(start).as_secs_f64());
-            }
-            if on {
-                signals += sampler.statistics().signals - before;
-            }
-        }
-        Ok::<_, anyhow::Error>((times, signals, sampler.statistics().rounds))
+/// Sampling of this process while it works in a thread of such a depth: its cost, and how many samples came a second.
+fn within(depth: u32, piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
+    let sampler = Sampler::start(Options::default(), |sample| {
+        std::hint::black_box(sample.stack);
     });
-    let (times, signals, rounds) = worker.join().map_err(|_panic| anyhow!("the worker failed"))??;
-    let [without, with] = times.map(median);
-    let samples_of_a_piece = count(signals) / f64::from(SWITCHES / 2 * PIECES);
-    let more = with - without;
-    let round = count(spent.load(Ordering::Relaxed)) / count(rounds);
-    Ok((more / without * 100.0, more / samples_of_a_piece * 1e6, round))
+    let sampler = sampler.context("cannot sample")?;
+    let pieces = pieces_of(PIECE, piece);
+    let (mut samples, mut time) = (0, Duration::ZERO);
+    let cost = std::thread::scope(|scope| {
+        let work = || {
+            paired::measure(PAIRS, |with| {
+                sampler.set_active(with);
+                // What the first round finds out is found out once.
+                descend(depth, piece);
+                let (start, before) = (Instant::now(), sampler.statistics().signals);
+                let used = process_time()?;
+                for _ in 0..pieces {
+                    descend(depth, piece);
+                }
+                let used = process_time()?.saturating_sub(used);
+                if with {
+                    samples += sampler.statistics().signals - before;
+                    time += start.elapsed();
+                }
+                Ok(used)
+            })
+        };
+        scope.spawn(work).join().map_err(|_panic| anyhow::anyhow!("the worker failed"))?
+    })?;
+    Ok((cost, rate(samples, time)))
 }
 
-fn count(number: u64) -> f64 {
-    f64::from(u32::try_from(number).unwrap_or(u32::MAX)).max(1.0)
+fn rate(count: u64, time: Duration) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / time.as_secs_f64()
+}
+
+/// How many take so long.
+fn pieces_of(time: Duration, piece: &dyn Fn()) -> u32 {
+    let (start, mut pieces) = (Instant::now(), 0);
+    while start.elapsed() < time {
+        piece();
+        pieces += 1;
+    }
+    pieces
 }
 
 #[inline(never)]
-fn descend(depth: u32) -> u64 {
-    let place = black_box([u64::from(depth); 8]);
+fn descend(depth: u32, piece: &dyn Fn()) {
     if depth == 0 {
-        return burn();
+        return piece();
     }
-    descend(depth - 1).wrapping_add(black_box(place)[0])
+    descend(std::hint::black_box(depth - 1), piece);
+    // Not the last call, which would need no frame.
+    std::hint::black_box(depth);
 }
 
-fn burn() -> u64 {
-    let mut x = 88_172_645_463_325_252_u64;
-    for _ in 0..STEPS {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
-    }
-    x
-}
-
-/// Processor time of the calling thread.
-fn thread_time() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
-    let microseconds = |time: TimeVal| u64::try_from(time.num_microseconds());
-    Ok(Duration::from_micros(microseconds(usage.user_time())? + microseconds(usage.system_time())?))
+/// Processor time of all threads of this process.
+fn process_time() -> Result<Duration> {
+    Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }

@@ -37,8 +37,13 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     if args.word() == Some("jvm") {
         return jvm::run(ws);
     }
-    if let Some(alone @ ("clients" | "events" | "instruments" | "samples")) = args.word() {
+    if let Some(alone @ ("clients" | "events" | "instruments")) = args.word() {
         return ws.tool(&build(ws)?.to_string_lossy()).arg(alone).run();
+    }
+    if args.word() == Some("samples") {
+        building(ws).args(&["--package", "axum-service"]).run()?;
+        let [program, service] = ["runtap-benches", "axum-service"].map(|name| built(ws, name));
+        return ws.tool(&program.to_string_lossy()).arg("samples").arg(service).run();
     }
     if args.word() == Some("bytefrog") {
         let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg("bytefrog");
@@ -72,7 +77,11 @@ pub(crate) fn building(ws: &Workspace) -> Tool {
 
 fn build(ws: &Workspace) -> Result<PathBuf> {
     building(ws).run()?;
-    Ok(ws.target().join("release").join(format!("runtap-benches{}", std::env::consts::EXE_SUFFIX)))
+    Ok(built(ws, "runtap-benches"))
+}
+
+fn built(ws: &Workspace, name: &str) -> PathBuf {
+    ws.target().join("release").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {

@@ -17,9 +17,20 @@ pub(super) fn threads() -> io::Result<Vec<libc::pid_t>> {
     Ok(threads)
 }
 
-/// A number that changes with the number of threads, at a fraction of the cost of [`threads`].
-pub(super) fn thread_count() -> Option<u64> {
-    Some(fs::metadata(TASKS).ok()?.nlink())
+/// Says how many threads there are, at a fraction of the cost of [`threads`].
+#[derive(Debug)]
+pub(super) struct Count(Option<File>);
+
+impl Count {
+    /// Kept open: the way to the folder takes longer than the question.
+    pub(super) fn open() -> Self {
+        Self(File::open(TASKS).ok())
+    }
+
+    /// A number that changes with that of the threads; `None` if the kernel does not say.
+    pub(super) fn now(&self) -> Option<u64> {
+        Some(self.0.as_ref()?.metadata().ok()?.nlink())
+    }
 }
 
 /// Whether a thread blocks a signal; `None` if the kernel does not say.
@@ -158,7 +169,34 @@ mod tests {
             assert_eq!(doing.now(), doing.now());
         }
         assert_eq!(Doing::of(5_000_000, true).now(), Activity::Unknown);
-        assert!(thread_count().unwrap() > 2);
+    }
+
+    #[test]
+    fn the_count_changes_with_the_number_of_threads() {
+        let count = Count::open();
+        let (told, wait) = std::sync::mpsc::channel::<()>();
+        let (begun, begins) = std::sync::mpsc::channel();
+        // Other tests' threads begin and end beside these: 40 of ours outweigh them.
+        let before = count.now().unwrap();
+        assert!(before > 2);
+        let wait = std::sync::Mutex::new(wait);
+        std::thread::scope(|scope| {
+            for _ in 0..40 {
+                let begun = begun.clone();
+                let wait = &wait;
+                scope.spawn(move || {
+                    begun.send(()).unwrap();
+                    // Until the other end is dropped.
+                    let _ = wait.lock().map(|wait| wait.recv());
+                });
+            }
+            for _ in 0..40 {
+                begins.recv().unwrap();
+            }
+            let with = count.now().unwrap();
+            drop(told);
+            assert!(with > before + 20, "{before} before, {with} with 40 more");
+        });
     }
 
     #[test]

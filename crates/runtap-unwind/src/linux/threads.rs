@@ -28,8 +28,9 @@ use crate::{Options, Sample, Statistics};
 
 /// A thread that has just been asked has used some time in the handler.
 const HANDLER_TIME: u64 = 20_000;
-/// How often the list of threads is read although their number is the same: one may have ended as another began.
-const LIST_EVERY: u64 = 10;
+/// How often the list of threads is read although their number is the same: one that was never seen may have ended as
+/// another began.
+const LIST_EVERY: u64 = 100;
 /// How long answers are waited for: a thread that has a processor takes some microseconds.
 const PATIENCE: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
@@ -44,6 +45,7 @@ pub(super) struct Threads {
     this: libc::pid_t,
     pool: &'static Pool,
     table: BTreeMap<libc::pid_t, Thread>,
+    count: task::Count,
     listed: Option<u64>,
     unwinder: Unwinder,
     /// A stack that is read from outside.
@@ -77,6 +79,7 @@ impl Threads {
             this: memory::current_thread(),
             pool,
             table: BTreeMap::new(),
+            count: task::Count::open(),
             listed: None,
             unwinder,
             words,
@@ -87,9 +90,9 @@ impl Threads {
 
     /// Looks at all threads once and reports each.
     pub(super) fn round(&mut self, report: &mut dyn FnMut(&Sample<'_>)) -> io::Result<()> {
-        self.list()?;
-        self.unwinder.keep_fresh();
-        self.abandoned.retain(|ticket| !self.pool.release(*ticket));
+        if self.listed.is_none() {
+            self.list()?;
+        }
         self.statistics.rounds += 1;
         let ids: Vec<libc::pid_t> = self.table.keys().copied().collect();
         let mut asked = Vec::new();
@@ -117,8 +120,12 @@ impl Threads {
                 self.collect(&mut asked, report);
             }
         }
+        // While threads answer.
+        self.abandoned.retain(|ticket| !self.pool.release(*ticket));
+        self.unwinder.keep_fresh();
+        let listed = self.list();
         self.collect(&mut asked, report);
-        Ok(())
+        listed
     }
 
     /// Forgets all threads: what is known of them is out of date when sampling goes on.
@@ -135,7 +142,7 @@ impl Threads {
     }
 
     fn list(&mut self) -> io::Result<()> {
-        let count = task::thread_count();
+        let count = self.count.now();
         let same = count.is_some() && self.listed == count;
         if same && !self.statistics.rounds.is_multiple_of(LIST_EVERY) {
             return Ok(());
@@ -233,17 +240,20 @@ impl Threads {
     fn read(&mut self, id: libc::pid_t, thread: &mut Thread, wait: Wait, again: Look) -> Look {
         let registers =
             Registers { instruction: wait.instruction, stack: wait.stack, frame: UNKNOWN, link: UNKNOWN };
+        // As far as its stack was needed the last time, at first.
+        let mut wanted = known(thread.top, wait.stack).min(self.words.len());
         loop {
             let before = memory::processor_time(id);
-            let copied = memory::copy_words(wait.stack, &self.words) / 8;
+            let copied = memory::copy_words(wait.stack, self.words.get(..wanted).unwrap_or_default()) / 8;
             if thread.doing.now() != Activity::Waiting(wait) || memory::processor_time(id) != before {
                 return again;
             }
             (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
             let words = std::mem::take(&mut self.words);
             self.unwinder.unwind(thread, registers, words.get(..copied).unwrap_or_default());
-            let cut = !thread.complete && copied == words.len() && copied < LONGEST_STACK;
-            self.words = if cut { space(copied.saturating_mul(4)) } else { words };
+            let cut = !thread.complete && copied == wanted && copied < LONGEST_STACK;
+            self.words = if cut && copied == words.len() { space(copied.saturating_mul(4)) } else { words };
+            wanted = self.words.len();
             if !cut {
                 return Look::Fresh;
             }
@@ -329,6 +339,12 @@ impl Threads {
             repeated,
         });
     }
+}
+
+/// Words from a stack pointer to where a stack was known to end; as many as there can be if it is beyond.
+fn known(top: u64, stack: u64) -> usize {
+    let bytes = top.checked_sub(stack).filter(|bytes| *bytes > 0);
+    bytes.and_then(|bytes| usize::try_from(bytes.div_ceil(8)).ok()).unwrap_or(usize::MAX)
 }
 
 fn space(words: usize) -> Vec<AtomicU64> {

@@ -1,0 +1,201 @@
+//! The web service of the examples, another process: requests that come as fast as they are answered, and a session that is
+//! there or not.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use runtap_diag::blocking::Client;
+use runtap_diag::{Level, Provider, SessionConfig, SessionId};
+use runtap_nettrace::{Item, Reader};
+use runtap_transport::Endpoint;
+use tempfile::TempDir;
+
+use super::rate;
+use crate::paired::{self, Cost};
+
+const CONNECTIONS: usize = 2;
+/// Of each connection, at a time.
+const REQUESTS: u64 = 1_500;
+/// The runtime's own provider of CPU samples.
+const SAMPLES: &str = "Microsoft-DotNETCore-SampleProfiler";
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) struct Service {
+    child: Child,
+    clock: ClockId,
+    connections: Vec<Connection>,
+    client: Client,
+    session: Option<Session>,
+    _directory: TempDir,
+}
+
+/// A session that is being read.
+struct Session {
+    id: SessionId,
+    events: Arc<AtomicU64>,
+    reading: JoinHandle<Result<()>>,
+}
+
+struct Connection(BufReader<TcpStream>);
+
+impl Service {
+    pub(super) fn start(program: &Path) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        let mut command = Command::new(program);
+        command.env("TMPDIR", directory.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().context("it prints nothing")?).read_line(&mut said)?;
+        let port: u16 = said.trim().strip_prefix("listening ").context("it does not listen")?.parse()?;
+        let connect = |_| Connection::new(port);
+        let connections = (0..CONNECTIONS).map(connect).collect::<Result<_>>()?;
+        let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(child.id())?))?;
+        let client = Client::new(Endpoint::unix(socket(directory.path())?))?;
+        Ok(Self { child, clock, connections, client, session: None, _directory: directory })
+    }
+
+    /// What sampling costs it, and how many samples of its threads came a second.
+    pub(super) fn measure(&mut self, pairs: usize) -> Result<(Cost, f64)> {
+        let (mut samples, mut time) = (0, Duration::ZERO);
+        let cost = paired::measure(pairs, |with| {
+            self.switch(with)?;
+            self.requests(REQUESTS / 10)?;
+            let (start, before) = (Instant::now(), self.events());
+            let used = self.time()?;
+            self.requests(REQUESTS)?;
+            let used = self.time()?.saturating_sub(used);
+            if with {
+                samples += self.events() - before;
+                time += start.elapsed();
+            }
+            Ok(used)
+        })?;
+        self.switch(false)?;
+        Ok((cost, rate(samples, time)))
+    }
+
+    /// Processor time of all its threads.
+    fn time(&self) -> Result<Duration> {
+        Ok(clock_gettime(self.clock)?.into())
+    }
+
+    fn events(&self) -> u64 {
+        self.session.as_ref().map_or(0, |session| session.events.load(Ordering::Relaxed))
+    }
+
+    /// Begins or ends the session, and waits until the service does as it says.
+    fn switch(&mut self, on: bool) -> Result<()> {
+        match (on, self.session.take()) {
+            (true, None) => {
+                let session = Session::start(&self.client)?;
+                let until = Instant::now() + PATIENCE;
+                while session.events.load(Ordering::Relaxed) == 0 {
+                    if Instant::now() > until {
+                        bail!("the service sends no samples");
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+                self.session = Some(session);
+            }
+            (false, Some(session)) => {
+                self.client.stop_session(session.id).context("stop the session")?;
+                session.reading.join().map_err(|_panic| anyhow!("the reader has failed"))??;
+            }
+            (_, same) => self.session = same,
+        }
+        Ok(())
+    }
+
+    fn requests(&mut self, count: u64) -> Result<()> {
+        thread::scope(|scope| {
+            let all: Vec<_> = self
+                .connections
+                .iter_mut()
+                .map(|connection| scope.spawn(|| (0..count).try_for_each(|id| connection.request(id))))
+                .collect();
+            all.into_iter().try_for_each(|one| one.join().map_err(|_panic| anyhow!("a client has failed"))?)
+        })
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Session {
+    fn start(client: &Client) -> Result<Self> {
+        let config = SessionConfig::new(vec![Provider::new(SAMPLES, 0, Level::Informational)]);
+        let mut session = client.start_session(&config)?;
+        let (id, events) = (session.id(), Arc::new(AtomicU64::new(0)));
+        let count = Arc::clone(&events);
+        let reading = thread::spawn(move || {
+            let mut reader = Reader::new();
+            while let Some(chunk) = session.next_chunk()? {
+                reader.feed(&chunk);
+                while let Some(item) = reader.next()? {
+                    count.fetch_add(u64::from(matches!(item, Item::Event(_))), Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        });
+        Ok(Self { id, events, reading })
+    }
+}
+
+impl Connection {
+    fn new(port: u16) -> Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self(BufReader::new(stream)))
+    }
+
+    fn request(&mut self, order: u64) -> Result<()> {
+        let request = format!("GET /orders/{order} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        self.0.get_mut().write_all(request.as_bytes())?;
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line)? == 0 {
+                bail!("the service has closed the connection");
+            }
+            match line.trim_end().split_once(": ") {
+                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                    length = value.parse()?;
+                }
+                _ if line == "\r\n" => break,
+                _ => {}
+            }
+        }
+        let mut body = vec![0; length];
+        Ok(self.0.read_exact(&mut body)?)
+    }
+}
+
+/// Where the service listens for tools.
+fn socket(directory: &Path) -> Result<std::path::PathBuf> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.file_name().is_some_and(|name| name.to_string_lossy().ends_with("-socket")) {
+                return Ok(path);
+            }
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    bail!("the service has no diagnostic port")
+}
