@@ -62,6 +62,7 @@ mod real_fields;
 mod real_find;
 mod real_full;
 mod real_gc;
+mod real_jacoco;
 mod real_java;
 mod real_jvm;
 mod real_jvm_contained;
