@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, bail};
 use self::program::Wine;
 use self::trials::TRIALS;
 use crate::args::Args;
-use crate::cmd::foreign::page;
+use crate::cmd::foreign::{self, page};
 use crate::output;
 use crate::process::find;
 use crate::step::Outcome;
@@ -61,7 +61,7 @@ fn run(ws: &Workspace) -> Result<Result<String, String>> {
     if find(ws.root(), COMPILER).is_none() {
         return skipped("there is no mingw compiler (gcc-mingw-w64-x86-64)");
     }
-    if !super::foreign::is_installed(ws, TARGET)? {
+    if !foreign::is_installed(ws, TARGET)? {
         return skipped(
             "the standard library for Windows is not here (rustup target add x86_64-pc-windows-gnu)",
         );
@@ -94,7 +94,7 @@ fn run(ws: &Workspace) -> Result<Result<String, String>> {
 fn unit_tests(ws: &Workspace, wine: &Wine) -> Result<()> {
     let mut words = vec!["test", "--target", TARGET, "--lib"];
     words.extend(TESTED.iter().flat_map(|name| ["-p", *name]));
-    let mut cargo = ws.cargo(&words).env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", wine.program());
+    let mut cargo = foreign::lean(ws.cargo(&words)).env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", wine.program());
     for (name, value) in wine.variables() {
         cargo = cargo.env(name, value);
     }
@@ -120,7 +120,7 @@ fn trials(wine: &Wine) -> (String, Vec<String>) {
 }
 
 fn build(ws: &Workspace, folder: &Path) -> Result<()> {
-    ws.cargo(&["build", "--target", TARGET, "-p", "runtap"]).run()?;
+    foreign::lean(ws.cargo(&["build", "--target", TARGET, "-p", "runtap"])).run()?;
     let built = ws.target().join(TARGET).join("debug");
     let copy = |built: PathBuf, name: &str| {
         let copied = fs::copy(&built, folder.join(format!("{name}.exe")));
@@ -128,7 +128,8 @@ fn build(ws: &Workspace, folder: &Path) -> Result<()> {
     };
     copy(built.join("runtap.exe"), "runtap")?;
     for (package, name) in [("runtap-libtest", "harness"), ("runtap-dump", "writer")] {
-        ws.cargo(&["build", "--target", TARGET, "-p", package, "--example", name]).run()?;
+        let example = ["build", "--target", TARGET, "-p", package, "--example", name];
+        foreign::lean(ws.cargo(&example)).run()?;
         copy(built.join("examples").join(format!("{name}.exe")), name)?;
     }
     let sources = [
