@@ -405,6 +405,8 @@ pub enum RunEvent {
         module: ModuleId,
         /// Its results.
         totals: Totals,
+        /// What is wrong with the module as a whole and was not said of one of its processes.
+        failures: Vec<ModuleFailure>,
         /// What the module's own verdict is, as an exit code of the platform.
         exit_code: i32,
         /// From the first process's start to the last one's end.

@@ -79,6 +79,9 @@ impl Recorder {
                 let heard = self.heard.entry(*module).or_default();
                 heard.incomplete |= !end.failures.is_empty() || end.exit.is_none();
             }
+            RunEvent::ModuleEnded { module, failures, .. } if !failures.is_empty() => {
+                self.heard.entry(*module).or_default().incomplete = true;
+            }
             _ => {}
         }
     }

@@ -14,7 +14,7 @@ use crate::digest::Uids;
 use crate::event::{LaunchEnd, ModuleFailure, RunEvent, Severity, State};
 use crate::listen::Transport;
 use crate::pipe::MOST;
-use crate::run::{Done, Origin, code};
+use crate::run::{Done, Origin, Suspects, code};
 
 /// Who serves a connection that we have closed notices it within this time.
 const NOTICED: Duration = Duration::from_millis(200);
@@ -24,7 +24,7 @@ const NOTICED: Duration = Duration::from_millis(200);
 pub(crate) struct Concluded {
     pub done: Done,
     pub end: LaunchEnd,
-    /// It did not come to all of its tests, and nobody knows which it has: these are those that have a result.
+    /// It did not come to all of its tests, and nobody knows which it has: these are those that have a result, or are suspects.
     pub cut_short: Option<Uids>,
 }
 
@@ -72,19 +72,25 @@ impl Supervisor<'_> {
             let refused = self.listener.refused();
             self.tell(format!("it had more than {MOST} connections at a time: {refused} were refused"));
         }
-        let ended_before = died && self.introduced && self.has_begun_none();
-        let suspects = self.suspects().filter(|_| ended_before);
-        let alone = self.only_suspect().filter(|_| ended_before);
+        let crashed = died && self.introduced && self.ending == Ending::No && self.spec.mode == Mode::Run;
+        let suspects = crashed.then(|| self.suspects(exit)).flatten();
+        let alone = self.only_suspect().filter(|_| crashed && self.has_begun_none());
+        let only_one = self.spec.uids.is_some_and(|uids| uids.len() == 1) && self.has_begun_none();
+        let culprit_found = crashed && suspects.is_none() && (only_one || !self.tests.is_empty());
         match self.ending {
             Ending::Killed(because) => self.was_killed(because),
             Ending::Asked { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
-            Ending::No if self.spec.mode == Mode::Run && died && self.introduced => {
+            Ending::No if crashed => {
                 let running = self.tests.names();
-                if suspects.is_some() {
-                    self.tell_suspects(exit);
+                if let Some(suspects) = &suspects {
+                    self.tell_suspects(suspects, exit);
+                    // What they are is found out by other processes.
+                    for test in self.tests.take() {
+                        self.seen.insert(&test.uid);
+                    }
                 } else if let Some(uid) = &alone {
                     self.fail(ModuleFailure::NotRun(format!(
-                        "its process ends ({}) if this test is chosen by its id, before it begins: {uid}",
+                        "its process ends ({}) if only this test is run, before it begins: {uid}",
                         describe(exit)
                     )));
                 } else {
@@ -102,7 +108,8 @@ impl Supervisor<'_> {
             let more = self.more_failures;
             self.tell(format!("it has broken rules {more} more times"));
         }
-        let remaining = self.remaining(died);
+        let gets_on = self.results > 0 || suspects.as_ref().is_some_and(|it| !it.running.is_empty());
+        let remaining = self.remaining(died, gets_on);
         if died && remaining.is_none() && suspects.is_none() && alone.is_none() {
             self.name_lost();
         }
@@ -122,13 +129,14 @@ impl Supervisor<'_> {
         // Who dies after its session has come to all of its tests.
         let in_time = self.overdue || self.sessions > 0;
         let whole = self.spec.uids.is_none() && self.spec.mode == Mode::Run;
-        let cut_short = self.was_cut_short(died) && in_time && whole;
+        let cut_short = self.was_cut_short(died, gets_on || crashed) && in_time && whole;
         let cut_short = cut_short.then_some(self.seen);
         Concluded {
             done: Done {
                 failed,
                 remaining,
-                suspects: suspects.map(|uids| (uids, exit.map_or(-1, Exit::code))),
+                suspects,
+                culprit_found,
                 no_tests: self.no_tests,
                 failures: self.failures,
             },
@@ -248,15 +256,21 @@ impl Supervisor<'_> {
 
     /// Whether no test of a run has a result or is running.
     fn has_begun_none(&self) -> bool {
-        self.spec.mode == Mode::Run && self.results == 0 && self.tests.names().is_empty()
+        self.spec.mode == Mode::Run && self.results == 0 && self.tests.is_empty()
     }
 
-    /// Chosen tests, if it may depend on which of them are chosen together how their process ends.
-    fn suspects(&self) -> Option<Vec<String>> {
-        self.spec.uids.filter(|uids| uids.len() > 1).map(<[_]>::to_vec)
+    /// The tests that were running when their process ended; if it had begun none, those that were chosen: it may depend on
+    /// which of them are chosen together how it ends. `None` if there is no more than one.
+    fn suspects(&self, exit: Option<Exit>) -> Option<Suspects> {
+        let uids = match self.spec.uids {
+            Some(chosen) if self.has_begun_none() => chosen.to_vec(),
+            _ => self.tests.uids(),
+        };
+        let suspects = Suspects { uids, running: self.tests.names(), exit: exit.map_or(-1, Exit::code) };
+        (suspects.uids.len() > 1).then_some(suspects)
     }
 
-    /// The test that is chosen alone because a process that was to run it and others began none.
+    /// The test that is run alone because a process that was to run it and others does not say by which of them it ended.
     fn only_suspect(&self) -> Option<String> {
         match self.spec.uids {
             Some([uid]) if self.spec.origin == Origin::Part => Some(uid.clone()),
@@ -265,25 +279,36 @@ impl Supervisor<'_> {
     }
 
     /// Once: each smaller part would say the same.
-    fn tell_suspects(&mut self, exit: Option<Exit>) {
-        if self.spec.origin != Origin::Part {
-            let count = self.spec.uids.map_or(0, <[_]>::len);
-            let how = describe(exit);
-            self.tell(format!(
-                "it has ended ({how}) before it began one of {count} chosen tests: they are run in smaller parts, to find \
-                 those by whose ids it can't be asked"
-            ));
+    fn tell_suspects(&mut self, suspects: &Suspects, exit: Option<Exit>) {
+        if self.spec.origin == Origin::Part {
+            return;
         }
+        let how = describe(exit);
+        let text = if suspects.running.is_empty() {
+            let count = suspects.uids.len();
+            format!(
+                "it has ended ({how}) before it began one of {count} chosen tests: they are run in smaller parts, to find \
+                 those by which it ends"
+            )
+        } else {
+            let all: Vec<_> = suspects.running.iter().map(String::as_str).collect();
+            format!(
+                "it has ended ({how}) while several tests were running: they are run in smaller parts, to find the one by \
+                 which it ends: {}",
+                named(&all)
+            )
+        };
+        self.tell(text);
     }
 
     /// Whether another process can go on. One that did not get on at all is not followed by another.
-    fn was_cut_short(&self, died: bool) -> bool {
-        (died || self.overdue) && self.results > 0
+    fn was_cut_short(&self, died: bool, gets_on: bool) -> bool {
+        (died || self.overdue) && gets_on
     }
 
     /// Tests that were asked for and did not come to their turn, where another process can go on with them.
-    fn remaining(&self, died: bool) -> Option<Vec<String>> {
-        if !self.was_cut_short(died) {
+    fn remaining(&self, died: bool, gets_on: bool) -> Option<Vec<String>> {
+        if !self.was_cut_short(died, gets_on) {
             return None;
         }
         let uids = self.spec.uids?;

@@ -1,5 +1,6 @@
 //! The tests that run at this moment, and how long they have done so.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::run::TestRule;
@@ -59,6 +60,17 @@ impl RunningTests {
 
     pub(crate) fn take(&mut self) -> Vec<RunningTest> {
         std::mem::take(&mut self.0)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Their ids, each once.
+    pub(crate) fn uids(&self) -> Vec<String> {
+        let mut seen = HashSet::new();
+        let uids = self.0.iter().map(|test| test.uid.as_str()).filter(|uid| seen.insert(*uid));
+        uids.map(str::to_owned).collect()
     }
 
     pub(crate) fn names(&self) -> Vec<String> {

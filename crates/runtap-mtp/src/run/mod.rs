@@ -18,7 +18,7 @@ use runtap_mtp_proto::server::Mode;
 pub use self::settings::{ArtifactKeeper, Job, RunSpec, TestRule, TestRules, Timeouts};
 pub use self::verdict::code;
 use self::verdict::{Circumstances, of_module, of_run};
-pub(crate) use self::workers::{Done, Origin};
+pub(crate) use self::workers::{Done, Origin, Suspects};
 use self::workers::{Queue, Task, Working};
 use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent, Severity};
 use crate::launch::named;
@@ -29,10 +29,10 @@ use crate::tally::{Tally, Totals};
 /// So many times, some events (64, mostly fewer) wait for whoever consumes them before the programs have to wait.
 const WAITING: usize = 16;
 
-/// So many processes of a module may end before they begin one of the tests that they were to run, until the search for those
-/// by whose ids that is ends. Half of the names of a class need as many as it has tests.
+/// So many processes of a module may end, and nothing says by which of their tests, until the search for those ends. Half of
+/// the names of a class need as many as it has tests.
 const MOST_SEARCHES: u32 = 100;
-/// As long as none of the parts has run a test, nothing says that it is because of their ids.
+/// As long as no process has begun a test, nothing says that it is because of their ids.
 const FRUITLESS_SEARCHES: u32 = 5;
 
 /// How a run ended.
@@ -126,8 +126,12 @@ struct ModuleState {
     retries: HashMap<Box<str>, u32>,
     /// Tasks that are not done.
     left: usize,
-    /// Processes that ended before they had begun a test.
+    /// Processes of which nothing said by which of their tests they ended.
     searches: u32,
+    /// Failures that no process has told, beside those that are in `failures` too.
+    own_failures: Vec<ModuleFailure>,
+    /// A process ended while several tests were running, and none of them is known to be the reason.
+    unexplained: Option<Suspects>,
     started: Option<Instant>,
 }
 
@@ -237,22 +241,28 @@ impl<'a> Coordinator<'a> {
         self.no_tests |= done.no_tests;
         let Some(module) = self.modules.get_mut(&task.job.module) else { return };
         let mut follow = Vec::new();
-        let mut unfound = None;
+        if done.culprit_found {
+            module.unexplained = None;
+        }
+        if let Some(suspects) = done.suspects.as_ref().filter(|suspects| !suspects.running.is_empty()) {
+            module.unexplained.get_or_insert_with(|| suspects.clone());
+        }
         if !stopped {
             if let Some(remaining) = done.remaining {
                 follow.push(task.remaining(remaining));
             }
-            if let Some((suspects, exit)) = done.suspects {
+            if let Some(suspects) = done.suspects {
                 module.searches += 1;
-                let has_run_some = module.tally.totals().total() > 0;
-                if module.searches <= if has_run_some { MOST_SEARCHES } else { FRUITLESS_SEARCHES } {
-                    follow.extend(task.parts(suspects));
+                let gets_on = module.tally.totals().total() > 0 || !suspects.running.is_empty();
+                if module.searches <= if gets_on { MOST_SEARCHES } else { FRUITLESS_SEARCHES } {
+                    follow.extend(task.parts(suspects.uids));
                 } else {
-                    let all: Vec<_> = suspects.iter().map(String::as_str).collect();
-                    let text =
-                        format!("its process ends before it begins one of these tests: {}", named(&all));
-                    module.failures.push(ModuleFailure::Died { running: Vec::new(), exit });
-                    unfound = Some(text);
+                    let Suspects { uids, running, exit } = suspects;
+                    module.unexplained = None;
+                    module.own_failures.push(ModuleFailure::Died { running, exit });
+                    let all: Vec<_> = uids.iter().map(String::as_str).collect();
+                    let text = format!("its process ends if these tests are run: {}", named(&all));
+                    module.own_failures.push(ModuleFailure::NotRun(text));
                 }
             }
             let may_retry = |uid: &String| {
@@ -270,10 +280,6 @@ impl<'a> Coordinator<'a> {
         module.failures.extend(done.failures.into_iter().filter(|failure| !is_explained(failure)));
         module.left = module.left - 1 + follow.len();
         let is_over = module.left == 0;
-        if let Some(text) = unfound {
-            let module = task.job.module;
-            (self.on_event)(RunEvent::Message { module, severity: Severity::Error, text });
-        }
         for task in follow {
             self.queue.push(task);
         }
@@ -300,12 +306,24 @@ impl<'a> Coordinator<'a> {
         self.settled = self.settled + totals.unsuccessful() - settled;
         let stopped = self.stop.level().is_some();
         self.wanted.retain(|uid| !module.tally.has(uid));
+        if let Some(Suspects { running, exit, .. }) = module.unexplained.take() {
+            if !stopped {
+                let text = format!(
+                    "it ended while {} tests were running, and not again when they were run in smaller parts",
+                    running.len()
+                );
+                (self.on_event)(RunEvent::Message { module: id, severity: Severity::Warning, text });
+            }
+            module.own_failures.push(ModuleFailure::Died { running, exit });
+        }
+        module.failures.extend(module.own_failures.iter().cloned());
         let exit_code = of_module(&totals, &module.failures, self.spec.flaky_fails, stopped);
         let exit_code = if self.spec.ignored_codes.contains(&exit_code) { code::OK } else { exit_code };
         self.codes.push(exit_code);
         self.totals.add(&totals);
         let duration = module.started.map(|started| started.elapsed()).unwrap_or_default();
-        (self.on_event)(RunEvent::ModuleEnded { module: id, totals, exit_code, duration });
+        let failures = module.own_failures;
+        (self.on_event)(RunEvent::ModuleEnded { module: id, totals, failures, exit_code, duration });
     }
 
     fn conclude(mut self) -> Outcome {

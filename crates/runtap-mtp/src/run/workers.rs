@@ -28,7 +28,7 @@ pub(crate) enum Origin {
     Chosen,
     /// Another process did not come to them.
     Rest,
-    /// Another process that was to run them, and others, ended before it had begun any.
+    /// Another process that was to run them, and others, ended before it had begun any, or while several were running.
     Part,
 }
 
@@ -39,12 +39,24 @@ pub(crate) struct Done {
     pub failed: Vec<String>,
     /// Tests that its process did not come to, since it died or had to be killed.
     pub remaining: Option<Vec<String>>,
-    /// Tests of which its process began none before it ended with this code: some of them may be the reason, others can be run.
-    pub suspects: Option<(Vec<String>, i32)>,
+    /// Tests of which some may be the reason why its process ended, while others can be run.
+    pub suspects: Option<Suspects>,
+    /// It is known by which test its process ended.
+    pub culprit_found: bool,
     /// Its process ended with the platform's code for no tests.
     pub no_tests: bool,
     /// What was wrong with its process.
     pub failures: Vec<ModuleFailure>,
+}
+
+/// Tests of a process that ended in the middle of its session, and nothing says by which of them.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Suspects {
+    pub uids: Vec<String>,
+    /// The names of those that were running; none if the process had begun none.
+    pub running: Vec<String>,
+    /// Its code, as a shell counts.
+    pub exit: i32,
 }
 
 impl Task {
@@ -64,7 +76,7 @@ impl Task {
         Self { job, attempt: self.attempt, origin: Origin::Rest }
     }
 
-    /// The same for tests of which none was begun, in two parts. Those whose ids have blanks are apart from the others first:
+    /// The same for tests that may have ended their process, in two parts. Those whose ids have blanks are apart from the others first:
     /// adapters have a language of their own for ids, in which a blank is the end of a word.
     pub(crate) fn parts(&self, suspects: Vec<String>) -> [Self; 2] {
         let has_blank = |uid: &String| uid.contains(char::is_whitespace);
@@ -72,10 +84,10 @@ impl Task {
         if ones.is_empty() {
             ones = others.split_off(others.len() / 2);
         } else if others.is_empty() {
-            others = ones.split_off(ones.len() / 2);
+            let second = ones.split_off(ones.len() / 2);
+            others = std::mem::replace(&mut ones, second);
         }
-        // What is put into the queue last is taken first.
-        [ones, others].map(|uids| {
+        [others, ones].map(|uids| {
             let job = Job { uids: Some(uids), ..self.job.clone() };
             Self { job, attempt: self.attempt, origin: Origin::Part }
         })
@@ -123,9 +135,14 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Before those that were not begun: whoever waits for the module waits for this.
+    /// Before those that were not begun: whoever waits for the module waits for this. But parts of a part come after its
+    /// sibling, so that of each size one that can be run is run early.
     pub(crate) fn push(&self, task: Task) {
-        self.waiting().tasks.push_front(task);
+        let mut waiting = self.waiting();
+        let is_sibling = |other: &Task| other.origin == Origin::Part && other.job.module == task.job.module;
+        let after = waiting.tasks.iter().rposition(is_sibling).filter(|_| task.origin == Origin::Part);
+        waiting.tasks.insert(after.map_or(0, |place| place + 1), task);
+        drop(waiting);
         self.changed.notify_one();
     }
 
@@ -228,8 +245,26 @@ mod tests {
             assert!(parts.iter().all(|part| part.origin == Origin::Part && part.attempt == 1));
             parts.map(|part| part.job.uids.unwrap())
         };
-        assert_eq!(parts(&["a", "b c", "d", "e\u{a0}f"]), [texts(&["b c", "e\u{a0}f"]), texts(&["a", "d"])]);
-        assert_eq!(parts(&["a", "b", "c"]), [texts(&["b", "c"]), texts(&["a"])]);
+        assert_eq!(parts(&["a", "b c", "d", "e\u{a0}f"]), [texts(&["a", "d"]), texts(&["b c", "e\u{a0}f"])]);
+        assert_eq!(parts(&["a", "b", "c"]), [texts(&["a"]), texts(&["b", "c"])]);
         assert_eq!(parts(&["a b", "c d"]), [texts(&["a b"]), texts(&["c d"])]);
+    }
+
+    #[test]
+    fn parts_of_a_part_wait_for_its_sibling() {
+        let task = |module, uid: &str, origin| {
+            let job = Job { uids: Some(vec![uid.to_owned()]), ..Job::whole(ModuleId(module)) };
+            Task { origin, ..Task::first(job) }
+        };
+        let queue = Queue::new([task(0, "x", Origin::Chosen), task(1, "y", Origin::Chosen)].into_iter());
+        for (uid, origin) in [("p", Origin::Part), ("q", Origin::Part), ("again", Origin::Chosen)] {
+            queue.push(task(0, uid, origin));
+        }
+        queue.push(task(0, "r", Origin::Part));
+        queue.push(task(1, "other", Origin::Part));
+        queue.close();
+        let uids: Vec<_> =
+            std::iter::from_fn(|| queue.take()).map(|task| task.job.uids.unwrap().concat()).collect();
+        assert_eq!(uids, ["other", "again", "p", "q", "r", "x", "y"]);
     }
 }

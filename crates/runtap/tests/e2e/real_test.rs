@@ -349,6 +349,28 @@ fn applications_may_send_requests_instead() {
 }
 
 #[test]
+fn neighbours_of_a_test_that_ends_their_process_are_run_without_it() {
+    let runtime = runtap_testkit::require!(RealRuntime::available(10));
+    let parallel = runtap_testkit::require!(runtap_testkit::reported_application("xpar"));
+    for retries in ["0", "1"] {
+        let mut command = command(["test", "--no-history", "--format", "json", "--retries", retries]);
+        command.arg(&parallel).arg("--dotnet").arg(runtime.root().join("dotnet"));
+        let told = run(command);
+        let lines = told.expect_code(2).text().lines();
+        let lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let end = lines.last().unwrap();
+        assert_eq!(
+            ["total", "passed", "error"].map(|name| end[name].as_u64()),
+            [Some(4), Some(3), Some(1)],
+            "{told}"
+        );
+        let results = lines.iter().filter(|line| line["type"] == "test-result");
+        let failed = results.filter(|line| line["state"] != "passed").map(|line| line["name"].as_str());
+        assert!(failed.into_iter().all(|name| name == Some("Par.C.Guilty")), "{told}");
+    }
+}
+
+#[test]
 fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
     let runtime = runtap_testkit::require!(RealRuntime::available(10));
     let names = runtap_testkit::require!(runtap_testkit::reported_application("nnames"));

@@ -6,10 +6,11 @@ use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 3] = [
+    let tests: [(&str, fn()); 4] = [
         ("rows_of_one_test_are_counted_alike_everywhere", rows),
         ("a_chosen_test_without_a_result_is_an_error", chosen),
         ("an_application_without_tests_is_judged_with_the_run", no_tests),
+        ("a_process_that_ends_by_no_single_test_is_an_error", unexplained),
     ];
     tests.map(|(name, test)| Test::new(format!("verdicts::{name}"), test)).into()
 }
@@ -89,6 +90,24 @@ fn chosen() {
     // By ids that were given, no application is to blame.
     readers_agree(&folder, &[&forgets], &["--filter-uid", "t1", "t2"], [1, 1, 0], 1);
     assert!(folder.text("r.trx").contains("no result in any application: t2"));
+}
+
+fn unexplained() {
+    let folder = Folder::new();
+    // Both tests run at the same time, and only together they end their process.
+    let together = "handshake\nstart\nif run\nbegin t1\nbegin t2\nif wants t1\nif wants t2\nkill SIGKILL\nfi\nfi\nfi\n\
+        pass t1\npass t2\nend\n";
+    let together = folder.application("together", together);
+    for retries in ["0", "2"] {
+        readers_agree(&folder, &[&together], &["--retries", retries], [2, 2, 0], 137);
+        assert!(folder.text("r.trx").contains("while it ran t1, t2"));
+    }
+    // No part of the tests can be run, and the search for the reason ends.
+    let never =
+        "handshake\nstart\nif discover\nrepeat 40\ndiscover t{n}\ndone\nelse\nkill SIGKILL\nfi\nend\n";
+    let never = folder.application("never", never);
+    readers_agree(&folder, &[&never], &[], [0, 0, 0], 137);
+    assert!(folder.text("r.trx").contains("its process ends if these tests are run: "));
 }
 
 fn no_tests() {

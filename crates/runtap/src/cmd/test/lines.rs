@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anstyle::Style;
-use runtap_mtp::{LaunchEnd, Module, ModuleId, RunEvent, Severity, TestResult, Totals, code};
+use runtap_mtp::{LaunchEnd, Module, ModuleFailure, ModuleId, RunEvent, Severity, TestResult, Totals, code};
 use runtap_test_report::{Attempt, TestResult as Reported, text};
 use runtap_text::{Clean, DIM};
 
@@ -115,7 +115,8 @@ impl<W: Write + Send + 'static> Lines<W> {
                     }
                 }
             }
-            RunEvent::ModuleEnded { module, totals, exit_code, duration } => {
+            RunEvent::ModuleEnded { module, totals, failures, exit_code, duration } => {
+                failures.iter().try_for_each(|failure| self.failure(*module, failure))?;
                 self.module_ended(*module, totals, *exit_code, *duration)?;
             }
             RunEvent::RunEnded { totals, exit_code, missing, duration, stopped } => {
@@ -197,15 +198,7 @@ impl<W: Write + Send + 'static> Lines<W> {
         {
             shown.stopped = true;
         }
-        for failure in &end.failures {
-            let all = explain(failure);
-            let (what, more) = all.split_once('\n').unwrap_or((&all, ""));
-            writeln!(self.out, "{BAD}error{BAD:#} {} {}", self.title(module), cleaned(what, LINE))?;
-            if !more.is_empty() {
-                writeln!(self.out, "{}", indented(more))?;
-            }
-            self.broken.push((module, cleaned(&describe(failure), LINE)));
-        }
+        end.failures.iter().try_for_each(|failure| self.failure(module, failure))?;
         // Beside failed tests too: more may have gone wrong than they say.
         let has_failed = end.exit.is_some_and(|exit| exit.code() != 0) && !end.stopped;
         if end.failures.is_empty()
@@ -223,6 +216,18 @@ impl<W: Write + Send + 'static> Lines<W> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Of a module as a whole.
+    fn failure(&mut self, module: ModuleId, failure: &ModuleFailure) -> io::Result<()> {
+        let all = explain(failure);
+        let (what, more) = all.split_once('\n').unwrap_or((&all, ""));
+        writeln!(self.out, "{BAD}error{BAD:#} {} {}", self.title(module), cleaned(what, LINE))?;
+        if !more.is_empty() {
+            writeln!(self.out, "{}", indented(more))?;
+        }
+        self.broken.push((module, cleaned(&describe(failure), LINE)));
         Ok(())
     }
 

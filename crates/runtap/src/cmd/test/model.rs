@@ -137,20 +137,19 @@ impl Gathered {
                         (it.stdout, it.stderr) = (end.stdout.clone(), end.stderr.clone());
                     }
                     if let Some(failure) = end.failures.first() {
-                        // Each process may name other tests that were not run.
-                        let others = it.error.take().filter(|_| matches!(failure, ModuleFailure::NotRun(_)));
-                        let text = explain(failure);
-                        it.error =
-                            Some(others.map_or_else(|| text.clone(), |others| format!("{others}\n{text}")));
+                        fail(it, failure);
                     }
                 });
             }
             RunEvent::RowsMerged { module, rows } => self.spool.merge(module.0, rows)?,
-            RunEvent::ModuleEnded { module, exit_code, duration, .. } => {
+            RunEvent::ModuleEnded { module, failures, exit_code, duration, .. } => {
                 self.known.retain(|(of, _), _| of != module);
                 let course = self.courses.get(module.0);
                 let missing = interrupted.and_then(|_| course.and_then(Course::missing)).map(str::to_owned);
                 self.module(*module, |it| {
+                    for failure in failures.iter() {
+                        fail(it, failure);
+                    }
                     it.duration_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
                     // One that was never begun has none.
                     it.exit_code = it.exit_code.and(Some(*exit_code));
@@ -210,6 +209,13 @@ impl Gathered {
         }
         shown
     }
+}
+
+/// What a module has failed by. Each process may name other tests that were not run.
+fn fail(module: &mut Module, failure: &ModuleFailure) {
+    let others = module.error.take().filter(|_| matches!(failure, ModuleFailure::NotRun(_)));
+    let text = explain(failure);
+    module.error = Some(others.map_or_else(|| text.clone(), |others| format!("{others}\n{text}")));
 }
 
 fn facts(known: &TestInfo) -> Facts {
