@@ -4,11 +4,14 @@
 //! missing is named and passed over. `ci --all` is what `.ci/run` calls after it installed the extras: there a missing
 //! one fails. Every step runs, whatever came of the ones before.
 
+mod outside;
+
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
+use self::outside::Outside;
 use crate::args::Args;
 use crate::cmd::{
     advisories, bench, book, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, musl,
@@ -82,11 +85,14 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let all = args.has("--all");
     let (missing, seconds) =
         if all { (Missing::Fail, FUZZ_SECONDS_ALL) } else { (Missing::Skip, FUZZ_SECONDS) };
+    let outside = Outside::plant(ws)?;
     let mut reports: Vec<step::Report> = thread::scope(|scope| {
         scope.spawn(|| ahead(ws));
         STEPS.iter().map(|(name, check)| step::run(name, missing, || check(ws))).collect()
     });
     reports.push(step::run("fuzz", missing, || fuzz::smoke(ws, seconds)));
+    // Of every step before.
+    reports.push(step::run("outside", missing, || outside.check(all)));
     output::summary(&reports, start.elapsed());
     let failed: Vec<&str> =
         reports.iter().filter(|report| report.outcome.is_err()).map(|report| report.name).collect();

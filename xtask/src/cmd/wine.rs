@@ -94,7 +94,8 @@ fn run(ws: &Workspace) -> Result<Result<String, String>> {
 fn unit_tests(ws: &Workspace, wine: &Wine) -> Result<()> {
     let mut words = vec!["test", "--target", TARGET, "--lib"];
     words.extend(TESTED.iter().flat_map(|name| ["-p", *name]));
-    let mut cargo = foreign::lean(ws.cargo(&words)).env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", wine.program());
+    let mut cargo =
+        foreign::lean(ws.cargo(&words)).env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", wine.program());
     for (name, value) in wine.variables() {
         cargo = cargo.env(name, value);
     }

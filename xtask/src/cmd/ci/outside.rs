@@ -1,0 +1,183 @@
+//! What lies beside and above the checkout: no check may write, change or remove anything there.
+//!
+//! Owns: files that are planted before the checks in the root, in the temporary folder and beside the checkout, the lists
+//! of what else was there, and the comparison afterwards.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{env, io};
+
+use anyhow::{Context as _, Result, bail};
+use tempfile::TempDir;
+
+use crate::output;
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+/// What Java machines and Wine leave in `/tmp`, wherever temporary files are to go.
+const LEFT_BY_OTHERS: [&str; 3] = ["hsperfdata_", ".java_pid", ".wine-"];
+const TEXT: &str = "planted: nothing of this may change\n";
+
+/// The folders, as they were before the checks.
+pub(crate) struct Outside(Vec<Place>);
+
+struct Place {
+    folder: PathBuf,
+    /// `None` where this user can't write.
+    planted: Option<Planted>,
+    names: BTreeSet<OsString>,
+}
+
+/// A file, an empty folder and a link. They go with it.
+struct Planted {
+    root: TempDir,
+    written: SystemTime,
+}
+
+impl Outside {
+    pub(crate) fn plant(ws: &Workspace) -> Result<Self> {
+        let root = ws.root();
+        let beside = root.parent().unwrap_or(root).to_owned();
+        let folders: BTreeSet<PathBuf> = [PathBuf::from("/"), env::temp_dir(), beside].into();
+        Ok(Self(folders.into_iter().map(Place::plant).collect::<Result<_>>()?))
+    }
+
+    /// Whatever has become of the planted files fails. What others may have done, names that are new or gone, fails on a
+    /// machine that does nothing else (`alone`), and is told elsewhere.
+    pub(crate) fn check(&self, alone: bool) -> Result<Outcome> {
+        let mut changed = Vec::new();
+        for place in &self.0 {
+            for difference in place.differences()? {
+                changed.push(format!("{}: {difference}", place.folder.display()));
+            }
+            if let Some(planted) = &place.planted {
+                planted
+                    .unchanged()
+                    .with_context(|| format!("what was planted in {}", place.folder.display()))?;
+            }
+        }
+        match (changed.is_empty(), alone) {
+            (true, _) => Ok(Outcome::Passed),
+            (false, true) => bail!("changed outside the checkout: {}", changed.join("; ")),
+            (false, false) => Ok(Outcome::Told(format!(
+                "changed outside the checkout, maybe by others: {}",
+                changed.join("; ")
+            ))),
+        }
+    }
+}
+
+impl Place {
+    fn plant(folder: PathBuf) -> Result<Self> {
+        let planted = match Planted::new(&folder) {
+            Ok(planted) => Some(planted),
+            Err(error) if is_refused(&error) => {
+                output::note(&format!("nothing is planted in {}: {error}", folder.display()));
+                None
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot plant in {}", folder.display())),
+        };
+        let names = names(&folder)?;
+        Ok(Self { folder, planted, names })
+    }
+
+    fn differences(&self) -> Result<Vec<String>> {
+        let now = names(&self.folder)?;
+        let by_others = |name: &OsString| {
+            let name = name.to_string_lossy();
+            LEFT_BY_OTHERS.iter().any(|prefix| name.starts_with(prefix))
+        };
+        let told = |what: &'static str| move |name: &OsString| format!("{what} {}", name.display());
+        let new = now.difference(&self.names).filter(|name| !by_others(name)).map(told("new:"));
+        let gone = self.names.difference(&now).filter(|name| !by_others(name)).map(told("gone:"));
+        Ok(new.chain(gone).collect())
+    }
+}
+
+impl Planted {
+    fn new(folder: &Path) -> io::Result<Self> {
+        let root = tempfile::Builder::new().prefix("runtap-planted-").tempdir_in(folder)?;
+        fs::create_dir(root.path().join("empty"))?;
+        fs::write(root.path().join("file"), TEXT)?;
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("file", root.path().join("link"))?;
+        let written = fs::metadata(root.path().join("file"))?.modified()?;
+        Ok(Self { root, written })
+    }
+
+    fn unchanged(&self) -> Result<()> {
+        let root = self.root.path();
+        let expected: BTreeSet<OsString> = if cfg!(unix) {
+            ["empty", "file", "link"].map(OsString::from).into()
+        } else {
+            ["empty", "file"].map(OsString::from).into()
+        };
+        let (found, inside) = (names(root)?, names(&root.join("empty"))?);
+        if found != expected || !inside.is_empty() {
+            bail!("there is {found:?}, and {inside:?} in the empty folder");
+        }
+        let file = root.join("file");
+        let (text, modified) = (fs::read_to_string(&file)?, fs::metadata(&file)?.modified()?);
+        if text != TEXT || modified != self.written {
+            bail!("the file was written");
+        }
+        Ok(())
+    }
+}
+
+fn names(folder: &Path) -> Result<BTreeSet<OsString>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let name = |entry: io::Result<fs::DirEntry>| Ok(entry?.file_name());
+    entries.map(name).collect()
+}
+
+fn is_refused(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outside(folder: &Path) -> Outside {
+        Outside(vec![Place::plant(folder.to_owned()).unwrap()])
+    }
+
+    fn planted(outside: &Outside) -> PathBuf {
+        outside.0[0].planted.as_ref().unwrap().root.path().to_owned()
+    }
+
+    #[test]
+    fn what_is_new_or_gone_is_told_and_fails_where_nobody_else_works() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("old"), "").unwrap();
+        let outside = outside(folder.path());
+        assert!(matches!(outside.check(true), Ok(Outcome::Passed)));
+        fs::write(folder.path().join("hsperfdata_anna"), "").unwrap();
+        assert!(matches!(outside.check(true), Ok(Outcome::Passed)));
+        fs::write(folder.path().join("new"), "").unwrap();
+        fs::remove_file(folder.path().join("old")).unwrap();
+        let failed = outside.check(true).unwrap_err().to_string();
+        assert!(failed.contains("new: new") && failed.contains("gone: old"), "{failed}");
+        assert!(matches!(outside.check(false), Ok(Outcome::Told(_))));
+    }
+
+    #[test]
+    fn what_was_planted_fails_everywhere_when_it_is_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let touch: [fn(&Path); 4] = [
+            |root| fs::remove_file(root.join("link")).unwrap(),
+            |root| fs::write(root.join("empty/x"), "").unwrap(),
+            |root| fs::write(root.join("file"), "other").unwrap(),
+            |root| fs::remove_dir_all(root).unwrap(),
+        ];
+        for touch in touch {
+            let outside = outside(folder.path());
+            touch(&planted(&outside));
+            assert!(outside.check(false).is_err());
+        }
+    }
+}
