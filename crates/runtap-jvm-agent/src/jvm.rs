@@ -101,8 +101,8 @@ pub(crate) fn trace(agent: &'static Agent) {
     });
 }
 
-/// What is told of methods that were running before their classes had probes: neither the begin nor the end of such a call is
-/// seen.
+/// Reports methods that were already on a stack when their classes got probes. Neither the start nor the end of such a call
+/// is recorded.
 fn already_running(running: Vec<Running>) -> Vec<Told> {
     let mut classes: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>> = BTreeMap::new();
     for one in running {

@@ -85,7 +85,7 @@ extern "system" fn thrown(
     }));
 }
 
-/// What a thread without room does for whoever reads. `None` if the rings are not read.
+/// What a thread does whose ring is full: the policy of the current trace. `None` if nothing reads the rings.
 fn reader(agent: &Agent) -> Option<WhenSlow> {
     (!agent.is_gone()).then(|| agent.when_slow())
 }

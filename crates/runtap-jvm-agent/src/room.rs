@@ -37,8 +37,8 @@ pub(crate) fn put(reader: impl Fn() -> Option<WhenSlow>, ring: &Ring, current: u
             break;
         }
         let Some(when_slow) = reader() else { return };
-        // Whether the program is paused is what the limit says: who asked elsewhere could find that it goes on, and no room
-        // yet.
+        // The ring's own limit says whether the program is paused. The session's flag changes before the ring has room
+        // again.
         if ring.is_paused() || when_slow == WhenSlow::Block {
             ring.wait(needed);
             continue;

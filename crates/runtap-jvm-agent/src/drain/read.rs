@@ -19,11 +19,11 @@ pub(super) struct Reader {
     pub(super) limit: u64,
     /// The thread whose events come next.
     tid: u64,
-    /// The number of dropped events of the ring's own thread that were told, or are of an earlier trace.
+    /// Dropped events of the ring's own thread that were reported or belong to an earlier trace.
     dropped: u64,
-    /// The thread has gone over to counts, and that was told.
+    /// The thread has switched to counts, and the stream has reported it.
     degraded: bool,
-    /// The stream knows that what virtual threads do on this carrier is only counted.
+    /// The stream has reported that virtual threads on this carrier are only counted.
     loses: bool,
 }
 

@@ -71,8 +71,8 @@ impl Stream {
         }
     }
 
-    /// A round of reading is over. What was lost before it began lies between events that were read: it is told of threads that
-    /// have had no event since. At the end, everything is.
+    /// Ends a round of reading. Losses from before the round are reported for threads without a later event, since all
+    /// their earlier events have been read by now. `all` reports every loss, at the end of a trace.
     pub(crate) fn end_round(&mut self, all: bool) {
         let (mut before, mut count) = self.lost_before.unwrap_or_default();
         let known = self.lost_of_any.len();
