@@ -123,7 +123,11 @@ fn a_slow_module_is_split_when_that_is_asked_for() {
 fn failed_tests_are_run_again_until_there_are_none() {
     let Some(trial) = Trial::of(&[("orchard-2.5.2", "orchard.dll")]) else { return };
     let suite = ["--suite", "flaky:1"];
-    trial.run(&["--rerun"], &suite).expect_code(5).says("no earlier run").says("--history DIR");
+    let report = ["--rerun", "--report", "jsonl=r.jsonl"];
+    let older = trial.path().join("r.jsonl");
+    fs::write(&older, "of an older run").unwrap();
+    trial.run(&report, &suite).expect_code(5).says("no earlier run").says("--history DIR");
+    assert_eq!(fs::read_to_string(&older).unwrap(), "of an older run", "nothing was run");
     let first = lines(trial.run(&[], &suite).expect_code(2).text());
     assert_eq!(uids(&first).len(), 3);
     let again = lines(trial.run(&["--rerun", "latest"], &suite).expect_code(2).text());
@@ -134,7 +138,9 @@ fn failed_tests_are_run_again_until_there_are_none() {
     let steady = ["--suite", "fast:2"];
     let other = Trial::of(&[("orchard-2.5.2", "orchard.dll")]).unwrap();
     other.run(&[], &steady).expect_code(0);
-    other.run(&["--rerun"], &steady).expect_code(0).says("nothing to run again");
+    fs::write(other.path().join("r.jsonl"), "of an older run").unwrap();
+    other.run(&report, &steady).expect_code(0).says("nothing to run again");
+    assert_eq!(fs::read_to_string(other.path().join("r.jsonl")).unwrap(), "of an older run");
 }
 
 #[test]

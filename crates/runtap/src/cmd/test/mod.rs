@@ -102,6 +102,7 @@ fn work(
     }
     spec.rules = settings.rules(&spec, &planned);
     let whole = planned.whole && !restricts(&spec.application.arguments);
+    sink.begin()?;
     spec.live_output = sink.follows_output();
     spec.keeper = sink.keeper();
     sink.know(std::mem::take(&mut planned.known));

@@ -59,7 +59,7 @@ impl Sink {
         spec: &RunSpec,
         output: Output,
     ) -> anyhow::Result<Self> {
-        let mut reports = match spec.mode {
+        let reports = match spec.mode {
             Mode::Run => {
                 let directory = options.results_directory.as_deref();
                 reports::open(&settings.reports, directory, &spec.modules, output)?
@@ -80,16 +80,21 @@ impl Sink {
             }
         };
         let gathered = Gathered::new(&spec.modules)?;
-        let live = reports.begin()?.into_iter().map(Live::new).collect();
         Ok(Self {
             gathered,
             shown,
-            live,
+            live: Vec::new(),
             reports,
             collector,
             started: Instant::now(),
             timeout: options.timeout,
         })
+    }
+
+    /// The run begins: before it, reports of another one stay as they are.
+    pub(super) fn begin(&mut self) -> anyhow::Result<()> {
+        self.live = self.reports.begin()?.into_iter().map(Live::new).collect();
+        Ok(())
     }
 
     /// Whether somebody follows what applications print.
