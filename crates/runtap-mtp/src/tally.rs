@@ -133,11 +133,12 @@ impl Test {
         self.row.iter_mut().chain(&mut self.more)
     }
 
-    /// The row that a result with this name replaces.
-    fn replaced(&mut self, name: u32, outdated: bool) -> Option<&mut Row> {
+    /// The row that a result with this name replaces. One that is `about` a row, by its name, never takes that row's place.
+    fn replaced(&mut self, name: u32, about: Option<u32>, outdated: bool) -> Option<&mut Row> {
         let fits = |row: &Row| outdated || row.is_pending;
         let place = self.rows().position(|row| fits(row) && row.name == name);
-        let place = place.or_else(|| self.rows().position(|row| fits(row)))?;
+        let by_order = |row: &mut Row| fits(row) && about != Some(row.name);
+        let place = place.or_else(|| self.rows().position(by_order))?;
         self.rows().nth(place)
     }
 }
@@ -147,6 +148,7 @@ impl Tally {
     pub(crate) fn count(&mut self, result: &TestResult, attempt: u32, is_last: bool) -> Counted {
         let TestResult { uid, state, superseded, quarantined, .. } = result;
         let (state, name) = (*state, self.tests.hash(&result.name));
+        let about = subject(&result.name).map(|name| self.tests.hash(name));
         let key = (attempt, result.attempt);
         let test = self.tests.entry(uid);
         let outdated = key < test.attempt;
@@ -164,7 +166,7 @@ impl Tally {
             is_pending: *superseded,
             has_failed: false,
         };
-        let Some(row) = test.replaced(name, outdated) else {
+        let Some(row) = test.replaced(name, about, outdated) else {
             if test.row.is_none() {
                 test.row = Some(new);
             } else {
@@ -228,6 +230,13 @@ impl Tally {
     pub(crate) fn settled(&self) -> u64 {
         self.settled
     }
+}
+
+/// The name of the row that a further row of its test is about: xunit.v3 has `[Test Cleanup Failure (NAME)]`, which may come
+/// before the result of the test itself.
+fn subject(name: &str) -> Option<&str> {
+    let (_, subject) = name.strip_prefix('[')?.strip_suffix(")]")?.split_once(" (")?;
+    Some(subject)
 }
 
 /// Counts what a row is.
@@ -332,6 +341,19 @@ mod tests {
         }
         count(&mut tally, &row("y", 2, State::Failed), true);
         assert_eq!((tally.settle(), tally.totals().failed, tally.totals().total()), (vec![], 2, 3));
+    }
+
+    #[test]
+    fn a_failed_clean_up_never_takes_the_place_of_its_test() {
+        let mut tally = Tally::default();
+        let mut row = |name, attempt, state| tally.count(&row(name, attempt, state), attempt, true).row;
+        assert_eq!(row("T(a: (1))", 1, State::Failed), 0);
+        assert_eq!(row("[Test Cleanup Failure (T(a: (1)))]", 2, State::Failed), 1, "it comes first");
+        assert_eq!(row("T(a: (1))", 2, State::Failed), 0);
+        // In the next attempt, both are there, in either order; another name still goes by order.
+        assert_eq!(row("[Test Cleanup Failure (T(a: (1)))]", 3, State::Failed), 1);
+        assert_eq!(row("T(a: (2))", 3, State::Passed), 0);
+        assert_eq!((tally.totals().total(), tally.totals().failed), (2, 1));
     }
 
     #[test]
