@@ -12,6 +12,7 @@ use std::process::Command;
 use runtap_mtp_proto::server::Mode;
 use runtap_transport::random_u64;
 
+use crate::dotnet::root_variables;
 use crate::module::{Module, ModuleKind};
 
 /// Ids beyond this many bytes go into a response file: the system limits the length of a command line.
@@ -30,7 +31,7 @@ const MSBUILD_WILDCARDS: &str = "MSBUILDFAILONDRIVEENUMERATINGWILDCARD";
 /// What is the same for all applications of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplicationOptions {
-    /// The host of managed modules.
+    /// The host of managed modules. Programs that need a runtime look for it beside this host.
     pub dotnet: Option<PathBuf>,
     /// Where they put their files.
     pub results_directory: Option<PathBuf>,
@@ -79,7 +80,11 @@ pub(crate) fn command(options: &ApplicationOptions, start: &Start<'_>) -> io::Re
             command.arg("exec").arg(start.module.path());
             command
         }
-        ModuleKind::Executable => Command::new(start.module.path()),
+        ModuleKind::Executable => {
+            let mut command = Command::new(start.module.path());
+            command.envs(options.dotnet.iter().flat_map(|dotnet| root_variables(dotnet)));
+            command
+        }
     };
     match start.mode {
         Mode::Run => {}

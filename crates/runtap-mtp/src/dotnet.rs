@@ -29,12 +29,7 @@ pub fn find_dotnet() -> Result<PathBuf, NoDotnet> {
 fn find(variable: impl Fn(&str) -> Option<OsString>, root: &Path) -> Result<PathBuf, NoDotnet> {
     let given = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let file = if cfg!(windows) { "dotnet.exe" } else { "dotnet" };
-    let architecture = match env::consts::ARCH {
-        "x86_64" => "X64",
-        "aarch64" => "ARM64",
-        "x86" => "X86",
-        other => other,
-    };
+    let architecture = architecture();
     let mut places: Vec<PathBuf> = given("DOTNET_HOST_PATH").into_iter().collect();
     let roots = [format!("DOTNET_ROOT_{architecture}"), "DOTNET_ROOT".to_owned()];
     places.extend(roots.iter().filter_map(|name| given(name)).map(|root| root.join(file)));
@@ -56,6 +51,25 @@ fn find(variable: impl Fn(&str) -> Option<OsString>, root: &Path) -> Result<Path
         Some(found) => Ok(found.clone()),
         None => Err(NoDotnet(places)),
     }
+}
+
+/// As the host names it in variables and files.
+fn architecture() -> &'static str {
+    match env::consts::ARCH {
+        "x86_64" => "X64",
+        "aarch64" => "ARM64",
+        "x86" => "X86",
+        other => other,
+    }
+}
+
+/// The variables by which a program that needs a runtime finds that of this host; none if no runtime is beside it.
+pub(crate) fn root_variables(dotnet: &Path) -> Vec<(String, PathBuf)> {
+    // Distributions have a link on the search path.
+    let file = dotnet.canonicalize().unwrap_or_else(|_| dotnet.to_owned());
+    let root = file.parent().filter(|root| root.join("host").join("fxr").is_dir());
+    let names = ["DOTNET_ROOT".to_owned(), format!("DOTNET_ROOT_{}", architecture())];
+    root.into_iter().flat_map(|root| names.clone().map(|name| (name, root.to_owned()))).collect()
 }
 
 /// Whether it is a file that may be executed.

@@ -349,6 +349,17 @@ fn applications_may_send_requests_instead() {
 }
 
 #[test]
+fn a_program_that_needs_a_runtime_has_that_of_the_given_host() {
+    let runtime = runtap_testkit::require!(RealRuntime::available(10));
+    let program = runtap_testkit::require!(test_application("library-xunit-3.2.2")).join("library-xunit");
+    let mut command = command(["test", "--no-history"]);
+    command.arg(program).arg("--dotnet").arg(runtime.root().join("dotnet"));
+    command.env("DOTNET_ROOT", "/nonexistent").env_remove("DOTNET_ROOT_X64");
+    let told = run(command);
+    assert!(told.expect_code(2).text().contains("(net10.0|"), "{told}");
+}
+
+#[test]
 fn neighbours_of_a_test_that_ends_their_process_are_run_without_it() {
     let runtime = runtap_testkit::require!(RealRuntime::available(10));
     let parallel = runtap_testkit::require!(runtap_testkit::reported_application("xpar"));
