@@ -103,7 +103,7 @@ impl System {
 pub(super) struct RuntimeProbe {
     pub runtime: Runtime,
     /// Names of its threads.
-    names: Vec<String>,
+    pub(super) names: Vec<String>,
     exe: Option<PathBuf>,
 }
 

@@ -53,12 +53,17 @@ pub(super) struct Search<'a> {
     /// How much of those may still be read.
     counters: u64,
     passwd: Option<Vec<u8>>,
+    /// How often the lists of sockets may still be read again.
+    rereads: u8,
 }
 
 type Jvms = Rc<JvmFiles>;
 
 /// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
 const MAX_ENVIRONMENT_BYTES: u64 = 64 << 20;
+
+/// Times that one search reads the lists of sockets again.
+const MAX_REREADS: u8 = 2;
 
 /// What a process said of itself, however long ago: the folder in `/proc` by which it was asked is that of no other.
 pub(super) struct Snapshot {
@@ -93,7 +98,19 @@ impl<'a> Search<'a> {
             jvms: HashMap::new(),
             counters: jvm::MAX_READ,
             passwd: None,
+            rereads: MAX_REREADS,
         }
+    }
+
+    /// Forgets the lists of sockets, so that newer ones are read; false if that was done too often. Any number of processes
+    /// can look as if they had just started.
+    pub(super) fn read_lists_again(&mut self) -> bool {
+        let Some(left) = self.rereads.checked_sub(1) else { return false };
+        self.rereads = left;
+        self.bound = sockets::bound(&self.system.proc_root);
+        self.listings = Listings::new();
+        self.temp = OnceCell::new();
+        true
     }
 
     pub(super) fn all(&mut self, options: Options) -> Vec<Process> {

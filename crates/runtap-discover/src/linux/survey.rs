@@ -6,7 +6,7 @@ use super::candidate::Candidate;
 use super::facts::{Facts, ProcessState, Survey};
 use super::gather::{self, Found, RuntimeProbe};
 use super::proc_files;
-use super::runtime::Runtime;
+use super::runtime::{self, Runtime};
 use super::search::{Search, Snapshot};
 use crate::{Kind, NotFound, Process, Reason};
 
@@ -32,6 +32,7 @@ impl Search<'_> {
             }
             Some((candidate, found)) => {
                 let probe = self.probe_runtime(&candidate, &found);
+                let found = self.with_new_sockets(pid, found, &probe);
                 self.system.gather(&candidate.dir, pid, found, probe)
             }
             None if self.system.is_hidden(pid) => self.system.facts_of_none(pid, ProcessState::Hidden),
@@ -43,6 +44,17 @@ impl Search<'_> {
     pub(super) fn for_one(mut self) -> Self {
         self.map_budgets = UserBudgets::new(4 * gather::MAX_PER_PROCESS, self.system.uid);
         self
+    }
+
+    /// Looks for the sockets of a process once more if its server runs and none was found: a runtime makes its socket before
+    /// the server's thread, so both may be newer than the lists of sockets, which were read before the threads.
+    fn with_new_sockets(&mut self, pid: u32, found: Found, probe: &RuntimeProbe) -> Found {
+        let is_newer =
+            found.sockets.is_empty() && runtime::serves(&probe.runtime, &probe.names) == Some(true);
+        if is_newer && self.read_lists_again() {
+            return self.find(pid).map_or(found, |(_, found)| found);
+        }
+        found
     }
 
     fn probe_runtime(&mut self, candidate: &Candidate, found: &Found) -> RuntimeProbe {
@@ -75,6 +87,7 @@ impl Search<'_> {
             *not_looked_at += usize::from(probe.is_unread());
             return None;
         }
+        let found = self.with_new_sockets(pid, found, &probe);
         let facts = self.system.gather(&candidate.dir, pid, found, probe);
         (facts.is_dotnet() || facts.runtime.is_too_old()).then_some(facts)
     }

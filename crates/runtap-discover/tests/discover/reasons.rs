@@ -2,12 +2,16 @@
 //! not root, could not show.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::thread;
 
 use runtap_discover::{Code, Facts, Fix, ProcessState, Reason, Runtime, Startup, System, TempState};
 
-use crate::fake::{Fake, FakeProcess};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::fake::{Fake, FakeProcess, RUNTIME};
 
 const NO_RUNTIME: &str = "7f00-7f01 r-xp 0 08:01 1 /usr/lib/libc.so.6\n";
 
@@ -101,6 +105,30 @@ fn sockets_that_are_stale_or_gone() {
     process.threads = &["dotnet", ".NET EventPipe", ".NET Finalizer"];
     fake.add(&process);
     assert_eq!(fake.codes(32), ["stale-socket"]);
+}
+
+/// A runtime that comes up while it is looked at: its socket is newer than the list of sockets, its server's thread is seen.
+#[test]
+fn a_socket_that_is_made_during_the_search_is_not_called_deleted() {
+    for is_survey in [false, true] {
+        let fake = Fake::new();
+        let mut process = FakeProcess::new(52, 900);
+        process.threads = &["dotnet", ".NET EventPipe", ".NET Finalizer"];
+        let maps = fake.add(&process).join("maps");
+        fs::remove_file(&maps).unwrap();
+        mknodat(CWD, &maps, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let facts = thread::scope(|scope| {
+            scope.spawn(|| {
+                // The search opens the memory map after the lists of sockets.
+                let mut pipe = fs::OpenOptions::new().write(true).open(&maps).unwrap();
+                fake.socket("tmp", 52, 900);
+                pipe.write_all(RUNTIME.as_bytes()).unwrap();
+            });
+            if is_survey { fake.system().dotnet_facts().processes.remove(0) } else { fake.facts(52) }
+        });
+        assert_eq!(Reason::all(&facts), [], "{facts:#?}");
+        assert!(facts.endpoint().is_some(), "{facts:#?}");
+    }
 }
 
 #[test]
