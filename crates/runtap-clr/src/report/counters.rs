@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::collector::{Collector, Found, Kept, text};
 use super::{Collect, Item, Observe, Report};
@@ -37,7 +37,8 @@ pub enum CounterKind {
     Histogram,
 }
 
-/// A counter with its tags. `None` where this kind of counter has no such number.
+/// A counter with its tags. `None` where this kind of counter has no such number. Numbers that are not finite are kept, and
+/// serialized as the texts `NaN`, `inf` and `-inf`: JSON has no such numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CounterSeries {
     /// The meter, or the event source.
@@ -57,21 +58,28 @@ pub struct CounterSeries {
     /// How it counts.
     pub kind: CounterKind,
     /// The last value: of a gauge itself, of the others the sum so far. Histograms have none.
+    #[serde(serialize_with = "real")]
     pub value: Option<f64>,
     /// What the last interval added.
+    #[serde(serialize_with = "real")]
     pub delta: Option<f64>,
     /// Histogram, and event counter that gives means: how many values in all recorded intervals.
     pub count: Option<u64>,
     /// Histogram: their sum.
+    #[serde(serialize_with = "real")]
     pub sum: Option<f64>,
     /// Histogram: quantiles of the last interval that had values, by their shares (`0.95`). Those of several intervals
     /// can't be joined.
+    #[serde(serialize_with = "reals")]
     pub quantiles: Option<BTreeMap<String, f64>>,
     /// The lowest value; of one that only adds up the least that an interval added.
+    #[serde(serialize_with = "real")]
     pub min: Option<f64>,
     /// The highest.
+    #[serde(serialize_with = "real")]
     pub max: Option<f64>,
     /// What all recorded intervals add up to, of one that adds up.
+    #[serde(serialize_with = "real")]
     pub total: Option<f64>,
     /// How many times it was told.
     pub points_count: u64,
@@ -225,7 +233,28 @@ fn number(payload: Payload<'_>, name: &str) -> Option<f64> {
         Value::Utf16(text) => text.to_string().trim().parse().ok(),
         value => value.as_f64(),
     }
-    .filter(|number: &f64| number.is_finite())
+}
+
+/// A number as events have it in JSON Lines.
+struct Real(f64);
+
+impl Serialize for Real {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_finite() { serializer.serialize_f64(self.0) } else { serializer.collect_str(&self.0) }
+    }
+}
+
+#[expect(clippy::ref_option, reason = "as serde calls it")]
+fn real<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    number.map(Real).serialize(serializer)
+}
+
+#[expect(clippy::ref_option, reason = "as serde calls it")]
+fn reals<S: Serializer>(numbers: &Option<BTreeMap<String, f64>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match numbers {
+        Some(numbers) => serializer.collect_map(numbers.iter().map(|(share, number)| (share, Real(*number)))),
+        None => serializer.serialize_none(),
+    }
 }
 
 /// `name=value` joined by commas. A part without the sign is taken for the rest of the value in front of it: `route=/a,b`.
@@ -289,7 +318,7 @@ fn event_counter(provider: &str, payload: Payload<'_>) -> Option<CounterSeries> 
     };
     let get = |name: &str| fields.clone().get(name);
     let text = |name: &str| get(name).and_then(|value| value.as_text()).unwrap_or_default();
-    let number = |name: &str| get(name).and_then(|value| value.as_f64()).filter(|number| number.is_finite());
+    let number = |name: &str| get(name).and_then(|value| value.as_f64());
     let name = text("Name");
     if name.is_empty() {
         return None;
@@ -340,6 +369,31 @@ mod tests {
         assert_eq!((series.count, series.sum, series.points_count), (Some(150), Some(5_060.0), 3));
         let last = [("0.5".to_owned(), 1.0), ("0.95".to_owned(), 2.0)];
         assert_eq!(series.quantiles, Some(last.into()));
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_are_three_different_texts() {
+        let point = |value| CounterSeries {
+            value: Some(value),
+            quantiles: quantiles("0.5=NaN;0.95=3"),
+            ..CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Gauge)
+        };
+        for (number, text) in [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (f64::NEG_INFINITY, "-inf")] {
+            let document = serde_json::to_value(point(number).settle()).unwrap();
+            assert_eq!(
+                (&document["value"], &document["min"], &document["max"]),
+                (&text.into(), &text.into(), &text.into())
+            );
+            assert_eq!(
+                (&document["quantiles"]["0.5"], &document["quantiles"]["0.95"]),
+                (&"NaN".into(), &3.0.into())
+            );
+            assert_eq!(document["delta"], serde_json::Value::Null);
+        }
+        // The extremes of the numbers among them.
+        let mut series = point(f64::NAN).settle();
+        series.add(point(2.0).settle());
+        assert_eq!((series.min, series.max, series.value), (Some(2.0), Some(2.0), Some(2.0)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use runtap_testkit::{Recording, recordings, require};
+use runtap_testkit::{Recording, recordings, require, shared_data};
 use serde_json::{Value, json};
 
 use crate::common::{beside_others, folder, runtap};
@@ -316,6 +316,33 @@ fn event_counters() {
             assert_eq!(total["total"].as_f64(), asked.truth("ec_total").as_f64(), "{asked}");
         },
     );
+}
+
+#[test]
+fn counters_that_are_no_finite_numbers_are_told_apart() {
+    let folder = folder();
+    let file = folder.path().join("ec.nettrace");
+    fs::write(&file, require!(shared_data("reports/net/recordings/ec-10.0.12.nettrace"))).unwrap();
+    let file = file.to_str().unwrap();
+    let report = runtap(["report", file, "counters", "--format", "json"]).expect_code(0).json();
+    let series = |name: &str| rows(&report, "series").find(|series| series["name"] == name).unwrap().clone();
+    for (name, text) in [("nan", "NaN"), ("inf", "inf")] {
+        let series = series(name);
+        for member in ["value", "min", "max"] {
+            assert_eq!(series[member], text, "{series:#}");
+        }
+        // What this kind of counter does not have is still null.
+        assert_eq!(series["delta"], Value::Null, "{series:#}");
+    }
+    assert_eq!((&series("ie")["kind"], &series("ie")["delta"]), (&json!("rate"), &json!(147.0)));
+    let table = runtap(["report", file, "counters"]);
+    for row in
+        ["   NaN           -    NaN   NaN  Ec-Source/nan", "   inf           -    inf   inf  Ec-Source/inf"]
+    {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let found = table.text().lines().any(|line| words(line).ends_with(&words(row)));
+        assert!(found, "{table}");
+    }
 }
 
 #[test]
