@@ -25,6 +25,7 @@ pub struct RepairDocument<'a> {
     blocks_shortened: u64,
     blocks_left_out: u64,
     end_added: bool,
+    bytes_after_end: u64,
     #[serde(skip)]
     repaired: &'a Repaired,
 }
@@ -44,6 +45,7 @@ impl<'a> RepairDocument<'a> {
             blocks_shortened: repaired.blocks_shortened,
             blocks_left_out: repaired.blocks_left_out,
             end_added: repaired.end_added,
+            bytes_after_end: repaired.bytes_after_end,
             repaired,
         }
     }

@@ -44,6 +44,8 @@ struct Output {
     taken: u64,
     header: Option<TraceHeader>,
     defined: Defined,
+    /// Stream offset behind the end marker that was read.
+    source_end: Option<u64>,
     repaired: Repaired,
 }
 
@@ -63,6 +65,8 @@ pub struct Repaired {
     pub blocks_shortened: u64,
     /// Whether the end marker was added.
     pub end_added: bool,
+    /// Bytes after the end marker, which are not copied: another recording, perhaps.
+    pub bytes_after_end: u64,
 }
 
 impl Repaired {
@@ -103,6 +107,8 @@ impl Repair {
             output.repaired.end_added = true;
         }
         output.repaired.bytes_written = output.offset();
+        let after = output.source_end.map_or(0, |end| output.repaired.bytes_read.saturating_sub(end));
+        output.repaired.bytes_after_end = after;
         (output.bytes.into_bytes(), output.repaired)
     }
 
@@ -135,9 +141,10 @@ impl Repair {
                         }
                     }
                 }
-                Ok(Some((format, Step::End { .. }))) => {
+                Ok(Some((format, Step::End { end, .. }))) => {
                     *over = output.header.is_some();
                     if *over {
+                        output.source_end = Some(end);
                         output.end(format);
                     }
                 }

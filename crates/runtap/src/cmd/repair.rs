@@ -9,6 +9,7 @@ use runtap_text::document::RepairDocument;
 use crate::cli::Repair;
 use crate::exit;
 use crate::output::Output;
+use crate::units::Count;
 
 pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
@@ -24,13 +25,23 @@ pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
     });
     let document = RepairDocument::new(path, written, &header, &repaired);
     let to_stdout = to == Destination::Stdout;
+    let code = if repaired.bytes_after_end > 0 {
+        let bytes = Count(repaired.bytes_after_end);
+        output.warning(format_args!(
+            "{}: {bytes} bytes follow the end marker, perhaps another recording, and were not read",
+            path.display()
+        ));
+        exit::PARTIAL
+    } else {
+        exit::OK
+    };
     if output.json() {
         output.document_beside(&document, to_stdout)?;
-        return Ok(exit::OK);
+        return Ok(code);
     }
     output.note(document.remark());
     if !to_stdout {
         output.print(&document, &output.options())?;
     }
-    Ok(exit::OK)
+    Ok(code)
 }
