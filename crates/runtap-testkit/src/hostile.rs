@@ -38,11 +38,13 @@ pub enum Growth {
     Labels,
     /// Definitions of Nettrace 6 that a sequence point takes back, again and again, under new ids.
     TakenBack,
+    /// Sequence points with thousands of threads of their own, and a thousand without any.
+    Points,
 }
 
 impl Growth {
     /// All there are.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Definitions,
         Self::Fields,
         Self::Names,
@@ -56,6 +58,7 @@ impl Growth {
         Self::Attributes,
         Self::Labels,
         Self::TakenBack,
+        Self::Points,
     ];
 
     fn is_of_version_6(self) -> bool {
@@ -186,6 +189,20 @@ impl Growth {
                 point.extend(words(&[2, 0]));
                 stream.block("", 4, &point)?;
                 stream.rows(&row_v6(1, "Hostile"))
+            }
+            Self::Points => {
+                let mut point = time.to_le_bytes().to_vec();
+                point.extend(words(&[5000]));
+                for i in 0..5000_u64 {
+                    point.extend((u64::from(n) * 5000 + i).to_le_bytes());
+                    point.extend(words(&[1]));
+                }
+                stream.block("SPBlock", 4, &point)?;
+                let empty = [time.to_le_bytes().to_vec(), words(&[0])].concat();
+                for _ in 0..1000 {
+                    stream.block("SPBlock", 4, &empty)?;
+                }
+                stream.event(1, 1, 0, time, b"")
             }
         }
     }

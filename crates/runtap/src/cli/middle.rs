@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::{ResultFormat, Target, TargetOptions, input_file};
+use super::{InputSize, ResultFormat, Target, TargetOptions, input_file};
 use crate::units::parse_time_limit;
 
 #[derive(Debug, Args)]
@@ -102,6 +102,8 @@ pub(crate) struct Replay {
     /// As the runtime, the tool to run; {socket} in its arguments is replaced by the path of the socket
     #[arg(last = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments, help_heading = "Playback")]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten, next_help_heading = "Limits")]
+    pub(crate) max_size: InputSize,
     #[command(flatten, next_help_heading = "Output")]
     pub(crate) format: ResultFormat,
 }

@@ -23,7 +23,9 @@ use crate::output::Output;
 
 pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
     let stops = runtap_record::Stops::listen()?;
-    let talk = Talk::open(&options.file).map_err(|error| unreadable(&options.file, &error))?;
+    let input = runtap_files::open_input(&options.file, options.max_size.of())?;
+    let directory = options.file.parent().unwrap_or_else(|| Path::new(""));
+    let talk = Talk::read(input, directory).map_err(|error| unreadable(&options.file, &error))?;
     if talk.is_cut() {
         output.warning(format_args!(
             "the last line of {} was cut off and is not played",

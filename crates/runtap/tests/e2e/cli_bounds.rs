@@ -132,6 +132,10 @@ fn check_file(growth: Growth) {
     // No end marker: partial.
     within(MOST, &["events", file]).expect_code(5);
     within(MOST, &["events", file, "--count"]).expect_code(5);
+    within(MOST, &["report", file, "threadpool"]).expect_code(5);
+    within(MOST, &["inspect", file]).expect_code(5);
+    within(MOST, &["inspect", file, "--format", "json"]).expect_code(5);
+    within(MOST, &["repair", file, "-o", out]).expect_code(0);
     let converted = within(MOST, &["convert", file, "--to", "folded", "-o", out, "--view", "thread-time"]);
     assert!(matches!(converted.code(), Some(1 | 5)), "{growth:?}: {converted:?}");
 }
@@ -205,6 +209,7 @@ each! {
     attributes: Attributes,
     labels: Labels,
     taken_back: TakenBack,
+    points: Points,
 }
 
 /// The most memory that rows of a file may take, whatever their number. The executable is not in it.
@@ -268,6 +273,10 @@ fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
         bomb.as_os_str(),
     ]);
     limited.expect_code(5).says("more than 1048576 bytes of decompressed data");
+    let limited = runtap([OsStr::new("replay"), "--max-size".as_ref(), "1".as_ref(), bomb.as_os_str()]);
+    limited.expect_code(2).says("more than 1048576 bytes of decompressed data");
+    // A transcript that is held is bounded too.
+    within(MOST, &["replay", opens.to_str().unwrap()]).expect_code(2).says("more than 262144 connections");
 }
 
 #[test]
@@ -292,6 +301,13 @@ fn compressed_recordings_are_read_and_files_of_other_tools_are_named() {
         words.extend((words[0] == "report").then_some(OsStr::new("events")));
         runtap(words).expect_code(5).says("another recording").says("is not read");
     }
+    let repaired = runtap([OsStr::new("repair"), "--format".as_ref(), "json".as_ref(), plain.as_os_str()]);
+    let repaired = repaired.expect_code(5).says("follow the end marker").json();
+    assert_eq!(
+        (&repaired["bytes_after_end"], &repaired["output"]),
+        (&json!(bytes.len()), &Value::Null),
+        "{repaired:#}"
+    );
 
     let other = folder.path().join("page.html");
     fs::write(&other, "<!DOCTYPE html><html></html>").unwrap();
