@@ -120,6 +120,7 @@ pub(crate) async fn run(
         .received
         .silence(&job.spec.asked, duration, other_sessions.has_one_ended())
         .into_iter()
+        .chain(recorded.received.errors().iter().cloned())
         .collect();
     let were_to_come_at_end = job.spec.session.rundown_keyword != 0 && !job.spec.method_names;
     if recorded.received.is_nameless() && were_to_come_at_end {

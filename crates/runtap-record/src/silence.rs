@@ -30,7 +30,18 @@ pub enum Silence {
     },
     /// There are samples, and no names for their methods.
     NoNames,
+    /// An event source reported an error of its own: events that it should have sent are missing.
+    Broken {
+        /// The provider.
+        provider: String,
+        /// What it reported; the first characters of it.
+        message: String,
+    },
 }
+
+/// Errors of event sources that are kept, and the characters of each.
+const MAX_ERRORS: usize = 5;
+const MAX_ERROR: usize = 500;
 
 /// When events came, by provider.
 #[derive(Debug, Default)]
@@ -42,6 +53,8 @@ pub struct Received {
     definition: Option<u32>,
     /// The most threads that a sequence point has named.
     threads: Option<usize>,
+    /// Errors that event sources reported of themselves.
+    errors: Vec<Silence>,
 }
 
 /// When the events of a provider came, in ticks of the target.
@@ -84,6 +97,9 @@ impl Received {
 
     fn event(&mut self, event: &Event<'_>) {
         let Some(metadata) = event.metadata else { return };
+        if metadata.event_id == 0 && metadata.name == "EventSourceMessage" {
+            self.source_message(&metadata.provider, event.payload);
+        }
         if self.definition != Some(event.metadata_id) {
             self.definition = Some(event.metadata_id);
             self.turn_to(&metadata.provider, event.timestamp);
@@ -94,6 +110,25 @@ impl Received {
             provider.pause = provider.pause.max(pause);
             provider.last = event.timestamp;
         }
+    }
+
+    /// Keeps an error that an event source sends in place of its events. Other messages of sources are of no concern.
+    #[cold]
+    fn source_message(&mut self, provider: &str, payload: &[u8]) {
+        let units = payload.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit));
+        let units = units.take_while(|unit| *unit != 0).take(MAX_ERROR);
+        let message: String =
+            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        let error = Silence::Broken { provider: provider.to_owned(), message };
+        let is_error = matches!(&error, Silence::Broken { message, .. } if message.starts_with("ERROR"));
+        if is_error && self.errors.len() < MAX_ERRORS && !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
+    /// Errors that event sources reported of themselves, the first of them.
+    pub fn errors(&self) -> &[Silence] {
+        &self.errors
     }
 
     #[inline(never)]

@@ -27,6 +27,9 @@ pub(super) fn note(silence: &Silence) -> String {
                 what.join(", and nothing ")
             )
         }
+        Silence::Broken { provider, message } => {
+            format!("{provider} can't send some of its events, as it reports: {message}")
+        }
         Silence::NoNames => format!("no method names were received: {}", advice::NAMES),
     }
 }
