@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use runtap_clr::lines::{Lines, Live};
+use runtap_clr::lines::{Lines, Live, Matched};
 use runtap_diag::{Chunks, Error};
 use runtap_nettrace::Item;
 
@@ -21,6 +21,8 @@ pub struct LiveEnd {
     pub received: Received,
     /// Whether the stream has an end.
     pub is_whole: bool,
+    /// How many events were written, and which names that were asked for no event has.
+    pub matched: Matched,
     /// Why the lines could not be written.
     pub write_error: Option<io::Error>,
     /// Why the stream could not be read.
@@ -51,5 +53,12 @@ pub fn write_live<W: Write>(mut chunks: Chunks, lines: Lines<W>) -> LiveEnd {
         written = lines.finish(&mut hear);
     }
     let is_whole = lines.partial().is_none();
-    LiveEnd { lost: lines.lost(), received, is_whole, write_error: written.err(), read_error }
+    LiveEnd {
+        lost: lines.lost(),
+        received,
+        is_whole,
+        matched: lines.matched(),
+        write_error: written.err(),
+        read_error,
+    }
 }

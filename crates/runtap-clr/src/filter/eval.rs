@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::{Comparison, Field, Filter, Node, Number, Op, Operand};
+use crate::lines::NameOf;
 use crate::payload::Value;
 use crate::record::{Member, MemberValue, Record};
 
@@ -17,6 +18,11 @@ impl Filter {
     pub fn needs_frames(&self) -> bool {
         self.root.needs_frames()
     }
+
+    /// Hands out the names that events need to meet the condition: values of `provider` and `name`, and payload fields.
+    pub(crate) fn each_name(&self, take: &mut impl FnMut(NameOf, &str)) {
+        self.root.each_name(take);
+    }
 }
 
 impl Node {
@@ -26,6 +32,24 @@ impl Node {
             Self::And(nodes) => nodes.iter().all(|node| node.matches(record, frames)),
             Self::Not(node) => !node.matches(record, frames),
             Self::Compare(comparison) => comparison.matches(record, frames),
+        }
+    }
+
+    fn each_name(&self, take: &mut impl FnMut(NameOf, &str)) {
+        match self {
+            Self::Or(nodes) | Self::And(nodes) => nodes.iter().for_each(|node| node.each_name(take)),
+            // What lacks the name meets the condition.
+            Self::Not(_) => {}
+            Self::Compare(Comparison { field, op, value }) => match (field, value) {
+                (Field::Payload(path), Operand::Text { .. } | Operand::Regex(_)) => take(NameOf::Field, path),
+                (Field::Member(Member::Provider), Operand::Text { text, .. }) if *op == Op::Equal => {
+                    take(NameOf::Provider, text);
+                }
+                (Field::Member(Member::Name), Operand::Text { text, .. }) if *op == Op::Equal => {
+                    take(NameOf::Event, text);
+                }
+                _ => {}
+            },
         }
     }
 

@@ -1,6 +1,7 @@
 //! From text to a condition.
 
 use regex_lite::Regex;
+use strsim::levenshtein;
 
 use super::{Comparison, Field, FilterError, Node, Number, Op, Operand};
 use crate::record::Member;
@@ -206,8 +207,10 @@ impl Parser<'_> {
             return Ok(Field::Stack);
         }
         let known = Member::ALL.iter().map(|member| member.name()).chain(["stack", "payload.NAME"]);
-        let near =
-            known.clone().min_by_key(|known| distance(known, name)).filter(|near| distance(near, name) <= 2);
+        let near = known
+            .clone()
+            .min_by_key(|known| levenshtein(known, name))
+            .filter(|near| levenshtein(near, name) <= 2);
         let message = if let Some(near) = near {
             format!("there is no field '{name}'; is it '{near}'?")
         } else {
@@ -282,19 +285,4 @@ fn level(text: &str) -> Option<Number> {
     ];
     let n = names.iter().position(|names| names.iter().any(|name| text.eq_ignore_ascii_case(name)))?;
     Some(Number::Int(i128::try_from(n).ok()?))
-}
-
-/// How many letters differ.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

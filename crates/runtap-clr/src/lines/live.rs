@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use runtap_nettrace::{InOrder, Item, Partial};
 
-use super::Lines;
+use super::{Lines, Matched};
 
 /// Reads a stream piece by piece and writes its events as lines.
 #[derive(Debug)]
@@ -58,6 +58,11 @@ impl<W: Write> Live<W> {
                 Ok(None) => return self.lines.flush(),
             }
         }
+    }
+
+    /// How many of the events so far were written, and which names of the choice nothing has.
+    pub fn matched(&self) -> Matched {
+        self.lines.matched()
     }
 
     /// Events that the target dropped.

@@ -8,6 +8,7 @@ mod csv;
 mod json;
 mod live;
 mod text;
+mod unmet;
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -15,6 +16,7 @@ use std::ops::Range;
 use runtap_nettrace::{Event, Item, Observe, TraceHeader};
 
 pub use self::live::Live;
+pub use self::unmet::{Matched, NameOf, Unmet};
 use crate::payload::Decoder;
 use crate::{Filter, Names, Record};
 
@@ -71,12 +73,17 @@ pub struct Chooser {
     /// Names of frames, where `stack` is asked for.
     names: Option<Names>,
     frames: Vec<String>,
+    seen: unmet::Seen,
+    events: u64,
+    taken: u64,
 }
 
 impl Chooser {
     /// With `names`, stacks are named; without, there are none.
     pub fn new(choice: Choice, names: Option<Names>) -> Self {
-        Self { choice, decoder: Decoder::new(), header: None, process: None, names, frames: Vec::new() }
+        let (decoder, seen) = (Decoder::new(), unmet::Seen::default());
+        let (header, process, frames) = (None, None, Vec::new());
+        Self { choice, decoder, header, process, names, frames, seen, events: 0, taken: 0 }
     }
 
     /// All events are of this process, if it is known: a container's first process takes itself for number 1.
@@ -98,12 +105,24 @@ impl Chooser {
             self.header = Some(header);
         }
         self.decoder.item(item);
+        if let Item::Metadata(metadata) = item
+            && !self.takes_all()
+        {
+            self.seen.define(metadata, self.decoder.schema_of(metadata.id));
+        }
+    }
+
+    /// How many of the events so far were taken, and which names of the choice nothing has.
+    pub fn matched(&self) -> Matched {
+        let unmet = self.seen.unmet(&self.choice, self.taken > 0);
+        Matched { events: self.events, taken: self.taken, unmet }
     }
 
     /// The event as a record with the names of its frames, leaf first, if it is taken.
     #[inline]
     pub fn choose<'a>(&'a mut self, event: &'a Event<'a>) -> Option<(Record<'a>, Option<&'a [String]>)> {
-        let Self { choice, decoder, header, names, frames, .. } = self;
+        let Self { choice, decoder, header, names, frames, events, taken, .. } = self;
+        *events += 1;
         if !choice.providers.is_empty() {
             let provider = event.metadata.map_or("", |metadata| &metadata.provider);
             if !choice.providers.iter().any(|wanted| wanted == provider) {
@@ -125,6 +144,7 @@ impl Chooser {
         if choice.filter.as_ref().is_some_and(|filter| !filter.matches(&record, frames)) {
             return None;
         }
+        *taken += 1;
         Some((record, names.is_some().then_some(frames.as_slice())))
     }
 }
@@ -167,6 +187,11 @@ impl<W: Write> Lines<W> {
     /// The head of a table stands there already.
     pub fn without_head(&mut self) {
         self.started = true;
+    }
+
+    /// How many of the events so far were written, and which names of the choice nothing has.
+    pub fn matched(&self) -> Matched {
+        self.chooser.matched()
     }
 
     /// Takes the next item of the stream.

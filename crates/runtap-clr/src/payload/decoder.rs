@@ -47,7 +47,12 @@ impl Decoder {
     /// The schema of an event; one without name and fields where the stream does not define it.
     #[inline]
     pub fn schema(&self, event: &Event<'_>) -> &Schema {
-        let id = event.metadata_id;
+        self.schema_of(event.metadata_id)
+    }
+
+    /// The schema of events with this metadata id.
+    #[inline]
+    pub(crate) fn schema_of(&self, id: u32) -> &Schema {
         self.schemas.get(id).or_else(|| self.several.get(id)).map_or(&self.unknown, |schema| schema)
     }
 

@@ -181,6 +181,17 @@ impl Schema {
         &self.name
     }
 
+    /// The name, and those of the events that it stands for.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self).chain(self.kinds.iter().map(|(_, kind)| kind)).map(Self::name)
+    }
+
+    /// The names of all fields that its payloads can have, without those inside objects.
+    pub(crate) fn field_names(&self) -> impl Iterator<Item = &str> {
+        let schemas = std::iter::once(self).chain(self.kinds.iter().map(|(_, kind)| kind));
+        schemas.flat_map(|schema| schema.fields.iter().map(|field| &*field.name))
+    }
+
     /// `Task/Opcode`, as `PerfView` and dotnet-trace call the event: `RequestStart` is `Request/Start`.
     pub fn task_and_opcode(&self) -> String {
         match self.opcode {

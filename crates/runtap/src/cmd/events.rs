@@ -12,7 +12,8 @@ use super::recording::{partial_of, warn_if_partial};
 use crate::cli::Events;
 use crate::exit::{USAGE, expected, usage};
 use crate::output::Output;
-use runtap_clr::lines::{Choice, Chooser, Lines, Style};
+use crate::units::Things;
+use runtap_clr::lines::{Choice, Chooser, Lines, Matched, NameOf, Style, Unmet};
 use runtap_files::Recording;
 
 pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
@@ -35,6 +36,7 @@ pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let mut lines = Lines::new(chooser, style, options.stacks, BufWriter::with_capacity(1 << 16, stdout));
     recording.read_in_order(|item| anyhow::Ok(lines.item(item)?))?;
     lines.flush()?;
+    warn_of_unmet(&lines.matched(), options.filter.is_some(), "", output);
     Ok(warn_if_partial(&recording, output))
 }
 
@@ -46,6 +48,7 @@ fn count(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Resu
     } else {
         recording.read(|item| counts.chosen(&mut chooser, item))?;
     }
+    warn_of_unmet(&chooser.matched(), options.filter.is_some(), "", output);
     let file = options.file.display().to_string();
     let (lost, partial) = (recording.lost(), partial_of(&recording));
     let counts = document::CountsDocument::new(&file, recording.header(), &counts, lost, partial);
@@ -53,7 +56,7 @@ fn count(options: &Events, mut chooser: Chooser, output: Output) -> anyhow::Resu
         output.document(&counts)?;
     } else {
         let is_chosen = options.filter.is_some() || !options.provider.is_empty();
-        let advice = is_chosen.then_some((|_| "none matches --filter and --provider") as fn(Missing) -> _);
+        let advice = is_chosen.then_some((|_| "none was chosen") as fn(Missing) -> _);
         output.print(&counts, &TextOptions { advice, ..output.options() })?;
     }
     Ok(warn_if_partial(&recording, output))
@@ -68,6 +71,26 @@ pub(super) fn choice(providers: &[String], filter: Option<&str>) -> anyhow::Resu
         expected(USAGE, format!("--filter: {error}"), format!("here: {}", error.marked()))
     })?;
     Ok(Choice { providers: providers.to_vec(), filter })
+}
+
+/// Says which names of a choice nothing has, and that nothing was chosen of a stream that has events; `subject` is in front.
+pub(super) fn warn_of_unmet(matched: &Matched, has_filter: bool, subject: &str, output: Output) {
+    for Unmet { of, name, nearest } in &matched.unmet {
+        let lacking = match of {
+            NameOf::Provider => format!("there is no event of a provider '{name}'"),
+            NameOf::Event => format!("there is no event '{name}'"),
+            _ => format!("no event has a field 'payload.{name}'"),
+        };
+        let prefix = if *of == NameOf::Field { "payload." } else { "" };
+        let meant =
+            nearest.as_ref().map(|near| format!("; did you mean '{prefix}{near}'?")).unwrap_or_default();
+        output.warning(format_args!("{subject}{lacking}{meant}"));
+    }
+    if matched.taken == 0 && matched.events > 0 {
+        let options = if has_filter { "--filter" } else { "--provider" };
+        let events = Things(matched.events, "event");
+        output.warning(format_args!("{subject}none of {events} matches {options}"));
+    }
 }
 
 /// Reads the names of a recording, which stand at its end.

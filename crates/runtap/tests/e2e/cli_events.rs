@@ -175,6 +175,41 @@ fn filters_and_providers_select() {
 }
 
 #[test]
+fn names_that_no_event_has_are_told_with_the_nearest() {
+    let folder = folder();
+    let file = require!(unpacked(folder.path(), "net10/logs"));
+    let file = file.to_str().unwrap();
+    let all = events(Path::new(file), &["--provider", "Microsoft-Extensions-Logging"]).len();
+    assert!(all > 0);
+    let none = |more: &[&str]| {
+        let finished = runtap(["events", file].iter().chain(more));
+        assert_eq!(finished.expect_code(0).text(), "", "{more:?}");
+        finished
+    };
+    none(&["--provider", "Microsoft-Extension-Logging"])
+        .says("there is no event of a provider 'Microsoft-Extension-Logging'")
+        .says("did you mean 'Microsoft-Extensions-Logging'?")
+        .says("matches --provider");
+    none(&["--filter", "name = messagejson"])
+        .says("there is no event 'messagejson'; did you mean 'MessageJson'?");
+    none(&["--filter", "payload.LoggersName ~ ."])
+        .says("no event has a field 'payload.LoggersName'; did you mean 'payload.LoggerName'?");
+    // Values are no names, and what is negated need not be there.
+    let value = none(&["--filter", "payload.LoggerName = Nobody and not name = zzz"]);
+    assert!(value.says("matches --filter").stderr.lines().count() == 1, "{value}");
+
+    // One of two providers that is not there is told, beside the events of the other.
+    let two = ["--provider", "Microsoft-Extensions-Logging", "--provider", "Zz"];
+    let two = runtap(["events", file].iter().chain(&two));
+    assert_eq!(lines(&two).len(), all);
+    two.expect_code(0).says("there is no event of a provider 'Zz'");
+    let counted = runtap(["events", file, "--count", "--provider", "Microsoft-Extension-Logging"]);
+    counted.expect_code(0).says("did you mean 'Microsoft-Extensions-Logging'?");
+    // What was chosen without a name that is missing says nothing.
+    assert_eq!(runtap(["events", file, "--filter", "name = MessageJson"]).expect_code(0).stderr, "");
+}
+
+#[test]
 fn mistakes_are_told() {
     let folder = folder();
     let file = folder.path().join("x.nettrace");

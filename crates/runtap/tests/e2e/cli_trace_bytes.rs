@@ -125,3 +125,24 @@ fn a_file_is_written_by_who_reads_the_socket() {
     let counted = runtap(["events", file.to_str().unwrap(), "--count"]);
     assert!(counted.code() == Some(5) || counted.code() == Some(0), "{counted}");
 }
+
+/// What an event source says of itself is told by verbs that show no events, too.
+#[test]
+fn errors_that_an_event_source_reports_are_told() {
+    let bytes = require!(shared_data("reports/net/recordings/eventsource-error.nettrace"));
+    let folder = folder();
+    let socket = folder.path().join("runtime");
+    replay::serve(&socket, move |mut client| client.write_all(&bytes));
+    let port = format!("{},connect", socket.display());
+    let out = folder.path().join("out.nettrace");
+    let error =
+        "Evil-Broken can't send some of its events, as it reports: ERROR: Exception in Command Processing";
+    let trace =
+        runtap(["trace", "--diagnostic-port", &port, "-o", out.to_str().unwrap(), "--format", "json"]);
+    let document = trace.expect_code(0).says(error).says("event ID 1 but 2 was passed").json();
+    let notes = document["processes"][0]["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().starts_with(error)), "{document:#}");
+    let tail =
+        runtap(["tail", "--diagnostic-port", &port, "--providers", "Evil-Broken", "--provider", "Other"]);
+    tail.expect_code(0).says(error).says("there is no event of a provider 'Other'");
+}

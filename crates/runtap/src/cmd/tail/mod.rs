@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::advice;
 use super::asked;
-use super::events::choice;
+use super::events::{choice, warn_of_unmet};
 use super::failure::{about, of_recording};
 use super::interrupt::unless;
 use super::silence;
@@ -81,9 +81,14 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
             return Ok(stops.exit_code().unwrap_or(exit::INTERRUPTED));
         };
         let silence = printed.received.silence(&request.providers, after, overtaken);
+        let notes: Vec<_> = silence.iter().chain(printed.received.errors()).map(silence::note).collect();
+        // Providers that sent nothing are told with the other silence.
+        if printed.matched.events > 0 {
+            warn_of_unmet(&printed.matched, options.filter.is_some(), &end.subject(pid), output);
+        }
         end.judge(pid, printed, output)?;
-        if let Some(silence) = &silence {
-            output.note(format_args!("{}{}", end.subject(pid), silence::note(silence)));
+        for note in notes {
+            output.note(format_args!("{}{note}", end.subject(pid)));
         }
     }
     Ok(end.code)
