@@ -282,6 +282,8 @@ mod tests {
 
     #[test]
     fn this_process_is_no_runtime_and_runs() {
+        #[cfg(unix)]
+        runtap_testkit::require!(crate::macos::process_list::is_there());
         let me = std::process::id();
         assert_eq!(process(me).unwrap_err().pid, me);
         assert!(processes(Options::default()).iter().all(|found| found.pid != me));

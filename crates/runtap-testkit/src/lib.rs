@@ -5,7 +5,7 @@
 //!   tests of layer 0 use it without.)
 //! - [`RealRuntime`], [`Program`]: .NET 8, 9 and 10 with programs whose answers are known, and .NET Core 3.1 with a
 //!   small one; [`Peer`]: Microsoft's own tools.
-//! - [`shared_dir`], [`shared_data`]: the folder that these come from; [`recordings`]: what is recorded there, with
+//! - [`shared_dir`], [`shared_data`], [`shared_archive`]: the folder that these come from; [`recordings`]: what is recorded there, with
 //!   the answers of other readers; [`jvm_recordings`]: the same of JVMs' agents.
 //! - [`Jdk`]: Java, with and without a compiler; [`JvmCounter`]: how often its methods ran, by JVMTI's own events.
 //! - `scripted` (feature `scripted`): a test application that plays a scenario, right or wrong.
@@ -55,7 +55,7 @@ pub use recordings::{Recording, recordings};
 pub use runtime::RealRuntime;
 pub use rustix::process::Signal;
 pub use sdk::DotnetTest;
-pub use shared::{shared_data, shared_dir, workspace_root};
+pub use shared::{shared_archive, shared_data, shared_dir, workspace_root};
 pub use skip::{SKIPS, Skip};
 /// A shell's commands that make the folder `$1` a root in which our own programs run. In a mount namespace only.
 pub const MAKE_ROOT: &str = r#"

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::shared::{required, workspace_root};
+use crate::shared::{required, shared_archive, workspace_root};
 use crate::{RealRuntime, Skip};
 
 /// Name, which is also the folder in the archive, and archive below the shared folder.
@@ -117,7 +117,7 @@ pub(crate) fn once<N>(
 pub(crate) fn unpacked(name: &str, archive: &str) -> Result<PathBuf, Skip> {
     let folder = folder().join(name);
     let is_ready = || folder.join(STAMP).is_file();
-    once(is_ready, || Ok(required()?.join(archive)), |archive| unpack(&archive, name, &folder))?;
+    once(is_ready, || shared_archive(archive), |archive| unpack(&archive, name, &folder))?;
     Ok(folder)
 }
 

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::peers::{folder, lock, run};
+use crate::peers::{folder, once, run};
 use crate::program::Launch;
 use crate::shared::{required, shared_dir};
-use crate::{Skip, collector, small};
+use crate::{Skip, collector, installed, small};
 
 /// The versions that the shared folder has.
 const MAJORS: [u8; 3] = [8, 9, 10];
@@ -39,18 +39,20 @@ impl RealRuntime {
             return if is_root(&root) { Ok(Self { major, root }) } else { Err(Skip::because(missing)) };
         }
         let root = folder().join(format!("dotnet-{major}"));
-        if !is_root(&root) {
-            let Some(shared) = shared_dir() else {
-                return Err(Skip::because(format!(
-                    "there is no .NET {major} in target/peers (cargo xtask peers) and no shared folder (RUNTAP_SHARED)"
-                )));
-            };
-            let _lock = lock();
-            run(Command::new("bash")
-                .arg(shared.join("runtimes/unpack"))
-                .arg(version(&shared, major))
-                .arg(&root));
-        }
+        let missing = || {
+            Skip::because(format!(
+                "there is no .NET {major} in target/peers (cargo xtask peers) and no shared folder (RUNTAP_SHARED)"
+            ))
+        };
+        let needed = || {
+            let shared = shared_dir().ok_or_else(missing)?;
+            installed("xz").map(|_xz| shared)
+        };
+        let make = |shared: PathBuf| {
+            let mut unpack = Command::new("bash");
+            run(unpack.arg(shared.join("runtimes/unpack")).arg(version(&shared, major)).arg(&root));
+        };
+        once(|| is_root(&root), needed, make)?;
         Ok(Self { major, root })
     }
 

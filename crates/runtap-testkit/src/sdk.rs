@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::peers::{STAMP, folder, lock, move_in, run};
-use crate::shared::required;
+use crate::peers::{STAMP, folder, move_in, once, run};
+use crate::shared::shared_archive;
 use crate::{RealRuntime, Skip};
 
 /// Below the shared folder.
@@ -23,31 +23,23 @@ impl DotnetTest {
     /// From `target/peers`, else made of the runtime and the shared folder's archive.
     ///
     /// # Errors
-    /// There is no shared folder, or no .NET 10.
+    /// There is no shared folder, no `xz`, or no .NET 10.
     ///
     /// # Panics
     /// The archive can't be unpacked.
     pub fn available() -> Result<Self, Skip> {
         let root = folder().join(NAME);
-        if root.join(STAMP).is_file() {
-            return Ok(Self { root });
-        }
-        let archive = required()?.join(ARCHIVE);
-        let runtime = RealRuntime::available(10)?;
-        let _lock = lock();
-        if !root.join(STAMP).is_file() {
+        let needed = || Ok((shared_archive(ARCHIVE)?, RealRuntime::available(10)?));
+        let make = |(archive, runtime): (PathBuf, RealRuntime)| {
             let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder());
             let part = part.expect("a folder for parts");
             let copy = runtime.linked_into(part.path());
-            run(Command::new("tar")
-                .arg("-xf")
-                .arg(archive)
-                .arg("--no-same-owner")
-                .arg("-C")
-                .arg(copy.root()));
+            let mut tar = Command::new("tar");
+            run(tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(copy.root()));
             fs::write(copy.root().join(STAMP), "").expect("the folder can be marked");
             move_in(copy.root(), &root, part.path());
-        }
+        };
+        once(|| root.join(STAMP).is_file(), needed, make)?;
         Ok(Self { root })
     }
 

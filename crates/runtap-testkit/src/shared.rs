@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::Skip;
+use crate::{Skip, installed};
 
 /// The root of the workspace that this test kit was built in.
 pub fn workspace_root() -> PathBuf {
@@ -33,6 +33,16 @@ pub fn shared_dir() -> Option<PathBuf> {
 /// The shared folder, or the reason to skip.
 pub(crate) fn required() -> Result<PathBuf, Skip> {
     shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))
+}
+
+/// An archive (`.tar.xz`) below the shared folder, by its path there.
+///
+/// # Errors
+/// No shared folder, or no `xz`, by which `tar` unpacks it.
+pub fn shared_archive(path: impl AsRef<Path>) -> Result<PathBuf, Skip> {
+    let path = required()?.join(path);
+    installed("xz")?;
+    Ok(path)
 }
 
 /// A file below `data` of the shared folder, unpacked if its name ends in `.zst`.

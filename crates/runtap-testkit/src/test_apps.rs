@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::peers::{self, STAMP};
-use crate::shared::required;
+use crate::shared::{required, shared_archive};
 use crate::{Skip, collector};
 
 /// What applications are called, and the folder below `apps/mtp` of the shared one whose archive has them.
@@ -30,12 +30,11 @@ pub fn test_application(name: &str) -> Result<PathBuf, Skip> {
     let Some((_, folder)) = FOLDERS.iter().find(|(known, _)| *known == name) else {
         panic!("{name} is not one of {:?}", FOLDERS.map(|(known, _)| known));
     };
-    let archive = required()?.join("apps/mtp").join(folder).join("bin.tar.xz");
     let unpacked = peers::folder().join(format!("mtp-{folder}"));
     let is_ready = || unpacked.join(STAMP).is_file();
     peers::once(
         is_ready,
-        || Ok(archive),
+        || shared_archive(format!("apps/mtp/{folder}/bin.tar.xz")),
         |archive| {
             let part = tempfile::Builder::new().prefix(".part-").tempdir_in(peers::folder());
             let part = part.expect("a folder for parts");

@@ -5,7 +5,7 @@
 //! application-group folders of sandboxed programs, other users' folders, namespaces (macOS has none).
 //! Source: "Naming and Location Conventions" of the specification.
 
-mod process_list;
+pub(crate) mod process_list;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -39,7 +39,7 @@ pub(super) fn with_environment(text: &[u8]) -> Vec<u32> {
 
 /// Linux has none without its package `procps`.
 #[cfg(test)]
-pub(super) fn is_there() -> Result<(), Skip> {
+pub(crate) fn is_there() -> Result<(), Skip> {
     let version = Command::new("ps").args(["-p", "1"]).output();
     version.map(drop).map_err(|_missing| Skip::because("ps is missing, which lists processes"))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use runtap_diag::blocking::Client;
-use runtap_testkit::{RealRuntime, Skip, eventually, require, run, shared_dir};
+use runtap_testkit::{RealRuntime, Skip, eventually, require, run, shared_archive};
 use runtap_transport::Endpoint;
 use serde_json::Value;
 
@@ -77,11 +77,10 @@ fn dump(path: &Path) -> runtap_diag::Request {
 /// A program without JIT, whose runtime has no createdump.
 #[test]
 fn real_native_aot_cannot_write_dumps() {
-    let shared =
-        require!(shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)")));
+    let archive = require!(shared_archive("apps/dotnet/aot/aottarget-linux-x64.tar.xz"));
     let dir = folder();
     let mut tar = Command::new("tar");
-    tar.arg("-xf").arg(shared.join("apps/dotnet/aot/aottarget-linux-x64.tar.xz")).arg("--no-same-owner");
+    tar.arg("-xf").arg(archive).arg("--no-same-owner");
     run({
         tar.arg("-C").arg(dir.path());
         tar
