@@ -48,8 +48,13 @@ fn a_transcript_that_cannot_be_read_is_a_mistake() {
     let folder = folder();
     let path = |name: &str| folder.path().join(name).display().to_string();
     fs::write(path("text"), "no transcript\n").unwrap();
-    for (name, why) in [("none", "No such file"), (".", "directory"), ("text", "not a JSON object")] {
-        runtap(["replay", &path(name)]).expect_code(2).says("can't be played").says(why);
+    for (name, why) in [
+        ("none", "can't read FILE: No such file"),
+        (".", "FILE is a directory"),
+        ("text", "FILE can't be played: line 1: not a JSON object"),
+    ] {
+        let path = path(name);
+        runtap(["replay", &path]).expect_code(2).says(&why.replace("FILE", &path));
     }
 }
 
