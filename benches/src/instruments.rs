@@ -4,21 +4,20 @@
 //! As in `events.rs`: bursts that fit into the session's buffer, in processor time of the thread that writes.
 
 use std::hint::black_box;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::Result;
 use nix::time::{ClockId, clock_gettime};
-use runtap_diag::blocking::Client;
-use runtap_diag::{Level, Provider, SessionConfig, SessionId};
+use runtap_diag::{Level, Provider};
 use runtap_diag_server::{Builder, ProcessDescription, ServerThread};
 use runtap_events::{EventLayer, EventPipe, EventSpec, Logs, MeterSpec, Metrics, provider};
-use runtap_nettrace::Reader;
 use runtap_transport::Endpoint;
 use tracing::{info, info_span};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::output::{self, Table, bar, median};
+use crate::session::CountedSession;
 
 const BURST: u32 = 10_000;
 const BURSTS: usize = 30;
@@ -79,7 +78,7 @@ pub(crate) fn run() -> Result<()> {
     let mut table = Table::new(&["", "nobody", "session"]);
     for (what, act, asked, most) in all {
         let idle = median(bursts(act, 5, IDLE_BURST)) - empty;
-        let session = Read::start(&server, asked)?;
+        let session = start(&server, asked)?;
         let busy = median(bursts(act, BURSTS, BURST)) - empty;
         let lost = session.stop()?;
         table.row(&[what.to_owned(), format!("{idle:.1}"), format!("{busy:.0}")]);
@@ -100,40 +99,13 @@ type Trial<'a> = (&'a str, &'a dyn Fn(u32), &'a str, Option<f64>);
 
 const METRICS: &str = "System.Diagnostics.Metrics:2:SessionId=SHARED;Metrics=Bench;RefreshInterval=1";
 
-/// A session and the thread that reads it.
-struct Read {
-    client: Client,
-    id: SessionId,
-    reading: JoinHandle<Result<u64>>,
-}
-
-impl Read {
-    /// `Provider:keywords[:arguments]`, the keywords in hexadecimal.
-    fn start(server: &ServerThread, asked: &str) -> Result<Self> {
-        let mut parts = asked.splitn(3, ':');
-        let (name, keywords) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        let mut provider = Provider::new(name, u64::from_str_radix(keywords, 16)?, Level::Verbose);
-        provider.arguments = parts.next().map(str::to_owned);
-        let client = Client::new(Endpoint::unix(server.path()))?;
-        let mut session = client.start_session(&SessionConfig::new(vec![provider]))?;
-        let id = session.id();
-        let reading = thread::spawn(move || -> Result<u64> {
-            let mut reader = Reader::new();
-            while let Some(chunk) = session.next_chunk()? {
-                reader.feed(&chunk);
-                while reader.next()?.is_some() {}
-            }
-            Ok(reader.lost())
-        });
-        Ok(Self { client, id, reading })
-    }
-
-    /// How many events were lost.
-    fn stop(self) -> Result<u64> {
-        self.client.stop_session(self.id).context("stop the session")?;
-        let Ok(read) = self.reading.join() else { bail!("the reader has failed") };
-        read
-    }
+/// Starts a session with `Provider:keywords[:arguments]`, the keywords in hexadecimal.
+fn start(server: &ServerThread, asked: &str) -> Result<CountedSession> {
+    let mut parts = asked.splitn(3, ':');
+    let (name, keywords) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let mut provider = Provider::new(name, u64::from_str_radix(keywords, 16)?, Level::Verbose);
+    provider.arguments = parts.next().map(str::to_owned);
+    CountedSession::start(Endpoint::unix(server.path()), provider)
 }
 
 fn thread_time() -> Duration {

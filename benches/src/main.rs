@@ -36,6 +36,7 @@ mod ps;
 mod recording;
 mod repeat;
 mod samples;
+mod session;
 mod speed;
 mod stages;
 mod tests;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-/// What more something costs, in percent of what the work costs without it: the median of all pairs, and the interval
-/// that has the true median with a probability of 95 %.
+/// The additional processor time of a feature, in percent of the work's own: the median of all pairs, and the interval that
+/// contains the true median with a probability of 95 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Cost {
     pub(crate) median: f64,
@@ -14,8 +14,8 @@ pub(crate) struct Cost {
     pub(crate) high: f64,
 }
 
-/// Measures `pairs` pairs. `work` is told whether it is to be done with what is measured, and says the processor time that
-/// it took; which half of a pair comes first alternates.
+/// Measures `pairs` pairs. `work` does the work with the feature if its argument is true, and returns the processor time
+/// used. The order within a pair alternates.
 pub(crate) fn measure(pairs: usize, mut work: impl FnMut(bool) -> Result<Duration>) -> Result<Cost> {
     let mut more = Vec::with_capacity(pairs);
     for pair in 0..pairs {

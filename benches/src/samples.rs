@@ -24,7 +24,7 @@ const PAIRS: usize = 60;
 const PIECE: Duration = Duration::from_millis(150);
 /// Percent of the work's own processor time, at 1 kHz.
 const MOST: f64 = 3.0;
-/// Frames of ours below the work on its stack.
+/// Stack depths: frames of the benchmark below the work.
 const DEPTHS: [u32; 2] = [10, 100];
 
 /// `service` is the program of `examples/axum-service`.

@@ -5,22 +5,19 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
-use runtap_diag::blocking::Client;
-use runtap_diag::{Level, Provider, SessionConfig, SessionId};
-use runtap_nettrace::{Item, Reader};
+use runtap_diag::{Level, Provider};
 use runtap_transport::Endpoint;
 use tempfile::TempDir;
 
 use super::rate;
 use crate::paired::{self, Cost};
+use crate::session::CountedSession;
 
 const CONNECTIONS: usize = 2;
 /// Of each connection, at a time.
@@ -33,16 +30,9 @@ pub(super) struct Service {
     child: Child,
     clock: ClockId,
     connections: Vec<Connection>,
-    client: Client,
-    session: Option<Session>,
+    endpoint: Endpoint,
+    session: Option<CountedSession>,
     _directory: TempDir,
-}
-
-/// A session that is being read.
-struct Session {
-    id: SessionId,
-    events: Arc<AtomicU64>,
-    reading: JoinHandle<Result<()>>,
 }
 
 struct Connection(BufReader<TcpStream>);
@@ -59,8 +49,8 @@ impl Service {
         let connect = |_| Connection::new(port);
         let connections = (0..CONNECTIONS).map(connect).collect::<Result<_>>()?;
         let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(child.id())?))?;
-        let client = Client::new(Endpoint::unix(socket(directory.path())?))?;
-        Ok(Self { child, clock, connections, client, session: None, _directory: directory })
+        let endpoint = Endpoint::unix(socket(directory.path())?);
+        Ok(Self { child, clock, connections, endpoint, session: None, _directory: directory })
     }
 
     /// What sampling costs it, and how many samples of its threads came a second.
@@ -89,16 +79,17 @@ impl Service {
     }
 
     fn events(&self) -> u64 {
-        self.session.as_ref().map_or(0, |session| session.events.load(Ordering::Relaxed))
+        self.session.as_ref().map_or(0, CountedSession::events)
     }
 
     /// Begins or ends the session, and waits until the service does as it says.
     fn switch(&mut self, on: bool) -> Result<()> {
         match (on, self.session.take()) {
             (true, None) => {
-                let session = Session::start(&self.client)?;
+                let provider = Provider::new(SAMPLES, 0, Level::Informational);
+                let session = CountedSession::start(self.endpoint.clone(), provider)?;
                 let until = Instant::now() + PATIENCE;
-                while session.events.load(Ordering::Relaxed) == 0 {
+                while session.events() == 0 {
                     if Instant::now() > until {
                         bail!("the service sends no samples");
                     }
@@ -107,8 +98,7 @@ impl Service {
                 self.session = Some(session);
             }
             (false, Some(session)) => {
-                self.client.stop_session(session.id).context("stop the session")?;
-                session.reading.join().map_err(|_panic| anyhow!("the reader has failed"))??;
+                session.stop()?;
             }
             (_, same) => self.session = same,
         }
@@ -132,26 +122,6 @@ impl Drop for Service {
         // It may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-impl Session {
-    fn start(client: &Client) -> Result<Self> {
-        let config = SessionConfig::new(vec![Provider::new(SAMPLES, 0, Level::Informational)]);
-        let mut session = client.start_session(&config)?;
-        let (id, events) = (session.id(), Arc::new(AtomicU64::new(0)));
-        let count = Arc::clone(&events);
-        let reading = thread::spawn(move || {
-            let mut reader = Reader::new();
-            while let Some(chunk) = session.next_chunk()? {
-                reader.feed(&chunk);
-                while let Some(item) = reader.next()? {
-                    count.fetch_add(u64::from(matches!(item, Item::Event(_))), Ordering::Relaxed);
-                }
-            }
-            Ok(())
-        });
-        Ok(Self { id, events, reading })
     }
 }
 

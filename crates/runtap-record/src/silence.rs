@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use runtap_nettrace::{Event, Item, TraceHeader};
 use runtap_providers::{EnabledBy, Requested};
+use runtap_wire::Utf16;
 
 /// A shorter silence than this says nothing.
 const SHORT: Duration = Duration::from_millis(200);
@@ -115,13 +116,12 @@ impl Received {
     /// Keeps an error that an event source sends in place of its events. Other messages of sources are of no concern.
     #[cold]
     fn source_message(&mut self, provider: &str, payload: &[u8]) {
-        let units = payload.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit));
-        let units = units.take_while(|unit| *unit != 0).take(MAX_ERROR);
-        let message: String =
-            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        let message: String = Utf16::new(payload).until_nul().chars().take(MAX_ERROR).collect();
+        if !message.starts_with("ERROR") {
+            return;
+        }
         let error = Silence::Broken { provider: provider.to_owned(), message };
-        let is_error = matches!(&error, Silence::Broken { message, .. } if message.starts_with("ERROR"));
-        if is_error && self.errors.len() < MAX_ERRORS && !self.errors.contains(&error) {
+        if self.errors.len() < MAX_ERRORS && !self.errors.contains(&error) {
             self.errors.push(error);
         }
     }

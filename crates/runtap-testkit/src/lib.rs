@@ -55,7 +55,7 @@ pub use recordings::{Recording, recordings};
 pub use runtime::RealRuntime;
 pub use rustix::process::Signal;
 pub use sdk::DotnetTest;
-pub use shared::{shared_archive, shared_data, shared_dir, workspace_root};
+pub use shared::{extract, shared_archive, shared_data, shared_dir, workspace_root};
 pub use skip::{SKIPS, Skip};
 /// A shell's commands that make the folder `$1` a root in which our own programs run. In a mount namespace only.
 pub const MAKE_ROOT: &str = r#"

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::shared::{required, shared_archive, workspace_root};
+use crate::shared::{extract, required, shared_archive, workspace_root};
 use crate::{RealRuntime, Skip};
 
 /// Name, which is also the folder in the archive, and archive below the shared folder.
@@ -124,9 +124,7 @@ pub(crate) fn unpacked(name: &str, archive: &str) -> Result<PathBuf, Skip> {
 /// All or nothing; with the lock held.
 fn unpack(archive: &Path, name: &str, into: &Path) {
     let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
-    let mut tar = Command::new("tar");
-    tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(part.path());
-    run(&mut tar);
+    extract(archive, part.path());
     let inner = part.path().join(name);
     fs::write(inner.join(STAMP), sha256(archive) + "\n").expect("the archive holds a folder of its name");
     move_in(&inner, into, part.path());

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::peers::{STAMP, folder, move_in, once, run};
-use crate::shared::shared_archive;
+use crate::peers::{STAMP, folder, move_in, once};
+use crate::shared::{extract, shared_archive};
 use crate::{RealRuntime, Skip};
 
 /// Below the shared folder.
@@ -34,8 +34,7 @@ impl DotnetTest {
             let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder());
             let part = part.expect("a folder for parts");
             let copy = runtime.linked_into(part.path());
-            let mut tar = Command::new("tar");
-            run(tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(copy.root()));
+            extract(&archive, copy.root());
             fs::write(copy.root().join(STAMP), "").expect("the folder can be marked");
             move_in(copy.root(), &root, part.path());
         };

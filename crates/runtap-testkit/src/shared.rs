@@ -5,7 +5,9 @@ use std::env;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use crate::peers::run;
 use crate::{Skip, installed};
 
 /// The root of the workspace that this test kit was built in.
@@ -43,6 +45,15 @@ pub fn shared_archive(path: impl AsRef<Path>) -> Result<PathBuf, Skip> {
     let path = required()?.join(path);
     installed("xz")?;
     Ok(path)
+}
+
+/// Extracts an archive into a directory.
+///
+/// # Panics
+/// If `tar` fails.
+pub fn extract(archive: &Path, into: &Path) {
+    let mut tar = Command::new("tar");
+    run(tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(into));
 }
 
 /// A file below `data` of the shared folder, unpacked if its name ends in `.zst`.

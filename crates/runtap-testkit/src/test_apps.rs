@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::peers::{self, STAMP};
-use crate::shared::{required, shared_archive};
+use crate::shared::{extract, required, shared_archive};
 use crate::{Skip, collector};
 
 /// What applications are called, and the folder below `apps/mtp` of the shared one whose archive has them.
@@ -40,8 +40,7 @@ pub fn test_application(name: &str) -> Result<PathBuf, Skip> {
             let part = part.expect("a folder for parts");
             let inner = part.path().join("all");
             fs::create_dir(&inner).expect("a folder for applications");
-            let mut tar = Command::new("tar");
-            peers::run(tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(&inner));
+            extract(&archive, &inner);
             fs::write(inner.join(STAMP), "").expect("the folder can be marked");
             peers::move_in(&inner, &unpacked, part.path());
         },

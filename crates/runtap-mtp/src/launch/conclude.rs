@@ -24,7 +24,7 @@ const NOTICED: Duration = Duration::from_millis(200);
 pub(crate) struct Concluded {
     pub done: Done,
     pub end: LaunchEnd,
-    /// It did not come to all of its tests, and nobody knows which it has: these are those that have a result, or are suspects.
+    /// The tests that have a result or are suspects, if the process ended before it had run all of its tests.
     pub cut_short: Option<Uids>,
 }
 

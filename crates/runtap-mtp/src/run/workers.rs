@@ -76,8 +76,8 @@ impl Task {
         Self { job, attempt: self.attempt, origin: Origin::Rest }
     }
 
-    /// The same for tests that may have ended their process, in two parts. Those whose ids have blanks are apart from the others first:
-    /// adapters have a language of their own for ids, in which a blank is the end of a word.
+    /// Splits tests that may have ended their process into two tasks. The first split separates ids with blanks from the
+    /// others: in the filter languages of adapters, a blank ends a word.
     pub(crate) fn parts(&self, suspects: Vec<String>) -> [Self; 2] {
         let has_blank = |uid: &String| uid.contains(char::is_whitespace);
         let (mut ones, mut others): (Vec<_>, Vec<_>) = suspects.into_iter().partition(has_blank);
@@ -135,8 +135,8 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Before those that were not begun: whoever waits for the module waits for this. But parts of a part come after its
-    /// sibling, so that of each size one that can be run is run early.
+    /// Inserts a task before those of modules that have not started, so that a started module ends soon. Parts of a part
+    /// come after its sibling: large parts that run without a crash are run early.
     pub(crate) fn push(&self, task: Task) {
         let mut waiting = self.waiting();
         let is_sibling = |other: &Task| other.origin == Origin::Part && other.job.module == task.job.module;

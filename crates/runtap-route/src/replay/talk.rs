@@ -4,7 +4,6 @@
 //! name that leads out of the transcript's directory.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -141,15 +140,6 @@ pub struct Talk {
 }
 
 impl Talk {
-    /// Reads a transcript.
-    ///
-    /// # Errors
-    /// See [`TalkError`].
-    pub fn open(path: &Path) -> Result<Self, TalkError> {
-        let file = File::open(path).map_err(|source| TalkError::Stream { path: path.to_owned(), source })?;
-        Self::read(file, path.parent().unwrap_or_else(|| Path::new("")))
-    }
-
     /// Reads a transcript whose streams are in this directory.
     ///
     /// # Errors

@@ -176,7 +176,7 @@ mod tests {
         let count = Count::open();
         let (told, wait) = std::sync::mpsc::channel::<()>();
         let (begun, begins) = std::sync::mpsc::channel();
-        // Other tests' threads begin and end beside these: 40 of ours outweigh them.
+        // Threads of other tests start and end meanwhile; 40 more outweigh them.
         let before = count.now().unwrap();
         assert!(before > 2);
         let wait = std::sync::Mutex::new(wait);

@@ -240,7 +240,7 @@ impl Threads {
     fn read(&mut self, id: libc::pid_t, thread: &mut Thread, wait: Wait, again: Look) -> Look {
         let registers =
             Registers { instruction: wait.instruction, stack: wait.stack, frame: UNKNOWN, link: UNKNOWN };
-        // As far as its stack was needed the last time, at first.
+        // First only the part that unwinding needed last time.
         let mut wanted = known(thread.top, wait.stack).min(self.words.len());
         loop {
             let before = memory::processor_time(id);
@@ -341,7 +341,7 @@ impl Threads {
     }
 }
 
-/// Words from a stack pointer to where a stack was known to end; as many as there can be if it is beyond.
+/// The number of words from a stack pointer to the last known end of the stack, `usize::MAX` if the pointer is beyond it.
 fn known(top: u64, stack: u64) -> usize {
     let bytes = top.checked_sub(stack).filter(|bytes| *bytes > 0);
     bytes.and_then(|bytes| usize::try_from(bytes.div_ceil(8)).ok()).unwrap_or(usize::MAX)

@@ -198,7 +198,7 @@ fn names_that_no_event_has_are_told_with_the_nearest() {
     let value = none(&["--filter", "payload.LoggerName = Nobody and not name = zzz"]);
     assert!(value.says("matches --filter").stderr.lines().count() == 1, "{value}");
 
-    // One of two providers that is not there is told, beside the events of the other.
+    // A missing provider is reported although the other provider has events.
     let two = ["--provider", "Microsoft-Extensions-Logging", "--provider", "Zz"];
     let two = runtap(["events", file].iter().chain(&two));
     assert_eq!(lines(&two).len(), all);

@@ -126,7 +126,7 @@ fn a_file_is_written_by_who_reads_the_socket() {
     assert!(counted.code() == Some(5) || counted.code() == Some(0), "{counted}");
 }
 
-/// What an event source says of itself is told by verbs that show no events, too.
+/// Errors that an event source reports about itself are also shown by verbs that print no events.
 #[test]
 fn errors_that_an_event_source_reports_are_told() {
     let bytes = require!(shared_data("reports/net/recordings/eventsource-error.nettrace"));

@@ -24,7 +24,7 @@ const CHOSEN: [&[&str]; 5] = [
 ];
 const RETRIES: [&str; 3] = ["0", "1", "2"];
 
-/// The search for ids by which an adapter ends takes many processes, each as often as there are retries.
+/// The search for ids that end an adapter starts many processes, each once per attempt.
 const LONGEST: Duration = Duration::from_mins(15);
 /// No earlier run is known that could be repeated.
 const USAGE: i32 = 5;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use runtap_diag::blocking::Client;
-use runtap_testkit::{RealRuntime, Skip, eventually, require, run, shared_archive};
+use runtap_testkit::{RealRuntime, Skip, eventually, extract, require, run, shared_archive};
 use runtap_transport::Endpoint;
 use serde_json::Value;
 
@@ -79,13 +79,7 @@ fn dump(path: &Path) -> runtap_diag::Request {
 fn real_native_aot_cannot_write_dumps() {
     let archive = require!(shared_archive("apps/dotnet/aot/aottarget-linux-x64.tar.xz"));
     let dir = folder();
-    let mut tar = Command::new("tar");
-    tar.arg("-xf").arg(archive).arg("--no-same-owner");
-    run({
-        tar.arg("-C").arg(dir.path());
-        tar
-    })
-    .expect_code(0);
+    extract(&archive, dir.path());
     for version in ["8", "9"] {
         let mut program = Command::new(dir.path().join(format!("aot/aottarget-net{version}")));
         program.env("TMPDIR", dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped());

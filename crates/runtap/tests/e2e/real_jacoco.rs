@@ -132,7 +132,8 @@ fn lines_are_told_as_jacoco_tells_them() {
     };
     // A line that ran for them did for us.
     assert_eq!(unlike(true), Vec::<&(String, u32)>::new());
-    // Of those that did not, some began and were left by an exception: a call from which nobody returned.
+    // JaCoCo misses lines that an exception left before the end of their block; runtap counts a line from its first
+    // instruction.
     let left = unlike(false);
     assert!(left.iter().all(|place| ours.contains_key(*place)), "lines that are not known here: {left:?}");
     assert!(left.len() <= ran / 1_000, "{} of {ran}: {left:?}", left.len());

@@ -62,7 +62,7 @@ impl Wine {
         for folder in [files, self.prefix()] {
             fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
-        // One that ends by itself between two programs breaks the connection of whoever comes just then.
+        // By default the server exits when idle, which resets the connection of a program that starts at that moment.
         let mut server = self.server();
         let status = server.arg("-p").status().context("cannot start wineserver")?;
         if !status.success() {
