@@ -157,11 +157,9 @@ fn real_dotnet_trace_lists_records_and_converts() {
     let target = Target::new(None);
     let pid = std::process::id().to_string();
 
-    // In a folder without others: their list ends with an error when one of its processes does so meanwhile.
     symlink(target.server.path(), dir.path().join(target.server.path().file_name().unwrap())).unwrap();
-    let listed = run(peer.command().arg("ps").env("TMPDIR", dir.path()));
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    assert!(listed.lines().any(|line| line.split_whitespace().next() == Some(&pid)), "{listed}");
+    let listed = peer.pids_listed(dir.path());
+    assert!(listed.contains(&std::process::id()), "{listed:?}");
 
     let file = dir.path().join("t.nettrace");
     let providers = format!("Test-Events:1:5,{SAMPLER}:0:4");

@@ -22,12 +22,7 @@ fn the_socket_of_a_killed_server_confuses_nobody() {
             ps.env("TMPDIR", folder.path());
             ps
         });
-        let mut theirs = peer.command();
-        theirs.arg("ps").env("TMPDIR", folder.path());
-        let theirs = run(theirs);
-        let first_words =
-            theirs.expect_code(0).text().lines().filter_map(|line| line.split_whitespace().next());
-        let by_theirs = first_words.filter(|word| *word == pid.to_string()).count();
+        let by_theirs = peer.pids_listed(folder.path()).into_iter().filter(|listed| *listed == pid).count();
         [ours.iter().filter(|row| row["pid"] == pid).count(), by_theirs]
     };
     let mut killed = demo(folder.path());
