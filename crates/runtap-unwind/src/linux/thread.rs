@@ -11,6 +11,8 @@ const BLOCKED: u64 = 2_000_000;
 /// One that still waits in the kernel after so many rounds without an answer was not woken: as a rule it blocks the
 /// signal, too.
 const UNANSWERED_ROUNDS: u32 = 10;
+/// A wait of so many nanoseconds is not told from none.
+const SHORTEST_WAIT: u64 = 10_000;
 /// For this long it is not asked again.
 const MUTE: Duration = Duration::from_secs(1);
 
@@ -20,6 +22,8 @@ pub(super) struct Thread {
     pub(super) doing: Doing,
     /// Processor time at the last look.
     pub(super) time: Option<u64>,
+    /// When it was last found running, and its processor time then.
+    pub(super) ran: Option<(Instant, u64)>,
     /// Where it waited at the last look.
     pub(super) wait: Option<Wait>,
     pub(super) pending: Option<Pending>,
@@ -36,6 +40,7 @@ impl Thread {
         Self {
             doing: Doing::of(id, keep_open),
             time: None,
+            ran: None,
             wait: None,
             pending: None,
             muted: None,
@@ -44,6 +49,15 @@ impl Thread {
             stack: Vec::new(),
             complete: false,
         }
+    }
+
+    /// Whether it has had a processor all the time since it was last found running. If it waits now, then for a few
+    /// microseconds, and it would have been signalled in as short a time after any other question.
+    pub(super) fn has_not_waited(&self, now: Instant, time: u64) -> bool {
+        self.ran.is_some_and(|(then, before)| {
+            let since = now.saturating_duration_since(then).as_nanos();
+            since <= u128::from(time.saturating_sub(before) + SHORTEST_WAIT)
+        })
     }
 
     /// Whether it blocked the signal a short while ago.
@@ -87,5 +101,22 @@ impl Pending {
     /// How long the thread has run since it was asked, in nanoseconds.
     fn ran(self) -> u64 {
         self.seen_at.saturating_sub(self.asked_at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_used_all_the_time_has_not_waited() {
+        let mut thread = Thread::new(1, false);
+        let then = Instant::now();
+        let later = then + Duration::from_millis(1);
+        assert!(!thread.has_not_waited(later, 1_000_000), "it was never found running");
+        thread.ran = Some((then, 5_000_000));
+        assert!(thread.has_not_waited(later, 6_000_000));
+        assert!(thread.has_not_waited(later, 5_990_000));
+        assert!(!thread.has_not_waited(later, 5_989_999));
     }
 }

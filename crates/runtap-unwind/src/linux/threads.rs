@@ -31,6 +31,8 @@ const HANDLER_TIME: u64 = 20_000;
 /// How often the list of threads is read although their number is the same: one that was never seen may have ended as
 /// another began.
 const LIST_EVERY: u64 = 100;
+/// How often their number is asked for. A thread that begins is seen so many periods later at the most.
+const COUNT_EVERY: u64 = 4;
 /// How long answers are waited for: a thread that has a processor takes some microseconds.
 const PATIENCE: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
@@ -142,6 +144,9 @@ impl Threads {
     }
 
     fn list(&mut self) -> io::Result<()> {
+        if self.listed.is_some() && !self.statistics.rounds.is_multiple_of(COUNT_EVERY) {
+            return Ok(());
+        }
         let count = self.count.now();
         let same = count.is_some() && self.listed == count;
         if same && !self.statistics.rounds.is_multiple_of(LIST_EVERY) {
@@ -158,6 +163,7 @@ impl Threads {
     }
 
     fn look(&mut self, id: libc::pid_t, thread: &mut Thread) -> Look {
+        let now = Instant::now();
         let Some(time) = memory::processor_time(id) else {
             self.listed = None;
             return Look::Gone;
@@ -178,7 +184,10 @@ impl Threads {
             thread.running = false;
             return again;
         }
-        match thread.doing.now() {
+        // What a thread does is the most expensive question of all.
+        let activity = if thread.has_not_waited(now, time) { Activity::Running } else { thread.doing.now() };
+        thread.ran = (activity == Activity::Running).then_some((now, time));
+        match activity {
             Activity::Running => self.ask(id, thread, time, again),
             Activity::Waiting(wait) => {
                 let used = thread.time.map_or(u64::MAX, |before| time.saturating_sub(before));
