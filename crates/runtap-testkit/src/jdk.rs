@@ -2,10 +2,13 @@
 
 use std::env;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::peers::folder;
+use sha2::{Digest as _, Sha256};
+
+use crate::peers::{folder, once};
 use crate::{Skip, run};
 
 /// A JDK, or a runtime without a compiler.
@@ -76,11 +79,49 @@ impl Jdk {
     /// # Panics
     /// If they do not compile.
     pub fn compile<P: AsRef<Path>>(&self, sources: impl IntoIterator<Item = P>, into: &Path) {
-        let mut javac = Command::new(self.home.join("bin/javac"));
-        javac.args(["--release", "11", "-g", "-d"]).arg(into);
-        for source in sources {
-            javac.arg(source.as_ref());
-        }
-        run(javac).expect_code(0);
+        let sources: Vec<P> = sources.into_iter().collect();
+        let compiled = self.compiled(&sources);
+        let copied = copy_classes(&compiled, into);
+        copied.unwrap_or_else(|error| panic!("cannot copy {}: {error}", compiled.display()));
     }
+
+    /// Compiled once for all tests, whose processes would spend more on that than on what they try.
+    fn compiled<P: AsRef<Path>>(&self, sources: &[P]) -> PathBuf {
+        let mut hash = Sha256::new();
+        hash.update(self.home.as_os_str().as_encoded_bytes());
+        for source in sources {
+            let source = source.as_ref();
+            let text = fs::read(source).unwrap_or_else(|e| panic!("cannot read {}: {e}", source.display()));
+            hash.update(source.file_name().unwrap_or_default().as_encoded_bytes());
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+        let compiled = folder().join(format!("classes-{:x}", hash.finalize()));
+        let make = |()| {
+            let part =
+                tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
+            let classes = part.path().join("classes");
+            let mut javac = Command::new(self.home.join("bin/javac"));
+            javac.args(["--release", "11", "-g", "-d"]).arg(&classes);
+            javac.args(sources.iter().map(AsRef::as_ref));
+            run(javac).expect_code(0);
+            fs::rename(&classes, &compiled).expect("move the new folder in");
+        };
+        once(|| compiled.is_dir(), || Ok(()), make).expect("nothing is needed for it");
+        compiled
+    }
+}
+
+fn copy_classes(from: &Path, into: &Path) -> io::Result<()> {
+    fs::create_dir_all(into)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copy = into.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_classes(&entry.path(), &copy)?;
+        } else {
+            fs::copy(entry.path(), copy)?;
+        }
+    }
+    Ok(())
 }
