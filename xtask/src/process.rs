@@ -36,6 +36,16 @@ pub(crate) fn temporary() -> Result<TempDir> {
     Ok(folder)
 }
 
+/// Names an agent for JVMs that is built already, to whatever builds the program that carries one.
+pub(crate) const GIVEN_AGENT: &str = "RUNTAP_JVM_AGENT_LIBRARY";
+
+static AGENT: OnceLock<PathBuf> = OnceLock::new();
+
+/// Every build from now on carries this agent: each would optimize one for itself.
+pub(crate) fn give_agent(library: PathBuf) {
+    AGENT.get_or_init(|| library);
+}
+
 /// A command line in the making.
 #[derive(Debug)]
 pub(crate) struct Tool {
@@ -53,6 +63,9 @@ impl Tool {
         command.current_dir(root).env("PATH", search).stdin(Stdio::null());
         if let Some(folder) = TEMPORARY.get() {
             command.env("TMPDIR", folder);
+        }
+        if let Some(library) = AGENT.get() {
+            command.env(GIVEN_AGENT, library);
         }
         // What cargo says about xtask must not reach a cargo that builds something else.
         for (name, _) in env::vars_os() {

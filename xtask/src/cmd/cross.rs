@@ -1,14 +1,16 @@
 //! `cargo xtask cross`: does it compile for other systems?
 //!
 //! Owns: which targets there are, and what is compiled for each. A target whose standard library is not installed is named,
-//! and the check counts as skipped. In `cargo xtask ci` those are left out that another step builds and runs.
+//! and the check counts as skipped. In `cargo xtask ci` those are left out that another step builds and runs, and those whose
+//! sources are all compiled for another one.
 //! Refuses to: install anything, and to call something tried that was not: to compile is not to run.
 
 use anyhow::{Result, bail};
 
 use crate::args::Args;
-use crate::cmd::foreign::{self, GIVEN_AGENT};
+use crate::cmd::foreign;
 use crate::output;
+use crate::process::GIVEN_AGENT;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
@@ -17,22 +19,32 @@ use crate::workspace::Workspace;
 struct Target {
     name: &'static str,
     package: &'static str,
-    /// The step of `cargo xtask ci` that builds the program for it, and runs it.
-    run_by: Option<&'static str>,
+    in_ci: InCi,
 }
 
-const fn program(name: &'static str, run_by: Option<&'static str>) -> Target {
-    Target { name, package: "runtap", run_by }
+/// What `cargo xtask ci` does for a system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InCi {
+    /// This step builds the program for it, and runs it.
+    RunBy(&'static str),
+    /// It is compiled.
+    Compiled,
+    /// Nothing: no source file is for it alone.
+    LikeAnother,
+}
+
+const fn program(name: &'static str, in_ci: InCi) -> Target {
+    Target { name, package: "runtap", in_ci }
 }
 
 const TARGETS: &[Target] = &[
-    program(foreign::MUSL, Some("musl")),
-    program(foreign::ARM_MUSL, Some("qemu")),
+    program(foreign::MUSL, InCi::LikeAnother),
+    program(foreign::ARM_MUSL, InCi::RunBy("qemu")),
     // Of glibc's there only is what JVMs load: the program is the same as with musl.
-    Target { name: "aarch64-unknown-linux-gnu", package: "runtap-jvm-agent", run_by: None },
-    program("aarch64-apple-darwin", None),
-    program("x86_64-apple-darwin", None),
-    program("x86_64-pc-windows-gnu", Some("wine")),
+    Target { name: "aarch64-unknown-linux-gnu", package: "runtap-jvm-agent", in_ci: InCi::Compiled },
+    program("aarch64-apple-darwin", InCi::Compiled),
+    program("x86_64-apple-darwin", InCi::LikeAnother),
+    program("x86_64-pc-windows-gnu", InCi::RunBy("wine")),
 ];
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
@@ -44,7 +56,7 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
 
 /// What no other step of `cargo xtask ci` compiles.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
-    compile(ws, TARGETS.iter().filter(|target| target.run_by.is_none()))
+    compile(ws, TARGETS.iter().filter(|target| target.in_ci == InCi::Compiled))
 }
 
 fn compile<'a>(ws: &Workspace, targets: impl Iterator<Item = &'a Target>) -> Result<Outcome> {
@@ -104,7 +116,7 @@ mod tests {
 
     #[test]
     fn targets_of_one_package_are_compiled_at_once() {
-        let targets: Vec<&Target> = TARGETS.iter().filter(|target| target.run_by.is_none()).collect();
+        let targets: Vec<&Target> = TARGETS.iter().filter(|target| target.in_ci == InCi::Compiled).collect();
         let groups = by_package(&targets);
         assert_eq!(
             groups.iter().map(|(package, _)| *package).collect::<Vec<_>>(),
@@ -116,8 +128,10 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_built_by_a_step() {
-        for step in TARGETS.iter().filter_map(|target| target.run_by) {
-            assert!(COMMANDS.iter().any(|command| command.name == step), "{step}");
+        for target in TARGETS {
+            if let InCi::RunBy(step) = target.in_ci {
+                assert!(COMMANDS.iter().any(|command| command.name == step), "{step}");
+            }
         }
     }
 }

@@ -14,11 +14,7 @@ use anyhow::{Context as _, Result};
 use crate::process::{self, Tool};
 use crate::workspace::Workspace;
 
-/// Stands in for the agent that the program carries: to build it optimizes it for nobody. Those that are used are built with
-/// the release.
-pub(crate) const GIVEN_AGENT: &str = "RUNTAP_JVM_AGENT_LIBRARY";
-
-/// An empty file for [`GIVEN_AGENT`].
+/// An empty file for [`GIVEN_AGENT`], where nobody uses the agent: to build it optimizes it.
 pub(crate) fn no_agent(ws: &Workspace) -> Result<PathBuf> {
     let agent = ws.target().join("no-agent.so");
     fs::create_dir_all(ws.target())?;

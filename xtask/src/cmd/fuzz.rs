@@ -53,7 +53,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         Some(runs) => Until::Runs(runs),
         None => Until::Seconds(args.number("--seconds").unwrap_or(DEFAULT_SECONDS)),
     };
-    match run(ws, |_, _| until)? {
+    match run(ws, build(ws)?, |_, _| until)? {
         Outcome::Passed => Ok(()),
         Outcome::Skipped(why) | Outcome::Told(why) => bail!(why),
     }
@@ -61,11 +61,13 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
 
 /// Every target for so many seconds, or for fewer if there are many.
 pub(crate) fn smoke(ws: &Workspace, seconds: u64) -> Result<Outcome> {
-    run(ws, |targets, at_a_time| Until::Seconds(seconds.min(SMOKE_SECONDS * at_a_time / targets).max(1)))
+    run(ws, build_quickly(ws)?, |targets, at_a_time| {
+        Until::Seconds(seconds.min(SMOKE_SECONDS * at_a_time / targets).max(1))
+    })
 }
 
 /// `until` is told how many targets there are, and how many of them run at a time.
-fn run(ws: &Workspace, until: impl Fn(u64, u64) -> Until) -> Result<Outcome> {
+fn run(ws: &Workspace, (build, built): Build, until: impl Fn(u64, u64) -> Until) -> Result<Outcome> {
     let manifest = ws.fuzz_manifest();
     if !manifest.is_file() {
         return Ok(Outcome::Skipped("there is no fuzz workspace".to_owned()));
@@ -78,7 +80,6 @@ fn run(ws: &Workspace, until: impl Fn(u64, u64) -> Until) -> Result<Outcome> {
     if targets.is_empty() {
         bail!("{} has no targets", manifest.display());
     }
-    let (build, built) = build(ws)?;
     build.run()?;
     let confined = Confined::find(ws)?;
     // A target keeps one processor busy.
@@ -113,12 +114,20 @@ pub(crate) fn targets_built(ws: &Workspace) -> Result<Outcome> {
     if !ws.fuzz_manifest().is_file() {
         return Ok(Outcome::Skipped("there is no fuzz workspace".to_owned()));
     }
-    build(ws)?.0.run()?;
+    build_quickly(ws)?.0.run()?;
     Ok(Outcome::Passed)
 }
 
 /// What builds all targets, and the folder where they will be.
-pub(crate) fn build(ws: &Workspace) -> Result<(Tool, PathBuf)> {
+type Build = (Tool, PathBuf);
+
+/// For a smoke run, which takes less time than to optimize what it runs.
+pub(crate) fn build_quickly(ws: &Workspace) -> Result<Build> {
+    let (tool, built) = build(ws)?;
+    Ok((tool.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"), built))
+}
+
+fn build(ws: &Workspace) -> Result<Build> {
     // With a target triple the flags stay away from build scripts and proc macros.
     let triple = host(ws)?;
     let folder = ws.target().join("fuzz");

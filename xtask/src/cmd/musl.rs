@@ -10,10 +10,10 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
-use crate::cmd::foreign::{self, GIVEN_AGENT, MUSL, runs};
-use crate::cmd::test;
+use crate::cmd::foreign::{self, MUSL, runs};
 use crate::elf;
 use crate::output;
+use crate::process::GIVEN_AGENT;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
@@ -26,12 +26,6 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
         Outcome::Skipped(why) => bail!("{why}"),
         _ => Ok(()),
     }
-}
-
-/// As a step of the checks, where a release was built anyway.
-pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
-    test::build(ws)?;
-    run(ws, &ws.release_binary())
 }
 
 /// What it writes has to be what `host` writes.

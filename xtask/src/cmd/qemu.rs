@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 
 use crate::args::Args;
-use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL, GIVEN_AGENT, page, runs};
+use crate::cmd::foreign::{self, ARM_LINKER, ARM_MUSL, page, runs};
 use crate::cmd::test;
 use crate::elf;
 use crate::output;
 use crate::process;
+use crate::process::GIVEN_AGENT;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 

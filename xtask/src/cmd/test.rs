@@ -8,6 +8,8 @@ pub(crate) mod as_another;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZero;
+use std::thread;
 
 use anyhow::{Context as _, Result};
 
@@ -54,6 +56,11 @@ pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
         &["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]
     };
     let mut tool = ws.cargo(runner);
+    if runner[0] == "nextest" {
+        // Some wait for clocks and timeouts: with one more at a time the processors have work meanwhile.
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        tool = tool.arg("--test-threads").arg((processors + 1).to_string());
+    }
     // Tests look for it themselves; this makes a relative path mean the same in every package's folder.
     if let Some(shared) = ws.shared()? {
         tool = tool.env("RUNTAP_SHARED", shared);
