@@ -107,7 +107,7 @@ pub(crate) enum WhenSlow {
 #[command(next_help_heading = "Tracing")]
 pub(crate) struct JvmTracing {
     /// Trace these classes only; with --exclude, these in spite of it. A Java regular expression for names with slashes,
-    /// anchored at the beginning; repeatable
+    /// anchored at the beginning; repeatable. 'run' and 'attach' trace classes of the JDK if one names them: '^java/util/'
     #[arg(long, value_name = "REGEX")]
     pub(crate) include: Vec<String>,
     /// Leave these classes alone; repeatable

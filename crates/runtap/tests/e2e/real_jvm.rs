@@ -99,6 +99,48 @@ fn run_with_the_agent() -> Result<(), Skip> {
 }
 
 #[test]
+fn classes_of_the_jdk_are_traced_if_they_are_named() {
+    said(named_classes_of_the_jdk());
+}
+
+fn named_classes_of_the_jdk() -> Result<(), Skip> {
+    let classes = classes()?;
+    for jdk in Jdk::all()? {
+        let mut java = jdk.java();
+        java.arg("-cp").arg(classes.path()).args(["shop.Work", "5", "0", "0"]);
+        let finished = run(traced(&["--include", "^java/lang/StringBuilder$", "--format", "json"], &java));
+        let [agent] = &agents(&finished.expect_code(0).json())[..] else { panic!("{finished}") };
+        // "sum " + sum
+        let [entries, ..] = calls(agent, "java/lang/StringBuilder.append");
+        assert!(entries > 0, "JDK {}: {finished}", jdk.major());
+    }
+    Ok(())
+}
+
+#[test]
+fn calls_that_nobody_counted_are_unknown() {
+    said(coverage_without_counts());
+}
+
+fn coverage_without_counts() -> Result<(), Skip> {
+    let classes = classes()?;
+    let mut java = Jdk::with_compiler()?.java();
+    java.arg("-cp").arg(classes.path()).args(["shop.Work", "5", "0", "0"]);
+    let finished = run(traced(&["--mode", "coverage", "--format", "json"], &java));
+    let [agent] = &agents(&finished.expect_code(0).json())[..] else { panic!("{finished}") };
+    let mut rows = agent["methods"].as_array().unwrap().iter();
+    let leaf = rows.find(|row| row["signature"].as_str().unwrap().contains("shop/Work.leaf")).unwrap();
+    for member in ["entries", "exits", "exception_exits", "total_ns"] {
+        assert_eq!(leaf[member], Value::Null, "{leaf:#}");
+    }
+    assert_eq!(
+        (&agent["entries"], &agent["exits"], &agent["bubbles"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    Ok(())
+}
+
+#[test]
 fn another_command_hands_the_agent_on() {
     said(handed_on());
 }

@@ -1,6 +1,6 @@
 //! `runtap.jvm/1`: what traces have come to, for scripts. Its members are a contract (docs/jvm.md).
 
-use runtap_bytefrog::Report;
+use runtap_bytefrog::{Detail, Report};
 use serde::Serialize;
 
 /// `runtap.jvm/1`
@@ -31,10 +31,11 @@ pub(in crate::cmd) struct AgentDocument {
     /// The byte in its hello: 1 to 4, or 241 for runtap's own.
     version: u8,
     run_id: Option<u8>,
-    entries: u64,
-    exits: u64,
+    /// `None`: the agent told which methods ran, and counted no call. The same holds for `exits` and `bubbles`.
+    entries: Option<u64>,
+    exits: Option<u64>,
     exceptions: u64,
-    bubbles: u64,
+    bubbles: Option<u64>,
     markers: u64,
     data_breaks: u64,
     signatures: usize,
@@ -58,9 +59,10 @@ pub(in crate::cmd) struct AgentDocument {
 #[derive(Debug, Serialize)]
 struct MethodDocument {
     signature: String,
-    entries: u64,
-    exits: u64,
-    exception_exits: u64,
+    /// `None`: it ran, and nobody has counted how often. The same holds for the two below.
+    entries: Option<u64>,
+    exits: Option<u64>,
+    exception_exits: Option<u64>,
     /// Of calls that have ended; `None`: nobody knows any.
     total_ns: Option<u64>,
     self_ns: Option<u64>,
@@ -72,15 +74,19 @@ impl AgentDocument {
     /// Of a report on the agent with this run.
     pub(in crate::cmd) fn new(run: impl Into<Option<u8>>, report: &Report, classes: Classes) -> Self {
         let counters = &report.counters;
-        let methods = report.methods.iter().map(|method| MethodDocument {
-            signature: method.signature.clone(),
-            entries: method.calls(),
-            exits: method.returns(),
-            exception_exits: method.thrown(),
-            total_ns: method.ended_total(),
-            self_ns: method.ended_own(),
-            untimed_entries: method.untimed(),
+        let methods = report.methods.iter().map(|method| {
+            let is_counted = method.calls() > 0 || !method.has_run;
+            MethodDocument {
+                signature: method.signature.clone(),
+                entries: is_counted.then(|| method.calls()),
+                exits: is_counted.then(|| method.returns()),
+                exception_exits: is_counted.then(|| method.thrown()),
+                total_ns: method.ended_total(),
+                self_ns: method.ended_own(),
+                untimed_entries: method.untimed(),
+            }
         });
+        let counts_calls = report.detail() != Detail::Coverage;
         let counted = |of: fn((u64, u64, u64)) -> u64| -> u64 {
             let counted = report.methods.iter().filter_map(|method| method.counted);
             counted.map(of).fold(0, u64::saturating_add)
@@ -89,14 +95,16 @@ impl AgentDocument {
         Self {
             version: report.dialect.hello(),
             run_id: run.into(),
-            entries: counters.calls(),
+            entries: counts_calls.then(|| counters.calls()),
             // As they were sent: versions 2 to 4 have no bubbles, but exits with a flag.
-            exits: counters
-                .exits
-                .saturating_add(counters.flagged)
-                .saturating_add(counted(|(calls, thrown, _)| calls.saturating_sub(thrown))),
+            exits: counts_calls.then(|| {
+                let returned = counted(|(calls, thrown, _)| calls.saturating_sub(thrown));
+                counters.exits.saturating_add(counters.flagged).saturating_add(returned)
+            }),
             exceptions: counters.exceptions,
-            bubbles: counters.bubbles.saturating_sub(counters.flagged).saturating_add(ended_by_exceptions),
+            bubbles: counts_calls.then(|| {
+                counters.bubbles.saturating_sub(counters.flagged).saturating_add(ended_by_exceptions)
+            }),
             markers: counters.markers,
             data_breaks: counters.data_breaks,
             signatures: report.signatures,

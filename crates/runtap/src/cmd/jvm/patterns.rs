@@ -60,6 +60,24 @@ pub(super) fn check(tracing: &JvmTracing, agents: For) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Names of classes that the boot loader loads begin so.
+#[cfg(target_os = "linux")]
+const OF_THE_JDK: [&str; 5] = ["java", "javax", "jdk", "sun", "com/sun"];
+
+/// The first expression that asks for classes of the JDK by their names. One that only matches them among others, such as
+/// `.*`, asks for none.
+#[cfg(target_os = "linux")]
+pub(super) fn for_the_jdk(include: &[String]) -> Option<&str> {
+    let asks = |pattern: &str| {
+        pattern.split('|').any(|choice| {
+            let name = choice.trim_start_matches(['^', '(', '?', ':']);
+            let mut rest = OF_THE_JDK.iter().filter_map(|package| name.strip_prefix(package));
+            rest.any(|rest| rest.is_empty() || rest.starts_with(['/', ')']))
+        })
+    };
+    include.iter().map(String::as_str).find(|pattern| asks(pattern))
+}
+
 /// What is wrong with an expression, and the number of the first character that can't be understood, from 1 on.
 fn wrong(pattern: &str) -> Option<(String, usize)> {
     let plain = without_quotes(pattern);
@@ -114,5 +132,18 @@ mod tests {
         }
         assert_eq!(at(r"\\Q("), Some(4), "a backslash, and no quote");
         assert!(wrong("(").unwrap().0.contains("group"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn classes_of_the_jdk_are_asked_for_by_name() {
+        for jdk in
+            ["^java/util/", "jdk/internal/", "^(java|sun)/", "^app/|^java/lang/String$", "^(?:com/sun/)"]
+        {
+            assert_eq!(for_the_jdk(&["^x/".to_owned(), jdk.to_owned()]), Some(jdk));
+        }
+        for other in ["", ".*", "^com/example/", "^javax0/", "^app/java/", "^sunny/"] {
+            assert_eq!(for_the_jdk(&[other.to_owned()]), None, "{other}");
+        }
     }
 }

@@ -46,7 +46,8 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
     let client = unless(&stops, program::attach(jvm)).await?;
     // Who ends us meanwhile ends the trace: the agent leaves when nobody listens any more.
     let us = rustix::process::geteuid().as_raw();
-    let told = carried::options_for_user(&carried::options(collection.address()), us, client.jvm());
+    let boot = patterns::for_the_jdk(&tracing.include).is_some();
+    let told = carried::options_for_user(&carried::options(collection.address(), boot), us, client.jvm());
     unless(&stops, program::load(&client, carried, &told, output)).await?;
     let pid = client.jvm().pid();
     output.note(format_args!("process {pid} is traced; Ctrl-C ends with a report"));

@@ -55,14 +55,14 @@ fn fingerprint(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// What the agent is told: where HQ is. All else HQ says.
-pub(super) fn options(hq: SocketAddr) -> String {
-    format!("host={},port={}", hq.ip(), hq.port())
+/// What the agent is told: where HQ is, and whether classes of the JDK are wanted. All else HQ says.
+pub(super) fn options(hq: SocketAddr, boot: bool) -> String {
+    format!("host={},port={}{}", hq.ip(), hq.port(), if boot { ",boot=yes" } else { "" })
 }
 
 /// The same for a command, whose variables outlive HQ: a JVM that starts later does not wait for it.
-pub(super) fn options_of_a_command(hq: SocketAddr) -> String {
-    format!("{},retry=no", options(hq))
+pub(super) fn options_of_a_command(hq: SocketAddr, boot: bool) -> String {
+    format!("{},retry=no", options(hq, boot))
 }
 
 /// The same for a host by its name. In a value a comma and a backslash stand behind a backslash.
@@ -119,7 +119,9 @@ mod tests {
 
     #[test]
     fn what_it_is_told() {
-        assert_eq!(options("127.0.0.1:80".parse().unwrap()), "host=127.0.0.1,port=80");
+        let hq = "127.0.0.1:80".parse().unwrap();
+        assert_eq!(options(hq, false), "host=127.0.0.1,port=80");
+        assert_eq!(options_of_a_command(hq, true), "host=127.0.0.1,port=80,boot=yes,retry=no");
         assert_eq!(options_for("a,b\\c", 1), "host=a\\,b\\\\c,port=1");
     }
 }

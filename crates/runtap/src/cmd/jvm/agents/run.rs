@@ -33,7 +33,8 @@ pub(super) async fn run(options: JvmRun, output: Output) -> anyhow::Result<u8> {
     let collection = collection.map_err(ours)?;
     // It stays: what the command leaves running may start JVMs at any time, also when the trace is over.
     let library = keep(&carried.name, &carried.bytes).map_err(|error| ours(explain(error)))?;
-    let option = agent_option(&library, &carried::options_of_a_command(collection.address()));
+    let boot = patterns::for_the_jdk(&options.tracing.include).is_some();
+    let option = agent_option(&library, &carried::options_of_a_command(collection.address(), boot));
     let (words, variable) = with_agent(options.command, &option, std::env::var_os(VARIABLE).as_deref());
     let io = if output.json() { Io::ShownOnStderr } else { Io::Shown };
     let command = Command { words, io, kill: false };
