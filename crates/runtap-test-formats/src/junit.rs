@@ -10,6 +10,11 @@ use quick_xml::events::{BytesStart, Event as Xml};
 
 use crate::case::{Case, Detail, Event, Outcome, seconds};
 
+/// What a document may have, and an attribute of it. A document is read as a whole, and there are several copies of an
+/// attribute, as in the id of a test.
+pub(crate) const LARGEST: usize = 256 << 20;
+const LONGEST: usize = 1 << 20;
+
 /// Reads a whole document. What comes before something that is no XML is kept.
 pub(crate) fn read(document: &[u8], out: &mut Vec<Event>) {
     let text = String::from_utf8_lossy(document);
@@ -47,6 +52,12 @@ pub(crate) fn read(document: &[u8], out: &mut Vec<Event>) {
     } else if state.depth > 0 {
         out.push(Event::Problem("the JUnit document has no end".to_owned()));
     }
+    if state.cut > 0 {
+        let attributes = if state.cut == 1 { "1 attribute" } else { &format!("{} attributes", state.cut) };
+        out.push(Event::Problem(format!(
+            "{attributes} of the JUnit document exceeded {LONGEST} bytes, and were truncated"
+        )));
+    }
 }
 
 /// The output without the lines that name files.
@@ -83,11 +94,19 @@ struct State {
     case: Option<Case>,
     /// What the text is of.
     text: String,
+    /// How many attributes were too long.
+    cut: u64,
 }
 
-fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
-    let found = tag.attributes().flatten().find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
-    let raw = String::from_utf8_lossy(&found.value).into_owned();
+/// The value of an attribute; counts it if it is too long.
+fn attribute(tag: &BytesStart<'_>, name: &str, cut: &mut u64) -> Option<String> {
+    // A document may have any number of attributes: comparing each with all others would take too long.
+    let mut attributes = tag.attributes();
+    let mut attributes = attributes.with_checks(false).flatten();
+    let found = attributes.find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
+    let value = found.value.get(..LONGEST).unwrap_or(&found.value);
+    *cut += u64::from(value.len() < found.value.len());
+    let raw = String::from_utf8_lossy(value).into_owned();
     Some(unescape(&raw).map(Cow::into_owned).unwrap_or(raw))
 }
 
@@ -95,21 +114,22 @@ impl State {
     fn open(&mut self, tag: &BytesStart<'_>) {
         self.depth = self.depth.saturating_add(1);
         self.text.clear();
-        let text = |name| attribute(tag, name).unwrap_or_default();
+        let cut = &mut self.cut;
+        let mut text = |name| attribute(tag, name, cut).filter(|text| !text.is_empty());
         match tag.name().as_ref() {
             b"testsuites" => self.has_root = true,
             b"testsuite" => {
                 self.has_root = true;
-                self.suites.push(text("name"));
+                self.suites.push(text("name").unwrap_or_default());
             }
             b"testcase" => {
-                let suite = attribute(tag, "classname").filter(|name| !name.is_empty());
-                let suite = suite.or_else(|| self.suites.last().cloned()).unwrap_or_default();
-                let mut case = Case::new(&suite, ".", &text("name"), Outcome::Passed);
-                let time = attribute(tag, "time").and_then(|time| time.replace(',', "").parse().ok());
+                let suite = text("classname").or_else(|| self.suites.last().cloned()).unwrap_or_default();
+                let name = text("name").unwrap_or_default();
+                let mut case = Case::new(&suite, ".", &name, Outcome::Passed);
+                let time = text("time").and_then(|time| time.replace(',', "").parse().ok());
                 case.duration = time.and_then(seconds);
-                let line = attribute(tag, "line").and_then(|line| line.parse().ok());
-                case.place = attribute(tag, "file").zip(line);
+                let line = text("line").and_then(|line| line.parse().ok());
+                case.place = text("file").zip(line);
                 self.case = Some(case);
             }
             name @ (b"failure" | b"error") => {
@@ -117,7 +137,7 @@ impl State {
                     // The first one counts: some writers have more of a test.
                     if case.detail.is_none() {
                         case.outcome = if name == b"failure" { Outcome::Failed } else { Outcome::Error };
-                        let (message, kind) = (text("message"), text("type"));
+                        let [message, kind] = ["message", "type"].map(|name| text(name).unwrap_or_default());
                         case.detail = Some(Detail { message, kind, stack: String::new() });
                     }
                 }
@@ -125,7 +145,7 @@ impl State {
             b"skipped" => {
                 if let Some(case) = &mut self.case {
                     case.outcome = Outcome::Skipped;
-                    case.reason = text("message");
+                    case.reason = text("message").unwrap_or_default();
                 }
             }
             _ => {}

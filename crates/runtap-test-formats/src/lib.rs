@@ -83,8 +83,13 @@ trait Read: fmt::Debug + Send {
 
 #[derive(Debug)]
 enum Input {
-    Lines { lines: Lines, read: Box<dyn Read>, seen: Seen },
-    Document(Vec<u8>),
+    Lines {
+        lines: Lines,
+        read: Box<dyn Read>,
+        seen: Seen,
+    },
+    /// A document, and whether it has more than is read.
+    Document(Vec<u8>, bool),
 }
 
 /// What the lines so far were.
@@ -121,7 +126,7 @@ impl Parser {
             Format::LibtestJson | Format::Nextest => lines(Box::<libtest_json::Json>::default()),
             Format::GoJson => lines(Box::<go::Go>::default()),
             Format::Tap => lines(Box::<tap::Tap>::default()),
-            Format::Junit => Input::Document(Vec::new()),
+            Format::Junit => Input::Document(Vec::new(), false),
         };
         Self { input, seen: HashMap::new() }
     }
@@ -133,7 +138,11 @@ impl Parser {
             Input::Lines { lines, read, seen } => {
                 lines.feed(bytes, |line| seen.line(line, read.line(line, &mut out)));
             }
-            Input::Document(document) => document.extend_from_slice(bytes),
+            Input::Document(document, is_cut) => {
+                let room = junit::LARGEST.saturating_sub(document.len());
+                *is_cut |= bytes.len() > room;
+                document.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+            }
         }
         self.unique(&mut out);
         out
@@ -144,7 +153,7 @@ impl Parser {
     pub fn knows_nothing(&self) -> bool {
         match &self.input {
             Input::Lines { seen, .. } => seen.text && !seen.format,
-            Input::Document(_) => false,
+            Input::Document(..) => false,
         }
     }
 
@@ -162,7 +171,11 @@ impl Parser {
                 }
                 read.finish(&mut out);
             }
-            Input::Document(document) => junit::read(document, &mut out),
+            Input::Document(_, true) => {
+                let most = junit::LARGEST >> 20;
+                out.push(Event::Problem(format!("the JUnit document exceeds {most} MiB, and is not read")));
+            }
+            Input::Document(document, false) => junit::read(document, &mut out),
         }
         self.unique(&mut out);
         out

@@ -19,6 +19,10 @@
 //!
 //! `--quiet` prints a letter for each test and no names: that can't be read, and is said.
 //!
+//! With `--nocapture`, what tests print is in the same stream, and lines are torn: `test a ... hello`, later `ok`; or, where
+//! output has no end of line, `hellook` and `hellotest a ... ok`. Such a result counts when the binary goes on to its next
+//! test, or reports its end; of lines that begin in the middle, as many as results are missing then.
+//!
 //! A test may print lines of this form itself. Within the output of failed tests, `failures:` and `test result: ` count only
 //! if what follows, or has come before, is what libtest prints there.
 
@@ -37,7 +41,9 @@ pub(crate) struct Text {
     /// Failures whose output is to follow.
     failed: Vec<Case>,
     /// `test NAME ... ` without a result: the test prints, or runs alone.
-    open: Option<String>,
+    open: Option<Open>,
+    /// Names and results in lines that begin with something else.
+    torn: Vec<(String, String)>,
     /// Whose output is read, and where it is within `failed`.
     block: Option<usize>,
     in_failures: bool,
@@ -45,6 +51,17 @@ pub(crate) struct Text {
     is_terse: bool,
     /// What follows a `failures:` within them: the list of names, unless a line does not fit.
     names: Option<Vec<String>>,
+}
+
+/// More lines that begin with something else are no results.
+const MOST_TORN: usize = 10_000;
+
+/// A test without a result.
+#[derive(Debug)]
+struct Open {
+    name: String,
+    /// A result with other text beside it.
+    torn: Option<String>,
 }
 
 impl Text {
@@ -85,6 +102,29 @@ impl Text {
         true
     }
 
+    /// The binary goes on: what looked like the result of the open test was that.
+    fn settle_open(&mut self, out: &mut Vec<Event>) {
+        if let Some(Open { name, torn: Some(result) }) = self.open.take() {
+            self.result(&name, &result, out);
+        }
+    }
+
+    /// The binary has come to its end: results that are missing are in torn lines.
+    fn settle(&mut self, out: &mut Vec<Event>) {
+        self.settle_open(out);
+        for (name, result) in mem::take(&mut self.torn) {
+            if self.expected.is_some_and(|expected| self.ended < expected) {
+                self.result(&name, &result, out);
+            }
+        }
+    }
+
+    /// Whether a failure is in a torn line.
+    fn has_torn_failure(&self) -> bool {
+        let of_open = self.open.iter().filter_map(|open| open.torn.as_deref());
+        of_open.chain(self.torn.iter().map(|(_, result)| result.as_str())).any(|it| it.starts_with("FAILED"))
+    }
+
     /// The binary has ended, or another one begins.
     fn close(&mut self, out: &mut Vec<Event>) {
         for mut case in mem::take(&mut self.failed) {
@@ -102,6 +142,7 @@ impl Text {
         self.in_failures = false;
         self.names = None;
         let open = self.open.take();
+        self.torn.clear();
         if let Some(expected) = self.expected.take()
             && self.ended < expected
         {
@@ -112,7 +153,7 @@ impl Text {
                     "{suite} tells results without names: it is run with -q, --quiet or --format terse, which can't be read"
                 ))
             } else {
-                let running = open.map(|name| format!(", while {name} ran")).unwrap_or_default();
+                let running = open.map(|open| format!(", while {} ran", open.name)).unwrap_or_default();
                 Event::Problem(format!("{suite} ended after {ended} of {expected} tests{running}"))
             });
         }
@@ -196,11 +237,13 @@ impl Read for Text {
             return true;
         }
         if line.starts_with("test result: ") {
+            self.settle(out);
             self.close(out);
             return true;
         }
         self.is_terse |= self.expected.is_some() && is_letters(line);
-        if line == "failures:" && !self.failed.is_empty() {
+        if line == "failures:" && (!self.failed.is_empty() || self.has_torn_failure()) {
+            self.settle(out);
             self.in_failures = true;
             return true;
         }
@@ -210,16 +253,29 @@ impl Read for Text {
             out.push(Event::Listed(Box::new(self.name(name, Outcome::Passed))));
             return true;
         }
-        if let Some((name, result)) = line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... ")) {
-            self.open = (!self.result(name, result, out)).then(|| name.to_owned());
+        if let Some((name, result)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
+            self.settle_open(out);
+            if !self.result(name, result, out) {
+                let torn = beside(result).map(str::to_owned);
+                self.open = Some(Open { name: name.to_owned(), torn });
+            }
             return true;
         }
         // The result of a test that has printed something itself ends its last line.
-        if let Some(name) = self.open.take() {
-            let result = ["ok", "FAILED"].into_iter().find(|result| line == *result);
-            if !result.is_some_and(|result| self.result(&name, result, out)) {
-                self.open = Some(name);
+        if let Some(mut open) = self.open.take() {
+            let is_whole = ["ok", "FAILED"].contains(&line);
+            if !is_whole || !self.result(&open.name, line, out) {
+                if let Some(result) = beside(line) {
+                    open.torn = Some(result.to_owned());
+                }
+                self.open = Some(open);
             }
+        }
+        if self.expected.is_some()
+            && self.torn.len() < MOST_TORN
+            && let Some((name, result)) = within(line)
+        {
+            self.torn.push((name.to_owned(), result.to_owned()));
         }
         false
     }
@@ -227,6 +283,29 @@ impl Read for Text {
     fn finish(&mut self, out: &mut Vec<Event>) {
         self.close(out);
     }
+}
+
+/// The result at the end of a line, behind what a test has printed, or at its beginning.
+fn beside(line: &str) -> Option<&str> {
+    let line = line.trim_end();
+    let words = ["ok", "FAILED"];
+    let without_time = match line.rsplit_once(" <") {
+        Some((before, time)) if time.strip_suffix("s>").is_some_and(|it| it.parse::<f64>().is_ok()) => before,
+        _ => line,
+    };
+    let at_end = words.into_iter().find_map(|word| line.get(without_time.strip_suffix(word)?.len()..));
+    at_end.or_else(|| words.into_iter().find(|word| line.starts_with(word)))
+}
+
+/// The name and the result of a test in a line that begins with something else.
+fn within(line: &str) -> Option<(&str, &str)> {
+    let (head, result) = line.rsplit_once(" ... ")?;
+    let (before, name) = head.strip_suffix(" - should panic").unwrap_or(head).rsplit_once(' ')?;
+    let is_torn = before.ends_with("test") && before != "test" && !name.is_empty();
+    let is_result = beside(result).is_some_and(|word| word.len() == result.trim_end().len())
+        || result == "ignored"
+        || result.starts_with("ignored, ");
+    (is_torn && is_result).then_some((name, result))
 }
 
 /// `..F.i`, and `..F.i  5/101` at the end of a full line.

@@ -254,6 +254,34 @@ fn junit_of_others() {
 }
 
 #[test]
+fn attributes_and_documents_of_junit_are_bounded() {
+    let long = "x".repeat(3 << 20);
+    let document = format!(
+        "<testsuite name=\"s\"><testcase name=\"a\" classname=\"{long}\"/><testcase name=\"{long}\" classname=\"c\"/><testcase \
+         name=\"b\"><failure message=\"{long}\">text</failure></testcase></testsuite>"
+    );
+    let events = read(Format::Junit, document.as_bytes());
+    let cases = cases(&events);
+    assert_eq!(cases.len(), 3);
+    let texts = cases.iter().flat_map(|case| [case.name.len(), case.suite.len()]);
+    assert_eq!(texts.max(), Some(1 << 20));
+    assert_eq!(cases[2].detail.as_ref().unwrap().message.len(), 1 << 20);
+    assert_eq!(
+        problems(&events),
+        ["3 attributes of the JUnit document exceeded 1048576 bytes, and were truncated"]
+    );
+
+    let mut parser = Parser::new(Format::Junit);
+    let piece = vec![b' '; 16 << 20];
+    for _ in 0..17 {
+        assert!(parser.feed(&piece).is_empty());
+    }
+    let events = parser.finish();
+    assert_eq!(problems(&events), ["the JUnit document exceeds 256 MiB, and is not read"]);
+    assert_eq!(events.len(), 1);
+}
+
+#[test]
 fn files_that_a_junit_document_names() {
     let text = "<testsuite name='s'><testcase name='draws'><system-out>drawn\n[[ATTACHMENT|/out/a&amp;b.png]]\n\
                 [[ATTACHMENT|log.txt]]\nthe end [[ATTACHMENT|no.txt]]\n</system-out><system-err>\
@@ -333,6 +361,48 @@ fn output_of_tests_between_the_lines() {
 }
 
 /// What cargo prints with `CARGO_TERM_COLOR=always`, and a binary with `--color always`.
+#[test]
+fn lines_that_output_has_torn() {
+    let all: [&[u8]; 2] = [
+        include_bytes!("fixtures/libtest-nocapture.txt"),
+        include_bytes!("fixtures/libtest-nocapture-serial.txt"),
+    ];
+    for text in all {
+        let events = read(Format::Libtest, text);
+        let mut told = told(&events);
+        told.sort_by_key(|(uid, _)| *uid);
+        let passed = ["a", "b", "d", "f", "g", "h"].map(|name| (name, Passed));
+        let mut expected = [&passed[..], &[("c", Failed), ("e", Skipped)]].concat();
+        expected.sort_by_key(|(uid, _)| *uid);
+        assert_eq!(told, expected);
+        assert_eq!(problems(&events), [""; 0]);
+        assert_eq!(case(&events, "e").reason, "later");
+    }
+    let of =
+        |lines: &str, end: &str| read(Format::Libtest, format!("running 2 tests\n{lines}\n{end}").as_bytes());
+    let end = "\ntest result: ok. 2 passed\n";
+    // Behind the result, and both within a line that begins with a result of its own.
+    for (lines, b) in [
+        ("test a ... okhello\n\ntest b ... ok", Passed),
+        ("test a ... ok <0.003s>\nhello\nhello test b ... ok <0.250s>", Passed),
+        ("test a ... hellook\ntest b ... FAILED ok then", Failed),
+        ("test a ... ok\nhello test b ... ignored", Skipped),
+    ] {
+        let events = of(lines, end);
+        assert_eq!(told(&events), [("a", Passed), ("b", b)], "{lines}");
+        assert_eq!(problems(&events), [""; 0], "{lines}");
+    }
+    // A test may print what looks so: no result is missing.
+    let events = of("hello test c ... ok\ntest a ... ok\nhello test d ... FAILED\ntest b ... ok", end);
+    assert_eq!(told(&events), [("a", Passed), ("b", Passed)]);
+    // The binary ends in the middle of a test that has printed such a word: it has not passed.
+    for lines in ["test a ... ok\ntest b ... looks ok", "test a ... ok\ntest b ... hello\nall ok"] {
+        let events = of(lines, "");
+        assert_eq!(told(&events), [("a", Passed)], "{lines}");
+        assert_eq!(problems(&events), ["the binary ended after 1 of 2 tests, while b ran"], "{lines}");
+    }
+}
+
 #[test]
 fn colours_change_nothing() {
     let plain = "     Running unittests src/lib.rs (target/debug/deps/shop-507999230d6984fa)\n\nrunning 1 test\ntest adds ... ok\n\ntest result: ok. 1 passed\n";
