@@ -29,6 +29,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-transport", 1),
     ("runtap-discover", 1),
     ("runtap-files", 1),
+    ("runtap-keeper", 1),
     ("runtap-loopback", 1),
     ("runtap-outputs", 1),
     ("runtap-remote", 1),
@@ -113,11 +114,14 @@ const NARROW: &[(&str, &[&str])] = &[
 const L0_OUTSIDE: &[&str] = &["thiserror", "bitflags", "uuid", "hashbrown", "foldhash", "object"];
 
 /// What single crates of L0 may take besides: the plan of a test run is text that people and JSON hold, and test commands
-/// print JSON and XML; neither is a wire format. A jar is a zip file of deflated classes.
+/// print JSON and XML; neither is a wire format. A jar is a zip file of deflated classes. What people type has the nearest name
+/// that was probably meant.
 const L0_OUTSIDE_OF: &[(&str, &[&str])] = &[
     ("runtap-classfile", &["flate2", "rawzip"]),
+    ("runtap-providers", &["strsim"]),
+    ("runtap-providers", &["strsim"]),
     ("runtap-test-formats", &["quick-xml", "serde", "serde_json"]),
-    ("runtap-test-plan", &["regex-lite", "serde", "serde_json", "toml"]),
+    ("runtap-test-plan", &["regex-lite", "serde", "serde_json", "strsim", "toml"]),
 ];
 
 /// What a path in ARCHITECTURE.md begins with.
