@@ -22,7 +22,8 @@ use std::io::{self, Write};
 use serde::ser::SerializeSeq as _;
 use serde::{Serialize, Serializer};
 
-use crate::{Artifact, Attempt, Module, Run, Source, State, TestResult, id, json, text, time, trouble};
+use crate::source::{self, Broken};
+use crate::{Artifact, Attempt, Module, Source, State, TestResult, id, json, text, time};
 
 /// Writes the run as CTRF.
 ///
@@ -38,13 +39,12 @@ pub fn write(source: &impl Source, mut w: impl Write) -> io::Result<()> {
         generated_by: format!("{} {}", run.runner, run.version),
     };
     let totals = source.all_totals()?;
-    let trouble = trouble(source)?;
-    let broken = source.modules().iter().filter(|module| module.error.is_some()).count() as u64
-        + u64::from(trouble.is_some());
+    let broken = source::broken(source)?;
+    let more = broken.len() as u64;
     let summary = Summary {
-        tests: totals.total + broken,
+        tests: totals.total + more,
         passed: totals.passed,
-        failed: totals.failures() + broken,
+        failed: totals.failures() + more,
         skipped: totals.skipped,
         pending: 0,
         other: totals.forgiven,
@@ -66,21 +66,19 @@ pub fn write(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     json::write(&mut w, &summary)?;
     w.write_all(b",\"tests\":[")?;
     let mut separator = "\n";
-    if let Some(trouble) = &trouble {
-        w.write_all(separator.as_bytes())?;
-        json::write(&mut w, &broken_run(run, trouble))?;
-        separator = ",\n";
+    let mut write = |w: &mut dyn Write, test: &Test<'_>| {
+        w.write_all(std::mem::replace(&mut separator, ",\n").as_bytes())?;
+        json::write(w, test)
+    };
+    for one in broken.iter().filter(|one| one.number.is_none()) {
+        write(&mut w, &broken_one(one))?;
     }
     for (number, module) in source.modules().iter().enumerate() {
-        if let Some(error) = &module.error {
-            w.write_all(separator.as_bytes())?;
-            json::write(&mut w, &broken_module(module, error))?;
-            separator = ",\n";
+        for one in broken.iter().filter(|one| one.number == Some(number)) {
+            write(&mut w, &broken_one(one))?;
         }
         for index in 0..source.count(number) {
-            w.write_all(separator.as_bytes())?;
-            json::write(&mut w, &test(module, &*source.result(number, index)?))?;
-            separator = ",\n";
+            write(&mut w, &test(module, &*source.result(number, index)?))?;
         }
     }
     w.write_all(b"\n],\"extra\":")?;
@@ -277,37 +275,20 @@ fn test<'a>(module: &Module, result: &'a TestResult) -> Test<'a> {
     }
 }
 
-/// A run that did not end well, as a test that failed.
-fn broken_run(run: &Run, trouble: &str) -> Test<'static> {
-    let name = if run.runner.is_empty() { text::UNNAMED } else { &run.runner };
-    let module = Module { path: String::new(), ..Module::new(name) };
-    Test {
-        id: id::test(&module, &TestResult::default()).to_string(),
-        name: "test run".to_owned(),
-        status: "failed",
-        raw_status: "error",
-        duration: time::whole_millis(run.duration_ns),
-        start: Some(time::millis(run.started)),
-        stop: Some(time::millis(time::after(run.started, run.duration_ns))),
-        suite: vec![name.to_owned()],
-        message: Some(text::plain(trouble).into_owned()),
-        ..Test::default()
-    }
-}
-
-/// A module that did not end well, as a test that failed.
-fn broken_module<'a>(module: &'a Module, error: &str) -> Test<'a> {
-    let started = module.started.map(time::millis);
+/// What did not end well, as a test that failed.
+fn broken_one<'a>(broken: &'a Broken<'_>) -> Test<'a> {
+    let module = &*broken.module;
+    let started = module.started;
     Test {
         id: id::test(module, &TestResult::default()).to_string(),
-        name: format!("test application {}", module.title()),
+        name: broken.name.clone(),
         status: "failed",
         raw_status: "error",
         duration: time::whole_millis(module.duration_ns),
-        start: started,
-        stop: module.started.map(|at| time::millis(time::after(at, module.duration_ns))),
+        start: started.map(time::millis),
+        stop: started.map(|at| time::millis(time::after(at, module.duration_ns))),
         suite: vec![module.title()],
-        message: Some(text::plain(error).into_owned()),
+        message: Some(text::plain(&broken.error).into_owned()),
         stdout: Lines(&module.stdout),
         stderr: Lines(&module.stderr),
         ..Test::default()

@@ -20,19 +20,42 @@
 //! `errors` may be greater than the runner's own numbers by one for each such module, or for a run that did not end well
 //! although all of its modules did. Children of `testcase` are in the
 //! order properties, skipped, error, failure, earlier attempts, system-out, system-err (testfx RFC 016).
+//!
+//! Jenkins' xUnit plugin rejects a file that its schema, `junit-10.xsd`, does not allow. [`write_by_schema`] leaves out what
+//! is not in that schema: `skipped` and `timestamp` of `testsuites`, and `file`, `line` and `properties` of a `testcase`. A
+//! file that all tests of a suite are in is the suite's `file`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
+use crate::source::{self, Broken};
 use crate::xml::{Pair, Xml};
-use crate::{Artifact, Attempt, Module, Source, State, TestResult, text, time, trouble};
+use crate::{Artifact, Attempt, Module, Run, Source, State, TestResult, text, time};
 
 /// Writes the run as JUnit XML.
 ///
 /// Errors are those of the writer and of the source.
 pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
+    write_as(Dialect::Surefire, source, w)
+}
+
+/// Writes the run as JUnit XML that the schema `junit-10.xsd` of Jenkins' xUnit plugin allows.
+///
+/// Errors are those of the writer and of the source.
+pub fn write_by_schema(source: &impl Source, w: impl Write) -> io::Result<()> {
+    write_as(Dialect::Schema10, source, w)
+}
+
+/// What may be in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    Surefire,
+    Schema10,
+}
+
+fn write_as(dialect: Dialect, source: &impl Source, w: impl Write) -> io::Result<()> {
     let mut modules = Vec::with_capacity(source.modules().len());
     let mut all = Counts::default();
     for (number, module) in source.modules().iter().enumerate() {
@@ -40,40 +63,38 @@ pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
         for suite in &suites {
             all.add(&suite.counts);
         }
-        if module.error.is_some() {
-            all.add(&Counts::BROKEN);
-        }
         modules.push(suites);
     }
-    let trouble = trouble(source)?;
-    if trouble.is_some() {
+    let broken = source::broken(source)?;
+    for _ in &broken {
         all.add(&Counts::BROKEN);
     }
     let run = source.run();
     let mut xml = Xml::new(w)?;
     let [tests, failures, errors, skipped] = all.texts();
-    let attributes = [
+    let (seconds, started) = (time::seconds(run.duration_ns), time::timestamp(run.started));
+    let mut attributes = vec![
         ("name", run.runner.as_str()),
         ("tests", &tests),
         ("failures", &failures),
         ("errors", &errors),
         ("skipped", &skipped),
-        ("time", &time::seconds(run.duration_ns)),
-        ("timestamp", &time::timestamp(run.started)),
+        ("time", &seconds),
+        ("timestamp", &started),
     ];
+    if dialect == Dialect::Schema10 {
+        attributes.retain(|(name, _)| !["skipped", "timestamp"].contains(name));
+    }
     xml.open("testsuites", &attributes)?;
-    if let Some(trouble) = &trouble {
-        let as_module =
-            Module { started: Some(run.started), duration_ns: run.duration_ns, ..Module::new(&run.runner) };
-        broken(&mut xml, &Module { path: String::new(), ..as_module }, "test run", trouble, run.started)?;
+    for one in broken.iter().filter(|one| one.number.is_none()) {
+        write_broken(&mut xml, run, one)?;
     }
     for (number, (module, suites)) in source.modules().iter().zip(&modules).enumerate() {
-        if let Some(error) = &module.error {
-            let title = format!("test application {}", module.title());
-            broken(&mut xml, module, &title, error, run.started)?;
+        for one in broken.iter().filter(|one| one.number == Some(number)) {
+            write_broken(&mut xml, run, one)?;
         }
         for suite in suites {
-            write_suite(&mut xml, source, number, module, suite)?;
+            write_suite(&mut xml, dialect, source, number, module, suite)?;
         }
     }
     xml.close("testsuites")?;
@@ -86,6 +107,8 @@ struct Suite {
     counts: Counts,
     time_ns: u64,
     started: Option<SystemTime>,
+    /// The file that all of its tests are in; `None` if unknown or if there are several.
+    file: Option<String>,
     /// The numbers of its results in the module.
     results: Vec<usize>,
 }
@@ -155,12 +178,14 @@ fn suites(source: &impl Source, number: usize, module: &Module) -> io::Result<Ve
     for index in 0..source.count(number) {
         let result = source.result(number, index)?;
         let class = class(module, &result);
+        let file = result.location.as_ref().map(|at| at.file.as_str());
         let at = match known.entry(class) {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
                 let class = entry.key().clone();
                 let counts = Counts::default();
-                suites.push(Suite { class, counts, time_ns: 0, started: None, results: Vec::new() });
+                let file = file.map(str::to_owned);
+                suites.push(Suite { class, counts, time_ns: 0, started: None, file, results: Vec::new() });
                 *entry.insert(suites.len() - 1)
             }
         };
@@ -168,6 +193,7 @@ fn suites(source: &impl Source, number: usize, module: &Module) -> io::Result<Ve
             suite.counts.add(&Counts::of(&result));
             suite.time_ns = suite.time_ns.saturating_add(result.last.time_ns());
             suite.started = [suite.started, result.last.started].into_iter().flatten().min();
+            suite.file.take_if(|of_suite| Some(of_suite.as_str()) != file);
             suite.results.push(index);
         }
     }
@@ -181,15 +207,17 @@ fn class(module: &Module, result: &TestResult) -> String {
 
 fn write_suite<W: Write>(
     xml: &mut Xml<W>,
+    dialect: Dialect,
     source: &impl Source,
     number: usize,
     module: &Module,
     suite: &Suite,
 ) -> io::Result<()> {
     let started = suite.started.or(module.started).unwrap_or_else(|| source.run().started);
-    open_suite(xml, module, &suite.class, &suite.counts, suite.time_ns, started)?;
+    let file = suite.file.as_deref().filter(|_| dialect == Dialect::Schema10);
+    open_suite(xml, module, &suite.class, &suite.counts, suite.time_ns, started, file)?;
     for &index in &suite.results {
-        write_case(xml, &*source.result(number, index)?, &suite.class)?;
+        write_case(xml, dialect, &*source.result(number, index)?, &suite.class)?;
     }
     xml.close("testsuite")
 }
@@ -201,60 +229,67 @@ fn open_suite<W: Write>(
     counts: &Counts,
     time_ns: u64,
     started: SystemTime,
+    file: Option<&str>,
 ) -> io::Result<()> {
     let [tests, failures, errors, skipped] = counts.texts();
-    let attributes = [
+    let (seconds, started) = (time::seconds(time_ns), time::timestamp(started));
+    let mut attributes = vec![
         ("name", name),
         ("tests", tests.as_str()),
         ("failures", &failures),
         ("errors", &errors),
         ("skipped", &skipped),
-        ("time", &time::seconds(time_ns)),
-        ("timestamp", &time::timestamp(started)),
+        ("time", &seconds),
+        ("timestamp", &started),
     ];
+    attributes.extend(file.map(|file| ("file", file)));
     xml.open("testsuite", &attributes)?;
     let told =
         [("module", &module.path), ("framework", &module.framework), ("architecture", &module.architecture)];
     properties(xml, told.into_iter().filter(|(_, value)| !value.is_empty()))
 }
 
-/// The suite that says that a module did not end well.
-fn broken<W: Write>(
-    xml: &mut Xml<W>,
-    module: &Module,
-    title: &str,
-    error: &str,
-    started: SystemTime,
-) -> io::Result<()> {
-    let started = module.started.unwrap_or(started);
-    open_suite(xml, module, &module.name, &Counts::BROKEN, module.duration_ns, started)?;
+/// The suite that says what did not end well.
+fn write_broken<W: Write>(xml: &mut Xml<W>, run: &Run, broken: &Broken<'_>) -> io::Result<()> {
+    let module = &*broken.module;
+    let started = broken.started(run);
+    open_suite(xml, module, &module.name, &Counts::BROKEN, module.duration_ns, started, None)?;
     let seconds = time::seconds(module.duration_ns);
-    xml.open("testcase", &[("name", title), ("classname", &module.name), ("time", &seconds)])?;
+    xml.open("testcase", &[("name", &broken.name), ("classname", &module.name), ("time", &seconds)])?;
     let body = module.exit_code.map_or_else(String::new, |code| format!("Exit code: {code}"));
-    xml.text("error", &[("message", error), ("type", State::Error.name())], &body)?;
+    xml.text("error", &[("message", &broken.error), ("type", State::Error.name())], &body)?;
     outputs(xml, &module.stdout, &module.stderr, &[])?;
     xml.close("testcase")?;
     xml.close("testsuite")
 }
 
-fn write_case<W: Write>(xml: &mut Xml<W>, result: &TestResult, class: &str) -> io::Result<()> {
+fn write_case<W: Write>(
+    xml: &mut Xml<W>,
+    dialect: Dialect,
+    result: &TestResult,
+    class: &str,
+) -> io::Result<()> {
+    let is_full = dialect == Dialect::Surefire;
     let name = text::name(result);
     let seconds = time::seconds(result.last.time_ns());
     let line = result.location.as_ref().and_then(|at| at.line).map(|line| line.to_string());
     let mut attributes: Vec<Pair<'_>> = vec![("name", &name), ("classname", class), ("time", &seconds)];
-    attributes.extend(result.location.as_ref().map(|at| ("file", at.file.as_str())));
-    attributes.extend(line.as_deref().map(|line| ("line", line)));
+    if is_full {
+        attributes.extend(result.location.as_ref().map(|at| ("file", at.file.as_str())));
+        attributes.extend(line.as_deref().map(|line| ("line", line)));
+    }
     xml.open("testcase", &attributes)?;
-
-    let mut told = vec![("uid".to_owned(), result.uid.clone())];
-    told.extend(result.traits.iter().map(|t| (format!("trait.{}", t.key), t.value.clone())));
-    if !result.earlier.is_empty() {
-        told.push(("attempts".to_owned(), (result.earlier.len() + 1).to_string()));
+    if is_full {
+        let mut told = vec![("uid".to_owned(), result.uid.clone())];
+        told.extend(result.traits.iter().map(|t| (format!("trait.{}", t.key), t.value.clone())));
+        if !result.earlier.is_empty() {
+            told.push(("attempts".to_owned(), (result.earlier.len() + 1).to_string()));
+        }
+        if result.quarantined {
+            told.push(("quarantined".to_owned(), "true".to_owned()));
+        }
+        properties(xml, told.iter().map(|(key, value)| (key.as_str(), value)))?;
     }
-    if result.quarantined {
-        told.push(("quarantined".to_owned(), "true".to_owned()));
-    }
-    properties(xml, told.iter().map(|(key, value)| (key.as_str(), value)))?;
 
     let last = &result.last;
     match Kind::of(result) {

@@ -54,6 +54,8 @@ use std::io;
 pub enum Format {
     /// JUnit XML in the dialect of Jenkins and Surefire.
     Junit,
+    /// JUnit XML that the schema of Jenkins' xUnit plugin allows.
+    Junit10,
     /// The test results file of Visual Studio.
     Trx,
     /// The Common Test Report Format, JSON.
@@ -64,12 +66,13 @@ pub enum Format {
 
 impl Format {
     /// Every format there is.
-    pub const ALL: [Self; 4] = [Self::Junit, Self::Trx, Self::Ctrf, Self::Html];
+    pub const ALL: [Self; 5] = [Self::Junit, Self::Trx, Self::Ctrf, Self::Html, Self::Junit10];
 
     /// The name that people choose it by.
     pub fn name(self) -> &'static str {
         match self {
             Self::Junit => "junit",
+            Self::Junit10 => "junit10",
             Self::Trx => "trx",
             Self::Ctrf => "ctrf",
             Self::Html => "html",
@@ -80,6 +83,9 @@ impl Format {
     pub fn about(self) -> &'static str {
         match self {
             Self::Junit => "JUnit XML, which nearly every CI system reads",
+            Self::Junit10 => {
+                "JUnit XML for readers that are strict about the schema, as Jenkins' xUnit plugin is"
+            }
             Self::Trx => "Visual Studio's test results, for Azure DevOps and tools for VSTest",
             Self::Ctrf => "The Common Test Report Format: JSON with attempts and output",
             Self::Html => "A page to open in a browser: one file, searchable",
@@ -90,6 +96,7 @@ impl Format {
     pub fn extension(self) -> &'static str {
         match self {
             Self::Junit => ".junit.xml",
+            Self::Junit10 => ".junit10.xml",
             Self::Trx => ".trx",
             Self::Ctrf => ".ctrf.json",
             Self::Html => ".html",
@@ -107,6 +114,7 @@ impl Format {
     pub fn write(self, source: &impl Source, w: impl io::Write) -> io::Result<()> {
         match self {
             Self::Junit => junit::write(source, w),
+            Self::Junit10 => junit::write_by_schema(source, w),
             Self::Trx => trx::write(source, w),
             Self::Ctrf => ctrf::write(source, w),
             Self::Html => html::write(source, w, &html::Options::default()),

@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 use std::io;
+use std::time::SystemTime;
 
-use crate::{Module, Run, TestResult, Totals};
+use crate::{Module, Run, TestResult, Totals, text};
 
 /// A run that can be reported.
 pub trait Source {
@@ -69,6 +70,48 @@ pub fn trouble(source: &impl Source) -> io::Result<Option<String>> {
         _ => "",
     };
     Ok(Some(format!("the run ended with exit code {}{why}", run.exit_code)))
+}
+
+/// Something that did not end well although no test says so, as formats show it that know nothing but tests.
+#[derive(Debug)]
+pub(crate) struct Broken<'a> {
+    /// The number of the module; `None` for the run itself.
+    pub(crate) number: Option<usize>,
+    /// The module, or one that stands for the run.
+    pub(crate) module: Cow<'a, Module>,
+    /// The name of the test that is shown.
+    pub(crate) name: String,
+    /// Why it failed.
+    pub(crate) error: String,
+}
+
+impl Broken<'_> {
+    /// When it began: the start of the run if the module has none.
+    pub(crate) fn started(&self, run: &Run) -> SystemTime {
+        self.module.started.unwrap_or(run.started)
+    }
+}
+
+/// The run if [`trouble`] says something, then each module with an error. JUnit, TRX and CTRF all show one failed test for
+/// each of them, and count it.
+pub(crate) fn broken(source: &impl Source) -> io::Result<Vec<Broken<'_>>> {
+    let run = source.run();
+    let of_run = trouble(source)?.map(|error| {
+        let name = if run.runner.is_empty() { text::UNNAMED } else { &run.runner };
+        let module = Module {
+            path: String::new(),
+            started: Some(run.started),
+            duration_ns: run.duration_ns,
+            ..Module::new(name)
+        };
+        Broken { number: None, module: Cow::Owned(module), name: "test run".to_owned(), error }
+    });
+    let of_modules = source.modules().iter().enumerate().filter_map(|(number, module)| {
+        let name = format!("test application {}", module.title());
+        let error = module.error.clone()?;
+        Some(Broken { number: Some(number), module: Cow::Borrowed(module), name, error })
+    });
+    Ok(of_run.into_iter().chain(of_modules).collect())
 }
 
 /// What a source says when it is asked for a result that it does not have.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `TestRun` `id`, `name` | the run: an id of its start, machine and command line |
 //! | `Times` | start and end of the run |
-//! | `UnitTestResult` | a test, by its last attempt |
+//! | `UnitTestResult` | a test, by its last attempt; a module that did not end well, or else the run: one failed row each |
 //! | `testId` | of the module's name, framework, architecture and the uid: the same in every run |
 //! | `executionId` | of the run and the result's place in it |
 //! | `outcome` | `Passed`; `NotExecuted` for skipped and for failures in quarantine; `Failed` for all others |
@@ -14,21 +14,29 @@
 //! | `ResultFiles` | artifacts, with the paths they have |
 //! | `UnitTest` `storage`, `TestMethod` | the module's path; class and method (else module name and display name) |
 //! | `TestCategory` | traits; one with a value as `KEY=VALUE` |
-//! | `Counters` | `timeout` is not in `failed`, as the platform counts; `notExecuted` is what has that outcome |
+//! | `Counters` | the rows; `timeout` is not in `failed`, as the platform counts; `notExecuted` is what has that outcome |
 //! | `ResultSummary` `outcome` | `Aborted` for a run that was interrupted; `Failed` if anything did not go well; `Completed` |
 //! | `RunInfos` | what is wrong with the run or a module, and warnings and errors of platform and framework |
 //!
 //! The outcome of an error, a time-out or a cancelled test is `Failed`, as the platform's own extension has it: readers
 //! know few others. The message says which it was. Several modules are in one file: results with definitions
 //! of different `storage`.
+//!
+//! A module that crashed may have no failed test, and many readers look at nothing but rows and `Counters`. So it has a
+//! failed row named after it, as in JUnit and CTRF, and `total`, `executed` and `failed` are greater by one for each such
+//! row than the runner's own numbers. What VSTest itself writes of an aborted run is there too: the `outcome`, a `RunInfo`.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{self, Write};
 
 use uuid::Uuid;
 
+use crate::source;
 use crate::xml::Xml;
-use crate::{Attempt, Level, Module, Run, Source, State, TestResult, Trait, id, text, time, trouble};
+use crate::{
+    Attempt, Exception, Level, Module, Run, Source, State, TestResult, Trait, id, text, time, trouble,
+};
 
 const NAMESPACE: &str = "http://microsoft.com/schemas/VisualStudio/TeamTest/2010";
 /// What VSTest calls a unit test.
@@ -56,22 +64,62 @@ pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
     xml.empty("Deployment", &[("runDeploymentRoot", &run_id.to_string())])?;
     xml.close("TestSettings")?;
 
-    let ids = results(&mut xml, source, run_id)?;
-    definitions(&mut xml, source, run_id, &ids)?;
-    entries(&mut xml, run_id, &ids)?;
+    let broken: Vec<_> = source::broken(source)?.into_iter().map(|it| Broken::new(it, run, run_id)).collect();
+    let ids = results(&mut xml, source, run_id, &broken)?;
+    definitions(&mut xml, source, run_id, &ids, &broken)?;
+    entries(&mut xml, run_id, &ids, &broken)?;
     xml.open("TestLists", &[])?;
     xml.empty("TestList", &[("name", "Results Not in a List"), ("id", NO_LIST)])?;
     xml.empty("TestList", &[("name", "All Loaded Results"), ("id", ALL_LIST)])?;
     xml.close("TestLists")?;
-    summary(&mut xml, source)?;
+    summary(&mut xml, source, broken.len() as u64)?;
     xml.close("TestRun")?;
     xml.finish()
 }
 
-/// Writes the results; returns the ids of their tests, by module.
-fn results<W: Write>(xml: &mut Xml<W>, source: &impl Source, run_id: Uuid) -> io::Result<Vec<Vec<Uuid>>> {
+/// The row of a module that did not end well, or of the run.
+struct Broken<'a> {
+    module: Cow<'a, Module>,
+    result: TestResult,
+    test: Uuid,
+    execution: Uuid,
+}
+
+impl<'a> Broken<'a> {
+    fn new(broken: source::Broken<'a>, run: &Run, run_id: Uuid) -> Self {
+        let started = broken.started(run);
+        let source::Broken { number, module, name, error } = broken;
+        let last = Attempt {
+            state: State::Failed,
+            started: Some(started),
+            duration_ns: Some(i64::try_from(module.duration_ns).unwrap_or(i64::MAX)),
+            exceptions: vec![Exception { message: error, ..Exception::default() }],
+            stdout: module.stdout.clone(),
+            stderr: module.stderr.clone(),
+            ..Attempt::default()
+        };
+        Self {
+            test: id::test(&module, &TestResult::default()),
+            // No result has this index.
+            execution: id::execution(run_id, number.unwrap_or(usize::MAX), usize::MAX),
+            result: TestResult { name, last, ..TestResult::default() },
+            module,
+        }
+    }
+}
+
+/// Writes the results; returns the ids of the tests of each module.
+fn results<W: Write>(
+    xml: &mut Xml<W>,
+    source: &impl Source,
+    run_id: Uuid,
+    broken: &[Broken<'_>],
+) -> io::Result<Vec<Vec<Uuid>>> {
     let mut ids = Vec::with_capacity(source.modules().len());
     xml.open("Results", &[])?;
+    for Broken { module, result, test, execution } in broken {
+        write_result(xml, source.run(), module, result, *test, *execution)?;
+    }
     for (number, module) in source.modules().iter().enumerate() {
         let mut of_module = Vec::with_capacity(source.count(number));
         for index in 0..source.count(number) {
@@ -203,30 +251,46 @@ fn definitions<W: Write>(
     source: &impl Source,
     run_id: Uuid,
     ids: &[Vec<Uuid>],
+    broken: &[Broken<'_>],
 ) -> io::Result<()> {
     let mut defined = HashSet::new();
     xml.open("TestDefinitions", &[])?;
+    for Broken { module, result, test, execution } in broken {
+        if defined.insert(*test) {
+            define(xml, module, result, *test, *execution)?;
+        }
+    }
     for (number, (module, of_module)) in source.modules().iter().zip(ids).enumerate() {
         for (index, test) in of_module.iter().enumerate().filter(|(_, test)| defined.insert(**test)) {
             let result = source.result(number, index)?;
-            let storage = text::line(&module.path);
-            let name = text::name(&result);
-            xml.open("UnitTest", &[("name", &name), ("storage", &storage), ("id", &test.to_string())])?;
-            traits(xml, &result)?;
-            xml.empty("Execution", &[("id", &id::execution(run_id, number, index).to_string())])?;
-            let class = result.class().unwrap_or_else(|| module.name.clone());
-            let method = result.method.as_deref().filter(|method| !method.is_empty());
-            let attributes = [
-                ("codeBase", &*storage),
-                ("adapterTypeName", "executor://runtap"),
-                ("className", &text::line(&class)),
-                ("name", &text::line(method.unwrap_or(&name))),
-            ];
-            xml.empty("TestMethod", &attributes)?;
-            xml.close("UnitTest")?;
+            define(xml, module, &result, *test, id::execution(run_id, number, index))?;
         }
     }
     xml.close("TestDefinitions")
+}
+
+fn define<W: Write>(
+    xml: &mut Xml<W>,
+    module: &Module,
+    result: &TestResult,
+    test: Uuid,
+    execution: Uuid,
+) -> io::Result<()> {
+    let storage = text::line(&module.path);
+    let name = text::name(result);
+    xml.open("UnitTest", &[("name", &name), ("storage", &storage), ("id", &test.to_string())])?;
+    traits(xml, result)?;
+    xml.empty("Execution", &[("id", &execution.to_string())])?;
+    let class = result.class().unwrap_or_else(|| module.name.clone());
+    let method = result.method.as_deref().filter(|method| !method.is_empty());
+    let attributes = [
+        ("codeBase", &*storage),
+        ("adapterTypeName", "executor://runtap"),
+        ("className", &text::line(&class)),
+        ("name", &text::line(method.unwrap_or(&name))),
+    ];
+    xml.empty("TestMethod", &attributes)?;
+    xml.close("UnitTest")
 }
 
 /// All traits as categories: VSTest writes no `Properties`, and there are readers that fail if a file has some.
@@ -242,20 +306,30 @@ fn traits<W: Write>(xml: &mut Xml<W>, result: &TestResult) -> io::Result<()> {
     xml.close("TestCategory")
 }
 
-fn entries<W: Write>(xml: &mut Xml<W>, run_id: Uuid, ids: &[Vec<Uuid>]) -> io::Result<()> {
+fn entries<W: Write>(
+    xml: &mut Xml<W>,
+    run_id: Uuid,
+    ids: &[Vec<Uuid>],
+    broken: &[Broken<'_>],
+) -> io::Result<()> {
     xml.open("TestEntries", &[])?;
+    for Broken { test, execution, .. } in broken {
+        entry(xml, *test, *execution)?;
+    }
     for (number, of_module) in ids.iter().enumerate() {
         for (index, test) in of_module.iter().enumerate() {
-            let execution = id::execution(run_id, number, index).to_string();
-            let attributes =
-                [("testId", &*test.to_string()), ("executionId", &execution), ("testListId", NO_LIST)];
-            xml.empty("TestEntry", &attributes)?;
+            entry(xml, *test, id::execution(run_id, number, index))?;
         }
     }
     xml.close("TestEntries")
 }
 
-fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source) -> io::Result<()> {
+fn entry<W: Write>(xml: &mut Xml<W>, test: Uuid, execution: Uuid) -> io::Result<()> {
+    let (test, execution) = (test.to_string(), execution.to_string());
+    xml.empty("TestEntry", &[("testId", &test), ("executionId", &execution), ("testListId", NO_LIST)])
+}
+
+fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source, broken: u64) -> io::Result<()> {
     let (run, modules) = (source.run(), source.modules());
     let totals = source.all_totals()?;
     // The totals do not say which of the forgiven took too long.
@@ -269,10 +343,10 @@ fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source) -> io::Result<()> {
     xml.open("ResultSummary", &[("outcome", outcome)])?;
     let not_executed = totals.skipped + totals.forgiven;
     let counters = [
-        ("total", totals.total),
-        ("executed", totals.total - not_executed),
+        ("total", totals.total + broken),
+        ("executed", totals.total - not_executed + broken),
         ("passed", totals.passed),
-        ("failed", totals.failures() - timeouts),
+        ("failed", totals.failures() - timeouts + broken),
         ("error", 0),
         ("timeout", timeouts),
         ("aborted", 0),

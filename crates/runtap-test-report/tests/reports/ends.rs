@@ -47,6 +47,19 @@ fn a_good_run_has_nothing_of_it() {
     assert!(summary.starts_with("## ✅ 1 test passed"));
 }
 
+/// Beside the test that passed, one row that failed: defined, entered and counted once.
+fn trx_has_a_failed_row(trx: &str, name: &str, message: &str) {
+    let rows: Vec<_> = trx.split("<UnitTestResult ").skip(1).collect();
+    let failed: Vec<_> = rows.iter().filter(|row| row.contains(" outcome=\"Failed\" testListId=")).collect();
+    assert_eq!((rows.len(), failed.len()), (2, 1), "{trx}");
+    assert!(failed[0].contains(&format!(" testName=\"{name}\"")), "{trx}");
+    assert!(failed[0].contains(&format!("<Message>{message}</Message>")), "{trx}");
+    let id = failed[0].split_once(" testId=\"").unwrap().1.split('"').next().unwrap();
+    assert!(trx.contains(&format!("<UnitTest name=\"{name}\" ")), "{trx}");
+    assert_eq!(trx.matches(&format!("<TestEntry testId=\"{id}\"")).count(), 1, "{trx}");
+    assert!(trx.contains("total=\"2\" executed=\"2\" passed=\"1\" failed=\"1\""), "{trx}");
+}
+
 #[test]
 fn a_module_that_was_stopped_is_an_error_and_its_run_aborted() {
     let told = "was stopped before it had run all of its tests";
@@ -59,6 +72,7 @@ fn a_module_that_was_stopped_is_an_error_and_its_run_aborted() {
     assert!(trx.contains("<ResultSummary outcome=\"Aborted\">"), "{trx}");
     assert!(trx.contains("<Text>the run was interrupted: by a signal</Text>"), "{trx}");
     assert!(trx.contains(&format!("<Text>shop: {told}</Text>")), "{trx}");
+    trx_has_a_failed_row(&trx, "test application shop", told);
     let ctrf = written(Format::Ctrf, &run);
     assert!(ctrf.contains("\"tests\":2,\"passed\":1,\"failed\":1"), "{ctrf}");
     assert!(ctrf.contains("\"name\":\"test application shop\",\"status\":\"failed\""), "{ctrf}");
@@ -84,7 +98,9 @@ fn a_run_is_an_error_itself_if_no_module_is() {
         assert!(junit.contains("tests=\"2\" failures=\"0\" errors=\"1\""), "{junit}");
         assert!(junit.contains("<testcase name=\"test run\" classname=\"runtap\""), "{junit}");
         assert!(junit.contains(&format!("<error message=\"{told}\"")), "{junit}");
-        assert!(written(Format::Trx, &run).contains(&format!("<Text>{told}</Text>")));
+        let trx = written(Format::Trx, &run);
+        assert!(trx.contains(&format!("<Text>{told}</Text>")), "{trx}");
+        trx_has_a_failed_row(&trx, "test run", told);
         let ctrf = written(Format::Ctrf, &run);
         assert!(ctrf.contains("\"tests\":2,\"passed\":1,\"failed\":1") && ctrf.contains(told), "{ctrf}");
         assert!(written(Format::Html, &run).contains(&format!("\"trouble\":\"{told}\"")));

@@ -174,9 +174,11 @@ proptest! {
         let broken = usize::from(run.modules()[0].error.is_some() || trouble(&run).unwrap().is_some());
         let junit = elements(&written(Format::Junit, &run));
         prop_assert_eq!(junit.get("testcase").copied().unwrap_or(0), tests + broken);
+        let by_schema = elements(&written(Format::Junit10, &run));
+        prop_assert_eq!(by_schema.get("testcase").copied().unwrap_or(0), tests + broken);
         let trx = elements(&written(Format::Trx, &run));
-        prop_assert_eq!(trx.get("UnitTestResult").copied().unwrap_or(0), tests);
-        prop_assert_eq!(trx.get("TestEntry").copied().unwrap_or(0), tests);
+        prop_assert_eq!(trx.get("UnitTestResult").copied().unwrap_or(0), tests + broken);
+        prop_assert_eq!(trx.get("TestEntry").copied().unwrap_or(0), tests + broken);
     }
 
     #[test]

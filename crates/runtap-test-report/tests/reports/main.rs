@@ -3,6 +3,7 @@
 mod edges;
 mod ends;
 mod laws;
+mod schema;
 mod snapshots;
 mod spool;
 

@@ -243,7 +243,7 @@ pub(crate) struct Test {
     /// Neither progress nor colours
     #[arg(long, help_heading = "Output")]
     pub(crate) no_ansi: bool,
-    /// Write a report: junit, trx, ctrf, html, jsonl [default path: test-results.EXT in --results-directory; - is stdout], or github
+    /// Write a report: junit, junit10, trx, ctrf, html, jsonl [default path: test-results.EXT in --results-directory; - is stdout], or github
     #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(crate) report: Vec<String>,
     /// With --format json: one document at the end instead of a line for each event
