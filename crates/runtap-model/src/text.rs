@@ -35,6 +35,19 @@ pub fn acts_unseen(c: char) -> bool {
     )
 }
 
+/// What makes one sign of two: families, professions, flags of emoji.
+const JOINER: char = '\u{200d}';
+
+/// Whether it is a sign of its own, as [`JOINER`] joins them: emoji and their symbols.
+fn is_pictograph(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
+}
+
+/// Whether it changes only the look of the sign in front of it: a selector, or the colour of a skin.
+fn is_modifier(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}')
+}
+
 /// Commands of GitHub's log: `::error::text`, `::set-output name=x::text`.
 const COMMANDS: [&str; 16] = [
     "add-mask",
@@ -68,7 +81,8 @@ fn begins_with_command(text: &str) -> bool {
 }
 
 /// Shows a stranger's text with every letter that [acts unseen](acts_unseen) as an escape: `\n`, `\u{202e}`. So is a letter
-/// of what a build server would take for a [command](is_command). For terminals and for every format that is plain text.
+/// of what a build server would take for a [command](is_command). A joiner between two emoji stays: both are one sign with
+/// it. For terminals and for every format that is plain text.
 #[derive(Debug, Clone, Copy)]
 pub struct Clean<'a>(pub &'a str);
 
@@ -80,8 +94,13 @@ impl fmt::Display for Clean<'_> {
         let mut text = String::with_capacity(self.0.len() + 8);
         let mut begins = begins_with_command(self.0);
         let mut last = ' ';
-        for c in self.0.chars() {
-            if acts_unseen(c) {
+        // The sign that a joiner would join with the next one.
+        let mut sign = ' ';
+        let mut chars = self.0.chars().peekable();
+        while let Some(c) = chars.next() {
+            let joins =
+                c == JOINER && is_pictograph(sign) && chars.peek().copied().is_some_and(is_pictograph);
+            if acts_unseen(c) && !joins {
                 text.extend(c.escape_default());
             } else if (last, c) == ('#', '#') || (begins && c == ':') {
                 text.extend(c.escape_unicode());
@@ -90,6 +109,9 @@ impl fmt::Display for Clean<'_> {
                 text.push(c);
             }
             last = c;
+            if !is_modifier(c) {
+                sign = c;
+            }
         }
         f.pad(&text)
     }
@@ -134,6 +156,27 @@ mod tests {
         }
         for plain in ["C# a#b", "::operator new", "::std::error", "a::error::b", "::errors::x"] {
             assert_eq!(Clean(plain).to_string(), plain);
+        }
+    }
+
+    #[test]
+    fn joiners_between_emoji_stay_and_no_others() {
+        for emoji in [
+            "👨\u{200d}👩\u{200d}👧",
+            "🏳\u{fe0f}\u{200d}🌈",
+            "👩\u{1f3fd}\u{200d}⚕\u{fe0f}",
+            "❤\u{fe0f}\u{200d}🔥",
+        ] {
+            assert_eq!(Clean(&format!("Family_{emoji}(x)")).to_string(), format!("Family_{emoji}(x)"));
+        }
+        for (text, shown) in [
+            ("👨\u{200d}x", "👨\\u{200d}x"),
+            ("x\u{200d}👨", "x\\u{200d}👨"),
+            ("👨\u{200d}\u{200d}👩", "👨\\u{200d}\\u{200d}👩"),
+            ("👨\u{200d}", "👨\\u{200d}"),
+            ("👨\u{200d}👩\u{202e}", "👨\u{200d}👩\\u{202e}"),
+        ] {
+            assert_eq!(Clean(text).to_string(), shown);
         }
     }
 
