@@ -10,18 +10,16 @@
 //! - A command that fails and of which no test has failed (it did not compile, it died) fails the application, and the end of
 //!   what it has printed is on standard error, which servers show.
 //! - Whoever ends us ends all that the command has started: by a signal, SIGKILL too, over the control pipe, or by going
-//!   away. [`keep`] is the process that sees to it; on Windows a job object does.
+//!   away. A keeper (the crate `runtap-keeper`) is the process that sees to it; on Windows a job object does.
 
 mod child;
-#[cfg_attr(windows, path = "keeper/windows.rs")]
-mod keeper;
 mod output;
 mod report;
 mod tail;
 mod tell;
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +28,6 @@ use runtap_mtp_host::{Application, CancelReason, Exit, HostError, Launch, Sessio
 use runtap_test_formats::{Format, Parser};
 use thiserror::Error;
 
-pub use keeper::keep;
-
 use child::Child;
 use report::Report;
 use tail::Tail;
@@ -39,6 +35,9 @@ use tell::Teller;
 
 /// Set to `known` by who wants a list only if the command need not be run for it.
 pub const LIST: &str = "RUNTAP_MTP_LIST";
+
+/// How much of a report is read at a time.
+const PIECE: usize = 64 << 10;
 
 /// How long the end may take after a signal.
 const LAST: Duration = Duration::from_secs(8);
@@ -64,7 +63,7 @@ pub struct Wrap {
     pub module: Option<PathBuf>,
     /// Whether standard error has which version of the protocol was negotiated, and which command is run.
     pub verbose: bool,
-    /// The arguments with which this program calls [`keep`] with the words that follow them.
+    /// The arguments with which this program calls `runtap_keeper::keep` with the words that follow them.
     pub keeper: Vec<OsString>,
 }
 
@@ -170,14 +169,20 @@ impl Wrap {
         let status = waited.map_err(WrapError::Output)?;
         let mut is_absent = false;
         if let Some(report) = &report {
-            match report.read() {
-                Ok(bytes) => {
-                    teller.tell(parser.feed(&bytes))?;
+            let failed = |error| WrapError::Report { path: report.path().to_owned(), error };
+            match report.open() {
+                Ok(mut file) => {
+                    let mut piece = vec![0; PIECE];
+                    loop {
+                        let count = file.read(&mut piece).map_err(failed)?;
+                        if count == 0 {
+                            break;
+                        }
+                        teller.tell(parser.feed(piece.get(..count).unwrap_or_default()))?;
+                    }
                     teller.report(report.path())?;
                 }
-                Err(error) if status.success() => {
-                    return Err(WrapError::Report { path: report.path().to_owned(), error });
-                }
+                Err(error) if status.success() => return Err(failed(error)),
                 // The command has not come so far, and says why.
                 Err(_) => is_absent = true,
             }

@@ -28,7 +28,8 @@ impl Report {
         &self.path
     }
 
-    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+    /// The file that this run has written.
+    pub(crate) fn open(&self) -> io::Result<fs::File> {
         let there = fs::metadata(&self.path)?;
         if !there.is_file() {
             // A pipe would be waited for without end.
@@ -37,13 +38,23 @@ impl Report {
         if self.before == Some(look(&there)) {
             return Err(Error::other("the command has not written it: it is as it was before"));
         }
-        fs::read(&self.path)
+        fs::File::open(&self.path)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
+
+    impl Report {
+        fn read(&self) -> io::Result<Vec<u8>> {
+            let mut bytes = Vec::new();
+            self.open()?.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        }
+    }
 
     #[test]
     fn only_what_this_run_has_written() {

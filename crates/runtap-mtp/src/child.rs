@@ -5,6 +5,7 @@
 #[cfg_attr(windows, path = "child/windows.rs")]
 mod system;
 
+use std::ffi::OsString;
 use std::io;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
@@ -41,10 +42,11 @@ pub(crate) struct Running {
 impl Running {
     /// Starts it with nothing to read.
     ///
-    /// `mark` is `NAME=VALUE` of a variable of the command by which its descendants are known.
-    pub(crate) fn start(command: &mut Command, mark: String) -> io::Result<Self> {
+    /// `mark` is `NAME=VALUE` of a variable of the command by which its descendants are known; `keeper` the arguments of this
+    /// program by which it becomes a keeper, none for a program without one.
+    pub(crate) fn start(command: &mut Command, mark: String, keeper: &[OsString]) -> io::Result<Self> {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (child, tree) = Tree::start(command, mark)?;
+        let (child, tree) = Tree::start(command, mark, keeper)?;
         Ok(Self { child, tree })
     }
 
@@ -58,7 +60,7 @@ impl Running {
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.tree.pid()
     }
 
     /// Its output, once.
@@ -75,6 +77,11 @@ impl Running {
         })
     }
 
+    /// Says that it is going to end because it is told to: nothing that it has started outlives it then.
+    pub(crate) fn will_end(&self) {
+        self.tree.will_end();
+    }
+
     /// Asks its process group to end.
     pub(crate) fn interrupt(&self) {
         self.tree.interrupt();
@@ -87,7 +94,7 @@ impl Running {
 
     /// Takes note of its end.
     pub(crate) fn reap(&mut self) -> io::Result<Exit> {
-        Ok(exit_of(self.child.wait()?))
+        Ok(exit_of(self.tree.reap(&mut self.child)?))
     }
 }
 
@@ -103,7 +110,7 @@ mod tests {
     fn who_is_not_attended_to_is_ended() {
         let started = Instant::now();
         let mut sleep = Command::new("sleep");
-        let running = Running::start(sleep.arg("60"), "RUNTAP_TEST_MARK=1".to_owned()).unwrap();
+        let running = Running::start(sleep.arg("60"), "RUNTAP_TEST_MARK=1".to_owned(), &[]).unwrap();
         let pid = Pid::from_raw(running.pid().cast_signed()).unwrap();
         running.attended(|_| Err(io::Error::other("no thread"))).unwrap_err();
         assert!(test_kill_process(pid).is_err(), "it is still there");
@@ -113,7 +120,8 @@ mod tests {
     #[test]
     fn who_is_attended_to_goes_on() {
         let mut exit = Command::new("sh");
-        let running = Running::start(exit.args(["-c", "exit 3"]), "RUNTAP_TEST_MARK=1".to_owned()).unwrap();
+        let running =
+            Running::start(exit.args(["-c", "exit 3"]), "RUNTAP_TEST_MARK=1".to_owned(), &[]).unwrap();
         let mut running = running.attended(|_| Ok(())).unwrap();
         assert_eq!(running.reap().unwrap(), Exit::Code(3));
     }

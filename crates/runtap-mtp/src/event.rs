@@ -239,6 +239,13 @@ pub enum ModuleFailure {
     NotStarted(String),
     /// It has ended with this code, or was ended, before it had introduced itself.
     NoHandshake(Option<i32>),
+    /// The .NET host that was to start it has ended with this code, as it said for this reason.
+    NotHosted {
+        /// Its code.
+        exit: i32,
+        /// Its reason.
+        why: HostError,
+    },
     /// It speaks no version of the protocol that we know; which it does.
     Incompatible(String),
     /// It has broken the protocol; the diagnostic for people.
@@ -256,6 +263,15 @@ pub enum ModuleFailure {
     Unresponsive(String),
     /// A process ended before it had come to all of its tests, and no other one has run them; which, or why not.
     NotRun(String),
+}
+
+/// Why a .NET host starts no application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostError {
+    /// The program only starts this file, which does not exist.
+    NoApplication(String),
+    /// There is no runtime that the application can use.
+    NoRuntime,
 }
 
 /// How a process ended.

@@ -1,11 +1,14 @@
 //! The processes that a program has started, wherever they have gone: by a variable of their environment.
 
-/// Kills each process of ours whose environment contains `mark` (`NAME=VALUE`). Returns how many there were.
+use rustix::process::Pid;
+
+/// Kills each process of this user whose environment contains `mark` (`NAME=VALUE`), except for its keeper. Returns how many
+/// there were.
 ///
 /// A process is known by a descriptor before it is looked at, so that none that has got its number since is hit.
 #[cfg(target_os = "linux")]
-pub(crate) fn kill_marked(mark: &str) -> usize {
-    use rustix::process::{Pid, PidfdFlags, Signal, getuid, pidfd_open, pidfd_send_signal};
+pub(crate) fn kill_marked(mark: &str, keeper: Option<Pid>) -> usize {
+    use rustix::process::{PidfdFlags, Signal, getuid, pidfd_open, pidfd_send_signal};
 
     let uid = getuid().as_raw();
     let mut killed = 0;
@@ -14,6 +17,9 @@ pub(crate) fn kill_marked(mark: &str) -> usize {
         let before = killed;
         for process in procfs::process::all_processes().into_iter().flatten().flatten() {
             let Some(pid) = Pid::from_raw(process.pid()) else { continue };
+            if keeper == Some(pid) {
+                continue;
+            }
             let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
             let marked = process.uid().is_ok_and(|owner| owner == uid) && has(&process, mark);
             if marked && pidfd_send_signal(&descriptor, Signal::KILL).is_ok() {
@@ -43,6 +49,6 @@ fn has(process: &procfs::process::Process, mark: &str) -> bool {
 
 /// Elsewhere, the process group has to do.
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) fn kill_marked(_: &str) -> usize {
+pub(crate) fn kill_marked(_: &str, _: Option<Pid>) -> usize {
     0
 }

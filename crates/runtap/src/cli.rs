@@ -53,7 +53,7 @@ pub(crate) use self::jvm_report::{JvmKind, JvmReplay, JvmReport, JvmSort, JvmVie
 pub(crate) use self::middle::{Part, Record, Replay, target_of};
 #[cfg(not(unix))]
 pub(crate) use self::missing::Missing;
-pub(crate) use self::mtp::{Mtp, MtpHost, MtpInspect, MtpLint, MtpRecord, MtpReplay, MtpVerb};
+pub(crate) use self::mtp::{Mtp, MtpHost, MtpInspect, MtpKeep, MtpLint, MtpRecord, MtpReplay, MtpVerb};
 #[cfg(unix)]
 pub(crate) use self::perf_map::{EnablePerfMap, PerfMap};
 pub(crate) use self::reading::{Convert, Diff, Events, Report};

@@ -1,9 +1,12 @@
-//! Process groups and signals.
+//! Process groups and signals, and a keeper that ends what is left.
 
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use runtap_keeper::{Control, Keeper};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::Exit;
@@ -12,36 +15,115 @@ use crate::tree;
 /// A program in a process group of its own, with what it has started.
 #[derive(Debug)]
 pub(super) struct Tree {
-    pid: Pid,
+    /// The leader of the group: the program, or its keeper.
+    leader: Pid,
+    /// The program.
+    pid: u32,
     /// The variable that all processes of the program have inherited.
     mark: String,
+    keeper: Option<Arc<Kept>>,
+}
+
+/// The link to a keeper.
+#[derive(Debug)]
+struct Kept {
+    control: Control,
+    /// What the keeper reports once.
+    status: Mutex<Option<Result<ExitStatus, io::ErrorKind>>>,
+}
+
+impl Kept {
+    /// Waits until the keeper has reported the end of the program. An error if the keeper is gone: then nothing but the group
+    /// is known of the program, and is ended.
+    fn status(&self) -> io::Result<ExitStatus> {
+        let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = status.get_or_insert_with(|| {
+            self.control
+                .wait()
+                .inspect_err(|_| self.control.signal(Signal::KILL))
+                .map_err(|error| error.kind())
+        });
+        known.map_err(io::Error::from)
+    }
 }
 
 impl Tree {
-    pub(super) fn start(command: &mut Command, mark: String) -> io::Result<(Child, Self)> {
-        let child = command.process_group(0).spawn()?;
-        let pid = Pid::from_child(&child);
-        Ok((child, Self { pid, mark }))
+    /// With a `keeper`, that process starts the program.
+    pub(super) fn start(
+        command: &mut Command,
+        mark: String,
+        keeper: &[OsString],
+    ) -> io::Result<(Child, Self)> {
+        if keeper.is_empty() {
+            let child = command.process_group(0).spawn()?;
+            let leader = Pid::from_child(&child);
+            let pid = child.id();
+            return Ok((child, Self { leader, pid, mark, keeper: None }));
+        }
+        let words = [command.get_program()].into_iter().chain(command.get_args()).map(OsStr::to_owned);
+        let mut keeper = Keeper::new(keeper, words)?;
+        let settings = keeper.settings();
+        settings.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => settings.env(name, value),
+                None => settings.env_remove(name),
+            };
+        }
+        if let Some(directory) = command.get_current_dir() {
+            settings.current_dir(directory);
+        }
+        let kept = keeper.start()?;
+        let (pid, control) = (kept.pid(), kept.control()?);
+        let child = kept.into_process();
+        let leader = Pid::from_child(&child);
+        let kept = Arc::new(Kept { control, status: Mutex::default() });
+        Ok((child, Self { leader, pid, mark, keeper: Some(kept) }))
     }
 
-    /// What returns when the program has ended. It is not reaped.
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What returns when the program has ended. Its group is not reaped.
     #[expect(clippy::unnecessary_wraps, reason = "Windows can refuse")]
     pub(super) fn waiting(&self) -> io::Result<impl FnOnce() + Send + 'static> {
-        let pid = self.pid;
+        let (leader, keeper) = (self.leader, self.keeper.clone());
         Ok(move || {
+            if let Some(keeper) = keeper {
+                drop(keeper.status());
+                return;
+            }
             let how = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-            while matches!(waitid(WaitId::Pid(pid), how), Err(rustix::io::Errno::INTR)) {}
+            while matches!(waitid(WaitId::Pid(leader), how), Err(rustix::io::Errno::INTR)) {}
         })
     }
 
+    /// The program is going to end because it is told to: its keeper ends what is left of it then.
+    pub(super) fn will_end(&self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.control.will_end();
+        }
+    }
+
     pub(super) fn interrupt(&self) {
-        // It may have ended: then there is nobody to ask.
-        let _ = kill_process_group(self.pid, Signal::INT);
+        // There may be no process left.
+        let _ = kill_process_group(self.leader, Signal::INT);
     }
 
     pub(super) fn kill(&self) -> usize {
-        let _ = kill_process_group(self.pid, Signal::KILL);
-        tree::kill_marked(&self.mark)
+        match &self.keeper {
+            Some(keeper) => keeper.control.end(),
+            None => drop(kill_process_group(self.leader, Signal::KILL)),
+        }
+        tree::kill_marked(&self.mark, self.keeper.as_ref().map(|_| self.leader))
+    }
+
+    /// Takes note of the end of the program.
+    pub(super) fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        let Some(keeper) = &self.keeper else { return child.wait() };
+        let status = keeper.status();
+        child.wait().and(status)
     }
 }
 

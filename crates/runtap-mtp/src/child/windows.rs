@@ -1,5 +1,6 @@
 //! Job objects: whatever a program starts is in its job, and ends with that.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::windows::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
@@ -24,7 +25,11 @@ pub(super) struct Tree {
 
 impl Tree {
     /// What the program starts before it is in the job is not: it is put there at its first moment.
-    pub(super) fn start(command: &mut Command, _mark: String) -> io::Result<(Child, Self)> {
+    pub(super) fn start(
+        command: &mut Command,
+        _mark: String,
+        _keeper: &[OsString],
+    ) -> io::Result<(Child, Self)> {
         let job = Job::new()?;
         let mut child = command.creation_flags(NEW_GROUP).spawn()?;
         if let Err(error) = job.take_in(&child) {
@@ -41,6 +46,13 @@ impl Tree {
         Ok(move || while matches!(process.ends_within(A_WHILE), Ok(false)) {})
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The job ends what is left.
+    pub(super) fn will_end(&self) {}
+
     pub(super) fn interrupt(&self) {
         // Without a console there is nobody to ask.
         let _ = interrupt(self.pid);
@@ -50,6 +62,11 @@ impl Tree {
         // It may have ended.
         let _ = self.job.end();
         0
+    }
+
+    /// Takes note of the end of the program.
+    pub(super) fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
+        child.wait()
     }
 }
 

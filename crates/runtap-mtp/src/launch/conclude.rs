@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use runtap_mtp_proto::server::Mode;
 use runtap_mtp_proto::{Rule, Severity as RuleSeverity};
 
-use super::Happening;
 use super::speak::failure;
 use super::supervise::{Because, Ending, Supervisor, seconds};
+use super::{Happening, host};
 use crate::child::Exit;
 use crate::digest::Uids;
 use crate::event::{LaunchEnd, ModuleFailure, RunEvent, Severity, State};
@@ -26,6 +26,8 @@ pub(crate) struct Concluded {
     pub end: LaunchEnd,
     /// The tests that have a result or are suspects, if the process ended before it had run all of its tests.
     pub cut_short: Option<Uids>,
+    /// Tests to be run again, since their process was ended because of another test while they were running.
+    pub disturbed: Vec<String>,
 }
 
 impl Supervisor<'_> {
@@ -61,7 +63,7 @@ impl Supervisor<'_> {
     }
 
     /// Something about it that is no failure.
-    fn tell(&mut self, text: String) {
+    pub(super) fn tell(&mut self, text: String) {
         self.emit(RunEvent::Message { module: self.spec.id, severity: Severity::Warning, text });
     }
 
@@ -77,6 +79,7 @@ impl Supervisor<'_> {
         let alone = self.only_suspect().filter(|_| crashed && self.has_begun_none());
         let only_one = self.spec.uids.is_some_and(|uids| uids.len() == 1) && self.has_begun_none();
         let culprit_found = crashed && suspects.is_none() && (only_one || !self.tests.is_empty());
+        let disturbed = self.take_neighbours();
         match self.ending {
             Ending::Killed(because) => self.was_killed(because),
             Ending::Asked { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
@@ -142,6 +145,7 @@ impl Supervisor<'_> {
             },
             end,
             cut_short,
+            disturbed,
         }
     }
 
@@ -194,7 +198,11 @@ impl Supervisor<'_> {
         }
         if !self.introduced && self.spec.mode != Mode::Help {
             if !self.rejected {
-                self.fail(ModuleFailure::NoHandshake(exit.map(Exit::code)));
+                let failure = match host::error(code, &self.stderr.text()) {
+                    Some(why) => ModuleFailure::NotHosted { exit: code, why },
+                    None => ModuleFailure::NoHandshake(exit.map(Exit::code)),
+                };
+                self.fail(failure);
             }
             if code == code::USAGE && self.spec.transport == Transport::Http {
                 let text = "it does not know the HTTP transport, or another of its options: that transport needs \

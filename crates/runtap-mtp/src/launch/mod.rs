@@ -7,6 +7,7 @@ mod conclude;
 mod control;
 mod deadlines;
 mod gate;
+mod host;
 mod post;
 mod rest;
 mod running;
@@ -116,7 +117,7 @@ fn start(
 ) -> Done {
     match begin(spec, stop) {
         Ok(begun) => {
-            let Concluded { mut done, mut end, cut_short } = begun.supervise(spec, failure, emit);
+            let Concluded { mut done, mut end, cut_short, disturbed } = begun.supervise(spec, failure, emit);
             let mut goes_on = None;
             if let Some(seen) = cut_short
                 && stop.level().is_none()
@@ -129,6 +130,9 @@ fn start(
                 done.remaining = uids;
                 done.failures.extend(unknown.clone());
                 end.failures.extend(unknown);
+            }
+            if !disturbed.is_empty() {
+                done.remaining.get_or_insert_default().extend(disturbed);
             }
             emit(vec![RunEvent::LaunchEnded { module: spec.id, launch: spec.launch, end }]);
             if let Some(text) = goes_on {
@@ -193,7 +197,7 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     };
     let (mut command, mark) = command(spec.application, &start)?;
     let started = Instant::now();
-    let running = Running::start(&mut command, mark)?.attended(|running| {
+    let running = Running::start(&mut command, mark, &spec.run.process_keeper)?.attended(|running| {
         let (stdout, stderr) = running.outputs();
         if let Some(stdout) = stdout {
             listen_to(stdout, Stream::Stdout, &gate)?;

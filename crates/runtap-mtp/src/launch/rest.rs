@@ -64,6 +64,7 @@ fn shortly(failure: &ModuleFailure) -> String {
         }
         ModuleFailure::NoHandshake(None) => "it never connected".to_owned(),
         ModuleFailure::NoHandshake(Some(code))
+        | ModuleFailure::NotHosted { exit: code, .. }
         | ModuleFailure::Died { exit: code, .. }
         | ModuleFailure::ExitCode(code) => format!("exit code {code}"),
     }

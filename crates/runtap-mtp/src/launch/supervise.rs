@@ -107,6 +107,8 @@ pub(crate) struct Supervisor<'a> {
     warned: BTreeSet<Rule>,
     /// Stopped by a test that took too long.
     pub(super) overdue: bool,
+    /// The run is being stopped: nothing is begun any more.
+    pub(super) run_stopped: bool,
     /// Tests that have our result, since they took too long: theirs may still come.
     given_up: Vec<String>,
     /// How much was heard since a time was over.
@@ -154,6 +156,7 @@ impl<'a> Supervisor<'a> {
             more_failures: 0,
             warned: BTreeSet::new(),
             overdue: false,
+            run_stopped: false,
             given_up: Vec::new(),
             late: 0,
             unsuccessful: 0,
@@ -243,8 +246,13 @@ impl<'a> Supervisor<'a> {
                 self.exited = Some(Instant::now());
                 self.listener.stop_accepting();
             }
-            Happening::Stop(StopLevel::Graceful) => self.ask_to_end(),
-            Happening::Stop(StopLevel::Hard) => self.kill(Because::Stopped),
+            Happening::Stop(level) => {
+                self.run_stopped = true;
+                match level {
+                    StopLevel::Graceful => self.ask_to_end(),
+                    StopLevel::Hard => self.kill(Because::Stopped),
+                }
+            }
         }
     }
 
@@ -276,7 +284,7 @@ impl<'a> Supervisor<'a> {
                 let attempt = self.spec.attempt;
                 self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
             }
-            Heard::Result(result) if self.is_given_up(&result) => {}
+            Heard::Result(result) if self.is_given_up(&result) || self.is_disturbed(&result) => {}
             Heard::Result(result) => self.result(result),
             Heard::Artifact(artifact) => self.emit(RunEvent::Artifact { module, artifact }),
             Heard::Message(severity, text) => self.emit(RunEvent::Message { module, severity, text }),
@@ -370,6 +378,7 @@ impl<'a> Supervisor<'a> {
     /// By the control pipe where the platform has one, else as Ctrl-C does.
     pub(super) fn ask_to_end(&mut self) {
         if self.ending == Ending::No {
+            self.process.will_end();
             let by_pipe = self.control.as_ref().is_some_and(Control::cancel);
             self.ending = Ending::Asked { since: Instant::now(), by_signal: !by_pipe };
             if !by_pipe {

@@ -1,5 +1,6 @@
 //! What a run is asked to do.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,6 +48,10 @@ pub struct RunSpec {
     pub live_output: bool,
     /// Keeps the files that programs name; `None`: they stay where they are.
     pub keeper: Option<Arc<dyn ArtifactKeeper>>,
+    /// The arguments with which this program, started once more, calls `runtap_keeper::keep` with the words that follow them:
+    /// such a process ends what a program has started even if this one is killed. Empty: there is none, and Windows needs
+    /// none.
+    pub process_keeper: Vec<OsString>,
 }
 
 /// A part of the work: one module, or some of its tests.
@@ -150,6 +155,7 @@ impl RunSpec {
             flaky_fails: false,
             live_output: false,
             keeper: None,
+            process_keeper: Vec::new(),
         }
     }
 

@@ -41,6 +41,7 @@ pub(crate) fn of_module(
     let own = failures.iter().map(|failure| match failure {
         ModuleFailure::ExitCode(code) if *code != code::OK => *code,
         ModuleFailure::NoHandshake(Some(code)) if *code != code::OK && !is_about_tests(*code) => *code,
+        ModuleFailure::NotHosted { exit, .. } => *exit,
         ModuleFailure::Died { exit, .. } if *exit != code::OK => *exit,
         ModuleFailure::Unresponsive(_) => code::ABORTED,
         ModuleFailure::Incompatible(_) => code::INCOMPATIBLE,

@@ -221,6 +221,9 @@ pub(crate) struct MtpHost {
 
 #[derive(Debug, Args)]
 pub(crate) struct MtpKeep {
+    /// Leave the rest of its process group alone if it ends by itself
+    #[arg(long)]
+    pub(crate) leave_group: bool,
     /// The command with its arguments
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<OsString>,

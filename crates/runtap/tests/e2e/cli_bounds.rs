@@ -279,6 +279,34 @@ fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
     within(MOST, &["replay", opens.to_str().unwrap()]).expect_code(2).says("more than 262144 connections");
 }
 
+/// The most memory that a recording of test applications may take in a debug build: what is known of the connections.
+#[cfg(target_os = "linux")]
+#[test]
+fn recordings_of_test_applications_take_bounded_memory() {
+    const MOST_HELD: u64 = 512 << 20;
+    let folder = folder();
+    let line = |kind: &str, conn: u32| format!("{{\"kind\":\"{kind}\",\"t\":0,\"conn\":\"c{conn}\"}}\n");
+    let header = "{\"kind\":\"header\",\"t\":0,\"protocol\":\"diagnostic-ipc\"}\n";
+    let (rows, opens) = (folder.path().join("rows.jsonl"), folder.path().join("opens.jsonl"));
+    fs::write(&rows, [header, &line("close", 0).repeat(200_000)].concat()).unwrap();
+    fs::write(&opens, (0..(1 << 18) + 10).fold(header.to_owned(), |text, conn| text + &line("open", conn)))
+        .unwrap();
+    let script = folder.path().join("script");
+    let script = script.to_str().unwrap();
+    for verb in [
+        &["mtp", "inspect"][..],
+        &["mtp", "lint"],
+        &["mtp", "lint", "--format", "json"],
+        &["mtp", "replay", "--write-module", script],
+        &["mtp", "replay", "--pipe", "/nonexistent/server"],
+    ] {
+        let (code, most) = memory_of(verb, &rows);
+        assert!(code.is_some() && most > 0 && most < MOST_FOR_ROWS, "{verb:?}: {code:?}, {most} bytes");
+        let (code, most) = memory_of(verb, &opens);
+        assert!(code.is_some() && most > 0 && most < MOST_HELD, "{verb:?}: {code:?}, {most} bytes");
+    }
+}
+
 #[test]
 fn compressed_recordings_are_read_and_files_of_other_tools_are_named() {
     let folder = folder();

@@ -360,6 +360,23 @@ fn a_program_that_needs_a_runtime_has_that_of_the_given_host() {
 }
 
 #[test]
+fn a_launcher_without_its_application_says_which_file_is_missing() {
+    let library = runtap_testkit::require!(test_application("library-xunit-3.2.2"));
+    let folder = folder();
+    let launcher = folder.path().join("library-xunit");
+    fs::copy(library.join("library-xunit"), &launcher).unwrap();
+    let missing = launcher.with_extension("dll");
+    let mut command = command(["test", "--no-history", "--report", "junit=r.xml"]);
+    command.arg(&launcher).current_dir(folder.path());
+    let told = run(command);
+    let text = told.expect_code(154).text();
+    let says = format!("this program only starts {}, which does not exist", missing.display());
+    assert!(text.contains(&says) && !text.contains("no application of"), "{text}");
+    let report = fs::read_to_string(folder.path().join("r.xml")).unwrap();
+    assert!(report.contains(&says), "{report}");
+}
+
+#[test]
 fn neighbours_of_a_test_that_ends_their_process_are_run_without_it() {
     let runtime = runtap_testkit::require!(RealRuntime::available(10));
     let parallel = runtap_testkit::require!(runtap_testkit::reported_application("xpar"));

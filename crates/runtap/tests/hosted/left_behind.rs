@@ -1,6 +1,8 @@
-//! Wrapped commands of many processes, and what is left of them when the wrapper or its keeper is killed.
+//! Wrapped commands of many processes, and what is left of them when the wrapper or its keeper is killed; applications, and
+//! what is left of them when the runner is killed or ends them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -140,4 +142,73 @@ pub(crate) fn a_command_that_ends_by_itself_may_leave_a_daemon() {
     for pid in [orphan, child] {
         is_gone("the group has ended", pid);
     }
+}
+
+/// An application that never speaks, with a daemon: without a parent and an environment, in a session of its own. Both write
+/// their process ids.
+struct Silent {
+    folder: tempfile::TempDir,
+}
+
+impl Silent {
+    /// `first` is done before anything else.
+    fn new(first: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = format!(
+            "#!/bin/sh\n{first}\ncd '{}'\n(setsid env -i /bin/sh -c 'echo $$ > daemon; exec /bin/sleep 300' > /dev/null 2>&1 \
+             &)\nwhile ! [ -s daemon ]; do sleep 0.01; done\necho $$ > application\nsleep 300 & wait\nsleep 300\n",
+            folder.path().display(),
+        );
+        let silent = Self { folder };
+        fs::write(silent.path(), script).expect("it can be written");
+        fs::set_permissions(silent.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+        silent
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("silent")
+    }
+
+    /// The application and the daemon, as soon as both run.
+    fn processes(&self) -> [Pid; 2] {
+        ["application", "daemon"].map(|name| written(&self.folder.path().join(name)))
+    }
+}
+
+fn are_gone([application, daemon]: [Pid; 2]) {
+    is_gone("the application has ended", application);
+    is_gone("the daemon has ended", daemon);
+}
+
+pub(crate) fn a_runner_that_is_killed() {
+    let silent = Silent::new("trap '' INT TERM");
+    let mut runner = start(runtap([Path::new("test"), &silent.path()]));
+    let processes = silent.processes();
+    runner.kill().expect("it runs");
+    runner.wait().expect("it is our child");
+    are_gone(processes);
+}
+
+pub(crate) fn an_application_that_is_ended() {
+    // It ends at the signal, or has to be killed.
+    for first in ["trap 'exit 3' INT", "trap '' INT"] {
+        let silent = Silent::new(first);
+        let limits = ["test", "--timeout", "5s", "--grace", "1s"].map(Path::new);
+        let mut runner = start(runtap(limits.into_iter().chain([silent.path().as_path()])));
+        let processes = silent.processes();
+        assert_eq!(runner.wait().expect("it is our child").code(), Some(3), "{first}");
+        are_gone(processes);
+    }
+}
+
+pub(crate) fn an_application_that_ends_by_itself_may_leave_a_daemon() {
+    let silent = Silent::new("");
+    let text = fs::read_to_string(silent.path()).expect("it was written");
+    fs::write(silent.path(), text.replace("sleep 300 & wait\nsleep 300\n", "exit 0\n"))
+        .expect("it can be written");
+    let mut runner = start(runtap([Path::new("test"), &silent.path()]));
+    let [application, daemon] = silent.processes();
+    runner.wait().expect("it is our child");
+    is_gone("the application has ended", application);
+    kill_process(daemon, Signal::KILL).expect("it runs");
 }

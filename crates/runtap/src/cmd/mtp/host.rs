@@ -6,9 +6,9 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use runtap_mtp_host::Launch;
 use runtap_mtp_tap::write_module;
-use runtap_mtp_wrap::{Wrap, keep};
+use runtap_mtp_wrap::Wrap;
 
-use crate::cli::{Cli, MtpHost};
+use crate::cli::{Cli, MtpHost, MtpKeep};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
 
@@ -135,7 +135,8 @@ fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
 }
 
 /// The process that ends what a command has started, whoever ends us.
-pub(super) fn keep_watch(command: &[OsString]) -> anyhow::Result<u8> {
-    keep(command).map_err(|error| expected(exit::USAGE, format!("keep: {error}"), None))?;
+pub(super) fn keep(options: &MtpKeep) -> anyhow::Result<u8> {
+    let kept = runtap_keeper::keep(&options.command, options.leave_group);
+    kept.map_err(|error| expected(exit::USAGE, format!("keep: {error}"), None))?;
     Ok(exit::OK)
 }

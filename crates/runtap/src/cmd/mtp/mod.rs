@@ -28,7 +28,7 @@ pub(super) fn run(options: Mtp, output: Output) -> anyhow::Result<u8> {
         MtpVerb::Inspect(options) => inspect::run(&options, output),
         MtpVerb::Lint(options) => lint::run(&options, output),
         MtpVerb::Host(options) => host::run(options, output),
-        MtpVerb::Keep(options) => host::keep_watch(&options.command),
+        MtpVerb::Keep(options) => host::keep(&options),
     }
 }
 

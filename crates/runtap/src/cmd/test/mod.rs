@@ -269,6 +269,7 @@ fn usage(message: impl Into<String>, hint: impl Into<Option<String>>) -> anyhow:
 fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<RunSpec> {
     let Found { modules, order, .. } = found(options, &settings.root, output)?;
     let mut spec = RunSpec::new(modules);
+    spec.process_keeper = system::process_keeper();
     spec.jobs = order.into_iter().map(Job::whole).collect();
     if options.list_tests.is_some() {
         spec.mode = Mode::Discover;

@@ -6,7 +6,7 @@ use std::mem::take;
 use std::time::SystemTime;
 
 use runtap_mtp as mtp;
-use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
+use runtap_mtp::{HostError, ModuleFailure, ModuleId, RunEvent, TestInfo};
 use runtap_outputs::Draft;
 use runtap_test_report::{
     Artifact, Attempt, Exception, Facts, Level, Location, Message, Module, Run, Source as _, Spool, State,
@@ -286,6 +286,20 @@ pub(super) fn explain(failure: &ModuleFailure) -> String {
     match failure {
         ModuleFailure::NotStarted(why) => format!("can't be started: {why}"),
         ModuleFailure::NoHandshake(code) => no_handshake(*code),
+        ModuleFailure::NotHosted { exit, why } => {
+            let why = match why {
+                HostError::NoApplication(path) => format!(
+                    "this program only starts {path}, which does not exist. Copy that file, and all files beside it, along \
+                     with the program"
+                ),
+                HostError::NoRuntime => {
+                    "it found no .NET runtime that it can use. Set DOTNET_ROOT, or name a host with \
+                                         --dotnet"
+                        .to_owned()
+                }
+            };
+            format!("exited with {exit} before it connected (MTP033): {why}")
+        }
         ModuleFailure::Incompatible(why) => {
             format!("speaks no version of the protocol that is known here: {why}")
         }

@@ -1,18 +1,9 @@
-//! The process between us and the command, which sees to the end of all that the command has started, however we end: by
-//! SIGKILL, too, when nobody is left here to do anything.
+//! The keeper itself.
 //!
-//! ```text
-//!   we ── socket, its stdin ──▶ keeper, leader of a process group ──▶ command ──▶ its processes
-//! ```
-//!
-//! The kernel closes our end of the socket when we are gone. A command that ends by itself may leave a daemon in a session of
-//! its own behind; one that is stopped, which a byte on the socket says before the signal, or whose wrapper is gone, may not.
-//! On Linux the keeper is a subreaper, so processes whose parent
-//! has ended are its children, in whatever group or session they are: it ends its children until there are none. Elsewhere
-//! it ends its group.
-//!
-//! On the socket it tells two numbers of four bytes each, in the byte order of the machine: why the command can't be started
-//! (an `errno`; 0: it was), then how it ended (as `waitpid` has it).
+//! A command that ends by itself may leave a daemon in a session of its own behind; one that is stopped, which a byte on the
+//! socket says before, or whose program is gone, may not. On Linux the keeper is a subreaper, so processes whose parent has
+//! ended are its children, in whatever group or session they are: it ends its children until there are none. Elsewhere it
+//! ends its group.
 
 use std::ffi::OsString;
 use std::io;
@@ -34,22 +25,32 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Who lives longer can't be ended by us: a process of another user, or one that the kernel does not let go.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs a command and ends with it. For the program that [`Wrap::keeper`](crate::Wrap::keeper) calls; standard input is the
-/// socket.
+/// Runs a command and ends with it. Standard input is the socket. With `leaves_group`, what is left in the process group of a
+/// command that ends by itself stays.
 ///
 /// # Errors
-/// Standard input is no socket, or signals can't be listened to. A command that can't be started is told on the socket.
-pub fn keep(words: &[OsString]) -> io::Result<()> {
+/// Standard input is no socket, or signals can't be listened to. A command that can't be started is reported on the socket.
+pub fn keep(words: &[OsString], leaves_group: bool) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(run(words))?;
-    // Those who are left in the group, and we: it is ours, or else nobody's.
-    if rustix::process::getpgrp() == getpid() {
+    let end = runtime.block_on(run(words))?;
+    // The group is the keeper's own, unless it was started by hand.
+    let ends_group = end == End::Stopped || !leaves_group;
+    if ends_group && rustix::process::getpgrp() == getpid() {
         let _ = kill_process_group(getpid(), Signal::KILL);
     }
     Ok(())
 }
 
-async fn run(words: &[OsString]) -> io::Result<()> {
+/// How it came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The command has ended by itself, or was never started.
+    Alone,
+    /// All of it was ended.
+    Stopped,
+}
+
+async fn run(words: &[OsString]) -> io::Result<End> {
     let socket: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
     let socket = StdStream::from(socket);
     socket.set_nonblocking(true)?;
@@ -70,9 +71,10 @@ async fn run(words: &[OsString]) -> io::Result<()> {
         Ok(_) => 0,
         Err(error) => error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
     };
-    let is_heard = tell(&socket, errno);
-    let Ok(command) = started else { return Ok(()) };
+    let mut is_heard = tell(&socket, errno);
+    let Ok(command) = started else { return Ok(End::Alone) };
     let command = Pid::from_child(&command);
+    is_heard &= tell(&socket, command.as_raw_nonzero().get());
 
     let until_all_have_ended = || Some(Instant::now() + PATIENCE);
     let mut until = if is_heard { None } else { until_all_have_ended() };
@@ -93,7 +95,7 @@ async fn run(words: &[OsString]) -> io::Result<()> {
             Some(until) if is_alone || Instant::now() > until => {
                 // However late it is: none is left that was not told.
                 end_children();
-                return Ok(());
+                return Ok(End::Stopped);
             }
             Some(_) => {
                 end_children();
@@ -102,7 +104,7 @@ async fn run(words: &[OsString]) -> io::Result<()> {
                     () = sleep(PAUSE) => {}
                 }
             }
-            None if has_ended && !is_stopping && !has_news(&socket) => return Ok(()),
+            None if has_ended && !is_stopping && !has_news(&socket) => return Ok(End::Alone),
             None if has_ended => until = until_all_have_ended(),
             None => {
                 let mut byte = [0];
