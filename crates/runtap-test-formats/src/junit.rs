@@ -54,7 +54,7 @@ pub(crate) fn read(document: &[u8], out: &mut Vec<Event>) {
     }
     if state.cut > 0 {
         let attributes = if state.cut == 1 { "1 attribute" } else { &format!("{} attributes", state.cut) };
-        out.push(Event::Problem(format!(
+        out.push(Event::Unreadable(format!(
             "{attributes} of the JUnit document exceeded {LONGEST} bytes, and were truncated"
         )));
     }

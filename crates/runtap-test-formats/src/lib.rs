@@ -173,7 +173,9 @@ impl Parser {
             }
             Input::Document(_, true) => {
                 let most = junit::LARGEST >> 20;
-                out.push(Event::Problem(format!("the JUnit document exceeds {most} MiB, and is not read")));
+                out.push(Event::Unreadable(format!(
+                    "the JUnit document exceeds {most} MiB, and is not read"
+                )));
             }
             Input::Document(document, false) => junit::read(document, &mut out),
         }

@@ -42,7 +42,9 @@ pub(crate) struct Text {
     failed: Vec<Case>,
     /// `test NAME ... ` without a result: the test prints, or runs alone.
     open: Option<Open>,
-    /// Names and results in lines that begin with something else.
+    /// A test whose name is in a line that begins with something else.
+    middle: Option<Open>,
+    /// Names and results of such tests.
     torn: Vec<(String, String)>,
     /// Whose output is read, and where it is within `failed`.
     block: Option<usize>,
@@ -109,9 +111,19 @@ impl Text {
         }
     }
 
+    /// The binary goes on behind a test whose name is in the middle of a line.
+    fn leave_middle(&mut self) {
+        if let Some(Open { name, torn: Some(result) }) = self.middle.take()
+            && self.torn.len() < MOST_TORN
+        {
+            self.torn.push((name, result));
+        }
+    }
+
     /// The binary has come to its end: results that are missing are in torn lines.
     fn settle(&mut self, out: &mut Vec<Event>) {
         self.settle_open(out);
+        self.leave_middle();
         for (name, result) in mem::take(&mut self.torn) {
             if self.expected.is_some_and(|expected| self.ended < expected) {
                 self.result(&name, &result, out);
@@ -121,7 +133,7 @@ impl Text {
 
     /// Whether a failure is in a torn line.
     fn has_torn_failure(&self) -> bool {
-        let of_open = self.open.iter().filter_map(|open| open.torn.as_deref());
+        let of_open = self.open.iter().chain(&self.middle).filter_map(|open| open.torn.as_deref());
         of_open.chain(self.torn.iter().map(|(_, result)| result.as_str())).any(|it| it.starts_with("FAILED"))
     }
 
@@ -142,6 +154,7 @@ impl Text {
         self.in_failures = false;
         self.names = None;
         let open = self.open.take();
+        self.middle = None;
         self.torn.clear();
         if let Some(expected) = self.expected.take()
             && self.ended < expected
@@ -255,27 +268,35 @@ impl Read for Text {
         }
         if let Some((name, result)) = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")) {
             self.settle_open(out);
+            self.leave_middle();
             if !self.result(name, result, out) {
                 let torn = beside(result).map(str::to_owned);
                 self.open = Some(Open { name: name.to_owned(), torn });
             }
             return true;
         }
+        let within = within(line).filter(|_| self.expected.is_some());
+        // While a test runs alone, only it prints.
+        let goes_on = self.open.as_ref().is_none_or(|open| open.torn.is_some());
+        if let Some((name, result)) = within
+            && (goes_on || is_result(result))
+        {
+            self.leave_middle();
+            let torn = beside(result).or_else(|| is_result(result).then_some(result));
+            self.middle = Some(Open { name: name.to_owned(), torn: torn.map(str::to_owned) });
+        } else if let Some(middle) = &mut self.middle {
+            middle.torn = beside(line).map(str::to_owned).or_else(|| middle.torn.take());
+        }
+        if self.middle.is_some() && goes_on {
+            return false;
+        }
         // The result of a test that has printed something itself ends its last line.
         if let Some(mut open) = self.open.take() {
             let is_whole = ["ok", "FAILED"].contains(&line);
             if !is_whole || !self.result(&open.name, line, out) {
-                if let Some(result) = beside(line) {
-                    open.torn = Some(result.to_owned());
-                }
+                open.torn = beside(line).map(str::to_owned).or(open.torn);
                 self.open = Some(open);
             }
-        }
-        if self.expected.is_some()
-            && self.torn.len() < MOST_TORN
-            && let Some((name, result)) = within(line)
-        {
-            self.torn.push((name.to_owned(), result.to_owned()));
         }
         false
     }
@@ -297,15 +318,18 @@ fn beside(line: &str) -> Option<&str> {
     at_end.or_else(|| words.into_iter().find(|word| line.starts_with(word)))
 }
 
-/// The name and the result of a test in a line that begins with something else.
+/// The name of a test in a line that begins with something else, and what follows it.
 fn within(line: &str) -> Option<(&str, &str)> {
     let (head, result) = line.rsplit_once(" ... ")?;
     let (before, name) = head.strip_suffix(" - should panic").unwrap_or(head).rsplit_once(' ')?;
     let is_torn = before.ends_with("test") && before != "test" && !name.is_empty();
-    let is_result = beside(result).is_some_and(|word| word.len() == result.trim_end().len())
-        || result == "ignored"
-        || result.starts_with("ignored, ");
-    (is_torn && is_result).then_some((name, result))
+    is_torn.then_some((name, result))
+}
+
+/// Whether it is a result and nothing else.
+fn is_result(text: &str) -> bool {
+    let is_word = beside(text).is_some_and(|word| word.len() == text.trim_end().len());
+    is_word || text == "ignored" || text.starts_with("ignored, ")
 }
 
 /// `..F.i`, and `..F.i  5/101` at the end of a full line.

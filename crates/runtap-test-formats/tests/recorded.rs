@@ -387,6 +387,9 @@ fn lines_that_output_has_torn() {
         ("test a ... ok <0.003s>\nhello\nhello test b ... ok <0.250s>", Passed),
         ("test a ... hellook\ntest b ... FAILED ok then", Failed),
         ("test a ... ok\nhello test b ... ignored", Skipped),
+        // The name and the result are in the middle of different lines.
+        ("hellotest a ... \nok\nhellotest b ... hello\nokhello", Passed),
+        ("test a ... hellook\n\nhellotest b ... hello\nhello\nFAILED", Failed),
     ] {
         let events = of(lines, end);
         assert_eq!(told(&events), [("a", Passed), ("b", b)], "{lines}");
