@@ -63,6 +63,8 @@ impl Draft {
             match Lead::of(path)? {
                 Lead::AsItIs(file) => Ok(Self { file, beside: None, path: Some(path.to_owned()) }),
                 Lead::Name(Place { folder, name, mode }) => {
+                    // What is being recorded there would be lost with the file.
+                    folder.refuse_a_writer(&name)?;
                     let mut draft = Self::make(folder, Some(name), mode, rights)?;
                     draft.path = Some(path.to_owned());
                     Ok(draft)
@@ -149,7 +151,7 @@ impl Draft {
     }
 
     /// Gives it the name that was asked for, in place of what has it. What is in it need not be whole: the file is written
-    /// on. Gives the path.
+    /// on, and locked as long as it is open. Gives the path.
     ///
     /// # Errors
     /// The folder does not take it, or somebody has exchanged the file.
@@ -159,6 +161,9 @@ impl Draft {
         match &mut self.beside {
             Some(beside) => {
                 let to = beside.to.take().unwrap_or_else(|| beside.name.clone());
+                // Another recording may have begun since.
+                beside.folder.refuse_a_writer(&to).map_err(Error::file(&path))?;
+                native::lock(&self.file);
                 beside.rename(&self.file, &to).map_err(Error::file(&path))?;
                 self.beside = None;
             }
@@ -217,6 +222,7 @@ impl Draft {
                 .ok_or_else(|| Error::file(&path)(io::Error::from(ErrorKind::IsADirectory)))?;
             match beside.claim(wanted) {
                 Ok(()) => {
+                    native::lock(&self.file);
                     let renamed = beside.rename(&self.file, wanted);
                     if renamed.is_err() {
                         beside.folder.remove(wanted);

@@ -209,6 +209,27 @@ fn an_exchanged_file_replaces_nothing() {
     assert!(fs::symlink_metadata(&to).unwrap().is_file());
 }
 
+/// The name of a file that is being written to can't be taken until it is closed.
+#[test]
+fn a_file_that_is_being_written_is_not_replaced() {
+    let folder = folder();
+    let path = folder.path().join("recording");
+    let late = Draft::of(&path).unwrap();
+    let (writing, _) = Draft::of(&path).unwrap().appear().unwrap();
+    let by_whom = if cfg!(target_os = "linux") {
+        format!("process {} is writing to it", std::process::id())
+    } else {
+        "another process is writing to it".to_owned()
+    };
+    for error in [Draft::of(&path).unwrap_err(), late.appear().unwrap_err()] {
+        assert!(told(&error).contains(&by_whom), "{}", told(&error));
+        assert!(error.cause.is_refusal() && error.cause.advice().is_some());
+    }
+    assert_eq!(entries(&folder), 1);
+    drop(writing);
+    Draft::of(&path).unwrap().appear().unwrap();
+}
+
 #[test]
 fn what_is_written_as_it_is_stays_when_it_is_whole() {
     let folder = tempfile::tempdir().unwrap();

@@ -62,6 +62,12 @@ pub enum Cause {
         /// It lies behind `/proc/PID/root` or `/proc/PID/cwd`.
         elsewhere: bool,
     },
+    /// A recording is being written into the file that is there.
+    #[error("{} is writing to it", pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}")))]
+    BeingWritten {
+        /// The process, if it is known.
+        pid: Option<u32>,
+    },
     /// Its name was given to another file while it was written.
     #[error("somebody else has put another file in its place")]
     Exchanged,
@@ -85,6 +91,7 @@ impl Cause {
         match self {
             Self::NotFollowed { .. } => Some("name the file itself, or another folder"),
             Self::Descriptor(_) | Self::NotOurs { .. } => Some("name another file"),
+            Self::BeingWritten { .. } => Some("stop that recording first, or name another file"),
             _ => None,
         }
     }

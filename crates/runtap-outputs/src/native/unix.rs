@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) use rustix::fs::Mode;
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
+use crate::error::Cause;
 use crate::place::Folder;
 use crate::shared::can_be_exchanged;
 use crate::system;
@@ -54,10 +55,49 @@ impl Folder {
         Ok((there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino))
     }
 
+    /// Refuses the name of a file that is [locked](lock). One that can't be opened is not looked at.
+    pub(crate) fn refuse_a_writer(&self, name: &OsStr) -> Result<(), Cause> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = rustix::fs::openat(&self.fd, name, flags, Mode::empty()) else { return Ok(()) };
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) != Err(Errno::WOULDBLOCK) {
+            return Ok(());
+        }
+        let pid = holder(&file);
+        // Another user's lock keeps nobody from writing.
+        if pid.is_none() && cfg!(target_os = "linux") {
+            return Ok(());
+        }
+        Err(Cause::BeingWritten { pid })
+    }
+
     /// Whether anybody but us, root and this user can put something else under a path in it.
     pub(crate) fn can_be_exchanged(&self, user: u32) -> io::Result<bool> {
         can_be_exchanged(&self.fd, user)
     }
+}
+
+/// The process of our user, or root's, that has locked a file, according to the kernel's list of locks.
+/// Source: `proc_locks(5)`.
+fn holder(file: &OwnedFd) -> Option<u32> {
+    let inode = rustix::fs::fstat(file).ok()?.st_ino.to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let us = rustix::process::geteuid().as_raw();
+    let is_trusted = |pid: &u32| {
+        std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| [us, 0].contains(&process.uid()))
+    };
+    let mut holders = locks.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (kind, pid) = (words.nth(1)?, words.nth(2)?);
+        let is_it = words.next()?.rsplit(':').next()? == inode;
+        (kind == "FLOCK" && is_it).then(|| pid.parse().ok())?
+    });
+    holders.find(is_trusted)
+}
+
+/// Locks a file that is being written, as long as it is open anywhere in this process.
+pub(crate) fn lock(file: &File) {
+    // A file system without locks: nothing is noticed then.
+    let _ = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
 }
 
 pub(crate) fn remove(folder: &FolderHandle, name: &OsStr) {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_windows::file::{self, is_same};
 
+use crate::error::Cause;
 use crate::place::Folder;
 
 /// Who may read a file: its folder says it.
@@ -47,6 +48,12 @@ impl Folder {
         is_same(&File::open(self.absolute.join(name))?, file)
     }
 
+    /// Nothing: a file that is open can't be replaced here.
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same as on Unix")]
+    pub(crate) fn refuse_a_writer(&self, _name: &OsStr) -> Result<(), Cause> {
+        Ok(())
+    }
+
     /// Whether anybody but us can put something else under a path in it: that is not known here.
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same as on Unix")]
     pub(crate) fn can_be_exchanged(&self, _user: u32) -> io::Result<bool> {
@@ -58,6 +65,9 @@ pub(crate) fn remove(folder: &Path, name: &OsStr) {
     // The folder may be gone with all that is in it.
     let _ = fs::remove_file(folder.join(name));
 }
+
+/// Nothing: see [`Folder::refuse_a_writer`].
+pub(crate) fn lock(_file: &File) {}
 
 pub(crate) fn set_mode(_file: &File, _mode: Mode) {}
 
