@@ -6,6 +6,7 @@
 use runtap_diag_proto::{EncodeError, Level, Provider, merge_providers};
 use thiserror::Error;
 
+use crate::arguments;
 use crate::grammar::is_above_verbose;
 use crate::{
     CLR_PROVIDER, ProviderError, ProviderSpec, clr_keywords, parse_event_filter, parse_level, profile,
@@ -68,6 +69,18 @@ pub enum Note {
     AllKeywords {
         /// For whom.
         providers: Vec<String>,
+    },
+    /// Values in the arguments were not quoted, and the runtime would have torn them: quotes were added.
+    ArgumentsQuoted {
+        /// The provider.
+        provider: String,
+        /// The arguments as they are sent.
+        arguments: String,
+    },
+    /// The arguments have `\n` or `\r` as two characters, which providers do not take for a line break.
+    EscapesInArguments {
+        /// The provider.
+        provider: String,
     },
     /// Profiles were given, but no name is among them.
     NoProfile,
@@ -164,8 +177,16 @@ impl Request {
                 if spec.is_above_verbose {
                     request.notes.push(Note::LevelTooHigh { provider: Some(spec.name.clone()) });
                 }
+                let mut sent = spec.arguments;
+                if let Some(arguments) = sent.as_deref().and_then(arguments::quoted) {
+                    let (provider, arguments) = (spec.name.clone(), sent.insert(arguments).clone());
+                    request.notes.push(Note::ArgumentsQuoted { provider, arguments });
+                }
+                if sent.as_deref().is_some_and(arguments::has_escapes) {
+                    request.notes.push(Note::EscapesInArguments { provider: spec.name.clone() });
+                }
                 named.push(Provider {
-                    arguments: spec.arguments,
+                    arguments: sent,
                     ..Provider::new(
                         spec.name,
                         spec.keywords.unwrap_or(u64::MAX),

@@ -39,6 +39,13 @@ pub(super) fn note(note: &Note) -> String {
             "no keywords given for {}: asking for all of them ('NAME:0' asks for events without keywords only)",
             providers.join(", ")
         ),
+        Note::ArgumentsQuoted { provider, arguments } => format!(
+            "added quotes to the arguments of {provider}, because a value contains '=' or ';': {arguments}"
+        ),
+        Note::EscapesInArguments { provider } => format!(
+            "the arguments of {provider} contain '\\n' or '\\r' as two characters, which the provider does not read as a line \
+             break; in bash, $'...\\n...' writes one"
+        ),
         Note::NoProfile => "--profile is empty: 'runtap list-profiles' lists what it takes".to_owned(),
         Note::Default { profiles } => {
             format!("no providers given: taking the profiles {}", profiles.join(" and "))

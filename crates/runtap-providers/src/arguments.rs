@@ -1,0 +1,93 @@
+//! Arguments of providers, `key=value;key="value"`, so that a value arrives as it was written. The runtime takes every `=`
+//! and `;` outside of quotes as the end of a key or a value. Source: dotnet/runtime, `ep-provider.c`.
+
+/// A key whose value may have all of these characters: `DiagnosticSource`'s only one.
+const SPECS: &str = "FilterAndPayloadSpecs";
+
+/// The arguments with quotes around values that would be torn without them; `None` if none would.
+pub(crate) fn quoted(arguments: &str) -> Option<String> {
+    let mut pairs: Vec<(&str, String)> = Vec::new();
+    let mut rest = Some(arguments);
+    while let Some(text) = rest {
+        let (pair, behind) = split(text);
+        rest = behind;
+        match pair.split_once('=') {
+            // It can be no pair: what it belongs to was not over.
+            None if !pair.trim().is_empty() => {
+                let (_, value) =
+                    pairs.last_mut().filter(|(_, value)| !value.is_empty() && !value.contains('"'))?;
+                value.push(';');
+                value.push_str(pair);
+            }
+            None => {}
+            Some((SPECS, value)) if !text.contains('"') => {
+                let whole = text.split_once('=').map_or(value, |(_, whole)| whole);
+                pairs.push((SPECS, whole.to_owned()));
+                rest = None;
+            }
+            Some((key, value)) => pairs.push((key, value.to_owned())),
+        }
+    }
+    let is_torn = |value: &str| value.contains(['=', ';']) && !value.contains('"');
+    if !pairs.iter().any(|(_, value)| is_torn(value)) {
+        return None;
+    }
+    let pairs = pairs.iter().map(|(key, value)| {
+        if is_torn(value) { format!("{key}=\"{value}\"") } else { format!("{key}={value}") }
+    });
+    Some(pairs.collect::<Vec<_>>().join(";"))
+}
+
+/// The first pair, and what is behind its `;`.
+fn split(text: &str) -> (&str, Option<&str>) {
+    let mut is_quoted = false;
+    for (at, c) in text.char_indices() {
+        is_quoted ^= c == '"';
+        if c == ';' && !is_quoted {
+            return (text.get(..at).unwrap_or_default(), text.get(at + 1..));
+        }
+    }
+    (text, None)
+}
+
+/// Whether a line break may be meant by a backslash and a letter, which providers do not take for one.
+pub(crate) fn has_escapes(arguments: &str) -> bool {
+    arguments.contains("\\n") || arguments.contains("\\r")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn torn_values_are_quoted() {
+        for (written, sent) in [
+            ("a=b=c", "a=\"b=c\""),
+            ("a=b=c;d=e", "a=\"b=c\";d=e"),
+            ("FilterSpecs=A:Info;B:Warning", "FilterSpecs=\"A:Info;B:Warning\""),
+            ("FilterSpecs=A:Info;B:Warning;x=1", "FilterSpecs=\"A:Info;B:Warning\";x=1"),
+            ("FilterAndPayloadSpecs=L/E:-x=A.B;y=C", "FilterAndPayloadSpecs=\"L/E:-x=A.B;y=C\""),
+        ] {
+            assert_eq!(quoted(written).as_deref(), Some(sent), "{written}");
+            assert_eq!(quoted(sent), None, "{sent}");
+        }
+    }
+
+    #[test]
+    fn others_are_sent_as_they_are() {
+        for text in [
+            "",
+            "a=b",
+            "a=b;c=d",
+            "a=\"b=c;d\";e=f",
+            "a",
+            "a=;b",
+            "a=b;",
+            "a=\"b\";c",
+            "FilterAndPayloadSpecs=L/E",
+        ] {
+            assert_eq!(quoted(text), None, "{text}");
+        }
+        assert!(has_escapes(r"a=L/E\r\nM/F") && !has_escapes("a=b\nc"));
+    }
+}
