@@ -12,6 +12,8 @@ const SHORT: Duration = Duration::from_millis(200);
 /// How many times as long as every pause before it a silence has to be.
 const UNUSUAL: u32 = 10;
 
+/// The source that turns what a `DiagnosticListener` writes into events, as its arguments say.
+const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
 const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
 /// Who tells the names of methods at the end.
 const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
@@ -101,6 +103,9 @@ impl Received {
         if metadata.event_id == 0 && metadata.name == "EventSourceMessage" {
             self.source_message(&metadata.provider, event.payload);
         }
+        if metadata.name == "Message" && metadata.provider == DIAGNOSTIC_SOURCE {
+            self.diagnostic_source_message(event.payload);
+        }
         if self.definition != Some(event.metadata_id) {
             self.definition = Some(event.metadata_id);
             self.turn_to(&metadata.provider, event.timestamp);
@@ -120,6 +125,24 @@ impl Received {
         if !message.starts_with("ERROR") {
             return;
         }
+        self.keep_error(provider, message);
+    }
+
+    /// Keeps what this source reports of arguments that it can't follow. It reports what it does too, with the text of the
+    /// arguments in it.
+    #[cold]
+    fn diagnostic_source_message(&mut self, payload: &[u8]) {
+        let message: String = Utf16::new(payload).until_nul().chars().take(MAX_ERROR).collect();
+        let text = message.to_ascii_lowercase();
+        let is_progress =
+            text.starts_with("diagnosticsource: enabling") || text.starts_with("diagnosticsource: parsing");
+        let is_error = ["error", "warning", "not found", "exception"].iter().any(|word| text.contains(word));
+        if is_error && !is_progress {
+            self.keep_error(DIAGNOSTIC_SOURCE, message);
+        }
+    }
+
+    fn keep_error(&mut self, provider: &str, message: String) {
         let error = Silence::Broken { provider: provider.to_owned(), message };
         if self.errors.len() < MAX_ERRORS && !self.errors.contains(&error) {
             self.errors.push(error);
@@ -236,6 +259,24 @@ mod tests {
         assert_eq!(one, overtaken(&[("B", None), ("A", Some(Duration::from_nanos(1)))]));
         // Without such a session the program may have ended its work.
         assert_eq!(cut.silence(&asked, END, false), None);
+    }
+
+    #[test]
+    fn what_diagnostic_source_can_not_do_is_kept() {
+        let mut received = Received::default();
+        for message in [
+            "DiagnosticSource: Enabling 'Demo/Error'",
+            "DiagnosticSource: Parsing Explicit Transform 'Exception'",
+            "Property Current is static.",
+            "Property Nmae not found on Demo.Order.",
+            "Error: Invalid spec",
+        ] {
+            let utf16: Vec<u8> = message.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect();
+            received.diagnostic_source_message(&utf16);
+        }
+        let kept: Vec<_> = received.errors().iter().map(|error| format!("{error:?}")).collect();
+        assert_eq!(kept.len(), 2, "{kept:?}");
+        assert!(kept[0].contains("Nmae not found") && kept[1].contains("Invalid spec"), "{kept:?}");
     }
 
     #[test]
