@@ -107,6 +107,19 @@ fn code_memory_that_is_used_again_is_named_by_time() {
     );
 }
 
+/// A runtime records no more than 100 frames: the last of them need not be where the thread began.
+#[test]
+fn stacks_of_as_many_frames_as_a_runtime_records_are_marked() {
+    let mut stream = Stream::new();
+    stream.method(stream.load, 1, 0x1000, "deep");
+    stream.sample(5, 2, 2, &[0x1004; 100]);
+    stream.sample(6, 2, 2, &[0x1004; 99]);
+    let trace = stream.profile(&[]);
+    let frames = |n: usize| vec!["?!N.deep()"; n].join(";");
+    assert_eq!(lines(&trace, 5), [format!("[truncated at 100 frames];{} 1", frames(100))]);
+    assert_eq!(lines(&trace, 6), [format!("{} 1", frames(99))]);
+}
+
 #[test]
 fn a_return_address_belongs_to_the_code_before_it() {
     let mut stream = Stream::new();

@@ -2,12 +2,16 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_model::{FrameHandle, StackHandle, TraceBuilder};
+use runtap_model::{Frame, FrameHandle, StackHandle, TraceBuilder};
+use runtap_nettrace::MAX_STACK_DEPTH;
 
 use crate::code_map::MethodId;
 use crate::frame;
 use crate::names::Names;
 use crate::stacks::Stacks;
+
+/// The root of a stack that has as many frames as a runtime records: what called them is not known.
+const TRUNCATED: &str = "[truncated at 100 frames]";
 
 pub(super) struct Namer<'a> {
     names: &'a Names,
@@ -60,8 +64,13 @@ impl<'a> Namer<'a> {
 
     /// The named stack, and whether it is the same at any time.
     fn whole(&mut self, index: usize, timestamp: u64) -> (Option<StackHandle>, bool) {
+        let ips = self.stacks.get(index);
         let (mut always, mut stack) = (true, None);
-        for (depth, ip) in self.stacks.get(index).iter().enumerate().rev() {
+        if ips.len() == MAX_STACK_DEPTH {
+            let mark = self.builder.add_frame(&Frame::label(TRUNCATED));
+            stack = Some(self.builder.stack(None, mark));
+        }
+        for (depth, ip) in ips.iter().enumerate().rev() {
             let (frame, same) = self.frame(*ip, depth == 0, timestamp);
             always &= same;
             stack = Some(self.builder.stack(stack, frame));
@@ -116,6 +125,10 @@ impl<'a> Namer<'a> {
             names.method(*ip, depth == 0, timestamp).0.is_some_and(|method| is_wanted(names.texts(method).1))
         })?;
         let rest = ips.iter().enumerate().skip(start);
-        Some(rest.map(|(depth, ip)| self.frame(*ip, depth == 0, timestamp).0).collect())
+        let mut frames: Vec<_> = rest.map(|(depth, ip)| self.frame(*ip, depth == 0, timestamp).0).collect();
+        if ips.len() == MAX_STACK_DEPTH {
+            frames.push(self.builder.add_frame(&Frame::label(TRUNCATED)));
+        }
+        Some(frames)
     }
 }
