@@ -1,10 +1,12 @@
 //! From one object or block of a stream to the next, each with its whole payload: for whoever wants to see the structure
 //! and not the events. Looks into no payload, but for the events that stand between no blocks in `NetPerf` 1 and 2.
 
-use runtap_wire::{DecodeError, DecodeErrorKind, Deframer, Reader as Bytes};
+use runtap_wire::{DecodeError, DecodeErrorKind, Deframer, Reader as Bytes, Writer};
 
 use crate::block::netperf;
+use crate::raw::envelope::{BLOCK_VERSION, END_OBJECT, first_tags, is_followed, name_of};
 use crate::raw::{Format, Frame, Framing, Kind};
+use crate::resync::{self, Found};
 use crate::{Error, Limits};
 
 /// Walks over a stream, piece by piece.
@@ -17,6 +19,10 @@ pub(crate) struct Walker {
     /// Bytes that were handed out and go with the next call.
     release: usize,
     finished: bool,
+    /// Whether what follows damage between objects is looked for.
+    resyncs: bool,
+    /// Where the next object was found last.
+    resumed: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -28,6 +34,8 @@ enum State {
     Bare,
     /// In an object that nobody knows.
     Skip(u64),
+    /// Behind damage, which begins at the offset: looking for the next object.
+    Lost(u64),
     Over,
 }
 
@@ -48,6 +56,15 @@ impl Head {
     /// Two tags, a null reference, two versions: what stands before the name of an object and its length.
     const FIXED: usize = 3 + 4 + 4;
 
+    /// That of a sequence point of Nettrace 4 that is not in the stream, at `start`.
+    pub(crate) fn of_sequence_point(start: u64) -> Self {
+        let mut w = Writer::new();
+        let name = name_of(Kind::SequencePoint);
+        w.bytes(&first_tags(Format::Nettrace4)).u32(BLOCK_VERSION).u32(BLOCK_VERSION);
+        w.u32(u32::try_from(name.len()).unwrap_or_default()).bytes(name).u8(END_OBJECT);
+        Self { start, bytes: w.into_bytes(), kind: Kind::SequencePoint, version: BLOCK_VERSION, size: 0 }
+    }
+
     /// The name of an object.
     pub(crate) fn name(&self) -> &[u8] {
         let rest = self.bytes.get(Self::FIXED..).unwrap_or_default();
@@ -65,16 +82,33 @@ impl Head {
 #[derive(Debug)]
 pub(crate) enum Step<'a> {
     /// An object or block; of one that nobody knows without the payload. `cut` means that the stream ends inside it.
-    Block { head: Head, payload: &'a [u8], cut: bool },
+    /// One that is not `followed` by what has to follow it is damaged, or its size is: what follows is looked for from
+    /// its payload on, or from where [`Walker::keep_payload`] says.
+    Block { head: Head, payload: &'a [u8], cut: bool, followed: bool },
     /// An event or definition of `NetPerf` 1 or 2.
     Bare { start: u64, event: &'a [u8] },
     /// The end marker: from here to there.
     End { start: u64, end: u64 },
+    /// What is between these offsets can't be read. The stream goes on behind it, or has ended.
+    Gap { start: u64, end: u64, goes_on: bool },
     /// The stream ends here, without an end marker; so many bytes are left.
     Cut { start: u64, left: u64 },
 }
 
 impl Walker {
+    /// A walk that goes on behind damage between objects, where the format allows to find the next one.
+    pub(crate) fn that_resyncs() -> Self {
+        Self { resyncs: true, ..Self::default() }
+    }
+
+    /// Keeps the first bytes of the payload that was handed out last, which nothing sound follows: the damage begins there.
+    pub(crate) fn keep_payload(&mut self, bytes: usize) {
+        if let State::Lost(since) = &mut self.state {
+            self.queue.consume(bytes);
+            *since = self.queue.offset();
+        }
+    }
+
     /// Takes in the next bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.queue.consume(std::mem::take(&mut self.release));
@@ -127,8 +161,15 @@ impl Walker {
                         }
                         Err(error) => {
                             self.queue.consume(used);
-                            self.state = State::Over;
-                            return Err((self.queue.offset(), error));
+                            let here = self.queue.offset();
+                            self.state =
+                                if self.can_resync(&error) { State::Lost(here) } else { State::Over };
+                            if self.resyncs && error == Error::NotNettrace {
+                                // The first bytes may be half of those that there should be.
+                                self.framing = Framing::default();
+                                self.state = State::Lost(0);
+                            }
+                            return Err((here, error));
                         }
                     }
                 }
@@ -137,11 +178,28 @@ impl Walker {
                     let cut = self.queue.pending().len() < size;
                     if head.kind == Kind::Unknown {
                         self.state = State::Skip(head.size.into());
-                        return Ok(Some((self.format(), Step::Block { head, payload: &[], cut: false })));
+                        return Ok(Some((
+                            self.format(),
+                            Step::Block { head, payload: &[], cut: false, followed: true },
+                        )));
                     }
                     if cut && !self.finished {
                         self.state = State::Payload(head);
                         return Ok(None);
+                    }
+                    match self.is_followed(size) {
+                        None => {
+                            self.state = State::Payload(head);
+                            return Ok(None);
+                        }
+                        Some(true) => {}
+                        Some(false) => {
+                            self.state = State::Lost(head.start);
+                            let pending = self.queue.pending();
+                            let payload = pending.get(..size).unwrap_or(pending);
+                            let step = Step::Block { head, payload, cut, followed: false };
+                            return Ok(Some((self.framing.format(), step)));
+                        }
                     }
                     self.release = size.min(self.queue.pending().len());
                     self.state = if cut {
@@ -152,7 +210,7 @@ impl Walker {
                         State::Between
                     };
                     let payload = self.queue.pending().get(..self.release).unwrap_or_default();
-                    return Ok(Some((self.format(), Step::Block { head, payload, cut })));
+                    return Ok(Some((self.format(), Step::Block { head, payload, cut, followed: true })));
                 }
                 State::Bare => {
                     let start = self.queue.offset();
@@ -191,6 +249,32 @@ impl Walker {
                         return Ok(self.starved());
                     }
                 }
+                State::Lost(start) => {
+                    let (pending, here) = (self.queue.pending(), self.queue.offset());
+                    // What could not be read there is not read again.
+                    let passed = usize::from(self.resumed == Some(here)).min(pending.len());
+                    let (limit, rest) = (self.limits.max_block, pending.get(passed..).unwrap_or_default());
+                    match resync::search(rest, here + passed as u64, self.known(), limit, self.finished) {
+                        Found::At { position, format, shift } => {
+                            self.queue.consume(passed + position);
+                            self.framing.resume(format, shift);
+                            self.state = State::Between;
+                            let end = self.queue.offset();
+                            self.resumed = Some(end);
+                            return Ok(Some((format, Step::Gap { start, end, goes_on: true })));
+                        }
+                        Found::NotBefore(position) => {
+                            self.queue.consume(passed + position);
+                            self.state = State::Lost(start);
+                            if !self.finished {
+                                return Ok(None);
+                            }
+                            self.state = State::Over;
+                            let end = self.queue.offset();
+                            return Ok(Some((self.format(), Step::Gap { start, end, goes_on: false })));
+                        }
+                    }
+                }
                 State::Over => {
                     self.state = State::Over;
                     self.queue.consume(usize::MAX);
@@ -198,6 +282,37 @@ impl Walker {
                 }
             }
         }
+    }
+
+    /// Format and alignment of what was read; `None` if that is nothing.
+    fn known(&self) -> Option<(Format, u8)> {
+        self.framing.shift().map(|shift| (self.framing.format(), shift))
+    }
+
+    /// Whether the next object can be found behind this error.
+    fn can_resync(&self, error: &Error) -> bool {
+        let has_names = || matches!(self.framing.format(), Format::NetPerf3 | Format::Nettrace4);
+        match error {
+            Error::NotNettrace => self.resyncs,
+            Error::Decode(_) => self.resyncs && has_names(),
+            Error::Unsupported { .. } => false,
+        }
+    }
+
+    /// Whether the payload of `size` bytes at hand is followed by what has to follow it; `None` if more bytes are needed
+    /// to tell. What is truncated may end anywhere, but no other object is in it.
+    fn is_followed(&self, size: usize) -> Option<bool> {
+        let format = self.framing.format();
+        if !self.resyncs || !matches!(format, Format::NetPerf3 | Format::Nettrace4) {
+            return Some(true);
+        }
+        let pending = self.queue.pending();
+        if let Some(rest) = pending.get(size..) {
+            return is_followed(rest, format, self.finished);
+        }
+        let (here, limit) = (self.queue.offset(), self.limits.max_block);
+        let found = resync::search(pending, here, self.known(), limit, true);
+        Some(matches!(found, Found::NotBefore(_)))
     }
 
     /// Something is needed that is not there.

@@ -7,8 +7,11 @@ use runtap_nettrace::{Repaired, TraceHeader};
 use serde::Serialize;
 
 use crate::document::Partial;
-use crate::units::Bytes;
+use crate::units::{Bytes, Count};
 use crate::{Clean, Print, TextOptions};
+
+/// The places that are printed.
+const MAX_PLACES: usize = 10;
 
 /// `runtap.repair/1`
 #[derive(Debug, Serialize)]
@@ -24,10 +27,24 @@ pub struct RepairDocument<'a> {
     bytes_written: u64,
     blocks_shortened: u64,
     blocks_left_out: u64,
+    start_added: bool,
     end_added: bool,
     bytes_after_end: u64,
+    /// The first places that were left out because of damage.
+    skipped: Vec<SkippedBytes>,
+    skipped_places: u64,
+    bytes_skipped: u64,
+    events_left_out: u64,
+    events_without_stack: u64,
     #[serde(skip)]
     repaired: &'a Repaired,
+}
+
+/// Bytes of the recording that are not in the copy.
+#[derive(Debug, Serialize)]
+struct SkippedBytes {
+    offset: u64,
+    bytes: u64,
 }
 
 impl<'a> RepairDocument<'a> {
@@ -44,8 +61,18 @@ impl<'a> RepairDocument<'a> {
             bytes_written: repaired.bytes_written,
             blocks_shortened: repaired.blocks_shortened,
             blocks_left_out: repaired.blocks_left_out,
+            start_added: repaired.start_added,
             end_added: repaired.end_added,
             bytes_after_end: repaired.bytes_after_end,
+            skipped: repaired
+                .skipped
+                .iter()
+                .map(|skipped| SkippedBytes { offset: skipped.offset, bytes: skipped.bytes })
+                .collect(),
+            skipped_places: repaired.skipped_places,
+            bytes_skipped: repaired.bytes_skipped,
+            events_left_out: repaired.events_left_out,
+            events_without_stack: repaired.events_without_stack,
             repaired,
         }
     }
@@ -59,6 +86,31 @@ impl<'a> RepairDocument<'a> {
         let partial = self.repaired.partial.as_ref().map(ToString::to_string);
         let why = partial.as_deref().unwrap_or("has blocks that nobody knows");
         format!("{file} {why}; blocks shortened: {blocks_shortened}, left out: {blocks_left_out}")
+    }
+
+    /// What the copy lacks of what was in the recording, a line each.
+    pub fn losses(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.start_added {
+            lines.push("the first bytes, which name the format, were missing and were added".to_owned());
+        }
+        for SkippedBytes { offset, bytes } in self.skipped.iter().take(MAX_PLACES) {
+            lines.push(format!("skipped {} bytes at offset {offset}", Count(*bytes)));
+        }
+        if let Some(more @ 1..) = self.skipped_places.checked_sub(MAX_PLACES as u64) {
+            let (more, all) = (Count(more), Count(self.bytes_skipped));
+            lines.push(format!("skipped bytes in {more} more places, {all} bytes in total"));
+        }
+        if self.events_left_out > 0 {
+            let events = Count(self.events_left_out);
+            lines.push(format!("left out {events} events, because their definitions are missing"));
+        }
+        if self.events_without_stack > 0 {
+            let events = Count(self.events_without_stack);
+            lines
+                .push(format!("{events} events have no stack in the copy, because their stacks are missing"));
+        }
+        lines
     }
 }
 

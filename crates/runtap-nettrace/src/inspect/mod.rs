@@ -238,7 +238,7 @@ impl Inspect {
         loop {
             let found = match self.walker.next() {
                 Ok(None) => return None,
-                Ok(Some((format, Step::Block { head, payload, cut }))) => {
+                Ok(Some((format, Step::Block { head, payload, cut, .. }))) => {
                     Inspected::Block(block(format, &head, payload, cut))
                 }
                 Ok(Some((_, Step::Bare { start, event }))) => {
@@ -246,6 +246,8 @@ impl Inspect {
                     continue;
                 }
                 Ok(Some((_, Step::End { start, end }))) => Inspected::End { offset: start, end },
+                // This walk does not resynchronise.
+                Ok(Some((_, Step::Gap { .. }))) => continue,
                 Ok(Some((_, Step::Cut { start, left }))) => Inspected::Cut { offset: start, left },
                 Err((offset, error)) => Inspected::Damage { offset, error },
             };

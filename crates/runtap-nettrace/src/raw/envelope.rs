@@ -52,7 +52,8 @@ pub(crate) fn name_of(kind: Kind) -> &'static [u8] {
 const MAX_NAME: u32 = 255;
 
 /// Reads the header of an object and the size of its payload.
-pub(super) fn frame(r: &mut Reader<'_>, format: Format, max_block: u32) -> Result<Frame, Error> {
+/// `shift` is how many bytes more the stream had in front of this place when it was written, modulo 4.
+pub(super) fn frame(r: &mut Reader<'_>, format: Format, max_block: u32, shift: u8) -> Result<Frame, Error> {
     let start = r.offset();
     let nettrace = format == Format::Nettrace4;
     let begin = if nettrace { BEGIN_PRIVATE_OBJECT } else { BEGIN_OBJECT };
@@ -73,7 +74,7 @@ pub(super) fn frame(r: &mut Reader<'_>, format: Format, max_block: u32) -> Resul
         name::SEQUENCE_POINT if nettrace => Kind::SequencePoint,
         _ => Kind::Unknown,
     };
-    let size = block_size(r, if kind == Kind::Unknown { u32::MAX } else { max_block })?;
+    let size = block_size(r, if kind == Kind::Unknown { u32::MAX } else { max_block }, shift)?;
     Ok(Frame::Object { start, kind, version, size })
 }
 
@@ -95,6 +96,97 @@ pub(super) fn first_of_netperf(r: &mut Reader<'_>, format: &mut Format) -> Resul
     };
     Ok(Frame::Object { start, kind: Kind::Trace, version, size })
 }
+
+/// Whether `rest`, which follows the payload of an object, ends that object and goes on as a stream does; `None` if more
+/// bytes are needed to tell. A stream that ends in between is a sound one that is truncated.
+pub(crate) fn is_followed(rest: &[u8], format: Format, finished: bool) -> Option<bool> {
+    let begin = begin_tag(format);
+    let starts = |expected: &[u8]| rest.iter().zip(expected).all(|(a, b)| a == b);
+    let (object, end) = ([END_OBJECT, begin, begin, NULL_REFERENCE], [END_OBJECT, NULL_REFERENCE]);
+    if rest.len() >= object.len() || !(starts(&object) || starts(&end)) {
+        return Some(starts(&object) || starts(&end));
+    }
+    (rest.len() == end.len() && starts(&end) || finished).then_some(true)
+}
+
+/// The first three bytes of every object.
+pub(crate) fn first_tags(format: Format) -> [u8; 3] {
+    [begin_tag(format), begin_tag(format), NULL_REFERENCE]
+}
+
+fn begin_tag(format: Format) -> u8 {
+    if format == Format::Nettrace4 { BEGIN_PRIVATE_OBJECT } else { BEGIN_OBJECT }
+}
+
+/// An object that may begin somewhere in a stream.
+pub(crate) enum Candidate {
+    /// None does, or what follows it is not what has to follow one.
+    No,
+    /// More bytes are needed to tell.
+    More,
+    /// One does, and blocks behind it are aligned with this shift (see [`frame`]).
+    Yes { shift: u8 },
+}
+
+/// Whether an object of a known kind begins where `bytes` do, at `offset`, and is followed as it should be. `known` is the
+/// shift of what was read before; `None` if that was nothing, and only the Trace object can be next.
+pub(crate) fn candidate(
+    bytes: &[u8],
+    offset: u64,
+    (format, known): (Format, Option<u8>),
+    max_block: u32,
+    finished: bool,
+) -> Candidate {
+    let unknown = if finished { Candidate::No } else { Candidate::More };
+    let mut r = Reader::at(bytes, offset);
+    let name = match object(&mut r, begin_tag(format)) {
+        Ok(Some(object)) => object.name,
+        Err(error) if error.is_incomplete() => return unknown,
+        _ => return Candidate::No,
+    };
+    let position = bytes.len() - r.remaining();
+    let Some(known) = known else {
+        if name != name::TRACE {
+            return Candidate::No;
+        }
+        let rest = bytes.get(position + TRACE_SIZE..);
+        // It is the first object of every stream.
+        let first = if format == Format::Nettrace4 { MAGIC.len() } else { 0 } + SERIALIZER.len();
+        let shift = u8::try_from((first as u64).wrapping_sub(offset) % 4).unwrap_or(0);
+        return match rest.and_then(|rest| is_followed(rest, format, finished)) {
+            Some(true) => Candidate::Yes { shift },
+            Some(false) => Candidate::No,
+            None => unknown,
+        };
+    };
+    let nettrace = format == Format::Nettrace4;
+    let is_block = name == name::EVENT
+        || nettrace && [name::METADATA, name::STACK, name::SEQUENCE_POINT].contains(&name);
+    if !is_block {
+        return Candidate::No;
+    }
+    let size = match r.u32("block size") {
+        Ok(size) if size <= max_block => usize::try_from(size).unwrap_or(usize::MAX),
+        Ok(_) => return Candidate::No,
+        Err(_) => return unknown,
+    };
+    let mut needs_more = false;
+    for shift in (0..4).map(|more| (known + more) % 4) {
+        let pad = padding(r.offset() + u64::from(shift));
+        if r.rest().iter().take(pad).any(|byte| *byte != 0) {
+            continue;
+        }
+        match r.rest().get(pad.saturating_add(size)..).and_then(|rest| is_followed(rest, format, finished)) {
+            Some(true) => return Candidate::Yes { shift },
+            Some(false) => {}
+            None => needs_more = true,
+        }
+    }
+    if needs_more { unknown } else { Candidate::No }
+}
+
+/// [`TraceHeader::SIZE`].
+const TRACE_SIZE: usize = 48;
 
 /// Reads the tag behind the payload of an object.
 pub(super) fn end_of_object(r: &mut Reader<'_>) -> Result<(), DecodeError> {
@@ -133,11 +225,11 @@ fn object<'a>(r: &mut Reader<'a>, begin: u8) -> Result<Option<Object<'a>>, Decod
 }
 
 /// Reads the size of a block and the padding behind it.
-fn block_size(r: &mut Reader<'_>, max_block: u32) -> Result<u32, DecodeError> {
+fn block_size(r: &mut Reader<'_>, max_block: u32, shift: u8) -> Result<u32, DecodeError> {
     let at = r.clone();
     let size = r.u32("block size")?;
     let size = checked_size(&at, size, max_block.min(i32::MAX.cast_unsigned()))?;
-    r.bytes(padding(r.offset()), "block padding")?;
+    r.bytes(padding(r.offset() + u64::from(shift)), "block padding")?;
     Ok(size)
 }
 

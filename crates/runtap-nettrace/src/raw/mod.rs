@@ -51,6 +51,8 @@ pub(crate) enum Kind {
 pub(crate) struct Framing {
     format: Format,
     place: Place,
+    /// How many bytes more the stream had in front of this place when it was written, modulo 4: blocks are aligned.
+    shift: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,6 +72,17 @@ impl Framing {
     /// Known once a frame was read.
     pub(crate) fn format(&self) -> Format {
         self.format
+    }
+
+    /// What comes next is an object: what was in front of it could not be read.
+    pub(crate) fn resume(&mut self, format: Format, shift: u8) {
+        (self.format, self.shift) = (format, shift);
+        self.place = if self.place == Place::Start { Place::First } else { Place::Between };
+    }
+
+    /// The shift of what was read; `None` if nothing was.
+    pub(crate) fn shift(&self) -> Option<u8> {
+        (self.place != Place::Start).then_some(self.shift)
     }
 
     /// What comes next is what stands behind a payload.
@@ -102,7 +115,7 @@ impl Framing {
         let frame = match (self.format, self.place) {
             (Format::Nettrace6, _) => v6::frame(&mut probe, max_block)?,
             (Format::NetPerf3, Place::First) => envelope::first_of_netperf(&mut probe, &mut self.format)?,
-            (format, _) => envelope::frame(&mut probe, format, max_block)?,
+            (format, _) => envelope::frame(&mut probe, format, max_block, self.shift)?,
         };
         *r = probe;
         self.place = if self.format == Format::Nettrace6 { Place::Between } else { Place::InObject };

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use runtap_wire::{DecodeError, Writer};
 
+use super::hole;
 use super::keep::{Defined, Keep, UNREADABLE};
 use crate::block::blob::{Blobs, Head};
 use crate::metadata::UNDEFINED;
@@ -22,13 +23,19 @@ enum Verdict<'a> {
 
 /// Events: up to the first that cannot be read, or has no definition. Where definitions were lost only the events are
 /// left out that have none: as a reader does.
-pub(super) fn keep<const V6: bool>(payload: &[u8], offset: u64, defined: &Defined) -> Keep {
+pub(super) fn keep<const V6: bool>(payload: &[u8], offset: u64, defined: &mut Defined) -> Keep {
     let (kept, _) = blobs::<V6>(payload, offset, |head, at, _| {
         let error = || DecodeError::new(at, "metadata id", UNDEFINED);
         match head.metadata_id {
-            id if defined.has(id) => Verdict::Keep,
+            id if defined.has(id) => {
+                defined.count_stack(head.stack_id);
+                Verdict::Keep
+            }
             0 => Verdict::End(error()),
-            _ if defined.lost => Verdict::LeaveOut(error()),
+            _ if defined.lost => {
+                defined.events_left_out += 1;
+                Verdict::LeaveOut(error())
+            }
             _ => Verdict::End(error()),
         }
     });
@@ -69,11 +76,14 @@ fn blobs<const V6: bool>(
         any: false,
     };
     let mut damage: Option<Error> = None;
-    let ended_early = loop {
+    let ended = loop {
         let start = blobs.position();
         let verdict = match blobs.advance::<V6>(payload) {
+            Ok(true) if hole::touches(payload, &(start..blobs.position()), SHORTEST_HEADER) => {
+                Verdict::End(DecodeError::new(offset + start as u64, "event", hole::HOLE))
+            }
             Ok(true) => judge(&blobs.head, offset + start as u64, blobs.place.payload(payload)),
-            Ok(false) => break false,
+            Ok(false) => break None,
             Err(fault) => Verdict::End(fault.into_error(offset + payload.len() as u64)),
         };
         match verdict {
@@ -88,17 +98,20 @@ fn blobs<const V6: bool>(
             }
             Verdict::End(error) => {
                 damage.get_or_insert_with(|| error.into());
-                break true;
+                break Some(start);
             }
         }
     };
     let kept = match damage {
         None => Keep::All,
-        damage if kept.any => Keep::Shortened(kept.into_payload(), damage),
+        damage if kept.any => Keep::Shortened { kept: kept.into_payload(), damage, ended },
         damage => Keep::Nothing(damage),
     };
-    (kept, ended_early)
+    (kept, ended.is_some())
 }
+
+/// Flags and a difference of times.
+const SHORTEST_HEADER: usize = 2;
 
 /// A payload of which something may be left out.
 struct Kept<'a> {

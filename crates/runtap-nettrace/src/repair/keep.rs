@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader as Bytes};
 
-use super::events;
+use super::{events, hole};
 use crate::block::label::pass_list;
 use crate::block::netperf::{self, NetPerfEvent};
 use crate::block::point::removed_thread;
@@ -23,18 +23,55 @@ pub(super) const UNREADABLE: DecodeErrorKind = DecodeErrorKind::Invalid("has fie
 pub(super) enum Keep {
     All,
     Nothing(Option<Error>),
-    Shortened(Vec<u8>, Option<Error>),
+    Shortened {
+        kept: Vec<u8>,
+        damage: Option<Error>,
+        /// The position in the payload from which on nothing is kept; `None` if its end was read.
+        ended: Option<usize>,
+    },
 }
 
 /// The definitions that were kept: other tools refuse a stream with an event of another id.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Defined {
     ids: HashSet<u32, FixedState>,
     /// Whether there were others, which could not be read.
     pub(super) lost: bool,
+    /// Events that were left out for want of a definition.
+    pub(super) events_left_out: u64,
+    /// Which stacks are known.
+    pub(super) stacks: KnownStacks,
+    /// Events that were kept with a stack that is not known.
+    pub(super) events_without_stack: u64,
+}
+
+/// Which ids of stacks mean something. They go up between two sequence points.
+#[derive(Debug, Clone, Default)]
+pub(super) enum KnownStacks {
+    #[default]
+    All,
+    /// None was defined since some may have been lost.
+    None,
+    /// Those from this id on.
+    From(u32),
 }
 
 impl Defined {
+    /// Something was lost: definitions, stacks, and perhaps a sequence point.
+    pub(super) fn lose(&mut self) {
+        (self.lost, self.stacks) = (true, KnownStacks::None);
+    }
+
+    /// Takes in an event with this stack.
+    pub(super) fn count_stack(&mut self, id: u32) {
+        let is_known = match self.stacks {
+            KnownStacks::All => true,
+            KnownStacks::None => false,
+            KnownStacks::From(first) => id >= first,
+        };
+        self.events_without_stack += u64::from(!is_known && id != 0);
+    }
+
     /// Whether events may have this id.
     pub(super) fn has(&self, id: u32) -> bool {
         self.ids.contains(&id)
@@ -83,13 +120,19 @@ pub(super) fn keep(
             Thread::decode(r.sub(size.into(), "thread")?)
         }),
         (Kind::RemoveThread, _) => rows(payload, r, removed_thread),
-        (Kind::Stack, _) => counted(payload, &mut r, |r| {
-            let size = r.u32("stack length")?;
-            r.bytes(usize::try_from(size).unwrap_or(usize::MAX), "stack").map(|_| Some(()))
-        }),
+        (Kind::Stack, _) => {
+            if let (KnownStacks::None, Ok(first)) = (&defined.stacks, r.clone().u32("first id")) {
+                defined.stacks = KnownStacks::From(first);
+            }
+            counted(payload, &mut r, |r| {
+                let size = r.u32("stack length")?;
+                r.bytes(usize::try_from(size).unwrap_or(usize::MAX), "stack").map(|_| Some(()))
+            })
+        }
         (Kind::LabelList, _) => counted(payload, &mut r, pass_list),
         (Kind::SequencePoint, _) => match SequencePoint::decode(&mut r, format) {
             Ok(point) => {
+                defined.stacks = KnownStacks::All;
                 if point.flushes_metadata() {
                     defined.ids.clear();
                 }
@@ -100,7 +143,7 @@ pub(super) fn keep(
                 Some(timestamp) => {
                     let mut point = timestamp.to_vec();
                     point.resize(if format == Format::Nettrace6 { 16 } else { 12 }, 0);
-                    Keep::Shortened(point, Some(error.into()))
+                    Keep::Shortened { kept: point, damage: Some(error.into()), ended: None }
                 }
                 None => Keep::Nothing(Some(error.into())),
             },
@@ -111,15 +154,22 @@ pub(super) fn keep(
 
 /// Events and definitions of `NetPerf` 3: those that can be read.
 fn netperf_events(payload: &[u8], offset: u64, version: u32, defined: &mut Defined) -> Keep {
-    let (mut kept, mut at, mut first_error) = (Vec::new(), 0, None);
+    let (mut kept, mut at, mut first_error, mut ended) = (Vec::new(), 0, None, None);
     while at < payload.len() {
         let place = match netperf::frame(payload, at) {
             Ok(place) => place,
             Err(fault) => {
                 first_error.get_or_insert_with(|| fault.into_error(offset + payload.len() as u64).into());
+                ended = Some(at);
                 break;
             }
         };
+        if hole::touches(payload, &place, 4) {
+            first_error
+                .get_or_insert_with(|| DecodeError::new(offset + at as u64, "event", hole::HOLE).into());
+            ended = Some(at);
+            break;
+        }
         match netperf_event(Format::NetPerf3, version, payload, &place, offset, defined) {
             Ok(None) => kept.extend_from_slice(payload.get(place.clone()).unwrap_or_default()),
             Ok(Some((range, repaired))) => {
@@ -137,7 +187,7 @@ fn netperf_events(payload: &[u8], offset: u64, version: u32, defined: &mut Defin
     match first_error {
         None => Keep::All,
         error if kept.is_empty() => Keep::Nothing(error),
-        error => Keep::Shortened(kept, error),
+        damage => Keep::Shortened { kept, damage, ended },
     }
 }
 
@@ -159,6 +209,7 @@ pub(super) fn netperf_event(
         NetPerfEvent::decode(payload, place).map_err(|fault| fault.into_error(offset + place.end as u64))?;
     if event.metadata_id != 0 {
         let known = defined.has(event.metadata_id);
+        defined.events_left_out += u64::from(!known);
         return if known { Ok(None) } else { Err(DecodeError::new(start, "metadata id", UNDEFINED)) };
     }
     let record = payload.get(event.payload.clone()).unwrap_or_default();
@@ -183,9 +234,15 @@ fn definitions(payload: &[u8], mut r: Bytes<'_>, defined: &mut Defined) -> Keep 
     }
     let place = |r: &Bytes<'_>| payload.len() - r.remaining();
     let mut kept = payload.get(..place(&r)).unwrap_or_default().to_vec();
-    let mut damage = None;
+    let (mut damage, mut ended) = (None, None);
     while !r.is_empty() {
         let start = place(&r);
+        if hole::around(payload, start, 2).is_some() {
+            defined.lost = true;
+            damage.get_or_insert_with(|| r.error("definition", hole::HOLE));
+            ended = Some(start);
+            break;
+        }
         match r.u16("size of a definition").and_then(|size| r.sub(size.into(), "definition")) {
             Ok(row) => {
                 let at = row.offset();
@@ -205,13 +262,14 @@ fn definitions(payload: &[u8], mut r: Bytes<'_>, defined: &mut Defined) -> Keep 
             Err(error) => {
                 defined.lost = true;
                 damage.get_or_insert(error);
+                ended = Some(start);
                 break;
             }
         }
     }
     match damage {
         None => Keep::All,
-        Some(error) => Keep::Shortened(kept, Some(error.into())),
+        Some(error) => Keep::Shortened { kept, damage: Some(error.into()), ended },
     }
 }
 
@@ -224,8 +282,9 @@ fn rows<T>(
     while !r.is_empty() {
         let before = r.clone();
         if let Err(error) = row(&mut r) {
-            let kept = payload.get(..payload.len() - before.remaining()).unwrap_or_default();
-            return Keep::Shortened(kept.to_vec(), Some(error.into()));
+            let end = payload.len() - before.remaining();
+            let kept = payload.get(..end).unwrap_or_default().to_vec();
+            return Keep::Shortened { kept, damage: Some(error.into()), ended: Some(end) };
         }
     }
     Keep::All
@@ -245,6 +304,10 @@ fn counted(
     let (mut whole, mut end, mut damage) = (0_u32, payload.len() - r.remaining(), None);
     while whole < count {
         match entry(r) {
+            Ok(Some(())) if hole::touches(payload, &(end..payload.len() - r.remaining()), 4) => {
+                damage = Some(r.error("entry", hole::HOLE).into());
+                break;
+            }
             Ok(Some(())) => {}
             Ok(None) => break,
             Err(error) => {
@@ -269,5 +332,5 @@ fn counted(
     if let Some(place) = kept.get_mut(4..8) {
         place.copy_from_slice(&whole.to_le_bytes());
     }
-    Keep::Shortened(kept, damage)
+    Keep::Shortened { kept, damage, ended: Some(end) }
 }

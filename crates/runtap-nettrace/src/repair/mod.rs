@@ -3,19 +3,26 @@
 //! What is whole is copied as it stands. A block that is cut, or damaged inside, keeps what comes before the damage; what
 //! nobody knows, events that no definition describes, and whatever follows damage between blocks, is left out. Of a
 //! definition whose fields cannot be read only these are left out, and a date that is none becomes that of 1970: other tools
-//! would refuse the whole stream. Adds nothing but an end marker, and mends no event.
+//! would refuse the whole stream. Adds nothing but an end marker, first bytes that are missing, and a sequence point where
+//! something is missing in between, and mends no event.
+//!
+//! Behind damage between blocks, and behind a hole, it goes on with the next object (`resync`). What can't be known there
+//! is left out and counted: events whose definitions are missing, and stacks of events.
 
 mod events;
+mod hole;
 mod keep;
+mod outcome;
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader as Bytes, Writer};
 
 use self::keep::{Defined, Keep, keep, netperf_event};
+pub use self::outcome::{Repaired, Skipped};
 use crate::block::netperf;
 use crate::raw::envelope::{BLOCK_VERSION, END_OBJECT, NULL_REFERENCE, padding};
 use crate::raw::{Format, Kind};
 use crate::walk::{Head, Step, Walker};
-use crate::{Partial, PartialReason, TraceHeader};
+use crate::{Error, Partial, PartialReason, TraceHeader};
 
 /// Repairs a stream, piece by piece: bytes go in by [`Self::feed`], bytes come out by [`Self::take_output`].
 ///
@@ -30,7 +37,7 @@ use crate::{Partial, PartialReason, TraceHeader};
 /// whole.extend(rest);
 /// assert!(repaired.partial.is_some());
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Repair {
     walker: Walker,
     output: Output,
@@ -44,42 +51,25 @@ struct Output {
     taken: u64,
     header: Option<TraceHeader>,
     defined: Defined,
+    /// The greatest time of the last block of events that was kept, as it says itself.
+    last_time: u64,
+    /// Where the output is behind a sequence point that was added for a gap.
+    gap_told_at: Option<u64>,
     /// Stream offset behind the end marker that was read.
     source_end: Option<u64>,
     repaired: Repaired,
 }
 
-/// What was done.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Repaired {
-    /// Why the stream was not whole; `None` if it was. The first of several reasons.
-    pub partial: Option<Partial>,
-    /// Bytes that were read.
-    pub bytes_read: u64,
-    /// Bytes that were written.
-    pub bytes_written: u64,
-    /// Objects and blocks that were left out as a whole: of a kind that nobody knows, or with nothing of use in them.
-    pub blocks_left_out: u64,
-    /// Blocks of which the beginning was kept.
-    pub blocks_shortened: u64,
-    /// Whether the end marker was added.
-    pub end_added: bool,
-    /// Bytes after the end marker, which are not copied: another recording, perhaps.
-    pub bytes_after_end: u64,
-}
-
-impl Repaired {
-    /// Whether the output is another than the input.
-    pub fn has_changed(&self) -> bool {
-        self.partial.is_some() || self.blocks_left_out > 0 || self.blocks_shortened > 0 || self.end_added
+impl Default for Repair {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Repair {
     /// At the start of a stream.
     pub fn new() -> Self {
-        Self::default()
+        Self { walker: Walker::that_resyncs(), output: Output::default(), over: false }
     }
 
     /// Takes in the next bytes of the stream.
@@ -107,6 +97,8 @@ impl Repair {
             output.repaired.end_added = true;
         }
         output.repaired.bytes_written = output.offset();
+        output.repaired.events_left_out = output.defined.events_left_out;
+        output.repaired.events_without_stack = output.defined.events_without_stack;
         let after = output.source_end.map_or(0, |end| output.repaired.bytes_read.saturating_sub(end));
         output.repaired.bytes_after_end = after;
         (output.bytes.into_bytes(), output.repaired)
@@ -122,8 +114,16 @@ impl Repair {
         while !*over {
             match walker.next() {
                 Ok(None) => return,
-                Ok(Some((format, Step::Block { head, payload, cut }))) => {
+                Ok(Some((format, Step::Block { head, payload, cut, followed: true }))) => {
                     output.block(format, &head, payload, cut);
+                }
+                Ok(Some((format, Step::Block { head, payload, cut, followed: false }))) => {
+                    if let Some(bytes) = output.doubtful_block(format, &head, payload, cut) {
+                        walker.keep_payload(bytes);
+                    }
+                }
+                Ok(Some((format, Step::Gap { start, end, goes_on }))) => {
+                    output.gap(format, start, end, goes_on);
                 }
                 Ok(Some((_, Step::Bare { start, event }))) => {
                     let Some(header) = &output.header else { continue };
@@ -168,10 +168,75 @@ impl Output {
     }
 
     fn block(&mut self, format: Format, head: &Head, payload: &[u8], cut: bool) {
+        let keep = self.judge(format, head, payload);
+        self.write_kept(format, head, payload, &keep, cut);
+    }
+
+    /// A block that nothing sound follows: its size may be wrong, and its payload that of several. What is kept of it has
+    /// to be sound by itself; how many bytes of the payload that is, if any.
+    fn doubtful_block(&mut self, format: Format, head: &Head, payload: &[u8], cut: bool) -> Option<usize> {
+        let offset = head.start + head.bytes.len() as u64;
+        let end = offset + payload.len() as u64;
+        let before = (self.defined.clone(), self.header.clone());
+        let mut keep = if cut { Keep::Nothing(None) } else { self.judge(format, head, payload) };
+        let up_to = match (head.kind, &keep) {
+            (Kind::Trace, Keep::All) => {
+                let is_sound = self.header.as_ref().is_some_and(|header| header.sync_time.is_some());
+                is_sound.then_some(payload.len())
+            }
+            // The last event is as long as it says, wherever its payload comes from.
+            (Kind::Event, Keep::All) => hole::last_event(format, payload),
+            (Kind::Event, Keep::Shortened { damage: Some(Error::Decode(error)), ended, .. })
+                if error.kind == hole::HOLE =>
+            {
+                ended.filter(|ended| hole::is_the_rest(payload, *ended))
+            }
+            _ => None,
+        };
+        let is_sound = |up_to: &usize| {
+            (head.kind, format) != (Kind::Event, Format::Nettrace4) || hole::are_times_sound(payload, *up_to)
+        };
+        let up_to = up_to.filter(is_sound);
+        if let (Kind::Event, Keep::All, Some(up_to)) = (head.kind, &keep, up_to) {
+            let kept = payload.get(..up_to).unwrap_or_default().to_vec();
+            keep = Keep::Shortened { kept, damage: None, ended: Some(up_to) };
+        }
+        let damaged_from = up_to.map_or(head.start, |up_to| offset + up_to as u64);
+        let error = DecodeError::new(end, "what follows a block", DecodeErrorKind::Invalid("is no object"));
+        self.note(damaged_from, PartialReason::Damaged(error.into()));
+        if up_to.is_some() {
+            self.write_kept(format, head, payload, &keep, false);
+        } else {
+            (self.defined, self.header) = before;
+            self.repaired.blocks_left_out += 1;
+        }
+        up_to
+    }
+
+    /// What lies between two offsets can't be read. What is behind it can't refer to what is in it, nor, as a sequence
+    /// point may be in it, to stacks in front of it.
+    fn gap(&mut self, format: Format, start: u64, end: u64, goes_on: bool) {
+        self.repaired.skip(start, end);
+        if self.header.is_none() {
+            self.repaired.start_added = goes_on;
+        } else if goes_on {
+            self.defined.lose();
+            if format == Format::Nettrace4 && self.gap_told_at != Some(self.offset()) {
+                let head = Head::of_sequence_point(start);
+                let mut point = self.last_time.to_le_bytes().to_vec();
+                point.resize(12, 0);
+                self.write(format, &head, &point);
+                self.gap_told_at = Some(self.offset());
+            }
+        }
+    }
+
+    /// What of a block is kept.
+    fn judge(&mut self, format: Format, head: &Head, payload: &[u8]) -> Keep {
         let offset = head.start + head.bytes.len() as u64;
         // Readers refuse a stream without a Trace object at the start, or with two.
         let out_of_place = (head.kind == Kind::Trace) == self.header.is_some();
-        let keep = if out_of_place || head.kind == Kind::Unknown {
+        if out_of_place || head.kind == Kind::Unknown {
             Keep::Nothing(None)
         } else if head.kind == Kind::Trace {
             match TraceHeader::decode(&mut Bytes::at(payload, offset), format, head.version) {
@@ -185,7 +250,12 @@ impl Output {
         } else {
             let version = self.header.as_ref().map_or(0, |header| header.version);
             keep((format, version), head.kind, payload, offset, &mut self.defined)
-        };
+        }
+    }
+
+    /// Writes what is kept of a block, and notes what is not.
+    fn write_kept(&mut self, format: Format, head: &Head, payload: &[u8], keep: &Keep, cut: bool) {
+        let offset = head.start + head.bytes.len() as u64;
         let version = head.version;
         if format == Format::Nettrace4 && head.kind != Kind::Trace && version != BLOCK_VERSION {
             let kind = DecodeErrorKind::Unexpected { value: version.into(), expected: "2" };
@@ -193,19 +263,28 @@ impl Output {
             self.note(head.start, PartialReason::Damaged(error.into()));
         }
         if cut {
-            let kept = match &keep {
+            let kept = match keep {
                 Keep::All => payload.len(),
-                Keep::Shortened(kept, _) => kept.len(),
+                Keep::Shortened { kept, .. } => kept.len(),
                 Keep::Nothing(_) => 0,
             };
             let unused = payload.len().saturating_sub(kept) as u64;
             self.note(offset + kept as u64, PartialReason::Cut { unused });
         }
-        let (kept, error) = match &keep {
-            Keep::All => (Some(payload), &None),
-            Keep::Shortened(kept, error) => (Some(kept.as_slice()), error),
-            Keep::Nothing(error) => (None, error),
+        let end = offset + payload.len() as u64;
+        let (kept, error, lost_from) = match keep {
+            Keep::All => (Some(payload), &None, end),
+            Keep::Shortened { kept, damage, ended } => {
+                (Some(kept.as_slice()), damage, ended.map_or(end, |ended| offset + ended as u64))
+            }
+            Keep::Nothing(error) => (None, error, if error.is_some() { head.start } else { end }),
         };
+        if !cut {
+            self.repaired.skip(lost_from, end);
+        }
+        if let (Kind::Event, Some(time)) = (head.kind, kept.and_then(|kept| kept.get(12..)?.first_chunk())) {
+            self.last_time = u64::from_le_bytes(*time);
+        }
         if let Some(error) = error {
             self.note(offset, PartialReason::Damaged(error.clone()));
         }
@@ -280,7 +359,8 @@ fn mended_header(header: &TraceHeader, format: Format, payload: &[u8], offset: u
                 place.copy_from_slice(&part.to_le_bytes());
             }
             let kind = DecodeErrorKind::Invalid("is no date");
-            Keep::Shortened(repaired, Some(DecodeError::new(offset + at as u64, "sync time", kind).into()))
+            let damage = Some(DecodeError::new(offset + at as u64, "sync time", kind).into());
+            Keep::Shortened { kept: repaired, damage, ended: None }
         }
         _ => Keep::All,
     }

@@ -6,6 +6,7 @@ mod bytes;
 mod common;
 mod damage;
 mod golden;
+mod holes;
 mod hostile;
 mod in_order;
 mod inspect;

@@ -40,6 +40,9 @@ pub(crate) fn run(options: &Repair, output: Output) -> anyhow::Result<u8> {
         return Ok(code);
     }
     output.note(document.remark());
+    for line in document.losses() {
+        output.note(line);
+    }
     if !to_stdout {
         output.print(&document, &output.options())?;
     }

@@ -46,6 +46,49 @@ fn a_cut_recording_is_repaired() {
     assert_eq!(fs::read(&other).unwrap(), fs::read(&repaired).unwrap());
 }
 
+/// What is in front of a hole and behind it is kept, and what is missing is told.
+#[test]
+fn a_recording_with_a_hole_is_repaired() {
+    let bytes = require!(shared_data("nettrace/net10/cpu-spin.nettrace.zst"));
+    let folder = folder();
+    let file = folder.path().join("hole.nettrace");
+    let repaired = folder.path().join("hole.repaired.nettrace");
+    let repair = || runtap(["repair", file.to_str().unwrap(), "--format", "json"]);
+    let middle = bytes.len() / 2;
+    fs::write(&file, [&bytes[..middle], &bytes[middle + 65_536..]].concat()).unwrap();
+    let whole = folder.path().join("whole.nettrace");
+    fs::write(&whole, &bytes).unwrap();
+    let all = counts(&whole, 0)["events"].as_u64().unwrap();
+    let cut = folder.path().join("cut.nettrace");
+    fs::write(&cut, &bytes[..middle]).unwrap();
+    let in_front = counts(&cut, 5)["events"].as_u64().unwrap();
+
+    let document = repair().expect_code(0).json();
+    let kept = counts(&repaired, 0)["events"].as_u64().unwrap();
+    assert!(kept > in_front && kept < all, "{kept} of {all} events, {in_front} in front of the hole");
+    let skipped = document["skipped"].as_array().unwrap();
+    let total: u64 = skipped.iter().map(|place| place["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(
+        (&document["bytes_skipped"], document["skipped_places"].as_u64()),
+        (&json!(total), Some(skipped.len() as u64))
+    );
+    let around = |place: &Value| {
+        let offset = place["offset"].as_u64().unwrap();
+        (offset..=offset + place["bytes"].as_u64().unwrap()).contains(&(middle as u64))
+    };
+    assert!(skipped.iter().any(around), "{document:#}");
+    let line = format!("bytes at offset {}", skipped[0]["offset"]);
+    runtap(["repair", file.to_str().unwrap()]).expect_code(0).says("skipped ").says(&line);
+    runtap(["report", repaired.to_str().unwrap(), "cpu"]).expect_code(0);
+
+    // The first bytes name the format only.
+    fs::write(&file, &bytes[32..]).unwrap();
+    let document = repair().expect_code(0).json();
+    assert_eq!((&document["start_added"], &document["bytes_skipped"]), (&json!(true), &json!(0)));
+    assert_eq!(fs::read(&repaired).unwrap(), bytes);
+    runtap(["repair", file.to_str().unwrap()]).expect_code(0).says("the first bytes");
+}
+
 #[test]
 fn what_cannot_be_repaired_is_told() {
     let folder = folder();

@@ -1,0 +1,73 @@
+//! What a repair has done, in numbers.
+
+use crate::Partial;
+
+/// What was done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Repaired {
+    /// Why the stream was not whole; `None` if it was. The first of several reasons.
+    pub partial: Option<Partial>,
+    /// Bytes that were read.
+    pub bytes_read: u64,
+    /// Bytes that were written.
+    pub bytes_written: u64,
+    /// Objects and blocks that were left out as a whole: of a kind that nobody knows, or with nothing of use in them.
+    pub blocks_left_out: u64,
+    /// Blocks of which the beginning was kept.
+    pub blocks_shortened: u64,
+    /// Whether the first bytes, which name the format, were missing and were added.
+    pub start_added: bool,
+    /// Whether the end marker was added.
+    pub end_added: bool,
+    /// Bytes after the end marker, which are not copied: another recording, perhaps.
+    pub bytes_after_end: u64,
+    /// What was left out because of damage, the first [`Self::MOST_SKIPPED`] places of it. The truncated end of a stream
+    /// is none of them.
+    pub skipped: Vec<Skipped>,
+    /// The number of such places.
+    pub skipped_places: u64,
+    /// The bytes of such places.
+    pub bytes_skipped: u64,
+    /// Events that were left out because their definitions are missing.
+    pub events_left_out: u64,
+    /// Events that were kept without their stacks, which are missing.
+    pub events_without_stack: u64,
+}
+
+/// Bytes of a stream that were left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Stream offset of the first.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
+}
+
+impl Repaired {
+    /// The number of places that [`Self::skipped`] has at most.
+    pub const MOST_SKIPPED: usize = 1000;
+
+    /// Whether the output is another than the input.
+    pub fn has_changed(&self) -> bool {
+        self.partial.is_some() || self.blocks_left_out > 0 || self.blocks_shortened > 0 || self.end_added
+    }
+
+    /// Notes that the bytes from `offset` to `end` are left out.
+    pub(super) fn skip(&mut self, offset: u64, end: u64) {
+        // The damage in a block and what follows the block may overlap.
+        let offset = self.skipped.last().map_or(offset, |last| offset.max(last.offset + last.bytes));
+        let Some(bytes) = end.checked_sub(offset).filter(|bytes| *bytes > 0) else { return };
+        self.bytes_skipped += bytes;
+        match self.skipped.last_mut() {
+            Some(last) if last.offset + last.bytes == offset => last.bytes += bytes,
+            _ => {
+                self.skipped_places += 1;
+                if self.skipped.len() < Self::MOST_SKIPPED {
+                    self.skipped.push(Skipped { offset, bytes });
+                }
+            }
+        }
+    }
+}
