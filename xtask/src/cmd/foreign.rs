@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result};
 use crate::process::{self, Tool};
 use crate::workspace::Workspace;
 
-/// An empty file for [`GIVEN_AGENT`], where nobody uses the agent: to build it optimizes it.
+/// An empty file in the place of the agent that the program carries, where nobody uses that: to build it optimizes it.
 pub(crate) fn no_agent(ws: &Workspace) -> Result<PathBuf> {
     let agent = ws.target().join("no-agent.so");
     fs::create_dir_all(ws.target())?;
