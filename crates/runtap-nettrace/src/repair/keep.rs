@@ -32,9 +32,11 @@ pub(super) enum Keep {
 }
 
 /// The definitions that were kept: other tools refuse a stream with an event of another id.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Defined {
     ids: HashSet<u32, FixedState>,
+    /// What was added to them since [`Self::begin_trial`], while it is not known whether it stays.
+    on_trial: Option<Vec<u32>>,
     /// Whether there were others, which could not be read.
     pub(super) lost: bool,
     /// Events that were left out for want of a definition.
@@ -45,8 +47,16 @@ pub(super) struct Defined {
     pub(super) events_without_stack: u64,
 }
 
+/// What [`Defined::undo`] goes back to; the ids, of which there may be millions, are not in it.
+pub(super) struct Before {
+    lost: bool,
+    events_left_out: u64,
+    stacks: KnownStacks,
+    events_without_stack: u64,
+}
+
 /// Which ids of stacks mean something. They go up between two sequence points.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) enum KnownStacks {
     #[default]
     All,
@@ -57,6 +67,28 @@ pub(super) enum KnownStacks {
 }
 
 impl Defined {
+    /// Begins to take in events and definitions that may have to be undone.
+    pub(super) fn begin_trial(&mut self) -> Before {
+        self.on_trial = Some(Vec::new());
+        let Self { lost, events_left_out, stacks, events_without_stack, .. } = *self;
+        Before { lost, events_left_out, stacks, events_without_stack }
+    }
+
+    /// What was taken in stays.
+    pub(super) fn end_trial(&mut self) {
+        self.on_trial = None;
+    }
+
+    /// Forgets what was taken in since then.
+    pub(super) fn undo(&mut self, before: &Before) {
+        for id in self.on_trial.take().unwrap_or_default() {
+            self.ids.remove(&id);
+        }
+        let Before { lost, events_left_out, stacks, events_without_stack } = *before;
+        (self.lost, self.stacks) = (lost, stacks);
+        (self.events_left_out, self.events_without_stack) = (events_left_out, events_without_stack);
+    }
+
     /// Something was lost: definitions, stacks, and perhaps a sequence point.
     pub(super) fn lose(&mut self) {
         (self.lost, self.stacks) = (true, KnownStacks::None);
@@ -89,7 +121,11 @@ impl Defined {
         });
         match definition {
             Ok((id, bytes)) => {
-                self.ids.insert(id);
+                if self.ids.insert(id)
+                    && let Some(added) = &mut self.on_trial
+                {
+                    added.push(id);
+                }
                 Ok(bytes)
             }
             Err(error) => {

@@ -24,6 +24,9 @@ use crate::raw::{Format, Kind};
 use crate::walk::{Head, Step, Walker};
 use crate::{Error, Partial, PartialReason, TraceHeader};
 
+/// How often each byte may be looked at, on average, because it is in one more block that nothing sound follows.
+const MOST_DOUBT: u64 = 4;
+
 /// Repairs a stream, piece by piece: bytes go in by [`Self::feed`], bytes come out by [`Self::take_output`].
 ///
 /// ```
@@ -55,6 +58,8 @@ struct Output {
     last_time: u64,
     /// Where the output is behind a sequence point that was added for a gap.
     gap_told_at: Option<u64>,
+    /// Bytes of blocks that nothing sound followed, those that lie in several of them as often.
+    doubted: u64,
     /// Stream offset behind the end marker that was read.
     source_end: Option<u64>,
     repaired: Repaired,
@@ -177,8 +182,12 @@ impl Output {
     fn doubtful_block(&mut self, format: Format, head: &Head, payload: &[u8], cut: bool) -> Option<usize> {
         let offset = head.start + head.bytes.len() as u64;
         let end = offset + payload.len() as u64;
-        let before = (self.defined.clone(), self.header.clone());
-        let mut keep = if cut { Keep::Nothing(None) } else { self.judge(format, head, payload) };
+        let before = (self.defined.begin_trial(), self.header.clone());
+        // Of no other kind it can be known how much is sound. Blocks may be made to lie in one another, each to its end.
+        self.doubted = self.doubted.saturating_add(payload.len() as u64);
+        let may_be_judged = self.doubted <= end.saturating_mul(MOST_DOUBT);
+        let may_be_kept = !cut && may_be_judged && matches!(head.kind, Kind::Trace | Kind::Event);
+        let mut keep = if may_be_kept { self.judge(format, head, payload) } else { Keep::Nothing(None) };
         let up_to = match (head.kind, &keep) {
             (Kind::Trace, Keep::All) => {
                 let is_sound = self.header.as_ref().is_some_and(|header| header.sync_time.is_some());
@@ -205,9 +214,11 @@ impl Output {
         let error = DecodeError::new(end, "what follows a block", DecodeErrorKind::Invalid("is no object"));
         self.note(damaged_from, PartialReason::Damaged(error.into()));
         if up_to.is_some() {
+            self.defined.end_trial();
             self.write_kept(format, head, payload, &keep, false);
         } else {
-            (self.defined, self.header) = before;
+            self.defined.undo(&before.0);
+            self.header = before.1;
             self.repaired.blocks_left_out += 1;
         }
         up_to
