@@ -16,7 +16,10 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         return;
     }
     let gaps = usize::try_from(repaired.skipped_places).unwrap_or(usize::MAX);
-    assert!(output.len() <= stream.len() + 64 * (gaps + 1), "it adds a start, an end, and a sequence point for each gap");
+    assert!(
+        output.len() <= stream.len() + 64 * (gaps + 1),
+        "it adds a start, an end, and a sequence point for each gap"
+    );
     let (events, before) = read(stream);
     let (kept, after) = read(&output);
     assert_eq!(after, End::Whole, "{repaired:?}");

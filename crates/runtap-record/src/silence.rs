@@ -268,7 +268,7 @@ mod tests {
             "DiagnosticSource: Enabling 'Demo/Error'",
             "DiagnosticSource: Parsing Explicit Transform 'Exception'",
             "Property Current is static.",
-            "Property Nmae not found on Demo.Order.",
+            "Property Color not found on Demo.Order.",
             "Error: Invalid spec",
         ] {
             let utf16: Vec<u8> = message.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect();
@@ -276,7 +276,7 @@ mod tests {
         }
         let kept: Vec<_> = received.errors().iter().map(|error| format!("{error:?}")).collect();
         assert_eq!(kept.len(), 2, "{kept:?}");
-        assert!(kept[0].contains("Nmae not found") && kept[1].contains("Invalid spec"), "{kept:?}");
+        assert!(kept[0].contains("Color not found") && kept[1].contains("Invalid spec"), "{kept:?}");
     }
 
     #[test]
