@@ -111,7 +111,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Says that the command is going to end because it is told to: nothing that it has started may outlive it then.
+    /// Tells the keeper that the command will be asked to end. When the command has ended, the keeper ends every process
+    /// that the command has started.
     pub fn will_end(&self) {
         // It fails if the keeper is gone.
         let _ = (&self.socket).write_all(&[0]);

@@ -77,7 +77,8 @@ impl Running {
         })
     }
 
-    /// Says that it is going to end because it is told to: nothing that it has started outlives it then.
+    /// Tells the keeper, if there is one, that the program will be asked to end: the keeper then also ends every process that
+    /// the program has started.
     pub(crate) fn will_end(&self) {
         self.tree.will_end();
     }

@@ -1,13 +1,12 @@
-//! Where a stream goes on behind bytes that are no part of it: the next object that is followed by what has to follow one.
-//! For `NetPerf` 3 and Nettrace 4, whose objects have names; the blocks of Nettrace 6 have nothing to know them by. Judges
-//! no payload.
+//! Finds the next object after damaged bytes: one with a known name, whose payload is followed by another object or by the
+//! end of the stream. For `NetPerf` 3 and Nettrace 4; the blocks of Nettrace 6 have no names. Reads no payload.
 
 use crate::raw::Format;
 use crate::raw::envelope::{Candidate, candidate, first_tags};
 
-/// Where the stream goes on.
+/// The result of a search.
 pub(crate) enum Found {
-    /// Not before this position, and whether there is more to come decides what is there.
+    /// No object begins before this position. If one begins at it, more bytes are needed to tell.
     NotBefore(usize),
     /// At a position; blocks are aligned with this shift.
     At { position: usize, format: Format, shift: u8 },

@@ -89,14 +89,14 @@ pub(crate) enum Step<'a> {
     Bare { start: u64, event: &'a [u8] },
     /// The end marker: from here to there.
     End { start: u64, end: u64 },
-    /// What is between these offsets can't be read. The stream goes on behind it, or has ended.
+    /// The bytes between these offsets can't be read. With `goes_on`, an object follows; otherwise the stream has ended.
     Gap { start: u64, end: u64, goes_on: bool },
     /// The stream ends here, without an end marker; so many bytes are left.
     Cut { start: u64, left: u64 },
 }
 
 impl Walker {
-    /// A walk that goes on behind damage between objects, where the format allows to find the next one.
+    /// A walk that continues after damage between objects, in formats in which the next object can be found.
     pub(crate) fn that_resyncs() -> Self {
         Self { resyncs: true, ..Self::default() }
     }

@@ -360,7 +360,6 @@ fn output_of_tests_between_the_lines() {
     assert_eq!(case(&events, "a").duration.unwrap().as_millis(), 250);
 }
 
-/// What cargo prints with `CARGO_TERM_COLOR=always`, and a binary with `--color always`.
 #[test]
 fn lines_that_output_has_torn() {
     let all: [&[u8]; 2] = [
@@ -406,6 +405,7 @@ fn lines_that_output_has_torn() {
     }
 }
 
+/// What cargo prints with `CARGO_TERM_COLOR=always`, and a binary with `--color always`.
 #[test]
 fn colours_change_nothing() {
     let plain = "     Running unittests src/lib.rs (target/debug/deps/shop-507999230d6984fa)\n\nrunning 1 test\ntest adds ... ok\n\ntest result: ok. 1 passed\n";

@@ -65,11 +65,8 @@ impl<'a> Namer<'a> {
     /// The named stack, and whether it is the same at any time.
     fn whole(&mut self, index: usize, timestamp: u64) -> (Option<StackHandle>, bool) {
         let ips = self.stacks.get(index);
-        let (mut always, mut stack) = (true, None);
-        if ips.len() == MAX_STACK_DEPTH {
-            let mark = self.builder.add_frame(&Frame::label(TRUNCATED));
-            stack = Some(self.builder.stack(None, mark));
-        }
+        let mark = self.truncated(ips);
+        let (mut always, mut stack) = (true, mark.map(|mark| self.builder.stack(None, mark)));
         for (depth, ip) in ips.iter().enumerate().rev() {
             let (frame, same) = self.frame(*ip, depth == 0, timestamp);
             always &= same;
@@ -126,9 +123,12 @@ impl<'a> Namer<'a> {
         })?;
         let rest = ips.iter().enumerate().skip(start);
         let mut frames: Vec<_> = rest.map(|(depth, ip)| self.frame(*ip, depth == 0, timestamp).0).collect();
-        if ips.len() == MAX_STACK_DEPTH {
-            frames.push(self.builder.add_frame(&Frame::label(TRUNCATED)));
-        }
+        frames.extend(self.truncated(ips));
         Some(frames)
+    }
+
+    /// The root frame of a stack that may have been cut by the runtime.
+    fn truncated(&mut self, ips: &[u64]) -> Option<FrameHandle> {
+        (ips.len() == MAX_STACK_DEPTH).then(|| self.builder.add_frame(&Frame::label(TRUNCATED)))
     }
 }

@@ -99,7 +99,8 @@ impl Tree {
         })
     }
 
-    /// The program is going to end because it is told to: its keeper ends what is left of it then.
+    /// Tells the keeper that the program will be asked to end: the keeper then also ends every process that the program has
+    /// started.
     pub(super) fn will_end(&self) {
         if let Some(keeper) = &self.keeper {
             keeper.control.will_end();

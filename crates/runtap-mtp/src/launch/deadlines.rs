@@ -104,8 +104,9 @@ impl Supervisor<'_> {
         }
         self.ask_to_end();
     }
-    /// Whether this is the failure of a test that runs beside one that took too long, after their process was told to end:
-    /// that test is run again without the other one, and so its failure does not count. Nor does what it says after that.
+
+    /// Whether this is a failure of a test that ran beside one over its limit, reported after their process was asked to end.
+    /// That test is run again without the other one, so neither this result nor a later one of it counts.
     pub(super) fn is_disturbed(&mut self, result: &TestResult) -> bool {
         let TestResult { uid, state, .. } = result;
         self.overdue

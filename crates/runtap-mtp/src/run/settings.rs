@@ -49,8 +49,8 @@ pub struct RunSpec {
     /// Keeps the files that programs name; `None`: they stay where they are.
     pub keeper: Option<Arc<dyn ArtifactKeeper>>,
     /// The arguments with which this program, started once more, calls `runtap_keeper::keep` with the words that follow them:
-    /// such a process ends what a program has started even if this one is killed. Empty: there is none, and Windows needs
-    /// none.
+    /// a keeper ends what a test application has started, even if this process is killed. Empty: applications run without a
+    /// keeper. Not used on Windows, where a job object does that.
     pub process_keeper: Vec<OsString>,
 }
 

@@ -97,8 +97,9 @@ pub(super) fn first_of_netperf(r: &mut Reader<'_>, format: &mut Format) -> Resul
     Ok(Frame::Object { start, kind: Kind::Trace, version, size })
 }
 
-/// Whether `rest`, which follows the payload of an object, ends that object and goes on as a stream does; `None` if more
-/// bytes are needed to tell. A stream that ends in between is a sound one that is truncated.
+/// Whether `rest`, the bytes after the payload of an object, has the tag that ends the object and then the tags of another
+/// object or of the end of the stream; `None` if more bytes are needed to tell. A stream that ends within these tags counts as
+/// valid and truncated.
 pub(crate) fn is_followed(rest: &[u8], format: Format, finished: bool) -> Option<bool> {
     let begin = begin_tag(format);
     let starts = |expected: &[u8]| rest.iter().zip(expected).all(|(a, b)| a == b);

@@ -32,7 +32,7 @@ pub(super) fn touches(payload: &[u8], range: &std::ops::Range<usize>, header: us
         || around(payload, range.end, header).is_some_and(|start| start < range.end)
 }
 
-/// Whether the first hole behind `from` goes on to the end of the payload: what ends there is not the payload.
+/// Whether the first hole after `from` reaches the end of the payload. The hole may be longer then, and so the payload.
 pub(super) fn is_the_rest(payload: &[u8], from: usize) -> bool {
     let zeros = payload.iter().rev().take_while(|byte| **byte == 0).count();
     let other = payload.get(from..payload.len() - zeros).unwrap_or_default();

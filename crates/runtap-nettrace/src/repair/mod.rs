@@ -6,8 +6,8 @@
 //! would refuse the whole stream. Adds nothing but an end marker, first bytes that are missing, and a sequence point where
 //! something is missing in between, and mends no event.
 //!
-//! Behind damage between blocks, and behind a hole, it goes on with the next object (`resync`). What can't be known there
-//! is left out and counted: events whose definitions are missing, and stacks of events.
+//! After damage between blocks, and after a hole, the repair continues with the next object (`resync`). Events whose
+//! definitions were lost and stacks that were lost are left out and counted.
 
 mod events;
 mod hole;

@@ -12,7 +12,7 @@ pub struct Repaired {
     pub bytes_read: u64,
     /// Bytes that were written.
     pub bytes_written: u64,
-    /// Objects and blocks that were left out as a whole: of a kind that nobody knows, or with nothing of use in them.
+    /// Objects and blocks that were left out completely: of an unknown kind, or with no readable entry.
     pub blocks_left_out: u64,
     /// Blocks of which the beginning was kept.
     pub blocks_shortened: u64,
@@ -22,8 +22,7 @@ pub struct Repaired {
     pub end_added: bool,
     /// Bytes after the end marker, which are not copied: another recording, perhaps.
     pub bytes_after_end: u64,
-    /// What was left out because of damage, the first [`Self::MOST_SKIPPED`] places of it. The truncated end of a stream
-    /// is none of them.
+    /// The first [`Self::MOST_SKIPPED`] damaged places that were left out. The truncated end of a stream is not listed.
     pub skipped: Vec<Skipped>,
     /// The number of such places.
     pub skipped_places: u64,

@@ -63,7 +63,7 @@ impl Folder {
             return Ok(());
         }
         let pid = holder(&file);
-        // Another user's lock keeps nobody from writing.
+        // The holder is not a process of this user: other users must not be able to block a file by locking it.
         if pid.is_none() && cfg!(target_os = "linux") {
             return Ok(());
         }
