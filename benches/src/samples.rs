@@ -8,6 +8,8 @@ mod service;
 mod work;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -30,21 +32,22 @@ const DEPTHS: [u32; 2] = [10, 100];
 /// `service` is the program of `examples/axum-service`.
 pub(crate) fn run(service: &Path) -> Result<()> {
     output::machine();
-    let mut table = Table::new(&["", "more processor time", "95 % of trials between", "samples a second"]);
-    let mut worst = f64::MIN;
-    let mut row = |what: String, (cost, samples): (Cost, f64)| {
-        worst = worst.max(cost.median);
+    let mut table = Table::new(&["", "more processor time", "95 % of trials between", "a second"]);
+    let mut row = |what: String, (cost, rate): (Cost, f64)| {
         let between = format!("{:.2} and {:.2} %", cost.low, cost.high);
-        table.row(&[what, format!("{:.2} %", cost.median), between, format!("{samples:.0}")]);
+        table.row(&[what, format!("{:.2} %", cost.median), between, format!("{rate:.0}")]);
+        cost.median
     };
+    let compress = Compress::new();
+    row("only a thread that wakes up, no samples".to_owned(), beside_a_clock(&|| compress.piece())?);
+    let mut worst = f64::MIN;
     for depth in DEPTHS {
-        let compress = Compress::new();
-        row(format!("a compressor, {depth} frames"), within(depth, &|| compress.piece())?);
+        worst = worst.max(row(format!("a compressor, {depth} frames"), within(depth, &|| compress.piece())?));
         let parse = Parse::new();
-        row(format!("a JSON parser, {depth} frames"), within(depth, &|| parse.piece())?);
+        worst = worst.max(row(format!("a JSON parser, {depth} frames"), within(depth, &|| parse.piece())?));
     }
     let mut service = Service::start(service)?;
-    row("a web service, its session read".to_owned(), service.measure(PAIRS)?);
+    worst = worst.max(row("a web service, its session read".to_owned(), service.measure(PAIRS)?));
     table.print("sampling at 1 kHz, medians of 60 pairs");
     bar(
         &format!("sampling takes at most {MOST} % of a program's work"),
@@ -61,22 +64,59 @@ fn within(depth: u32, piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
         std::hint::black_box(sample.stack);
     });
     let sampler = sampler.context("cannot sample")?;
+    beside(depth, piece, &|active| sampler.set_active(active), &|| sampler.statistics().signals)
+}
+
+/// A thread that wakes up as often and does nothing else: what every sampler costs that has a thread for it.
+fn beside_a_clock(piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
+    let [active, ended] = [const { AtomicBool::new(false) }; 2];
+    let ticks = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let clock = scope.spawn(|| {
+            while !ended.load(Ordering::Relaxed) {
+                if active.load(Ordering::Relaxed) {
+                    thread::sleep(Options::default().period);
+                    ticks.fetch_add(1, Ordering::Relaxed);
+                } else {
+                    thread::park();
+                }
+            }
+        });
+        let switch = |on| {
+            active.store(on, Ordering::Relaxed);
+            clock.thread().unpark();
+        };
+        let measured = beside(DEPTHS[0], piece, &switch, &|| ticks.load(Ordering::Relaxed));
+        ended.store(true, Ordering::Relaxed);
+        clock.thread().unpark();
+        measured
+    })
+}
+
+/// What this process uses more while something that `switch` begins and ends is active, and how much of what it counts came
+/// a second.
+fn beside(
+    depth: u32,
+    piece: &(dyn Fn() + Sync),
+    switch: &(dyn Fn(bool) + Sync),
+    counted: &(dyn Fn() -> u64 + Sync),
+) -> Result<(Cost, f64)> {
     let pieces = pieces_of(PIECE, piece);
-    let (mut samples, mut time) = (0, Duration::ZERO);
-    let cost = std::thread::scope(|scope| {
+    let (mut count, mut time) = (0, Duration::ZERO);
+    let cost = thread::scope(|scope| {
         let work = || {
             paired::measure(PAIRS, |with| {
-                sampler.set_active(with);
+                switch(with);
                 // What the first round finds out is found out once.
                 descend(depth, piece);
-                let (start, before) = (Instant::now(), sampler.statistics().signals);
+                let (start, before) = (Instant::now(), counted());
                 let used = process_time()?;
                 for _ in 0..pieces {
                     descend(depth, piece);
                 }
                 let used = process_time()?.saturating_sub(used);
                 if with {
-                    samples += sampler.statistics().signals - before;
+                    count += counted() - before;
                     time += start.elapsed();
                 }
                 Ok(used)
@@ -84,7 +124,7 @@ fn within(depth: u32, piece: &(dyn Fn() + Sync)) -> Result<(Cost, f64)> {
         };
         scope.spawn(work).join().map_err(|_panic| anyhow::anyhow!("the worker failed"))?
     })?;
-    Ok((cost, rate(samples, time)))
+    Ok((cost, rate(count, time)))
 }
 
 fn rate(count: u64, time: Duration) -> f64 {
