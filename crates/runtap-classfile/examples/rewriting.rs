@@ -47,6 +47,7 @@ fn probed(bytes: &[u8]) -> Rewritten {
         exit: probe("exit"),
         throwing: Some(Probe { name: "throwing", line: true }),
         unwinding: probe("unwinding"),
+        constructing: None,
     };
     let class = ClassFile::parse(bytes).ok();
     let result = class.and_then(|class| {

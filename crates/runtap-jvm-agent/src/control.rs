@@ -299,7 +299,8 @@ impl Trace<'_> {
             self.ticker = Some((end, thread.spawn(move || clock::tick(&ends))?));
         }
         let (methods, exceptions) = (Arc::clone(&self.agent.methods), Arc::clone(&self.agent.exceptions));
-        let stream = Stream::new(self.dialect, self.start, sockets.len(), methods, exceptions);
+        let delegates = Arc::clone(&self.agent.delegates);
+        let stream = Stream::new(self.dialect, self.start, sockets.len(), methods, exceptions, delegates);
         let interval = Duration::from_millis(configuration.extension.snapshot_interval.into());
         let session = self.agent.session().ok_or(LinkError::Over)?;
         let agent = self.agent;

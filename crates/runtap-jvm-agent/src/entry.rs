@@ -295,7 +295,8 @@ extern "system" fn class_file_load_hook(
         let bytes = unsafe { std::slice::from_raw_parts(bytes, length) };
         // SAFETY: the name is null or a string that ends with NUL and lives as long.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
-        let (changed, told) = plan.transform(&agent.methods, &agent.lines, name, loader.is_null(), bytes);
+        let (changed, told) =
+            plan.transform(&agent.methods, &agent.lines, &agent.delegates, name, loader.is_null(), bytes);
         if let (Some(told), Some(session)) = (told, agent.session()) {
             session.tell(told);
         }

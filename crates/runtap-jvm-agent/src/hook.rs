@@ -4,10 +4,11 @@
 
 use runtap_bytefrog_proto::{ClassOutcome, Record};
 use runtap_classfile::rewrite::{
-    Lines as LineProbes, Probe, Probes, Reason, Rewritten, rewrite, rewrite_lines,
+    Constructing, Lines as LineProbes, Probe, Probes, Reason, Rewritten, rewrite, rewrite_lines,
 };
 use runtap_classfile::{ClassFile, Text};
 
+use crate::delegates::Delegates;
 use crate::filter::Filter;
 use crate::lines::{Line, Lines};
 use crate::names::Names;
@@ -46,8 +47,12 @@ impl Told {
     }
 }
 
+/// What the names of most classes of the boot loader begin with. Which loader a superclass is of is not asked.
+const JDK: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
+
 impl Plan {
-    fn probes(&self) -> Probes<'_> {
+    /// The probes of a class.
+    fn probes(&self, super_has_probes: bool) -> Probes<'_> {
         let which = usize::from(self.coarse);
         let probe = |names: [&'static str; 2], line| {
             let name = names.get(which).copied().unwrap_or_default();
@@ -61,6 +66,10 @@ impl Plan {
                 exit: probe(probe::EXIT, self.lines),
                 throwing: probe(probe::THROWING, true),
                 unwinding: probe(probe::UNWINDING, false),
+                constructing: (!super_has_probes).then(|| Constructing {
+                    called: probe::CALLED.get(which).copied().unwrap_or_default(),
+                    constructed: probe::CONSTRUCTED.get(which).copied().unwrap_or_default(),
+                }),
             },
             Record::Counts => Probes {
                 class: &self.probe,
@@ -82,6 +91,7 @@ impl Plan {
         &self,
         names: &Names,
         lines: &Lines,
+        delegates: &Delegates,
         name: Option<&[u8]>,
         by_boot_loader: bool,
         bytes: &[u8],
@@ -105,7 +115,13 @@ impl Plan {
         if name.is_none() && !self.wants(&Text::new(own).to_string_lossy(), by_boot_loader) {
             return (None, Some(Told { outcome: ClassOutcome::Ignored, name: own.to_vec() }));
         }
+        let super_has_probes = class.super_name().ok().flatten().is_none_or(|name| {
+            let name = name.to_string_lossy();
+            self.wants(&name, by_boot_loader || JDK.iter().any(|package| name.starts_with(package)))
+        });
+        let probes = self.probes(super_has_probes);
         let mut full = false;
+        let mut ids = Vec::new();
         let choose = |method: &runtap_classfile::rewrite::Candidate<'_>| {
             let mut signature = own.to_vec();
             signature.push(b'.');
@@ -117,6 +133,9 @@ impl Plan {
             }
             let id = names.id(&signature, MOST_METHODS);
             full |= id.is_none();
+            if method.name == "<init>" {
+                ids.extend(id.map(|id| (method.number, id)));
+            }
             id.and_then(|id| i32::try_from(id).ok())
         };
         let mut mark = |method: i32, number| {
@@ -125,10 +144,15 @@ impl Plan {
         };
         let rewritten = if self.record == Record::Coverage {
             let line_probes = LineProbes { name: probe::COVER, id: &mut mark };
-            rewrite_lines(&class, &self.probes(), line_probes, choose)
+            rewrite_lines(&class, &probes, line_probes, choose)
         } else {
-            rewrite(&class, &self.probes(), choose)
+            rewrite(&class, &probes, choose)
         };
+        for delegate in rewritten.iter().flat_map(|rewritten| &rewritten.delegates) {
+            if let Some((_, id)) = ids.iter().find(|(number, _)| *number == delegate.number) {
+                delegates.add(*id, &delegate.class, &delegate.descriptor);
+            }
+        }
         match rewritten {
             Ok(_) if full => failed(format!("more than {MOST_METHODS} methods")),
             Ok(rewritten) => finished(&class, own, rewritten),

@@ -14,6 +14,7 @@
 
 mod clock;
 mod control;
+mod delegates;
 mod drain;
 mod entry;
 pub mod filter;

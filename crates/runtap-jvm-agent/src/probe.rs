@@ -35,6 +35,9 @@ pub(crate) const ENTRY: [&str; 2] = ["entry", "entryC"];
 pub(crate) const EXIT: [&str; 2] = ["exit", "exitC"];
 pub(crate) const THROWING: [&str; 2] = ["throwing", "throwingC"];
 pub(crate) const UNWINDING: [&str; 2] = ["unwinding", "unwindingC"];
+/// For constructors whose superclass has no probes.
+pub(crate) const CALLED: [&str; 2] = ["called", "calledC"];
+pub(crate) const CONSTRUCTED: [&str; 2] = ["constructed", "constructedC"];
 pub(crate) const COUNT: &str = "count";
 pub(crate) const COUNT_THROWN: &str = "countThrown";
 pub(crate) const COVER: &str = "cover";
@@ -296,6 +299,13 @@ impl Assembler<'_> {
         let mut entry = CodeBuilder::new(2, 1);
         entry.op(Opcode::ILOAD_0).op(Opcode::I2L).constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
         self.class.method(STATIC, name_of(ENTRY), "(I)V", Some(&entry))?;
+
+        for (names, kind) in [(CALLED, Kind::Called), (CONSTRUCTED, Kind::Constructed)] {
+            let mut code = CodeBuilder::new(4, 1);
+            self.what(&mut code, kind, 0, false);
+            code.constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
+            self.class.method(STATIC, name_of(names), "(I)V", Some(&code))?;
+        }
 
         for (descriptor, with_line) in [("(I)V", false), ("(II)V", true)] {
             let mut exit = CodeBuilder::new(6, 2);

@@ -66,10 +66,14 @@ pub(crate) enum Kind {
     /// So many calls of the method are on the stack, and the topmost is about to end: those above it have ended without a
     /// word. The number is in the next event.
     Standing = 9,
+    /// A call of a constructor of which it is not known yet whether the one that it calls returns: `stream/constructors`.
+    Called = 10,
+    /// That one has returned, or [`Kind::Bubble`] follows. It is no event of the program.
+    Constructed = 11,
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 12] = [
         Self::Entry,
         Self::Exit,
         Self::Throw,
@@ -80,6 +84,8 @@ impl Kind {
         Self::Count,
         Self::CountThrown,
         Self::Standing,
+        Self::Called,
+        Self::Constructed,
     ];
 
     /// The second word of an event, without its method and line.

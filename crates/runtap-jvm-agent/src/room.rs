@@ -50,6 +50,10 @@ pub(crate) fn put(reader: impl Fn() -> Option<WhenSlow>, ring: &Ring, current: u
             return degraded(ring, first.word);
         }
         ring.is_dropping.store(true, Ordering::Relaxed);
+        if Kind::of(first.word) == Some(Kind::Constructed) {
+            // Its call was an event, and this is none.
+            return;
+        }
         if is_virtual {
             ring.lose(current, first.time);
             return;
@@ -82,7 +86,7 @@ pub(crate) fn put(reader: impl Fn() -> Option<WhenSlow>, ring: &Ring, current: u
 /// A thread that was too fast for HQ only counts.
 fn degraded(ring: &Ring, word: u64) {
     match Kind::of(word) {
-        Some(Kind::Entry) => ring.count(method_of(word), false),
+        Some(Kind::Entry | Kind::Called) => ring.count(method_of(word), false),
         Some(Kind::Bubble) => ring.count(method_of(word), true),
         _ => {}
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::{Mode, WhenSlow};
 
+use crate::delegates::Delegates;
 use crate::hook::{Plan, Told};
 use crate::lines::Lines;
 use crate::names::Names;
@@ -48,6 +49,7 @@ pub(crate) struct Agent {
     pub(crate) methods: Arc<Names>,
     pub(crate) exceptions: Arc<Names>,
     pub(crate) lines: Lines,
+    pub(crate) delegates: Arc<Delegates>,
     /// The name of the probe class, once it is defined.
     pub(crate) probe: OnceLock<String>,
     paused: AtomicBool,
@@ -72,6 +74,7 @@ impl Agent {
             methods: Arc::default(),
             exceptions: Arc::default(),
             lines: Lines::default(),
+            delegates: Arc::default(),
             probe: OnceLock::new(),
             paused: AtomicBool::new(false),
             gone: AtomicBool::new(true),

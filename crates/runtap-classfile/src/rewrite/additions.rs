@@ -52,6 +52,8 @@ enum Kind {
     Throwing,
     Unwinding,
     Line,
+    Called,
+    Constructed,
 }
 
 /// The constants of the probes in a class, made when the first method needs them.
@@ -61,12 +63,12 @@ pub(super) struct Calls<'p> {
     /// The name of the probe of lines.
     line: Option<&'p str>,
     /// One for each kind.
-    made: [Index; 5],
+    made: [Index; 7],
 }
 
 impl<'p> Calls<'p> {
     pub(super) fn new(probes: &Probes<'p>, line: Option<&'p str>) -> Self {
-        Self { probes: *probes, line, made: [Index::NONE; 5] }
+        Self { probes: *probes, line, made: [Index::NONE; 7] }
     }
 
     /// Forgets what was made from an index on.
@@ -100,6 +102,10 @@ impl<'p> Calls<'p> {
             Kind::Throwing => self.probes.throwing,
             Kind::Unwinding => self.probes.unwinding,
             Kind::Line => self.line.map(|name| Probe { name, line: false }),
+            Kind::Called => self.probes.constructing.map(|own| Probe { name: own.called, line: false }),
+            Kind::Constructed => {
+                self.probes.constructing.map(|own| Probe { name: own.constructed, line: false })
+            }
         };
         let Some(probe) = probe else { return 0 };
         let mut words = 1;
@@ -127,6 +133,16 @@ impl<'p> Calls<'p> {
     /// For a line, by its own id.
     pub(super) fn line(&mut self, id: i32, new: &mut Constants, code: &mut Vec<u8>) -> u16 {
         self.append(Kind::Line, id, u16::MAX, new, code)
+    }
+
+    /// For the entry of a constructor of which it is not known whether the one that it calls returns.
+    pub(super) fn called(&mut self, id: i32, new: &mut Constants, code: &mut Vec<u8>) -> u16 {
+        self.append(Kind::Called, id, u16::MAX, new, code)
+    }
+
+    /// For the return of the constructor that such a one calls.
+    pub(super) fn constructed(&mut self, id: i32, new: &mut Constants, code: &mut Vec<u8>) -> u16 {
+        self.append(Kind::Constructed, id, u16::MAX, new, code)
     }
 
     /// For the exception on top of the stack, which stays there.

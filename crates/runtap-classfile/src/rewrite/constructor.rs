@@ -6,6 +6,7 @@
 use super::Reason;
 use super::descriptor::{call_words, words};
 use super::method::{Body, Op};
+use crate::ClassFile;
 use crate::code::{Instruction, Opcode};
 use crate::pool::Pool;
 
@@ -40,6 +41,31 @@ pub(super) struct Constructor {
     /// The instructions, by number.
     pub(super) calls: Vec<usize>,
     pub(super) states: Vec<State>,
+}
+
+/// A constructor that another one calls.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) class: Vec<u8>,
+    pub(super) descriptor: Vec<u8>,
+    pub(super) kind: TargetKind,
+}
+
+/// Whose constructor it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TargetKind {
+    /// `this(…)`.
+    Own,
+    /// `super(…)` of a class that extends `java/lang/Object`, which throws nothing.
+    Object,
+    /// `super(…)` of any other class.
+    Superclass,
+}
+
+impl Target {
+    pub(super) fn is_of_superclass(&self) -> bool {
+        self.kind == TargetKind::Superclass
+    }
 }
 
 impl Holders {
@@ -133,6 +159,37 @@ impl Constructor {
         walk.calls.sort_unstable();
         walk.calls.dedup();
         Ok(Self { calls: walk.calls, states: walk.states })
+    }
+
+    /// The constructors that it calls, each of them once.
+    pub(super) fn targets(&self, class: &ClassFile<'_>, body: &Body<'_>) -> Result<Vec<Target>, Reason> {
+        let mut targets = Vec::new();
+        for op in self.calls.iter().filter_map(|call| body.ops.get(*call)) {
+            let Instruction::Constant { index, .. } = op.instruction else { continue };
+            let member = class.pool().member(index, "index")?;
+            let kind = if member.class == class.name()? {
+                TargetKind::Own
+            } else if member.class == "java/lang/Object" {
+                TargetKind::Object
+            } else {
+                TargetKind::Superclass
+            };
+            let (class, descriptor) =
+                (member.class.as_bytes().to_vec(), member.descriptor.as_bytes().to_vec());
+            let target = Target { class, descriptor, kind };
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+        Ok(targets)
+    }
+
+    /// Whether a handler that knows nothing but the object in its own variable can be of an instruction: it runs before the
+    /// object is initialized, and does not do so itself.
+    pub(super) fn can_unwind(&self, number: usize) -> bool {
+        let has_object = |holders: &Holders| holders.locals.contains(&0);
+        matches!(self.states.get(number), Some(State::Before(holders)) if has_object(holders))
+            && self.calls.binary_search(&number).is_err()
     }
 }
 

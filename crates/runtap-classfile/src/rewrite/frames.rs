@@ -78,10 +78,16 @@ impl Tables<'_, '_, '_> {
         } else {
             self.with_islands(placed)?
         };
-        if let Some(handler) = self.unwinding {
+        // No variables: whatever they hold where the exception comes from fits that, but for the object of a constructor, which
+        // has to be there until it is initialized.
+        let handlers = [
+            (self.unwinding.initialized, Vec::new()),
+            (self.unwinding.uninitialized, vec![VerificationType::UninitializedThis]),
+        ];
+        for (handler, locals) in handlers {
+            let Some(handler) = handler else { continue };
             let throwable = VerificationType::Object(self.additions.throwable());
-            // No variables: whatever they hold where the exception comes from fits that.
-            let kind = FrameKind::Full { locals: Vec::new(), stack: vec![throwable] };
+            let kind = FrameKind::Full { locals, stack: vec![throwable] };
             new.push((usize::from(handler), Frame { offset_delta: 0, extended: true, kind }));
         }
         let mut next = 0;

@@ -1,10 +1,10 @@
 //! One method: its code as a list of instructions that know each other by number, and what is inserted between them.
 
 use super::additions::{Additions, Calls};
-use super::constructor::{Constructor, State};
+use super::constructor::{Constructor, State, Target, TargetKind};
 use super::layout::Layout;
-use super::tables::Tables;
-use super::{Candidate, Lines, Reason, emit, lines};
+use super::tables::{Tables, Unwinding};
+use super::{Candidate, Delegate, Lines, Reason, emit, lines};
 use crate::attribute::LineNumber;
 use crate::bytes::{Layout as _, Output};
 use crate::code::{Code, Handler, Instruction, MAX_CODE, Opcode};
@@ -80,6 +80,7 @@ pub(super) struct Patch {
     /// Bytes of code.
     pub(super) before: usize,
     pub(super) after: usize,
+    pub(super) delegate: Option<Delegate>,
 }
 
 impl<'a> Body<'a> {
@@ -156,24 +157,26 @@ pub(super) fn rewrite<'a>(
     let entered = entered.unwrap_or_default();
     let line_is_entry = entered.first().is_some_and(|(number, _)| *number == 0);
 
-    // The object of java.lang.Object's constructor is initialized from the start. Where nothing is done with the object, it
-    // does not matter when it is.
+    // The object of java.lang.Object's constructor is initialized from the start. Where there is no handler, it does not matter
+    // when it is.
     let is_constructor = candidate.name == "<init>" && class.super_name()?.is_some();
-    let is_constructor = is_constructor && !(line_is_entry && calls.probes.only_entry());
+    let is_constructor = is_constructor && !calls.probes.only_entry();
     let constructor = is_constructor.then(|| Constructor::explore(&body, pool)).transpose()?;
     let begun = |number: usize| {
         constructor.as_ref().is_none_or(|found| matches!(found.states.get(number), Some(State::After)))
     };
 
-    let starts = match &constructor {
-        _ if line_is_entry => Vec::new(),
-        Some(found) => found.calls.iter().map(|call| call + 1).collect(),
-        None => vec![0],
+    let mut targets =
+        constructor.as_ref().map(|found| found.targets(class, &body)).transpose()?.unwrap_or_default();
+    let is_unknown = calls.probes.constructing.is_some() && targets.iter().any(Target::is_of_superclass);
+    let returns: Vec<usize> = match &constructor {
+        Some(found) if is_unknown => found.calls.iter().map(|call| call + 1).collect(),
+        _ => Vec::new(),
     };
-    if starts.is_empty() && !line_is_entry {
+    if constructor.as_ref().is_some_and(|found| found.calls.is_empty()) {
         return Err(Reason::NeverBegins);
     }
-    if starts.last().is_some_and(|last| *last >= body.ops.len()) {
+    if returns.last().is_some_and(|last| *last >= body.ops.len()) {
         return Err(Reason::Misplaced("the end of the code"));
     }
     let mut inserts = Inserts { rows: Vec::with_capacity(body.ops.len()), code: Vec::new() };
@@ -185,8 +188,13 @@ pub(super) fn rewrite<'a>(
         let start = code.len();
         // Both lengths are of a few instructions.
         let length = |code: &Vec<u8>, from: usize| u8::try_from(code.len() - from).unwrap_or(u8::MAX);
-        if starts.binary_search(&number).is_ok() {
+        if number == 0 && is_unknown {
+            words = words.max(calls.called(id, &mut additions.new, code));
+        } else if number == 0 && !line_is_entry {
             words = words.max(calls.entry(id, line_of(&lines, op.pc), &mut additions.new, code));
+        }
+        if returns.binary_search(&number).is_ok() {
+            words = words.max(calls.constructed(id, &mut additions.new, code));
         }
         let entry = length(code, start);
         if let Some((_, line)) = entered.next_if(|(at, _)| *at == number) {
@@ -194,7 +202,7 @@ pub(super) fn rewrite<'a>(
         }
         if opcode.is_return() {
             words = words.max(calls.exit(id, line_of(&lines, op.pc), &mut additions.new, code));
-        } else if opcode == Opcode::ATHROW && begun(number) {
+        } else if opcode == Opcode::ATHROW && (!is_unknown || begun(number)) {
             words = words.max(calls.throwing(id, line_of(&lines, op.pc), &mut additions.new, code));
         }
         let leave = length(code, start + usize::from(entry));
@@ -205,12 +213,21 @@ pub(super) fn rewrite<'a>(
     let mut output = Output::new();
     emit::code(&body, &inserts, &layout, &mut output);
     let mut handlers: Vec<Handler> = body.handlers.iter().map(|range| layout.handler(range)).collect();
-    let mut unwinding = None;
+    let mut unwinding = Unwinding::default();
     if calls.probes.unwinding.is_some() {
-        let ranges = layout.protected(&body, &inserts, begun);
-        if !ranges.is_empty() {
+        let is_before = |number: usize| constructor.as_ref().is_some_and(|found| found.can_unwind(number));
+        for (ranges, place, constructs) in [
+            (layout.protected(&body, &inserts, begun), &mut unwinding.initialized, false),
+            (layout.protected(&body, &inserts, is_before), &mut unwinding.uninitialized, is_unknown),
+        ] {
+            if ranges.is_empty() {
+                continue;
+            }
             let handler_pc = offset(output.len())?;
-            let mut handler = Vec::with_capacity(9);
+            let mut handler = Vec::with_capacity(16);
+            if constructs {
+                calls.constructed(id, &mut additions.new, &mut handler);
+            }
             calls.unwinding(id, &mut additions.new, &mut handler);
             output.bytes(&handler);
             output.u8(Opcode::ATHROW.0);
@@ -220,7 +237,7 @@ pub(super) fn rewrite<'a>(
                 handler_pc,
                 catch_type: Index::NONE,
             }));
-            unwinding = Some(handler_pc);
+            *place = Some(handler_pc);
         }
     }
     let after = output.len();
@@ -228,7 +245,7 @@ pub(super) fn rewrite<'a>(
         return Err(Reason::TooLong(after));
     }
     let max_stack = code.max_stack.checked_add(words).ok_or(Reason::Misplaced("the stack's top"))?;
-    let max_stack = if unwinding.is_some() { max_stack.max(3) } else { max_stack };
+    let max_stack = if unwinding.any() { max_stack.max(3) } else { max_stack };
 
     let mut attribute = Output::new();
     let mut result = Ok(());
@@ -242,7 +259,17 @@ pub(super) fn rewrite<'a>(
     });
     result?;
     let (start, end) = (raw.offset - 4, raw.offset + raw.data.len());
-    Ok(Patch { start, end, attribute: attribute.finish()?, before: code.bytes.len(), after })
+    // Whether a handler takes what the other constructor throws is not known without its types.
+    let is_delegate = targets.len() == 1 && !is_unknown && body.handlers.is_empty() && unwinding.any();
+    let target =
+        if is_delegate { targets.pop().filter(|target| target.kind != TargetKind::Object) } else { None };
+    let delegate = target.map(|target| Delegate {
+        number: candidate.number,
+        class: target.class,
+        descriptor: target.descriptor,
+    });
+    let attribute = attribute.finish()?;
+    Ok(Patch { start, end, attribute, before: code.bytes.len(), after, delegate })
 }
 
 /// An offset in code.

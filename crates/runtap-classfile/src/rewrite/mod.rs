@@ -8,7 +8,7 @@
 //! What a method looks like afterwards:
 //!
 //! ```text
-//!            push id; invokestatic entry(I)V          in a constructor behind super(…) or this(…)
+//!            push id; invokestatic entry(I)V          in a constructor too: before super(…) or this(…)
 //!   ┌──────  the code
 //!   │        dup; push id; push line; invokestatic throwing(Throwable,I,I)V      before each athrow
 //!   │        athrow
@@ -19,12 +19,16 @@
 //!            athrow
 //! ```
 //!
+//! A constructor has two such handlers: one for what runs before the call of the other constructor, one for what runs behind
+//! it. No handler can be of the call itself: what the verifier knows of the object before and after it fits no frame.
+//! So an exception that comes out of that call ends the method without a word ([`Rewritten::delegates`], [`Constructing`]).
+//!
 //! With [`rewrite_lines`], `push id; invokestatic line(I)V` is before each instruction at which a line is entered, and a branch
 //! to the instruction goes there.
 //!
 //! A branch to the first instruction does not enter the method again; one to a return leaves it. Each call of `entry` has
 //! one of `exit` or of `unwinding`, unless the thread ends otherwise. What a probe throws goes to the caller like any other
-//! exception.
+//! exception, and so does what `super(…)` throws.
 //!
 //! Constants are appended, so the index of each one stays. A method that can't be changed is left as it is and reported.
 
@@ -62,6 +66,19 @@ pub struct Probes<'p> {
     pub throwing: Option<Probe<'p>>,
     /// Called when an exception leaves the method: `(Ljava/lang/Throwable;I)V`.
     pub unwinding: Option<Probe<'p>>,
+    /// For a class whose superclass has no probes.
+    pub constructing: Option<Constructing<'p>>,
+}
+
+/// Probes of constructors that call one of a superclass without probes, which is not `java/lang/Object`: nothing else tells
+/// whether that call has thrown something. They have no line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Constructing<'p> {
+    /// The name of the method that is called in place of [`Probes::entry`]: `(I)V`.
+    pub called: &'p str,
+    /// The name of the method that is called when the call has returned, or before [`Probes::unwinding`] if an exception has
+    /// ended the method before it: `(I)V`.
+    pub constructed: &'p str,
 }
 
 /// A method that is called, with the id of the method that calls it.
@@ -131,6 +148,20 @@ pub struct Rewritten {
     pub unchanged: Vec<Unchanged>,
     /// The methods that were changed, but for the probes of their lines.
     pub without_lines: Vec<Unchanged>,
+    /// The constructors without handlers that call one constructor and no other, which is not `java/lang/Object`'s, if an end
+    /// by an exception has a probe: if that one ends by an exception, so do they.
+    pub delegates: Vec<Delegate>,
+}
+
+/// A constructor and the one that it calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delegate {
+    /// Its place among the methods of the class.
+    pub number: usize,
+    /// The class of the constructor that it calls, with slashes, in modified UTF-8.
+    pub class: Vec<u8>,
+    /// The descriptor of that one.
+    pub descriptor: Vec<u8>,
 }
 
 /// A method that was changed.
@@ -263,6 +294,7 @@ fn rewrite_all<'a>(
             Ok(changed) => {
                 // The length of the attribute, too, is part of what changes.
                 patches.push((changed.start, changed.end, changed.attribute));
+                result.delegates.extend(changed.delegate);
                 result.changed.push(Changed { number, before: changed.before, after: changed.after });
             }
             Err(reason) => result.unchanged.push(Unchanged { number, reason }),

@@ -19,17 +19,29 @@ pub(super) struct Tables<'t, 'p, 'a> {
     pub(super) candidate: &'t Candidate<'a>,
     pub(super) body: &'t Body<'a>,
     pub(super) layout: &'t Layout,
-    /// The handler for everything, if there is one.
-    pub(super) unwinding: Option<u16>,
+    pub(super) unwinding: Unwinding,
     pub(super) additions: &'t mut Additions<'p, 'a>,
+}
+
+/// Where the handlers for everything are, as far as there are any.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Unwinding {
+    pub(super) initialized: Option<u16>,
+    /// Of a constructor, as long as its object is not initialized: behind the other one.
+    pub(super) uninitialized: Option<u16>,
+}
+
+impl Unwinding {
+    pub(super) fn any(self) -> bool {
+        self.initialized.is_some() || self.uninitialized.is_some()
+    }
 }
 
 impl<'a> Tables<'_, '_, 'a> {
     pub(super) fn write(&mut self, attributes: &Attributes<'a>, output: &mut Output) -> Result<(), Reason> {
         let pool = self.class.pool();
         let has_frames = attributes.find(pool, "StackMapTable")?.is_some();
-        let adds_frames =
-            !has_frames && self.unwinding.is_some() && self.class.version().major >= FRAMES_SINCE;
+        let adds_frames = !has_frames && self.unwinding.any() && self.class.version().major >= FRAMES_SINCE;
         output.count16(attributes.len() + usize::from(adds_frames), "attributes_count");
         for raw in attributes.iter() {
             raw.name.write(output);

@@ -16,6 +16,7 @@ const PROBES: Probes<'_> = Probes {
     exit: Some(Probe { name: "exit", line: true }),
     throwing: Some(Probe { name: "throwing", line: true }),
     unwinding: Some(Probe { name: "unwinding", line: false }),
+    constructing: None,
 };
 
 /// Runs the program with the classes of a folder before those of the others.
@@ -68,13 +69,14 @@ fn every_entry_has_one_end() {
         }
         assert_eq!(after.next(), Some("wrong null"), "{}", said());
         let mut counts = BTreeMap::new();
-        let mut lines = None;
+        let (mut lines, mut silent) = (None, Vec::new());
         for line in after {
             match line.split(' ').collect::<Vec<_>>().as_slice() {
                 ["method", id, numbers @ ..] => {
                     let numbers: Vec<u64> = numbers.iter().map(|number| number.parse().unwrap()).collect();
                     counts.insert(names[&id.parse().unwrap()].as_str(), numbers);
                 }
+                ["silent", id, times] => silent.push((names[&id.parse().unwrap()].as_str(), *times)),
                 _ => lines = line.strip_prefix("lines ").map(str::to_owned),
             }
         }
@@ -90,13 +92,18 @@ fn every_entry_has_one_end() {
             ("Balance.choose(ILjava/lang/String;)Ljava/lang/String;", [5, 4, 1, 1]),
             ("Balance.sneaky(Ljava/lang/Throwable;)V", [1, 0, 1, 1]),
             ("Balance$Base.<init>(I)V", [8, 6, 2, 2]),
-            ("Balance$Base.<init>(Ljava/lang/String;)V", [3, 3, 0, 0]),
-            ("Balance$Derived.<init>(ZLjava/lang/Object;)V", [3, 3, 0, 0]),
+            // What the constructor that they call throws ends one of each silently.
+            ("Balance$Base.<init>(Ljava/lang/String;)V", [4, 3, 0, 0]),
+            ("Balance$Derived.<init>(ZLjava/lang/Object;)V", [4, 3, 0, 0]),
             ("Balance$Shape.text()Ljava/lang/String;", [1, 1, 0, 0]),
         ];
         for (name, expected) in expected {
             assert_eq!(counts.get(name), Some(&expected.to_vec()), "{name}: {}", said());
         }
+        silent.sort_unstable();
+        let expected =
+            ["Balance$Base.<init>(Ljava/lang/String;)V", "Balance$Derived.<init>(ZLjava/lang/Object;)V"];
+        assert_eq!(silent, expected.map(|name| (name, "1")), "{}", said());
         let lines = lines.unwrap();
         assert!(lines.contains("17, ") && !lines.contains("-1"), "{lines}");
     }

@@ -14,6 +14,7 @@ const PROBES: Probes<'_> = Probes {
     exit: Some(Probe { name: "exit", line: true }),
     throwing: None,
     unwinding: Some(Probe { name: "unwinding", line: false }),
+    constructing: None,
 };
 
 /// `static int of(int, Object)` with `returns` returns, each behind an `if`, and two long branches over all of them: an

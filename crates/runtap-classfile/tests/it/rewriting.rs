@@ -17,6 +17,7 @@ pub(crate) const PROBES: Probes<'_> = Probes {
     exit: Some(Probe { name: "exit", line: true }),
     throwing: Some(Probe { name: "throwing", line: true }),
     unwinding: Some(Probe { name: "unwinding", line: false }),
+    constructing: None,
 };
 
 /// What a class of any bytes becomes, or why not: no panic, the same methods, and what was written can be read.
@@ -56,13 +57,13 @@ pub(crate) fn own<'a>(code: &Code<'a>, pool: &Pool<'a>) -> Vec<(usize, String)> 
     let mut skip_push = 0;
     // From the end: a call of a probe is behind what it takes.
     let mut all: Vec<_> = code.instructions().map(|found| found.unwrap()).collect();
-    if code.handlers.last().is_some_and(|row| row.catch_type.0 == 0) {
-        let call = all.len().wrapping_sub(2);
-        if let Some((_, Instruction::Constant { opcode: Opcode::INVOKESTATIC, index })) = all.get(call)
-            && pool.member(*index, "probe").unwrap().name == "unwinding"
-        {
-            all.truncate(all.len() - 4);
-        }
+    // A constructor has two handlers for everything.
+    while code.handlers.last().is_some_and(|row| row.catch_type.0 == 0)
+        && let Some((_, Instruction::Constant { opcode: Opcode::INVOKESTATIC, index })) =
+            all.get(all.len().wrapping_sub(2))
+        && pool.member(*index, "probe").unwrap().name == "unwinding"
+    {
+        all.truncate(all.len() - 4);
     }
     for (pc, instruction) in all.into_iter().rev() {
         if let Instruction::Constant { opcode: Opcode::INVOKESTATIC, index } = instruction {

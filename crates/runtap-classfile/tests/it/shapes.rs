@@ -16,6 +16,7 @@ const PROBES: Probes<'_> = Probes {
     exit: Some(Probe { name: "exit", line: true }),
     throwing: Some(Probe { name: "throwing", line: true }),
     unwinding: Some(Probe { name: "unwinding", line: false }),
+    constructing: None,
 };
 const STATIC: AccessFlags = AccessFlags(0x0009);
 const NAME: &str = "Shape";

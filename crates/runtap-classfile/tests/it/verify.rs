@@ -21,6 +21,7 @@ const PROBES: Probes<'_> = Probes {
     exit: Some(Probe { name: "exit", line: true }),
     throwing: Some(Probe { name: "throwing", line: true }),
     unwinding: Some(Probe { name: "unwinding", line: false }),
+    constructing: None,
 };
 
 /// What coverage has of [`PROBES`], besides lines.

@@ -5,6 +5,8 @@ public class Recorder {
     static final ArrayDeque<Integer> open = new ArrayDeque<>();
     static final TreeMap<Integer, long[]> counts = new TreeMap<>();
     static final TreeSet<Integer> lines = new TreeSet<>();
+    /** Constructors that an exception of the constructor that they call has ended: nothing tells of that. */
+    static final TreeMap<Integer, Integer> silent = new TreeMap<>();
     static String wrong;
     static boolean overflown;
 
@@ -44,6 +46,7 @@ public class Recorder {
 
     static void end(int id, int kind) {
         count(id, kind);
+        while (open.contains(id) && open.peek() != id) silent.merge(open.poll(), 1, Integer::sum);
         Integer last = open.poll();
         if (last == null || last != id) wrong = wrong == null ? "end of " + id + " in " + last : wrong;
     }
@@ -51,6 +54,7 @@ public class Recorder {
     static void report() {
         System.out.println("wrong " + wrong);
         counts.forEach((id, n) -> System.out.println("method " + id + " " + n[0] + " " + n[1] + " " + n[2] + " " + n[3]));
+        silent.forEach((id, n) -> System.out.println("silent " + id + " " + n));
         System.out.println("lines " + lines);
     }
 }

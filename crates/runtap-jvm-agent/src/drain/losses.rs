@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use runtap_bytefrog_proto::Mode;
 
 use super::Drain;
+use crate::clock;
 use crate::ring::{CAPACITY, PAUSED};
 
 impl Drain {
@@ -38,6 +39,7 @@ impl Drain {
             reader.tell_dropped(stream);
         }
         stream.end_round(true);
+        stream.tell_all_pending(stream.since_start(clock::now()));
         stream.tell_all_missing();
         Ok(())
     }

@@ -177,7 +177,8 @@ impl Reading {
                     2
                 }
                 Kind::More | Kind::Count | Kind::CountThrown => 1,
-                Kind::Entry | Kind::Exit | Kind::Throw | Kind::Bubble => {
+                Kind::Constructed if suspended => 1,
+                Kind::Entry | Kind::Exit | Kind::Throw | Kind::Bubble | Kind::Called | Kind::Constructed => {
                     let long = matches!(kind, Kind::Throw | Kind::Bubble);
                     if suspended {
                         if discarded == 0 {

@@ -63,7 +63,7 @@ impl Program {
         for depth in 0..DEPTH {
             methods.id(format!("C.m{depth};1;()V").as_bytes(), 100);
         }
-        let stream = Stream::new(Dialect::F1, 0, 1, Arc::new(methods), Arc::default());
+        let stream = Stream::new(Dialect::F1, 0, 1, Arc::new(methods), Arc::default(), Arc::default());
         let mut reading = Reading::new(stream);
         let carrier =
             |number: usize| Arc::new(Ring::new(number as u64 + 1, b"carrier".to_vec(), CAPACITY).unwrap());

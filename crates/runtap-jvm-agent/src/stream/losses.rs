@@ -21,7 +21,7 @@ impl Stream {
     /// class that had its probes in an earlier one.
     pub(super) fn belongs(&self, event: &Event) -> bool {
         let Some((_, thread)) = &self.current else { return false };
-        event.kind == Kind::Entry
+        matches!(event.kind, Kind::Entry | Kind::Called)
             || thread.lossy
             || thread.stack.iter().rev().any(|open| *open == event.method)
     }
@@ -44,7 +44,7 @@ impl Stream {
         }
         let (last, now) = (std::mem::replace(&mut thread.last, event.time), event.time);
         let lies_between = |loss: &Loss| loss.first <= now && last <= loss.last;
-        let may_begin = thread.stack.is_empty() && event.kind == Kind::Entry;
+        let may_begin = thread.stack.is_empty() && matches!(event.kind, Kind::Entry | Kind::Called);
         let mut count = None;
         if !may_begin {
             let of_any = self.lost_of_any.iter().filter(|pending| lies_between(&pending.loss));
@@ -131,8 +131,7 @@ impl Stream {
     /// Tells that events of the thread are missing.
     fn drop_current(&mut self, time: u64, count: u64, reason: DropReason) {
         if let Some((_, thread)) = &mut self.current {
-            thread.lossy = true;
-            thread.stack.clear();
+            thread.forget_open();
         }
         self.drop_f1(time, count, reason);
     }
@@ -147,8 +146,7 @@ impl Stream {
                 thread.missing_since = time;
             }
             thread.missing += count;
-            thread.lossy = true;
-            thread.stack.clear();
+            thread.forget_open();
         }
     }
 

@@ -3,6 +3,7 @@
 //! Owns: threads with their ids on the wire and their sequence numbers, which names were told, and what is buffered for each
 //! data connection. `f1` and `old` know the two kinds of messages. Refuses to: open a socket or read a clock.
 
+mod constructors;
 mod f1;
 mod losses;
 mod old;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use runtap_bytefrog_proto::{Dialect, JavaStr, Message, encode};
 
+use crate::delegates::Delegates;
 use crate::names::Names;
 use crate::ring::Kind;
 
@@ -36,6 +38,7 @@ struct Thread {
     sequence: u64,
     /// Methods of its open calls.
     stack: Vec<u32>,
+    constructors: constructors::Constructors,
     is_virtual: bool,
     /// Events that were thrown away since it was last told, and the time of the first.
     missing: u64,
@@ -64,6 +67,7 @@ pub(crate) struct Stream {
     start: u64,
     methods: Arc<Told>,
     exceptions: Arc<Told>,
+    delegates: Arc<Delegates>,
     told_methods: Vec<bool>,
     told_exceptions: Vec<bool>,
     told_lines: Vec<bool>,
@@ -99,12 +103,14 @@ impl Stream {
         connections: usize,
         methods: Arc<Told>,
         exceptions: Arc<Told>,
+        delegates: Arc<Delegates>,
     ) -> Self {
         Self {
             dialect,
             start,
             methods,
             exceptions,
+            delegates,
             told_methods: Vec::new(),
             told_exceptions: Vec::new(),
             told_lines: Vec::new(),
@@ -240,6 +246,7 @@ impl Stream {
             connection,
             sequence: 0,
             stack: Vec::new(),
+            constructors: constructors::Constructors::default(),
             is_virtual: name.is_none(),
             missing: 0,
             missing_since: 0,
@@ -269,6 +276,12 @@ impl Stream {
             return;
         }
         self.tell_losses(event);
+        self.end_delegates(event);
+        match event.kind {
+            Kind::Called => return self.called(event),
+            Kind::Constructed => return self.constructed(event),
+            _ => {}
+        }
         if !self.belongs(event) {
             return;
         }
@@ -287,9 +300,15 @@ impl Stream {
             self.tell_exception(event.exception);
         }
         self.put(event);
+        if event.kind == Kind::Bubble {
+            self.expect_delegates(event);
+        }
     }
 
     fn put(&mut self, event: &Event) {
+        if let Some((_, thread)) = &mut self.current {
+            thread.constructors.is_last = false;
+        }
         if self.is_f1() { self.event_f1(event) } else { self.event_old(event) }
     }
 
@@ -297,14 +316,15 @@ impl Stream {
     /// stack left; it follows from the end of its caller.
     fn close(&mut self, event: &Event) {
         let Some((_, thread)) = &mut self.current else { return };
-        if thread.stack.last() == Some(&event.method) {
-            thread.stack.pop();
-            return;
+        if thread.stack.last() != Some(&event.method) {
+            let Some(place) = thread.stack.iter().rposition(|method| *method == event.method) else { return };
+            let ended = thread.stack.split_off(place + 1);
+            self.ended_silently(ended, event);
         }
-        let Some(place) = thread.stack.iter().rposition(|method| *method == event.method) else { return };
-        let ended = thread.stack.split_off(place + 1);
-        thread.stack.pop();
-        self.overflowed(ended, event.time);
+        self.end_pending(event);
+        if let Some((_, thread)) = &mut self.current {
+            thread.stack.pop();
+        }
     }
 
     /// So many calls of a method are on the stack of a thread, and the topmost is about to end: all above it have ended, and
@@ -320,6 +340,9 @@ impl Stream {
         let mut calls = thread.stack.iter().enumerate().filter(|(_, open)| **open == method);
         let Some((place, _)) = calls.nth(above) else { return };
         let ended = thread.stack.split_off(place + 1);
+        if !ended.is_empty() {
+            thread.constructors.forget_end();
+        }
         self.overflowed(ended, time);
     }
 
@@ -337,6 +360,7 @@ impl Stream {
 
     /// A thread is gone.
     pub(crate) fn end_thread(&mut self, tid: u64, time: u64) {
+        self.end_all_pending(tid, time);
         if self.threads.get(&tid).is_some_and(|thread| thread.missing > 0) {
             self.select(tid, None, time);
         }

@@ -46,7 +46,7 @@ fn stream(dialect: Dialect, connections: usize) -> Stream {
         methods.id(name.as_bytes(), 100);
     }
     exceptions.id(b"x", 100);
-    Stream::new(dialect, 0, connections, methods, exceptions)
+    Stream::new(dialect, 0, connections, methods, exceptions, Arc::default())
 }
 
 /// What is known of a thread: its open calls, and whether it has lost events.

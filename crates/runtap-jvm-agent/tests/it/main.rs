@@ -4,6 +4,7 @@
 
 mod bench;
 mod common;
+mod constructors;
 mod counts;
 mod crowds;
 mod faults;

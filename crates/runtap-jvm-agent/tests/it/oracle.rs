@@ -150,7 +150,7 @@ pub(crate) struct Compared {
     pub(crate) methods: usize,
     pub(crate) calls: u64,
     pub(crate) thrown: u64,
-    /// Calls of constructors that an exception has ended before the object was one: see [`Opinions::differences`].
+    /// Ends of constructors by an exception of `super()`: see [`Opinions::differences`].
     pub(crate) unborn: u64,
 }
 
@@ -178,9 +178,8 @@ impl Opinions {
     /// Calls, returns and exceptions of every method are equal, but for these, each with a reason of its own:
     /// - Methods of hidden classes (lambdas): JVMTI shows no agent their bytes.
     /// - Finalizers that do nothing: the agent leaves them alone, so that the JVM still sees that they do nothing.
-    /// - Constructors: JVMTI counts them when they are called, the agent when `super()` has returned, since nothing may be done
-    ///   with an object before. Calls that an exception has ended earlier are in JVMTI's counts only, both as a call and as
-    ///   one that was ended by an exception: so many, and no more, are missing from both.
+    /// - Constructors, if calls are only counted: an exception that comes out of `super()` can't be handled, so ends by such an
+    ///   exception are in JVMTI's counts only.
     pub(crate) fn differences(&self) -> (Compared, Vec<String>) {
         let (mut seen, mut compared, mut wrong) = (self.seen(), Compared::default(), Vec::new());
         for (method, counts) in &self.counted {
@@ -191,9 +190,10 @@ impl Opinions {
             }
             let (calls, returned, thrown) =
                 is.unwrap_or_else(|| (0, (self.record == Record::Full).then_some(0), 0));
-            let unborn = if method.name == "<init>" { counts.thrown.saturating_sub(thrown) } else { 0 };
+            let is_counted = self.record != Record::Full && method.name == "<init>";
+            let unborn = if is_counted { counts.thrown.saturating_sub(thrown) } else { 0 };
             let returns = counts.exits.saturating_sub(counts.thrown);
-            let equal = calls + unborn == counts.entries
+            let equal = calls == counts.entries
                 && thrown + unborn == counts.thrown
                 && returned.is_none_or(|returned| returned == returns);
             if !equal {
