@@ -95,10 +95,36 @@ pub(crate) fn trace(agent: &'static Agent) {
         retransform(jvmti, jni, wants, |name, why| session.tell(Told::failed(name, why)));
         // Calls that began meanwhile, and before their classes had probes.
         running.extend(jvmti.running(jni).into_iter().filter(|one| one.is_obsolete && is_traced(one)));
+        running.extend(running_virtually(agent, jni));
         for told in already_running(running) {
             session.tell(told);
         }
     });
+}
+
+/// The methods with probes that virtual threads are in: all that have the name. They are looked at once, when all probes are
+/// there, so one that was called meanwhile is not known either, unless it is called again.
+fn running_virtually(agent: &Agent, jni: Jni) -> Vec<Running> {
+    let names = jni.virtual_threads().methods;
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let mut running = Vec::new();
+    for id in 0..u32::try_from(agent.methods.count()).unwrap_or(u32::MAX) {
+        let Some(signature) = agent.methods.name(id) else { continue };
+        // `class.method;access;descriptor`
+        let mut parts = signature.splitn(3, |byte| *byte == b';');
+        let (Some(name), Some(_), Some(descriptor)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let Some(dot) = name.iter().rposition(|byte| *byte == b'.').filter(|_| names.contains(name)) else {
+            continue;
+        };
+        let (class, method) = name.split_at(dot);
+        let method = [method.get(1..).unwrap_or_default(), descriptor].concat();
+        running.push(Running { class: class.to_vec(), by_boot_loader: false, method, is_obsolete: false });
+    }
+    running
 }
 
 /// Reports methods that were already on a stack when their classes got probes. Neither the start nor the end of such a call

@@ -26,7 +26,7 @@ impl Jni {
         NonNull::new(env).map(Self)
     }
 
-    fn table(self) -> Table {
+    pub(super) fn table(self) -> Table {
         self.0.as_ptr().cast()
     }
 
@@ -43,11 +43,11 @@ impl Jni {
         pending
     }
 
-    fn some(self, object: Object) -> Option<Object> {
+    pub(super) fn some(self, object: Object) -> Option<Object> {
         if self.clear() || object.is_null() { None } else { Some(object) }
     }
 
-    fn id(self, id: *mut c_void) -> Option<NonNull<c_void>> {
+    pub(super) fn id(self, id: *mut c_void) -> Option<NonNull<c_void>> {
         if self.clear() { None } else { NonNull::new(id) }
     }
 
@@ -57,6 +57,13 @@ impl Jni {
             // SAFETY: a local reference of this thread, which nobody uses any more.
             unsafe { delete(self.table(), object) };
         }
+    }
+
+    /// Another reference to an object.
+    pub(super) fn local(self, object: Object) -> Option<Object> {
+        let new = function!(self.table(), index::jni::NEW_LOCAL_REF, fn(Object) -> Object);
+        // SAFETY: a reference that is valid now.
+        self.some(unsafe { new(self.table(), object) })
     }
 
     /// Local references from now on are freed together: so many at most.

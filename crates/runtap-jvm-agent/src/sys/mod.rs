@@ -61,12 +61,19 @@ pub mod index {
             POP_LOCAL_FRAME = 20 "PopLocalFrame";
             NEW_GLOBAL_REF = 21 "NewGlobalRef";
             DELETE_LOCAL_REF = 23 "DeleteLocalRef";
+            NEW_LOCAL_REF = 25 "NewLocalRef";
             GET_OBJECT_CLASS = 31 "GetObjectClass";
             GET_METHOD_ID = 33 "GetMethodID";
+            CALL_OBJECT_METHOD_A = 36 "CallObjectMethodA";
+            CALL_BOOLEAN_METHOD_A = 39 "CallBooleanMethodA";
             CALL_LONG_METHOD_A = 54 "CallLongMethodA";
             GET_FIELD_ID = 94 "GetFieldID";
             GET_STATIC_METHOD_ID = 113 "GetStaticMethodID";
             CALL_STATIC_OBJECT_METHOD_A = 116 "CallStaticObjectMethodA";
+            GET_STRING_UTF_CHARS = 169 "GetStringUTFChars";
+            RELEASE_STRING_UTF_CHARS = 170 "ReleaseStringUTFChars";
+            GET_ARRAY_LENGTH = 171 "GetArrayLength";
+            GET_OBJECT_ARRAY_ELEMENT = 173 "GetObjectArrayElement";
             REGISTER_NATIVES = 215 "RegisterNatives";
             EXCEPTION_CHECK = 228 "ExceptionCheck";
         }
@@ -110,6 +117,7 @@ macro_rules! function {
 mod jni;
 mod jvmti;
 mod stacks;
+mod virtual_threads;
 
 /// The virtual machine (`JavaVM`), usable on every thread.
 #[derive(Debug, Clone, Copy)]

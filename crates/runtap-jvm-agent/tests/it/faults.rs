@@ -248,7 +248,7 @@ fn forever(jdk: &Jdk) -> std::process::Child {
 }
 
 /// What the JVM says when it is to load the agent.
-fn load(pid: u32, options: &str) -> Result<String, runtap_testkit::Skip> {
+pub(crate) fn load(pid: u32, options: &str) -> Result<String, runtap_testkit::Skip> {
     let jcmd = Jdk::with_compiler()?.home().join("bin/jcmd");
     let mut command = std::process::Command::new(jcmd);
     command.arg(pid.to_string()).arg("JVMTI.agent_load").arg(crate::common::library());

@@ -15,6 +15,7 @@ mod lines;
 mod losses;
 mod modes;
 mod oracle;
+mod parked;
 mod real_defects;
 mod real_modules;
 mod real_others;
