@@ -143,6 +143,10 @@ impl<'a> Build<'a> {
                 self.skipped.insert(&id.class);
                 continue;
             }
+            if seen.is_synthetic && !self.options.compiler_methods {
+                self.coverage.notes.filtered_methods += 1;
+                continue;
+            }
             if self.observed.lines && seen.blind {
                 self.coverage.notes.blind_methods += 1;
             }

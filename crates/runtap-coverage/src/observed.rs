@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use runtap_bytefrog::{MethodReport, Report};
 use runtap_bytefrog_proto::f1::ALREADY_RUNNING;
+use runtap_classfile::AccessFlags;
 use thiserror::Error;
 
 use crate::patterns::Patterns;
@@ -43,6 +44,9 @@ pub struct Seen {
     pub blind: bool,
     /// Visits whose place was never told, or has no line.
     pub unplaced: u64,
+    /// Whether the compiler has made it, as far as its flags and its name say: a bridge, or another synthetic method that is
+    /// not in the source.
+    pub is_synthetic: bool,
 }
 
 /// What became of a class, by an agent's word. Of two words the later one in this order stays: a class may be ignored for
@@ -160,6 +164,7 @@ impl Observed {
                 Ok(signature) => {
                     let seen = observed.methods.entry(MethodId::of(&signature)).or_default();
                     seen.calls = seen.calls.saturating_add(calls);
+                    seen.is_synthetic = is_synthetic(&signature);
                 }
                 Err(_) if is_nameless(&method.signature) => observed.losses.nameless += 1,
                 Err(_) => add(observed.unparsed.entry(method.signature.clone()).or_default(), calls),
@@ -222,6 +227,7 @@ impl Observed {
             let seen = self.methods.entry(method).or_default();
             seen.calls = seen.calls.saturating_add(new.calls);
             seen.blind |= new.blind;
+            seen.is_synthetic |= new.is_synthetic;
             seen.unplaced = seen.unplaced.saturating_add(new.unplaced);
             for (number, hits) in new.lines {
                 add(seen.lines.entry(number).or_default(), hits);
@@ -325,6 +331,16 @@ impl MethodId {
             descriptor: signature.descriptor.to_owned(),
         }
     }
+}
+
+/// Whether the compiler has made a method. Bodies of lambdas, of Scala's function literals, and of Kotlin's open suspending
+/// functions are in the source.
+fn is_synthetic(signature: &Signature<'_>) -> bool {
+    let name = signature.name;
+    let is_body = name.starts_with("lambda$")
+        || name.ends_with("$suspendImpl")
+        || (name.contains("$anonfun$") && !name.ends_with("$adapted"));
+    signature.access & u32::from(AccessFlags::SYNTHETIC.0) != 0 && !is_body
 }
 
 fn add(to: &mut u64, count: u64) {

@@ -149,6 +149,31 @@ fn without_jars_what_ran_is_all_there_is() {
     assert_eq!(coverage.packages["a"].classes["a/A$1"].methods[0].line, Some(5));
 }
 
+/// As with jars: a bridge is no second method of the source, and the body of a lambda is one.
+#[test]
+fn without_jars_bridges_are_left_out() {
+    for dialect in [Dialect::V1, Dialect::F1] {
+        let mut trace = Trace::new(dialect);
+        for signature in [
+            "a/A.compareTo;1;(La/A;)I",
+            "a/A.compareTo;4161;(Ljava/lang/Object;)I",
+            "a/A.access$000;4104;()V",
+            "a/A.lambda$run$0;4106;()V",
+            "a/A.$anonfun$run$1;4106;()V",
+            "a/A.$anonfun$run$1$adapted;4106;()V",
+        ] {
+            trace.call(signature, &[]);
+        }
+        let seen = Observed::of(&trace.report());
+        let coverage = Coverage::of(&seen, None, &Options::default());
+        let expected = ["a/A.$anonfun$run$1 1", "a/A.compareTo 1", "a/A.lambda$run$0 1"];
+        assert_eq!(shown(&coverage), expected, "{dialect}");
+        assert_eq!(coverage.notes.filtered_methods, 3);
+        let all = Options { compiler_methods: true, ..Options::default() };
+        assert_eq!(shown(&Coverage::of(&seen, None, &all)).len(), 6);
+    }
+}
+
 #[test]
 fn patterns_and_methods_of_the_compiler() {
     let mut inventory = inventory();
