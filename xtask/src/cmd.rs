@@ -116,7 +116,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "sweep",
-        usage: "[classes|damage|hostile|jvm|jvm-programs|repair|replay] [--megabytes N]",
+        usage: "[classes|coverage|damage|hostile|jvm|jvm-programs|repair|replay|tests] [--megabytes N]",
         about: "what the tests take samples of, in full: hours",
         run: sweep::command,
     },

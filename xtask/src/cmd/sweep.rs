@@ -38,6 +38,7 @@ const SUBJECTS: &[Subject] = &[
     ("damage", |ws, _| damage(ws)),
     ("repair", |ws, _| repair(ws)),
     ("jvm-programs", |ws, _| jvm_programs(ws)),
+    ("coverage", |ws, _| coverage(ws)),
     ("jvm", |ws, _| jvm(ws)),
     ("replay", |ws, _| replay(ws)),
     ("tests", |ws, _| tests(ws)),
@@ -52,6 +53,11 @@ fn classes(ws: &Workspace) -> Result<()> {
 /// Java programs under the agent, with a second opinion of the JVM on every count, and all classes of the JDKs.
 fn jvm_programs(ws: &Workspace) -> Result<()> {
     ignored(ws, &["--package", "runtap-jvm-agent", "--test", "it"], &["real_programs", "real_modules"])
+}
+
+/// Lines of large programs, told by runtap and by JaCoCo.
+fn coverage(ws: &Workspace) -> Result<()> {
+    ignored(ws, &["--package", "runtap", "--test", "e2e"], &["real_jacoco"])
 }
 
 /// The JVM agent under stress: attached a hundred times, HQs that are killed, hundreds of threads with a slow one.
