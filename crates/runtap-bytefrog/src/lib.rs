@@ -19,5 +19,5 @@ pub use model::call_tree::{CallTree, TreeRow};
 pub use model::report::{
     Detail, ExceptionReport, LONGEST_PATH, Line, MethodReport, Report, SegmentReport, SlowCall, ThreadReport,
 };
-pub use model::{Change, Counters, Fate, Finding, Limits, Model, Segment, Selection, StackChange};
+pub use model::{Change, Counters, Fate, Finding, Limits, Model, Segment, Selection, StackChange, Sums};
 pub use signature::{fitted, readable};

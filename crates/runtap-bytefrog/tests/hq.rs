@@ -159,6 +159,39 @@ fn agents_of_all_versions() {
     }
 }
 
+/// Agents one after the other, more than are kept: what the first ones had is added up.
+#[test]
+fn agents_that_make_room_are_added_up() {
+    let (hq, heard) = hq(Options { agents: 2, ..Options::default() });
+    assert_eq!(hq.former().map(|(count, _)| count), None);
+    for number in 0..5 {
+        let signature = JavaStr::from_bytes(b"a/B.c;1;()V");
+        let mut events = say(Dialect::V1, &Message::MapMethod { method: number, signature });
+        let at = |time, sequence| Stamp { time, sequence, thread: 0 };
+        events.extend(say(Dialect::V1, &Message::Entry { at: at(5, 0), method: number }));
+        events.extend(say(Dialect::V1, &Message::Exit { at: at(7, 1), method: number, exit: Exit::Line(3) }));
+        let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+        let steps = [
+            Step::Hello,
+            Step::AwaitConfiguration,
+            Step::Heartbeat(Mode::Initializing),
+            Step::Await(Command::Start),
+            Step::Dial,
+            Step::Data(0, events),
+            Step::CloseData(0),
+            Step::Heartbeat(Mode::ShuttingDown),
+            Step::CloseControl,
+        ];
+        agent.run(&steps).expect("served");
+        assert_eq!(finished(&heard, number), []);
+    }
+    let (count, report) = hq.former().expect("three have made room");
+    assert_eq!((count, hq.agents().len()), (3, 2));
+    let [method] = &report.methods[..] else { panic!("{:?}", report.methods) };
+    assert_eq!((method.entries, method.exits, method.own), (3, 3, 6_000_000));
+    assert_eq!((report.counters.entries, report.threads.len(), report.has_losses()), (3, 3, false));
+}
+
 /// An HQ that does not know F1, as the originals: the agent says hello again with what is left to it.
 #[test]
 fn an_agent_of_f1_falls_back() {

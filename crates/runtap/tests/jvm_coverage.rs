@@ -121,6 +121,74 @@ fn coverage_files_beside_the_recording_and_where_they_are_wanted() {
     assert_eq!(json["coverage"]["files"][0]["format"], "cobertura");
 }
 
+/// The JVMs of a test run are agents of one recording: what they have called is added up, and they are read one by one.
+#[test]
+fn agents_of_a_recording_are_one_report() {
+    const AGENTS: u64 = 100;
+    let folder = require!(folder());
+    let many = folder.path().join("many");
+    fs::create_dir(&many).unwrap();
+    for number in 0..AGENTS {
+        for stream in ["ctl.a2h", "data0.a2h"] {
+            for kind in ["bin", "chunks.tsv"] {
+                let from = folder.path().join("v4_basic").join(format!("v4_basic.{stream}.{kind}"));
+                fs::copy(from, many.join(format!("agent{number}.{stream}.{kind}"))).unwrap();
+            }
+        }
+    }
+    let rows = |arguments: &[&str]| report(folder.path(), arguments).expect_code(0).json();
+    let one = rows(&["v4_basic", "methods", "--format", "json"]);
+    let all = rows(&["many", "methods", "--merge-agents", "--format", "json"]);
+    assert_eq!(
+        (all["schema"].as_str(), all["agents"].as_array().unwrap().len()),
+        (Some("runtap.jvm.methods/1"), 1)
+    );
+    let methods = |document: &serde_json::Value| document["agents"][0]["methods"].as_array().unwrap().clone();
+    let (one, all) = (methods(&one), methods(&all));
+    assert_eq!(one.len(), all.len());
+    for method in &one {
+        let sum = all.iter().find(|other| other["signature"] == method["signature"]).unwrap();
+        for number in ["entries", "exits", "exception_exits", "total_ns", "self_ns", "without_end"] {
+            let times = method[number].as_u64().map(|number| number * AGENTS);
+            assert_eq!(sum[number].as_u64(), times, "{number} of {method}");
+        }
+    }
+    let whole = rows(&["many", "--merge-agents", "--format", "json"]);
+    assert_eq!(
+        (&whole["agents"][0]["agents_count"], &whole["agents"][1]),
+        (&AGENTS.into(), &serde_json::Value::Null)
+    );
+    let text = report(folder.path(), ["many", "--merge-agents"]);
+    assert!(text.expect_code(0).text().starts_with("100 agents together\n"), "{text}");
+    // Coverage and lists of what was never called have all agents anyway.
+    let lcov = report(folder.path(), ["many", "--coverage", "lcov=-", "--classes", "classes"]);
+    assert!(lcov.expect_code(0).text().contains("FNDA:197300,Counts.fib(I)I\n"), "{lcov}");
+    report(folder.path(), ["many", "tree", "--merge-agents"])
+        .expect_code(2)
+        .says("--merge-agents has no effect here");
+}
+
+/// Directories of sources by their absolute paths, of which one does not exist: the files that are found have absolute paths.
+#[test]
+fn sources_are_found_by_absolute_paths() {
+    let folder = require!(folder());
+    let source = folder.path().join("src");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let recording = folder.path().join("v4_basic");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
+    command.current_dir(elsewhere.path()).args(["jvm", "report"]).arg(&recording);
+    command
+        .args(["--coverage", "lcov=out.info", "--coverage", "cobertura=out.xml", "--sources"])
+        .arg("/there/is/none");
+    command.arg("--sources").arg(&source).arg("--classes").arg(folder.path().join("classes"));
+    run(command).expect_code(0);
+    let lcov = fs::read_to_string(elsewhere.path().join("out.info")).unwrap();
+    assert!(lcov.contains(&format!("SF:{}/demo/Counts.java\n", source.display())), "{lcov}");
+    let cobertura = fs::read_to_string(elsewhere.path().join("out.xml")).unwrap();
+    assert!(cobertura.contains(&format!("<source>{}</source>", source.display())), "{cobertura}");
+    assert!(cobertura.contains("filename=\"demo/Counts.java\""), "{cobertura}");
+}
+
 /// What others read of files that are made of a recording of an original agent: what it has counted.
 #[test]
 fn readers_that_are_not_ours_find_what_the_agent_has_sent() {

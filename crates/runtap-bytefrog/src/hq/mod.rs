@@ -346,6 +346,13 @@ impl Hq {
         Ok(locked(&self.shared.agent(agent)?.model).report())
     }
 
+    /// What agents had come to together that have ended and made room for others, and how many they are. `None` if there are
+    /// none.
+    pub fn former(&self) -> Option<(u64, Report)> {
+        let former = locked(&self.shared.former);
+        (former.agents() > 0).then(|| (former.agents(), former.report()))
+    }
+
     /// Who has called whom, in one thread (an index into [`Report::threads`]) or in all.
     ///
     /// # Errors

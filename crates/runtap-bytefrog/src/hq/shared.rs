@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::model::Sums;
+
 use super::agent::Agent;
 use super::{AgentId, Event, HqError, Options};
 
@@ -23,6 +25,8 @@ pub(super) struct Shared {
     pub(super) open: AtomicUsize,
     pub(super) next_agent: AtomicU32,
     pub(super) agents: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
+    /// What agents had come to that have ended and made room for others.
+    pub(super) former: Mutex<Sums>,
     /// Every open connection, to be shut when HQ closes.
     pub(super) sockets: Mutex<BTreeMap<u64, TcpStream>>,
     /// Those of them that have not said hello.
@@ -45,6 +49,7 @@ impl Shared {
             open: AtomicUsize::new(0),
             next_agent: AtomicU32::new(0),
             agents: Mutex::default(),
+            former: Mutex::default(),
             sockets: Mutex::default(),
             unknown: Mutex::default(),
             threads: Mutex::default(),
@@ -81,6 +86,9 @@ impl Shared {
             let leaves = over.or_else(|| agents.iter().find(|(_, agent)| agent.has_only_said_hello()));
             let leaves = leaves.map(|(id, _)| *id)?;
             if let Some(agent) = agents.remove(&leaves) {
+                if agent.is_over() {
+                    locked(&self.former).add(locked(&agent.model).report());
+                }
                 agent.close();
             }
         }

@@ -28,6 +28,7 @@ pub(crate) mod report;
 mod segments;
 mod selection;
 mod slow;
+mod sums;
 mod tree;
 
 use runtap_bytefrog_proto::{Dialect, Exit, Message, Rule, Stamp};
@@ -45,6 +46,7 @@ pub use exceptions::Fate;
 pub use findings::Finding;
 pub use segments::Segment;
 pub use selection::Selection;
+pub use sums::Sums;
 
 /// How much is kept. What has no room is counted, and said in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

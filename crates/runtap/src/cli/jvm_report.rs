@@ -92,6 +92,9 @@ pub(crate) struct JvmReport {
     /// Only this agent of the recording; repeat it for several
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Vec<String>,
+    /// All agents of the recording as one, such as the JVMs that a test run has forked: what they have called is added up
+    #[arg(long)]
+    pub(crate) merge_agents: bool,
     /// Sort methods, or what --diff has found, by this [default: self; calls, where nothing is known of times]
     #[arg(long, value_name = "WHAT")]
     pub(crate) sort: Option<JvmSort>,

@@ -25,11 +25,25 @@ pub(in crate::cmd) struct Classes {
     pub(in crate::cmd) failed: u64,
 }
 
+impl Classes {
+    /// Both together.
+    pub(in crate::cmd) fn and(self, other: Self) -> Self {
+        Self {
+            transformed: self.transformed.saturating_add(other.transformed),
+            ignored: self.ignored.saturating_add(other.ignored),
+            failed: self.failed.saturating_add(other.failed),
+        }
+    }
+}
+
 /// An agent's trace.
 #[derive(Debug, Serialize)]
 pub(in crate::cmd) struct AgentDocument {
     /// The byte in its hello: 1 to 4, or 241 for runtap's own.
     version: u8,
+    /// Of so many agents together, if it is not of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agents_count: Option<u64>,
     run_id: Option<u8>,
     /// `None`: the agent told which methods ran, and counted no call. The same holds for `exits` and `bubbles`.
     entries: Option<u64>,
@@ -71,6 +85,11 @@ struct MethodDocument {
 }
 
 impl AgentDocument {
+    /// Of a report on so many agents together.
+    pub(in crate::cmd) fn of_several(agents: u64, report: &Report, classes: Classes) -> Self {
+        Self { agents_count: Some(agents), ..Self::new(None, report, classes) }
+    }
+
     /// Of a report on the agent with this run.
     pub(in crate::cmd) fn new(run: impl Into<Option<u8>>, report: &Report, classes: Classes) -> Self {
         let counters = &report.counters;
@@ -94,6 +113,7 @@ impl AgentDocument {
         let ended_by_exceptions = counted(|(_, thrown, _)| thrown);
         Self {
             version: report.dialect.hello(),
+            agents_count: None,
             run_id: run.into(),
             entries: counts_calls.then(|| counters.calls()),
             // As they were sent: versions 2 to 4 have no bubbles, but exits with a flag.

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_bytefrog::Report;
 use runtap_bytefrog::hq::{AgentId, Hq};
+use runtap_bytefrog::{Report, Sums};
 use runtap_bytefrog_proto::Mode;
 use runtap_record::Stops;
 use runtap_text::TextOptions;
 use runtap_text::units::Things;
 use tokio::time::{Instant, sleep_until};
 
+use super::super::broken::Broken;
 use super::super::document::{AgentDocument, JvmDocument};
 use super::super::text::ReportText;
 use super::show;
@@ -56,11 +57,17 @@ pub(in crate::cmd::jvm) async fn end(
         .into_iter()
         .filter_map(|state| Some((state.id, watch.facts(state.id)?, hq.report(state.id).ok()?)))
         .collect();
-    print(options, &reports, output)?;
+    let former = hq.former();
     let left_out = watch.seen().saturating_sub(reports.len() as u64);
+    let left_out = left_out.saturating_sub(former.as_ref().map_or(0, |(count, _)| *count));
+    let former_loses = former.as_ref().is_some_and(|(_, report)| report.has_losses());
+    match former {
+        Some((count, report)) => print_together(options, watch, (count, report), &reports, output)?,
+        None => print(options, &reports, output)?,
+    }
     if left_out > 0 {
         output.warning(format_args!(
-            "{} more than are kept: the oldest were forgotten",
+            "{} left before they had ended: what they had is not in the report",
             Things(left_out, "agent")
         ));
     }
@@ -95,6 +102,7 @@ pub(in crate::cmd::jvm) async fn end(
         || left_out > 0
         || refused > 0
         || watch.is_partial()
+        || former_loses
         || reports.iter().any(|(.., report)| report.has_losses());
     Ok(if partial { exit::PARTIAL } else { exit::OK })
 }
@@ -147,6 +155,45 @@ async fn wait(living: &[AgentId], watch: &Watch, stops: &Stops, output: Output) 
     }
 }
 
+/// More agents than are kept: all of them as one, and a hint at what has each.
+fn print_together(
+    options: &JvmHq,
+    watch: &Watch,
+    (former, report): (u64, Report),
+    reports: &[(AgentId, Facts, Report)],
+    output: Output,
+) -> anyhow::Result<()> {
+    let mut sums = Sums::default();
+    sums.add(report);
+    for (.., report) in reports {
+        sums.add(report.clone());
+    }
+    let (agents, report) = (former.saturating_add(reports.len() as u64), sums.report());
+    let classes = watch.classes();
+    if output.json() {
+        return output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]));
+    }
+    let title = format!("{} together", Things(agents, "agent"));
+    let broken = Broken::default().and(&report);
+    let text = ReportText { title, report: &report, classes, broken };
+    output.print(&text, &shown(options, output))?;
+    if options.record.is_none() {
+        output.note(
+            "these are more agents than can be shown each: --record DIR keeps all, for 'runtap jvm report'",
+        );
+    }
+    Ok(())
+}
+
+fn shown(options: &JvmHq, output: Output) -> TextOptions<'static> {
+    TextOptions {
+        width: output.columns(),
+        rows: (options.limit > 0).then_some(options.limit),
+        more: Some("--limit 0 shows all"),
+        ..output.options()
+    }
+}
+
 fn print(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) -> anyhow::Result<()> {
     if output.json() {
         let agents = reports
@@ -155,12 +202,7 @@ fn print(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) 
             .collect();
         return output.document(&JvmDocument::new(agents));
     }
-    let shown = TextOptions {
-        width: output.columns(),
-        rows: (options.limit > 0).then_some(options.limit),
-        more: Some("--limit 0 shows all"),
-        ..output.options()
-    };
+    let shown = shown(options, output);
     for (index, (id, facts, report)) in reports.iter().enumerate() {
         if index > 0 {
             output.text("\n")?;

@@ -146,6 +146,11 @@ impl Watch {
         self.lock().agents.get(&agent).cloned()
     }
 
+    /// Classes of all agents that are remembered.
+    pub(in crate::cmd::jvm) fn classes(&self) -> Classes {
+        self.lock().agents.values().fold(Classes::default(), |sum, facts| sum.and(facts.classes))
+    }
+
     /// Whether any agent's connections have all ended.
     pub(in crate::cmd::jvm) fn one_has_finished(&self) -> bool {
         self.lock().first_finished.is_some()

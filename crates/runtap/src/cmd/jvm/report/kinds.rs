@@ -237,6 +237,20 @@ pub(super) fn document(
     })
 }
 
+/// Methods of all agents together.
+pub(super) fn merged(options: &JvmReport, operand: &Operand, title: String, report: &Report) -> Document {
+    let mut rows = Rows::Methods(methods(report, options.sort.map(Into::into).unwrap_or_default()));
+    if let Some(number) = options.number.filter(|number| *number > 0 && options.is_json()) {
+        rows.truncate(number);
+    }
+    let agent = AgentRows { agent: "all".to_owned(), title, detail: report.detail(), rows, parts: None };
+    Document {
+        schema: format!("runtap.jvm.{}/1", name(JvmKind::Methods)),
+        recording: operand.label(),
+        agents: vec![agent],
+    }
+}
+
 fn name(kind: JvmKind) -> &'static str {
     match kind {
         JvmKind::Methods => "methods",

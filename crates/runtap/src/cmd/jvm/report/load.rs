@@ -45,6 +45,26 @@ impl Operand {
         }
     }
 
+    /// Replays the agents that are wanted one after the other, so that no two of them are held, and says what is missing from
+    /// each; the exit code for it.
+    pub(in crate::cmd::jvm) fn each(
+        &self,
+        agents: &[String],
+        slow: Duration,
+        output: Output,
+        mut take: impl FnMut(&LoadedAgent),
+    ) -> anyhow::Result<u8> {
+        let whole = Loaded { path: self.path.clone(), agents: Vec::new() };
+        let (mut is_partial, mut is_first) = (false, true);
+        each(&self.path, self.part.as_ref(), agents, slow, |agent| {
+            take(&agent);
+            // All agents have the same marks.
+            is_partial |= std::mem::take(&mut is_first) && whole.warn_of_marks(&agent, output);
+            is_partial |= whole.warn_of(&agent, output);
+        })?;
+        Ok(if is_partial { exit::PARTIAL } else { exit::OK })
+    }
+
     /// Replays the agents that are wanted.
     pub(in crate::cmd::jvm) fn load(&self, agents: &[String], slow: Duration) -> anyhow::Result<Loaded> {
         load(&self.path, self.part.as_ref(), agents, slow)
@@ -114,6 +134,18 @@ pub(in crate::cmd::jvm) fn load(
     wanted: &[String],
     slow: Duration,
 ) -> anyhow::Result<Loaded> {
+    let mut agents = Vec::new();
+    each(path, part, wanted, slow, |agent| agents.push(agent))?;
+    Ok(Loaded { path: path.to_owned(), agents })
+}
+
+fn each(
+    path: &Path,
+    part: Option<&Part>,
+    wanted: &[String],
+    slow: Duration,
+    mut take: impl FnMut(LoadedAgent),
+) -> anyhow::Result<()> {
     let mut found = find(path).map_err(explained)?;
     if let Some(unknown) = wanted.iter().find(|wanted| found.iter().all(|it| it.agent != **wanted)) {
         let there: Vec<&str> = found.iter().map(|it| it.agent.as_str()).collect();
@@ -122,7 +154,7 @@ pub(in crate::cmd::jvm) fn load(
     }
     found.retain(|it| wanted.is_empty() || wanted.contains(&it.agent));
     let slow = u64::try_from(slow.as_nanos()).unwrap_or(u64::MAX);
-    let (mut agents, mut unknown) = (Vec::new(), None);
+    let mut unknown = None;
     let count = found.len();
     for recorded in found {
         let mut options = Options { slow, ..Options::default() };
@@ -139,13 +171,13 @@ pub(in crate::cmd::jvm) fn load(
             }
             replayed = replay(&recorded, &options).map_err(explained)?;
         }
-        agents.push(LoadedAgent { recorded, options, replayed });
+        take(LoadedAgent { recorded, options, replayed });
     }
     match unknown {
         Some((lacking, error)) if lacking == count => {
             Err(expected(exit::USAGE, format!("{}: {error}", path.display()), None))
         }
-        _ => Ok(Loaded { path: path.to_owned(), agents }),
+        _ => Ok(()),
     }
 }
 
@@ -153,71 +185,79 @@ impl Loaded {
     /// Says what is missing from it. Whether anything is: of the recording itself, or of what agents have sent. How an agent
     /// has ended is told, but a recording of that is whole.
     pub(in crate::cmd::jvm) fn warn(&self, output: Output) -> bool {
+        // All agents have the same.
+        let mut is_partial = self.agents.first().is_some_and(|agent| self.warn_of_marks(agent, output));
+        for agent in &self.agents {
+            is_partial |= self.warn_of(agent, output);
+        }
+        is_partial
+    }
+
+    fn warn_of_marks(&self, agent: &LoadedAgent, output: Output) -> bool {
+        let Some(trouble) = agent.recorded.marks.trouble() else { return false };
+        let path = self.path.display();
+        output.warning(format_args!("{path}: marks.tsv {trouble}; parts that were marked may be missing"));
+        true
+    }
+
+    fn warn_of(&self, agent: &LoadedAgent, output: Output) -> bool {
         let path = self.path.display();
         let mut is_partial = false;
-        // All agents have the same.
-        if let Some(trouble) = self.agents.first().and_then(|agent| agent.recorded.marks.trouble()) {
-            output
-                .warning(format_args!("{path}: marks.tsv {trouble}; parts that were marked may be missing"));
+        let replayed = &agent.replayed;
+        for damage in &replayed.damage {
+            output.warning(format_args!(
+                "{path}: {} can't be read beyond offset {}: {}",
+                damage.stream, damage.offset, damage.reason
+            ));
             is_partial = true;
         }
-        for agent in &self.agents {
-            let replayed = &agent.replayed;
-            for damage in &replayed.damage {
+        if !replayed.unfinished.is_empty() {
+            let names: Vec<String> = replayed.unfinished.iter().map(ToString::to_string).collect();
+            output.warning(format_args!(
+                "{path}: {}: the recording ends before the connection ({})",
+                replayed.agent,
+                names.join(", ")
+            ));
+            is_partial = true;
+        }
+        let broken = agent.broken();
+        let matters = |rule: Rule| rule.loses() || rule.is_early_end();
+        for finding in broken.rules().iter().filter(|finding| matters(finding.rule)) {
+            if finding.rule == Rule::EndWithoutShutdown {
+                // What it was not asked for, and has not sent by itself, is lost.
                 output.warning(format_args!(
-                    "{path}: {} can't be read beyond offset {}: {}",
-                    damage.stream, damage.offset, damage.reason
+                    "{path}: {}: the program was killed or halted, or its connection was lost ({}): calls that the \
+                     agent had not sent by then are missing; with --mode counts or coverage, all since the last snapshot",
+                    replayed.agent, finding.rule
                 ));
-                is_partial = true;
+                continue;
             }
-            if !replayed.unfinished.is_empty() {
-                let names: Vec<String> = replayed.unfinished.iter().map(ToString::to_string).collect();
+            output.warning(format_args!(
+                "{path}: {}: {}: {}; what came is shown",
+                replayed.agent,
+                finding.rule,
+                finding.rule.summary()
+            ));
+        }
+        is_partial |= broken.loses() || replayed.model.has_losses();
+        let counters = replayed.model.counters();
+        if counters.counted_besides() > 0 {
+            output.warning(format_args!(
+                "{path}: {}: {} only counted, because the collector was too slow: times, callers and threads are \
+                 without them",
+                replayed.agent,
+                Things(counters.counted_besides(), "call")
+            ));
+        }
+        for (count, what) in
+            [(counters.missing, "never came"), (counters.dropped, "were dropped by the agent")]
+        {
+            if count > 0 {
                 output.warning(format_args!(
-                    "{path}: {}: the recording ends before the connection ({})",
+                    "{path}: {}: {} {what}; numbers may be too low",
                     replayed.agent,
-                    names.join(", ")
+                    Things(count, "event")
                 ));
-                is_partial = true;
-            }
-            let broken = agent.broken();
-            let matters = |rule: Rule| rule.loses() || rule.is_early_end();
-            for finding in broken.rules().iter().filter(|finding| matters(finding.rule)) {
-                if finding.rule == Rule::EndWithoutShutdown {
-                    // What it was not asked for, and has not sent by itself, is lost.
-                    output.warning(format_args!(
-                        "{path}: {}: the program was killed or halted, or its connection was lost ({}): calls that the \
-                         agent had not sent by then are missing; with --mode counts or coverage, all since the last snapshot",
-                        replayed.agent, finding.rule
-                    ));
-                    continue;
-                }
-                output.warning(format_args!(
-                    "{path}: {}: {}: {}; what came is shown",
-                    replayed.agent,
-                    finding.rule,
-                    finding.rule.summary()
-                ));
-            }
-            is_partial |= broken.loses() || replayed.model.has_losses();
-            let counters = replayed.model.counters();
-            if counters.counted_besides() > 0 {
-                output.warning(format_args!(
-                    "{path}: {}: {} only counted, because the collector was too slow: times, callers and threads are \
-                     without them",
-                    replayed.agent,
-                    Things(counters.counted_besides(), "call")
-                ));
-            }
-            for (count, what) in
-                [(counters.missing, "never came"), (counters.dropped, "were dropped by the agent")]
-            {
-                if count > 0 {
-                    output.warning(format_args!(
-                        "{path}: {}: {} {what}; numbers may be too low",
-                        replayed.agent,
-                        Things(count, "event")
-                    ));
-                }
             }
         }
         is_partial

@@ -6,6 +6,7 @@ mod kinds;
 pub(super) mod load;
 mod losses;
 mod marked;
+mod merged;
 mod place;
 mod refuse;
 mod sets;
@@ -42,6 +43,9 @@ pub(super) fn run(options: &JvmReport, output: Output) -> anyhow::Result<u8> {
     if !formats.is_empty() || files.output.is_some() {
         return export::run(options, &operand, &formats, output);
     }
+    if options.merge_agents {
+        return merged::run(options, &operand, &shown, output);
+    }
     let loaded = operand.load(&options.agent, options.slow())?;
     match options.kind {
         None => whole(std::slice::from_ref(&loaded), &shown, output)?,
@@ -76,20 +80,20 @@ fn cover(
     }
     let (mut observed, mut code, mut began) = (Observed::default(), exit::OK, None);
     let mut add = |operand: &Operand, agents: &[String]| -> anyhow::Result<()> {
-        let loaded = operand.load(agents, options.slow())?;
-        for agent @ LoadedAgent { replayed, .. } in &loaded.agents {
-            let wall = replayed.process.as_ref().map(|process| process.wall / 1_000_000);
-            began = began.into_iter().chain(wall).min();
-            let report = replayed.model.report();
-            let mut one = coverage::observed(&report, &replayed.classes, replayed.class_counts);
-            one.traced.insert(coverage::traced(replayed.configuration.as_ref()));
-            one.unsent = agent.ended_early().into();
-            if one.unsent > 0 {
-                code = code.max(exit::PARTIAL);
-            }
-            observed.add(one);
-        }
-        code = code.max(ended(&[&loaded], output));
+        let told =
+            operand.each(agents, options.slow(), output, |agent @ LoadedAgent { replayed, .. }| {
+                let wall = replayed.process.as_ref().map(|process| process.wall / 1_000_000);
+                began = began.into_iter().chain(wall).min();
+                let report = replayed.model.report();
+                let mut one = coverage::observed(&report, &replayed.classes, replayed.class_counts);
+                one.traced.insert(coverage::traced(replayed.configuration.as_ref()));
+                one.unsent = agent.ended_early().into();
+                if one.unsent > 0 {
+                    code = code.max(exit::PARTIAL);
+                }
+                observed.add(one);
+            })?;
+        code = code.max(told);
         Ok(())
     };
     add(operand, &options.agent)?;

@@ -30,6 +30,12 @@ pub(super) fn ineffective(options: &JvmReport) -> anyhow::Result<()> {
             "--slow",
             "the whole report and the report 'slow'",
         ),
+        (
+            options.merge_agents,
+            is_plain && matches!(kind, None | Some(JvmKind::Methods)),
+            "--merge-agents",
+            "the whole report and the report 'methods' (files and coverage have all agents together)",
+        ),
         (options.number.is_some(), !makes_files, "--number", "lists"),
         (files.view.is_some(), makes_files, "--view", "files: --to FORMAT"),
         (files.merge_threads, makes_files, "--merge-threads", "files: --to FORMAT"),

@@ -8,8 +8,7 @@ use runtap_text::units::{Count, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;
 
-use super::ended;
-use super::load::{Loaded, Operand};
+use super::load::Operand;
 use crate::cli::JvmReport;
 use crate::output::Output;
 
@@ -72,15 +71,14 @@ pub(super) fn run(
             operands.push((Some((operation, name)), Operand::parse(text)?));
         }
     }
-    let called = |loaded: &Loaded| {
+    let called = |operand: &Operand, agents: &[String]| -> anyhow::Result<(Called, u8)> {
         let mut called = Called::default();
-        loaded.agents.iter().for_each(|agent| called.add(&agent.replayed.model.report()));
-        called
+        let code = operand.each(agents, options.slow(), output, |agent| {
+            called.add(&agent.replayed.model.report());
+        })?;
+        Ok((called, code))
     };
-    let loaded = first.load(&options.agent, options.slow())?;
-    let mut code = ended(&[&loaded], output);
-    let base = called(&loaded);
-    drop(loaded);
+    let (base, mut code) = called(first, &options.agent)?;
     let row = |operation: Option<(Operation, &'static str)>, operand: &Operand, called: &Called| OperandRow {
         operation: operation.map(|(_, name)| name),
         recording: operand.label(),
@@ -91,9 +89,8 @@ pub(super) fn run(
     let mut all = Vec::new();
     for (operation, operand) in &operands {
         // Agents are chosen of the first: the others may have other names.
-        let loaded = operand.load(&[], options.slow())?;
-        code = code.max(ended(&[&loaded], output));
-        let called = called(&loaded);
+        let (called, told) = called(operand, &[])?;
+        code = code.max(told);
         rows.push(row(*operation, operand, &called));
         all.extend(operation.map(|(operation, _)| (operation, called)));
     }

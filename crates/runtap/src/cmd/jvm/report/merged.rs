@@ -1,0 +1,42 @@
+//! All agents of a recording as one, such as the JVMs that a test run has forked: `--merge-agents`.
+
+use runtap_bytefrog::Sums;
+use runtap_text::{Print, TextOptions};
+
+use super::super::broken::Broken;
+use super::super::document::{AgentDocument, Classes, JvmDocument};
+use super::super::text::ReportText;
+use super::kinds;
+use super::load::Operand;
+use crate::cli::JvmReport;
+use crate::output::Output;
+use crate::units::Things;
+
+pub(super) fn run(
+    options: &JvmReport,
+    operand: &Operand,
+    shown: &TextOptions<'_>,
+    output: Output,
+) -> anyhow::Result<u8> {
+    let (mut sums, mut classes) = (Sums::default(), Classes::default());
+    let code = operand.each(&options.agent, options.slow(), output, |agent| {
+        sums.add(agent.replayed.model.report());
+        classes = classes.and(agent.classes());
+    })?;
+    let (agents, report) = (sums.agents(), sums.report());
+    let title = format!("{} together", Things(agents, "agent"));
+    if options.kind.is_some() {
+        let document = kinds::merged(options, operand, title, &report);
+        if output.json() {
+            output.document(&document)?;
+        } else {
+            output.print(&document, shown)?;
+        }
+    } else if output.json() {
+        output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]))?;
+    } else {
+        let broken = Broken::default().and(&report);
+        output.print(&ReportText { title, report: &report, classes, broken } as &dyn Print, shown)?;
+    }
+    Ok(code)
+}
