@@ -213,9 +213,10 @@ impl Output {
         let damaged_from = up_to.map_or(head.start, |up_to| offset + up_to as u64);
         let error = DecodeError::new(end, "what follows a block", DecodeErrorKind::Invalid("is no object"));
         self.note(damaged_from, PartialReason::Damaged(error.into()));
-        if up_to.is_some() {
+        if let Some(up_to) = up_to {
             self.defined.end_trial();
-            self.write_kept(format, head, payload, &keep, false);
+            // What is behind may be the next object.
+            self.write_kept(format, head, payload.get(..up_to).unwrap_or(payload), &keep, false);
         } else {
             self.defined.undo(&before.0);
             self.header = before.1;

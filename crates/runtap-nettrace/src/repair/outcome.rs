@@ -32,6 +32,8 @@ pub struct Repaired {
     pub events_left_out: u64,
     /// Events that were kept without their stacks, which are missing.
     pub events_without_stack: u64,
+    /// The end of the last of such places, in the list or not.
+    skipped_to: u64,
 }
 
 /// Bytes of a stream that were left out.
@@ -56,16 +58,19 @@ impl Repaired {
     /// Notes that the bytes from `offset` to `end` are left out.
     pub(super) fn skip(&mut self, offset: u64, end: u64) {
         // The damage in a block and what follows the block may overlap.
-        let offset = self.skipped.last().map_or(offset, |last| offset.max(last.offset + last.bytes));
+        let offset = offset.max(self.skipped_to);
         let Some(bytes) = end.checked_sub(offset).filter(|bytes| *bytes > 0) else { return };
         self.bytes_skipped += bytes;
-        match self.skipped.last_mut() {
-            Some(last) if last.offset + last.bytes == offset => last.bytes += bytes,
-            _ => {
-                self.skipped_places += 1;
-                if self.skipped.len() < Self::MOST_SKIPPED {
-                    self.skipped.push(Skipped { offset, bytes });
-                }
+        let continues = self.skipped_places > 0 && offset == self.skipped_to;
+        self.skipped_to = end;
+        if !continues {
+            self.skipped_places += 1;
+        }
+        // Beyond the limit, the last place is not the last one of the list.
+        if self.skipped_places <= Self::MOST_SKIPPED as u64 {
+            match self.skipped.last_mut() {
+                Some(last) if continues => last.bytes += bytes,
+                _ => self.skipped.push(Skipped { offset, bytes }),
             }
         }
     }

@@ -297,3 +297,60 @@ fn real_traceevent_reads_what_is_repaired_of_holes() {
         }
     }
 }
+
+/// A round of what [`skipped_bytes_are_counted_once`] repeats: a sound block, and one behind which nothing sound follows, so
+/// that the end of its last event can't be told. Where the sound part of the second block ends.
+fn damaged_round(stream: &mut Vec<u8>) -> u64 {
+    let event = |kind: u8| [0xcf, 1, 0, 1, 0, 1, 0, 0, 1, kind];
+    object(stream, "EventBlock", &blobs_at(0, &event(b'a')));
+    object(stream, "EventBlock", &blobs_at(0, &[event(b'b'), event(b'c')].concat()));
+    // The end of an object.
+    let end = stream.len() - 1 - event(b'c').len();
+    stream.extend([9; 50]);
+    end as u64
+}
+
+/// Also where there are more places than are listed.
+#[test]
+fn skipped_bytes_are_counted_once() {
+    let mut stream = start(8);
+    object(&mut stream, "MetadataBlock", &blobs(true, &definition(record(1, "P", 1, "One").as_bytes())));
+    let rounds = Repaired::MOST_SKIPPED as u64 + 200;
+    let places: Vec<(u64, u64)> =
+        (0..rounds).map(|_| (damaged_round(&mut stream), stream.len() as u64)).collect();
+    object(&mut stream, "SPBlock", &point(1, &[]));
+    stream.push(1);
+    let (output, repaired) = repair(&stream);
+    assert_eq!(Reading::of(&output, output.len()).events().len() as u64, 2 * rounds);
+    assert_eq!(repaired.skipped_places, rounds);
+    assert_eq!(repaired.bytes_skipped, places.iter().map(|(from, to)| to - from).sum::<u64>());
+    let listed: Vec<_> =
+        repaired.skipped.iter().map(|place| (place.offset, place.offset + place.bytes)).collect();
+    assert_eq!(listed, places[..Repaired::MOST_SKIPPED]);
+}
+
+/// The bytes of the next object are within the size of a block from which bytes are missing.
+#[test]
+fn what_is_found_within_a_damaged_block_is_not_skipped() {
+    let mut stream = start(8);
+    object(&mut stream, "MetadataBlock", &blobs(true, &definition(record(1, "P", 1, "One").as_bytes())));
+    let long = [&[0xcf, 1, 0, 1, 0, 1, 0, 0, 0xac, 2][..], &[b'y'; 300]].concat();
+    object(
+        &mut stream,
+        "EventBlock",
+        &blobs_at(0, &[&[0xcf, 1, 0, 1, 0, 1, 0, 0, 1, b'x'], &long[..]].concat()),
+    );
+    let (from, missing) = (stream.len() - 1 - long.len(), 100);
+    stream.drain(stream.len() - 1 - missing..stream.len() - 1);
+    let next = stream.len();
+    object(&mut stream, "EventBlock", &blobs_at(0, &long));
+    object(&mut stream, "SPBlock", &point(1, &[]));
+    stream.push(1);
+    let (output, repaired) = repair(&stream);
+    let payloads: Vec<_> =
+        Reading::of(&output, output.len()).events().iter().map(|event| event.payload[0]).collect();
+    assert_eq!(payloads, *b"xy", "{repaired:?}");
+    let [place] = &repaired.skipped[..] else { panic!("{repaired:?}") };
+    assert_eq!((place.offset, place.offset + place.bytes), (from as u64, next as u64));
+    assert_eq!(repaired.bytes_skipped, (next - from) as u64);
+}

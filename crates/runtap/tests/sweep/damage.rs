@@ -15,6 +15,8 @@ pub(crate) enum Damage {
     Order(usize),
     /// The four bytes here are these.
     Length(usize, u32),
+    /// From this byte on, so many are missing.
+    Hole(usize, usize),
 }
 
 impl Damage {
@@ -26,6 +28,7 @@ impl Damage {
             Self::Flip(bit) => damaged[bit / 8] ^= 1 << (bit % 8),
             Self::Order(seed) => return shuffled(bytes, blocks, seed),
             Self::Length(at, value) => damaged[at..at + 4].copy_from_slice(&value.to_le_bytes()),
+            Self::Hole(at, length) => drop(damaged.drain(at..at + length)),
         }
         damaged
     }
@@ -35,7 +38,7 @@ impl Damage {
         match self {
             Self::Cut(at) => Some(at),
             Self::Flip(bit) => Some(bit / 8),
-            Self::Length(at, _) => Some(at),
+            Self::Length(at, _) | Self::Hole(at, _) => Some(at),
             Self::Order(_) => None,
         }
         .filter(|at| *at < length)

@@ -1,11 +1,14 @@
 //! Everything that a recording is looked at with. Says what must be the same whichever way it is read.
 
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
 use runtap_clr::payload::{Fields, Payload, Value};
 use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_clr::{DotnetTraceBuilder, EventCounts, ProfileBuilder, ProfileOptions};
 use runtap_model::View;
 use runtap_nettrace::inspect::{Block, Content, Inspect, Inspected};
-use runtap_nettrace::{InOrder, Item, Observe, Reader, Repair, Scan};
+use runtap_nettrace::{Event, InOrder, Item, Observe, Reader, Repair, Repaired, Scan};
 use runtap_sinks::{Format, Options};
 
 /// What was found in a recording.
@@ -49,24 +52,7 @@ pub(crate) fn look_at_everything(bytes: &[u8], what: &str) -> Found {
     assert_eq!(in_parts(bytes), events, "{what}, in parts");
     assert_eq!(in_order(bytes), events, "{what}, in order");
     inspect(bytes);
-    let mut repair = Repair::new();
-    repair.feed(bytes);
-    let (repaired, done) = repair.finish();
-    if !repaired.is_empty() {
-        let mut kept = 0;
-        let reader = read(&repaired, |item| kept += u64::from(matches!(item, Item::Event(_))));
-        assert!(
-            reader.is_complete() && reader.partial().is_none(),
-            "{what}, repaired: {:?}",
-            reader.partial()
-        );
-        // Behind a second header, where a reading ends, a repair goes on. In the oldest versions it ends at the first damage:
-        // definitions are named by their offsets there.
-        let is_oldest = reader.header().is_some_and(|header| header.version < 3);
-        // A block that nothing sound follows is kept only as far as it is known to be sound.
-        let is_in_doubt = done.bytes_skipped > 0;
-        assert!(kept >= events || is_oldest || is_in_doubt, "{what}, repaired: {kept} of {events} events");
-    }
+    look_at_repaired(bytes, what);
     meaning(bytes);
     for view in View::ALL.into_iter().filter(|view| *view != View::ThreadTime) {
         let mut builder = ProfileBuilder::of(view);
@@ -85,6 +71,93 @@ pub(crate) fn look_at_everything(bytes: &[u8], what: &str) -> Found {
     options.dotnet_trace = true;
     let _ = Format::Speedscope.write(&trace, std::io::sink(), &options);
     found
+}
+
+/// An event without its stack, and its stack.
+type EventDigest = (u64, u64);
+
+fn content(event: &Event<'_>) -> EventDigest {
+    let (mut hasher, mut stack) = (DefaultHasher::new(), DefaultHasher::new());
+    (event.thread_id, event.capture_thread_id, event.process_id).hash(&mut hasher);
+    (event.processor, event.sequence, event.timestamp, event.payload).hash(&mut hasher);
+    [event.activity_id, event.related_activity_id].map(|id| id.map(|id| *id.as_bytes())).hash(&mut hasher);
+    event.stack.bytes().hash(&mut stack);
+    (hasher.finish(), stack.finish())
+}
+
+fn contents(bytes: &[u8]) -> (Vec<EventDigest>, Reader) {
+    let mut all = Vec::new();
+    let reader = read(bytes, |item| {
+        if let Item::Event(event) = item {
+            all.push(content(event));
+        }
+    });
+    (all, reader)
+}
+
+fn repair(bytes: &[u8]) -> (Vec<u8>, Repaired) {
+    let mut repair = Repair::new();
+    repair.feed(bytes);
+    repair.finish()
+}
+
+/// What is repaired is whole, needs no repair, and begins with every event in front of the first byte that was left out.
+fn look_at_repaired(bytes: &[u8], what: &str) {
+    let (repaired, done) = repair(bytes);
+    if repaired.is_empty() {
+        return;
+    }
+    let (kept, reader) = contents(&repaired);
+    assert!(reader.is_complete() && reader.partial().is_none(), "{what}, repaired: {:?}", reader.partial());
+    let (again, second) = repair(&repaired);
+    assert!(again == repaired && !second.has_changed(), "{what}, repaired twice: {second:?}");
+    check_places(&done, what);
+    // In the oldest versions a repair ends at the first damage: definitions are named by their offsets there.
+    let is_oldest = reader.header().is_some_and(|header| header.version < 3);
+    if is_oldest || done.start_added {
+        return;
+    }
+    // A block that nothing sound follows is kept only as far as it is known to be sound. A reader goes on into the damage; a
+    // repair goes on behind it, and behind a second header too.
+    let sound = done.skipped.first().map_or(bytes.len() as u64, |first| first.offset);
+    let (before, _) = contents(&bytes[..usize::try_from(sound).unwrap()]);
+    assert!(
+        kept.starts_with(&before),
+        "{what}, repaired: {} of {} events: {done:?}",
+        kept.len(),
+        before.len()
+    );
+}
+
+/// The places that were left out follow each other, and no byte is in two of them.
+fn check_places(done: &Repaired, what: &str) {
+    let mut end = None;
+    for place in &done.skipped {
+        assert!(place.bytes > 0 && end.is_none_or(|end| end < place.offset), "{what}: {:?}", done.skipped);
+        end = Some(place.offset + place.bytes);
+    }
+    assert!(end.is_none_or(|end| end <= done.bytes_read), "{what}: {done:?}");
+    let listed: u64 = done.skipped.iter().map(|place| place.bytes).sum();
+    let all_are_listed = done.skipped_places == done.skipped.len() as u64;
+    assert!(
+        if all_are_listed { listed == done.bytes_skipped } else { listed < done.bytes_skipped },
+        "{what}"
+    );
+}
+
+/// What is repaired of a copy with bytes missing has no event but those of the recording, in their order, each with its stack
+/// or without any.
+pub(crate) fn look_at_repaired_hole(recording: &[u8], copy: &[u8], what: &str) {
+    let mut no_stack = DefaultHasher::new();
+    [0_u8; 0][..].hash(&mut no_stack);
+    let no_stack = no_stack.finish();
+    let (all, _) = contents(recording);
+    let (kept, _) = contents(&repair(copy).0);
+    let mut rest = all.iter();
+    for (place, (event, stack)) in kept.iter().enumerate() {
+        let is_it = |(other, its): &&EventDigest| event == other && (stack == its || *stack == no_stack);
+        assert!(rest.any(|other| is_it(&other)), "{what}: event {place} of {} was not there", kept.len());
+    }
 }
 
 fn in_parts(bytes: &[u8]) -> u64 {
