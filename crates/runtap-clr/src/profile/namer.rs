@@ -10,9 +10,6 @@ use crate::frame;
 use crate::names::Names;
 use crate::stacks::Stacks;
 
-/// The root of a stack that has as many frames as a runtime records: what called them is not known.
-const TRUNCATED: &str = "[truncated at 100 frames]";
-
 pub(super) struct Namer<'a> {
     names: &'a Names,
     stacks: &'a Stacks,
@@ -127,8 +124,11 @@ impl<'a> Namer<'a> {
         Some(frames)
     }
 
-    /// The root frame of a stack that may have been cut by the runtime.
+    /// The root frame of a stack that has as many frames as a runtime records: the callers of the last one are unknown.
     fn truncated(&mut self, ips: &[u64]) -> Option<FrameHandle> {
-        (ips.len() == MAX_STACK_DEPTH).then(|| self.builder.add_frame(&Frame::label(TRUNCATED)))
+        (ips.len() == MAX_STACK_DEPTH).then(|| {
+            let label = format!("[truncated at {MAX_STACK_DEPTH} frames]");
+            self.builder.add_frame(&Frame::label(&label))
+        })
     }
 }
