@@ -13,14 +13,36 @@ pub(crate) fn number(w: &mut impl Write, number: u64) -> io::Result<()> {
     Ok(serde_json::Serializer::new(w).serialize_u64(number)?)
 }
 
-/// Writes a JSON string without making a copy of it. What [acts unseen](acts_unseen) is escaped too: readers see the same, and
-/// whoever prints the file is not deceived.
+/// Writes a JSON string without making a copy of it. What [acts unseen](acts_unseen) is escaped too, and the second `#` of
+/// two, which a build server may obey: readers see the same, and printing the file does no harm.
 pub(crate) fn string(w: &mut impl Write, text: &(impl fmt::Display + ?Sized)) -> io::Result<()> {
-    Ok(serde_json::Serializer::new(Harmless(w)).collect_str(text)?)
+    Ok(serde_json::Serializer::new(Harmless { w, ends_in_hash: false }).collect_str(text)?)
 }
 
 /// Takes JSON in pieces of whole letters, as serde has them.
-struct Harmless<'a, W>(&'a mut W);
+struct Harmless<'a, W> {
+    w: &'a mut W,
+    /// Whether the last piece ended in `#`.
+    ends_in_hash: bool,
+}
+
+impl<W: Write> Harmless<'_, W> {
+    /// Writes text without what acts unseen.
+    fn visible(&mut self, text: &[u8]) -> io::Result<()> {
+        if !text.contains(&b'#') {
+            self.ends_in_hash &= text.is_empty();
+            return self.w.write_all(text);
+        }
+        for part in text.split_inclusive(|byte| *byte == b'#') {
+            match part {
+                b"#" if self.ends_in_hash => self.w.write_all(b"\\u0023")?,
+                part => self.w.write_all(part)?,
+            }
+            self.ends_in_hash = part.ends_with(b"#");
+        }
+        Ok(())
+    }
+}
 
 impl<W: Write> Write for Harmless<'_, W> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
@@ -30,26 +52,27 @@ impl<W: Write> Write for Harmless<'_, W> {
 
     fn write_all(&mut self, piece: &[u8]) -> io::Result<()> {
         if piece.iter().all(|byte| byte.is_ascii() && *byte != 0x7f) {
-            return self.0.write_all(piece);
+            return self.visible(piece);
         }
         let text = str::from_utf8(piece).map_err(io::Error::other)?;
         let mut rest = text;
         while let Some(at) = rest.find(acts_unseen) {
             let (before, from) = rest.split_at(at);
-            self.0.write_all(before.as_bytes())?;
+            self.visible(before.as_bytes())?;
             let mut letters = from.chars();
             if let Some(c) = letters.next() {
                 let mut escaped = String::new();
                 json_escape(c, &mut escaped);
-                self.0.write_all(escaped.as_bytes())?;
+                self.ends_in_hash = false;
+                self.w.write_all(escaped.as_bytes())?;
             }
             rest = letters.as_str();
         }
-        self.0.write_all(rest.as_bytes())
+        self.visible(rest.as_bytes())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.w.flush()
     }
 }
 
@@ -96,12 +119,20 @@ mod tests {
 
     #[test]
     fn strings_say_the_same_and_act_on_nothing() {
-        for text in ["plain 中😀", "a\u{9b}31m\u{202e}b\u{7f}\n\"\\", "\u{200b}", "\u{e0041}x\u{feff}"] {
-            let mut json = Vec::new();
-            string(&mut json, text).unwrap();
-            let json = String::from_utf8(json).unwrap();
-            assert!(!json.contains(acts_unseen), "{json:?}");
-            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        for text in [
+            "plain 中😀 C#",
+            "a\u{9b}31m\u{202e}b\u{7f}\n\"\\",
+            "\u{200b}",
+            "\u{e0041}x\u{feff}",
+            "##[error]x### #\u{9b}#\"##",
+        ] {
+            for (first, second) in text.char_indices().map(|(at, _)| text.split_at(at)) {
+                let mut json = Vec::new();
+                string(&mut json, &format_args!("{first}{second}")).unwrap();
+                let json = String::from_utf8(json).unwrap();
+                assert!(!json.contains(acts_unseen) && !json.contains("##"), "{json:?}");
+                assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+            }
         }
     }
 }

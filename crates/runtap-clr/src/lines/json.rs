@@ -272,9 +272,9 @@ fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// Letters that stand for themselves.
+/// Letters that stand for themselves. A `#` does unless it follows another: build servers obey `##[` and `##vso[`.
 fn is_plain(byte: u8) -> bool {
-    (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\'
+    (b' '..=b'~').contains(&byte) && !b"\"\\#".contains(&byte)
 }
 
 fn text(out: &mut Vec<u8>, text: &str) {
@@ -298,16 +298,20 @@ fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
     out.push(b'"');
 }
 
-/// Escapes what JSON asks for, and also what would act on a terminal: a line may be looked at there.
+/// Escapes what JSON asks for, and also what would act on a terminal or in the log of a build server, where a line may be
+/// shown.
 fn escaped(out: &mut Vec<u8>, chars: impl Iterator<Item = char>) {
+    let mut last = ' ';
     for c in chars {
+        let is_command = (last, c) == ('#', '#');
+        last = c;
         match c {
             '"' => out.extend_from_slice(br#"\""#),
             '\\' => out.extend_from_slice(br"\\"),
             '\n' => out.extend_from_slice(br"\n"),
             '\r' => out.extend_from_slice(br"\r"),
             '\t' => out.extend_from_slice(br"\t"),
-            c if acts_unseen(c) => {
+            c if is_command || acts_unseen(c) => {
                 let mut text = String::new();
                 json_escape(c, &mut text);
                 out.extend_from_slice(text.as_bytes());
@@ -329,12 +333,17 @@ mod tests {
 
     #[test]
     fn texts_come_back_and_harm_no_terminal() {
-        for original in ["", "plain", "q\" b\\ \n\r\t\u{1}", "é中😀\u{7f}\u{9b}\u{202e}\u{200b}\u{e0041}"]
-        {
+        for original in [
+            "",
+            "plain C#",
+            "##vso[task.complete]###[error] # #",
+            "q\" b\\ \n\r\t\u{1}",
+            "é中😀\u{7f}\u{9b}\u{202e}\u{200b}\u{e0041}",
+        ] {
             let units: Vec<u8> = original.encode_utf16().flat_map(u16::to_le_bytes).collect();
             for json in [shown(|out| text(out, original)), shown(|out| utf16(out, Utf16::new(&units)))] {
                 assert_eq!(serde_json::from_str::<String>(&json).unwrap(), original);
-                assert!(!json.contains(acts_unseen), "{json:?}");
+                assert!(!json.contains(acts_unseen) && !json.contains("##"), "{json:?}");
             }
         }
     }

@@ -28,6 +28,7 @@ use crate::processes::{Numbered, Processes};
 use crate::proto::Fields;
 use crate::spans::{self, Change};
 use crate::{Error, Options};
+use runtap_model::text::Clean;
 use runtap_model::{FrameHandle, NO_STACK, Thread, Trace, Unit};
 use std::io::{BufWriter, Write};
 
@@ -117,8 +118,8 @@ fn first(trace: &Trace) -> TracePacket {
 fn describe(process: Numbered<'_>, track: u64) -> TracePacket {
     let descriptor = ProcessDescriptor {
         pid: Some(number(process)),
-        cmdline: process.process.command_line.iter().cloned().collect(),
-        process_name: process.process.name.clone(),
+        cmdline: process.process.command_line.iter().map(clean).collect(),
+        process_name: process.process.name.as_ref().map(clean),
     };
     let track_descriptor =
         TrackDescriptor { uuid: Some(track), process: Some(descriptor), ..TrackDescriptor::default() };
@@ -133,7 +134,7 @@ fn description(thread: &Thread, track: u64, process: Numbered<'_>, parent: u64) 
     let descriptor = ThreadDescriptor {
         pid: Some(number(process)),
         tid: Some(i64::try_from(thread.tid()).unwrap_or(i64::MAX)),
-        thread_name: Some(thread.own_label()),
+        thread_name: Some(clean(thread.own_label())),
     };
     let track_descriptor = TrackDescriptor {
         uuid: Some(track),
@@ -148,7 +149,7 @@ fn description(thread: &Thread, track: u64, process: Numbered<'_>, parent: u64) 
 fn further_track(thread: &Thread, track: u64, of_thread: u64) -> TracePacket {
     let track_descriptor = TrackDescriptor {
         uuid: Some(track),
-        name: Some(thread.own_label()),
+        name: Some(clean(thread.own_label())),
         parent_uuid: Some(of_thread),
         ..TrackDescriptor::default()
     };
@@ -156,5 +157,10 @@ fn further_track(thread: &Thread, track: u64, of_thread: u64) -> TracePacket {
 }
 
 fn name(trace: &Trace, frame: Option<FrameHandle>) -> String {
-    frame.map_or_else(|| NO_STACK.to_owned(), |f| trace.frame(f).to_string())
+    frame.map_or_else(|| NO_STACK.to_owned(), |f| clean(trace.frame(f).to_string()))
+}
+
+/// Readers print texts on terminals as they are.
+fn clean(text: impl AsRef<str>) -> String {
+    Clean(text.as_ref()).to_string()
 }

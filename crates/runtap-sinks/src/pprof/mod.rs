@@ -34,6 +34,7 @@ use self::message::{
 use crate::proto::Fields;
 use crate::{Error, Options};
 use flate2::{Compression, GzBuilder};
+use runtap_model::text::Clean;
 use runtap_model::{KindInfo, NO_STACK, SampleKind, StackHandle, Thread, Trace, Unit, View};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -74,9 +75,9 @@ impl<W: Write> File<W> {
         Ok(file)
     }
 
-    /// Writes a text; its number.
+    /// Writes a text; its number. Readers print texts on terminals as they are.
     fn text(&mut self, text: &str) -> io::Result<i64> {
-        self.fields.text(STRING, text)?;
+        self.fields.text(STRING, &Clean(text).to_string())?;
         self.texts += 1;
         Ok(self.texts - 1)
     }

@@ -1,9 +1,10 @@
 //! What holds of pprof and Firefox profiles for any recording: no tick and no nanosecond is lost.
 
 use crate::read::{firefox, pprof};
-use crate::recordings::{SelfTimes, any_trace, bytes, self_times};
+use crate::recordings::{SelfTimes, any_trace, bytes, self_times, shown};
 use proptest::prelude::*;
 use runtap_model::View;
+use runtap_model::text::acts_unseen;
 use runtap_sinks::{Format, Options};
 
 proptest! {
@@ -24,7 +25,8 @@ proptest! {
                 *times.entry((sample.text("thread").to_owned(), sample.stack[0].clone())).or_default() += ns;
             }
         }
-        prop_assert_eq!(times, self_times(&trace, view));
+        prop_assert!(!times.keys().any(|(thread, name)| [thread, name].iter().any(|text| text.contains(acts_unseen))));
+        prop_assert_eq!(times, shown(self_times(&trace, view)));
         let unseen: u64 = trace.threads().map(|(_, t)| t).filter(|t| t.weight(view) == 0).map(|t| t.ticks(view)).sum();
         prop_assert_eq!(ticks + unseen, trace.ticks(view));
     }

@@ -2,9 +2,10 @@
 //! first; time never runs backwards; and each frame has the self time that the model gives it.
 
 use crate::read::perfetto::{self, FURTHER};
-use crate::recordings::{SelfTimes, any_events, any_trace, bytes, self_times, written};
+use crate::recordings::{SelfTimes, any_events, any_trace, bytes, self_times, shown, written};
 use proptest::prelude::*;
 use runtap_model::View;
+use runtap_model::text::acts_unseen;
 use runtap_sinks::{Format, Options};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -122,7 +123,9 @@ proptest! {
     fn perfetto_events_play_back_to_the_same_times(trace in any_trace(), cpu in any::<bool>()) {
         let view = if cpu { View::Cpu } else { View::ThreadTime };
         let file = bytes(Format::Perfetto, &trace, &Options::new(view));
-        prop_assert_eq!(file.map(|f| played_perfetto(&f)).unwrap_or_default(), self_times(&trace, view));
+        let times = file.map(|f| played_perfetto(&f)).unwrap_or_default();
+        prop_assert!(!times.keys().any(|(thread, name)| [thread, name].iter().any(|text| text.contains(acts_unseen))));
+        prop_assert_eq!(times, shown(self_times(&trace, view)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Recordings of any kind, and what must be true of their files.
 
 use proptest::prelude::*;
+use runtap_model::text::Clean;
 use runtap_model::{FrameTotals, NO_STACK, Process, SampleKind, Trace, TraceBuilder, View};
 use runtap_sinks::{Error, Format, Options};
 use std::collections::BTreeMap;
@@ -102,6 +103,15 @@ pub(crate) fn self_times(trace: &Trace, view: View) -> SelfTimes {
         }
     }
     times
+}
+
+/// Self times by their names as files for programs that print them as they are have them: nothing in a name acts.
+pub(crate) fn shown(times: SelfTimes) -> SelfTimes {
+    let mut shown = SelfTimes::new();
+    for ((thread, name), ns) in times {
+        *shown.entry((Clean(&thread).to_string(), Clean(&name).to_string())).or_default() += ns;
+    }
+    shown
 }
 
 /// What each thread weighs in `view`, by its label.
