@@ -1,6 +1,6 @@
-//! Our own C# programs, compiled here by Microsoft's compiler of the shared folder: `programs/collector.cs` keeps the garbage
-//! collector busy, `programs/sizes.cs` writes events around the largest size. What is compiled stays in `target/peers`,
-//! stamped with the sum of the source.
+//! C# programs, compiled here by Microsoft's compiler of the shared folder: our own, of which `programs/collector.cs` keeps
+//! the garbage collector busy and `programs/sizes.cs` writes events around the largest size, and those of the shared folder
+//! that come as sources. What is compiled stays in `target/peers`, stamped with the sum of the source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,21 @@ use std::process::Command;
 use sha2::{Digest, Sha256};
 
 use crate::peers::{STAMP, folder, move_in, once, run, unpacked};
+use crate::shared::required;
 use crate::{RealRuntime, Skip};
 
 /// A program by its name, with its source.
-pub(crate) type Source = (&'static str, &'static str);
+pub(crate) type Source<'a> = (&'a str, &'a str);
 
-pub(crate) const COLLECTOR: Source = ("collector", include_str!("../programs/collector.cs"));
-pub(crate) const SIZES: Source = ("sizes", include_str!("../programs/sizes.cs"));
+pub(crate) const COLLECTOR: Source<'static> = ("collector", include_str!("../programs/collector.cs"));
+pub(crate) const SIZES: Source<'static> = ("sizes", include_str!("../programs/sizes.cs"));
 const COMPILER: (&str, &str) = ("csharp-compiler", "peers/csharp-compiler-5.9-net8.0.tar.xz");
 
 /// The path of the compiled program.
 ///
 /// # Panics
 /// When there is a compiler and the program can't be compiled.
-pub(crate) fn assembly((name, source): Source) -> Result<PathBuf, Skip> {
+pub(crate) fn assembly((name, source): Source<'_>) -> Result<PathBuf, Skip> {
     let place = folder().join(name);
     let sum = format!("{:x}\n", Sha256::digest(source));
     let is_ready = || fs::read_to_string(place.join(STAMP)).is_ok_and(|stamp| stamp == sum);
@@ -32,13 +33,23 @@ pub(crate) fn assembly((name, source): Source) -> Result<PathBuf, Skip> {
     Ok(place.join(format!("{name}.dll")))
 }
 
+/// The path of a compiled program of `data/reports/net/apps`.
+///
+/// # Panics
+/// When there is a shared folder without this program, or the program can't be compiled.
+pub(crate) fn reported_assembly(name: &str) -> Result<PathBuf, Skip> {
+    let file = required()?.join(format!("data/reports/net/apps/{name}.cs"));
+    let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    assembly((name, &source))
+}
+
 /// The folder of the compiler, and the runtime that it needs itself.
 pub(crate) fn compiler() -> Result<(RealRuntime, PathBuf), Skip> {
     Ok((RealRuntime::available(10)?, unpacked(COMPILER.0, COMPILER.1)?))
 }
 
 /// All or nothing; with the lock held.
-fn compile(runtime: &RealRuntime, compiler: &Path, into: &Path, (name, source): Source, sum: &str) {
+fn compile(runtime: &RealRuntime, compiler: &Path, into: &Path, (name, source): Source<'_>, sum: &str) {
     let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
     let inner = part.path().join(name);
     let file = format!("{name}.cs");

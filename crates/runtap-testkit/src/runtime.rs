@@ -181,6 +181,17 @@ impl RealRuntime {
         Ok(Launch::new(self, collector::assembly(collector::SIZES)?, &[]))
     }
 
+    /// A program of public trouble reports (`data/reports/net/apps` of the shared folder), such as `evil`. It says `ready`.
+    ///
+    /// # Errors
+    /// No shared folder, or no C# compiler in it.
+    ///
+    /// # Panics
+    /// When the folder has no such program, or the compiler does not take it.
+    pub fn reported_program(&self, name: &str, arguments: &[&str]) -> Result<Launch, Skip> {
+        Ok(Launch::new(self, collector::reported_assembly(name)?, arguments))
+    }
+
     /// Whose events the small program writes: 1 `One`, 2 `Two`, 3 `Three`.
     pub const SMALL_PROVIDER: &str = small::PROVIDER;
 }
