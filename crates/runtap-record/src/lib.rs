@@ -46,6 +46,7 @@ mod stop_event;
 mod stops;
 mod tap;
 mod threads;
+mod unreachable;
 #[cfg(target_os = "linux")]
 mod user_events;
 
@@ -73,6 +74,7 @@ pub use self::spec::{Naming, Specification, Target};
 pub use self::stop_event::{PayloadError, StopEvent};
 pub use self::stops::{StopListener, StopRequest, Stops};
 pub use self::tap::{Drained, Tap, tap_all};
+pub use self::unreachable::Unreachable;
 #[cfg(target_os = "linux")]
 pub use self::user_events::{UserEvent, UserEvents, UserEventsOutcome};
 

@@ -19,6 +19,17 @@ impl Filter {
         self.root.needs_frames()
     }
 
+    /// The fields that a payload needs to meet the condition; of a path (`Outer.Inner`) the first.
+    pub fn fields(&self) -> Vec<String> {
+        let mut fields = Vec::new();
+        self.each_name(&mut |of, name| {
+            if of == NameOf::Field {
+                fields.push(name.split('.').next().unwrap_or(name).to_owned());
+            }
+        });
+        fields
+    }
+
     /// Hands out the names that events need to meet the condition: values of `provider` and `name`, and payload fields.
     pub(crate) fn each_name(&self, take: &mut impl FnMut(NameOf, &str)) {
         self.root.each_name(take);

@@ -16,7 +16,7 @@ use std::ops::Range;
 use runtap_nettrace::{Event, Item, Observe, TraceHeader};
 
 pub use self::live::Live;
-pub use self::unmet::{Matched, NameOf, Unmet};
+pub use self::unmet::{Matched, NameOf, Unmet, nearest};
 use crate::payload::Decoder;
 use crate::{Filter, Names, Record};
 

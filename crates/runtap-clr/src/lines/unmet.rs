@@ -81,11 +81,16 @@ impl Names {
     }
 
     fn nearest(&self, name: &str) -> Option<String> {
-        let lower = name.to_lowercase();
-        let far = |known: &String| (strsim::osa_distance(&known.to_lowercase(), &lower), known.clone());
-        let nearest = self.names.iter().map(far).min();
-        nearest.filter(|(n, known)| *n <= 2.max(known.len() / 3)).map(|(_, known)| known)
+        nearest(name, self.names.iter().map(String::as_str)).map(str::to_owned)
     }
+}
+
+/// The name of some that is nearest to a name, if it is near enough to be meant.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    let far = |known: &'a str| (strsim::osa_distance(&known.to_lowercase(), &lower), known);
+    let nearest = known.into_iter().map(far).min();
+    nearest.filter(|(n, known)| *n <= 2.max(known.len() / 3)).map(|(_, known)| known)
 }
 
 impl Seen {

@@ -6,7 +6,8 @@
 //! * a table that is built in (`native.txt`), for the runtime's native providers, which describe nothing, and for the
 //!   few others that can't describe themselves in older streams.
 //!
-//! A second table (`words.txt`) has the names of numbers that stand for something: why a collection was started, say.
+//! A second table (`words.txt`) has the names of numbers that stand for something: why a collection was started, say. A
+//! third (`levels.txt`) has the level and keywords of the runtime's events.
 //!
 //! New versions of an event only append fields, so a payload that is longer than its schema is read as far as the schema
 //! goes, and one that is shorter may end where an older version ended. Anything else is an error with its field and offset.
@@ -14,6 +15,7 @@
 
 mod decoder;
 mod error;
+mod known;
 mod native;
 mod read;
 mod schema;
@@ -22,6 +24,7 @@ mod words;
 
 pub use decoder::{Decoder, Payload};
 pub use error::PayloadError;
+pub use known::{EventSwitch, KnownEvent, known_events};
 pub use read::{Elements, Fields, Object};
 pub use schema::Schema;
 pub use value::{Decimal, FileTime, Value};

@@ -40,6 +40,17 @@ pub(super) fn kinds(provider: &str, id: u32, pointer_size: u32) -> Vec<(&'static
     rows.collect()
 }
 
+/// All rows of a provider whose events have ids, with those of events that can be several.
+pub(super) fn all(provider: &str) -> impl Iterator<Item = (u32, Native)> {
+    const POINTER_SIZE: u32 = 8;
+    let lines = TABLE.lines().skip_while(move |line| !is_section(line, provider)).skip(1);
+    lines.take_while(|line| !line.starts_with('[')).filter_map(|line| {
+        let (key, row) = line.split_once(' ')?;
+        let id = key.split_once('"').map_or(key, |(id, _)| id).parse().ok()?;
+        Some((id, parse(row, POINTER_SIZE)?))
+    })
+}
+
 fn is_section(line: &str, provider: &str) -> bool {
     line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) == Some(provider)
 }

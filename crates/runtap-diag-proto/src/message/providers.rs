@@ -76,6 +76,11 @@ impl EventFilter {
         Self { enable: false, ids: ids.into() }
     }
 
+    /// Whether the event of this id passes.
+    pub fn passes(&self, id: u32) -> bool {
+        self.ids.contains(&id) == self.enable
+    }
+
     /// A filter that passes what either of the two passes.
     #[must_use]
     fn union(self, other: Self) -> Self {

@@ -1,6 +1,7 @@
 //! What is said of the options that choose events: the library tells it as data, and the names of the options are ours.
 
-use runtap_providers::{CLR_PROVIDER, EnabledBy, Note, Part, RequestError, TracepointsError};
+use runtap_providers::{CLR_KEYWORDS, CLR_PROVIDER, EnabledBy, Note, Part, RequestError, TracepointsError};
+use runtap_record::{StopEvent, Unreachable};
 
 const CHOOSE: &str = "choose it with --providers, --profile or --clrevents";
 const NO_HIGHER_LEVEL: &str = "levels end at 5 (Verbose), which is taken";
@@ -57,6 +58,52 @@ pub(super) fn note(note: &Note) -> String {
         Note::ClrEventsIgnored => {
             format!("{CLR_PROVIDER} is chosen by --providers or --profile already: --clrevents is ignored")
         }
+    }
+}
+
+/// Why a stopping event can't come, or can't be known to.
+pub(super) fn unreachable(event: &StopEvent, why: &Unreachable) -> String {
+    let StopEvent { provider, name, .. } = event;
+    let name = name.as_deref().unwrap_or(provider);
+    let near = |nearest: &Option<String>| {
+        nearest.as_ref().map_or_else(String::new, |nearest| format!("; did you mean '{nearest}'?"))
+    };
+    let never = "is not recorded, so the stopping event never comes";
+    match why {
+        Unreachable::Provider { nearest } => {
+            format!("{provider} {never}: add it to --providers{}", near(nearest))
+        }
+        Unreachable::Name { nearest } => format!(
+            "no event of {provider} that runtap knows is named '{name}', so the stopping event may never come{}",
+            near(nearest)
+        ),
+        Unreachable::Keywords { needed } => {
+            let names: Vec<&str> = CLR_KEYWORDS
+                .iter()
+                .filter(|keyword| keyword.bit & needed != 0)
+                .map(|keyword| keyword.name)
+                .collect();
+            let one_of = if needed.count_ones() > 1 { "one of the keywords" } else { "the keyword" };
+            format!("{name} {never}: {provider} sends it with {one_of} {needed:#x} ({})", names.join(", "))
+        }
+        Unreachable::Level { needed, requested } => format!(
+            "{name} {never}: {provider} sends it from level {needed} on, and the level is {} ({requested:?})",
+            requested.number()
+        ),
+        Unreachable::Filter { ids } => {
+            let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+            format!(
+                "--event-filter leaves out {name} (id {}), so the stopping event never comes from a runtime that applies \
+                 filters (.NET 10 and later)",
+                ids.join(", ")
+            )
+        }
+        Unreachable::Field { name: field, nearest } => format!(
+            "{name} has no field '{field}' that runtap knows, so the stopping event may never come{}",
+            near(nearest)
+        ),
+        // And what the library may add.
+        _ => format!("the stopping event of {provider} may never come"),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use runtap_testkit::{Running, recordings, require, run};
+use runtap_testkit::{Finished, Running, recordings, require, run};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -128,10 +128,45 @@ fn what_cannot_be_meant_is_said() {
     trace(&["--profile", ""]).expect_code(3).says("--profile is empty").says("list-profiles");
     let stopping = ["--providers", DEMO, "--stopping-event-provider-name", "Other"];
     trace(&stopping).expect_code(3).says("Other is not recorded").says("never comes");
+    a_stopping_event_that_cannot_come_is_told(trace);
     runtap(["dump", "-p", gone, "-o", "-"]).expect_code(2).says("stdout");
     runtap(["set-env", gone]).expect_code(2).says("NAME=VALUE is missing");
     runtap(["set-env", "A=1"]).expect_code(2).says("no target given");
     runtap(["startup-hook", gone]).expect_code(2).says("path of the assembly");
+}
+
+fn a_stopping_event_that_cannot_come_is_told(trace: impl Fn(&[&str]) -> Finished) {
+    const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+    let stopping = |providers: &[&str], provider: &str, name: &str, more: &[&str]| {
+        let event = ["--stopping-event-provider-name", provider, "--stopping-event-event-name", name];
+        trace(&[providers, &event, more].concat())
+    };
+    stopping(&["--providers", "Demo-Orders"], "Demo-Order", "Any", &[])
+        .expect_code(3)
+        .says("Demo-Order is not recorded")
+        .says("did you mean 'Demo-Orders'?");
+    stopping(&["--clrevents", "gc"], RUNTIME, "GC/Strat", &[])
+        .expect_code(3)
+        .says("is named 'GC/Strat'")
+        .says("did you mean 'GC/Start'?");
+    stopping(&["--clrevents", "exception"], RUNTIME, "GC/Start", &[])
+        .expect_code(3)
+        .says("GC/Start is not recorded")
+        .says("with the keyword 0x1 (gc)");
+    stopping(&["--clrevents", "gc", "--clreventlevel", "4"], RUNTIME, "GC/AllocationTick", &[])
+        .expect_code(3)
+        .says("from level 5 on, and the level is 4 (Informational)");
+    let filter = format!("{RUNTIME}=2,3");
+    stopping(&["--clrevents", "gc", "--event-filter", &filter], RUNTIME, "GC/Start", &[])
+        .expect_code(3)
+        .says("--event-filter leaves out GC/Start (id 1)");
+    stopping(&["--clrevents", "gc"], RUNTIME, "GC/Start", &["--stopping-event-payload-filter", "Dept:2"])
+        .expect_code(3)
+        .says("GC/Start has no field 'Dept'")
+        .says("did you mean 'Depth'?");
+    let reachable = ["--stopping-event-payload-filter", "Depth:2"];
+    let told = stopping(&["--clrevents", "gc"], RUNTIME, "GC/Start", &reachable);
+    assert!(!told.expect_code(3).stderr.contains("stopping event"), "{told}");
 }
 
 #[test]

@@ -51,12 +51,9 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     spec.stop_event = spec::stop_event(&options.stopping)?;
     spec.dial_in = options.dial_in;
     if let Some(event) = &spec.stop_event
-        && !request.providers.iter().any(|asked| asked.provider.name.eq_ignore_ascii_case(&event.provider))
+        && let Some(unreachable) = event.unreachable(&request.providers)
     {
-        output.warning(format_args!(
-            "{} is not recorded, so the stopping event never comes: add it to --providers",
-            event.provider
-        ));
+        output.warning(asked::unreachable(event, &unreachable));
     }
     tell(&request, output);
     if !options.command.is_empty() {
