@@ -14,6 +14,8 @@ on_each_runtime!(
     no_stacks_are_recorded,
     the_rundown_is_what_was_asked_for,
     a_runtime_that_cannot_wait_says_so,
+    arguments_reach_a_provider_as_they_were_typed,
+    a_file_that_a_recording_is_writing_is_not_taken_by_another,
 );
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
@@ -107,6 +109,74 @@ fn the_rundown_is_what_was_asked_for(runtime: &RealRuntime) -> Result<(), Skip> 
     }
     let (_target, _, file) = record(runtime, &["--clrevents", "gc", "--rundown-keyword", "0"])?;
     assert_eq!(count_of(&counts(&file, 0), RUNDOWN, 144), 0);
+    Ok(())
+}
+
+/// The specifications of the source that turns what a `DiagnosticListener` writes into events have `=` and `;` in them, at
+/// which the runtime tears what is not quoted.
+fn arguments_reach_a_provider_as_they_were_typed(runtime: &RealRuntime) -> Result<(), Skip> {
+    const SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
+    const SPECIFICATIONS: &str = "Evil.Listener/Evil.Event.Before:-Text=Command.CommandText;Number=Id\nEvil.Listener/Evil.Event.After:-Outcome=Result";
+    const TEXT: &str = "select 1, \"a\"; -- c\nfrom t";
+    let target = Target::start(runtime.reported_program("evil", &["diag", "600"])?);
+    // As people type it, and as they have learnt to.
+    for quote in ["", "\""] {
+        let providers = format!("{SOURCE}:2:5:FilterAndPayloadSpecs={quote}{SPECIFICATIONS}{quote}");
+        let file = target.temp.path().join(format!("{}.nettrace", quote.len()));
+        let recording = Recording::start(&target, file, &["--providers", &providers, "--rundown", "false"]);
+        recording.wait_for_bytes(20_000);
+        recording.runtap.signal(Signal::INT);
+        let (_, file) = recording.finish(0);
+        let events = runtap(["events", file.to_str().unwrap(), "--filter", "name = Event"]);
+        let events: Vec<Value> =
+            events.expect_code(0).text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let arguments = |event: &Value| -> Vec<(String, String)> {
+            let list = event["payload"]["Arguments"].as_array().unwrap().iter();
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            list.map(|pair| (text(&pair["Key"]), text(&pair["Value"]))).collect()
+        };
+        let (mut before, mut after) = (0, 0);
+        for event in &events {
+            let arguments = arguments(event);
+            let keys: Vec<&str> = arguments.iter().map(|(key, _)| key.as_str()).collect();
+            if event["payload"]["EventName"] == "Evil.Event.Before" {
+                assert_eq!((&keys[..], arguments[0].1.as_str()), (&["Text", "Number"][..], TEXT), "{event}");
+                assert!(arguments[1].1.parse::<u64>().is_ok(), "{event}");
+                before += 1;
+            } else {
+                assert_eq!((&keys[..], arguments[0].1.as_str()), (&["Outcome"][..], "ok"), "{event}");
+                after += 1;
+            }
+        }
+        assert!(before > 2 && after > 2, "{before} and {after} events with quote {quote:?}");
+    }
+    Ok(())
+}
+
+fn a_file_that_a_recording_is_writing_is_not_taken_by_another(runtime: &RealRuntime) -> Result<(), Skip> {
+    let mut target = Target::start(runtime.program("allocs", &["4", "2", "--stdin", "--linger", "600"])?);
+    let file = target.temp.path().join("x.nettrace");
+    let first = Recording::start(&target, file.clone(), &["--clrevents", "gc+exception"]);
+    first.wait_for_bytes(1);
+    let second =
+        runtap(["trace", "-p", &target.p(), "-o", file.to_str().unwrap(), "--clrevents", "exception"]);
+    assert!(second.code().is_some_and(|code| code != 0), "{second}");
+    second.says(&format!("process {} is writing to it", first.runtap.id()));
+    target.program.begin();
+    target.program.truth();
+    first.runtap.signal(Signal::INT);
+    let (summary, file) = first.finish(0);
+    assert_eq!(summary["partial"], Value::Null);
+    let ids = ids(&file);
+    assert!(ids.contains(&1) && ids.contains(&80), "{ids:?}");
+    // Nothing is left of the second, and the name is free for the next.
+    let left: Vec<_> =
+        std::fs::read_dir(target.temp.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let of_ours = left.iter().filter(|name| name.to_string_lossy().contains("nettrace")).count();
+    assert_eq!(of_ours, 1, "{left:?}");
+    let third = Recording::start(&target, file, &["--clrevents", "gc", "--duration", "100ms"]);
+    third.finish(0);
+    target.still_answers();
     Ok(())
 }
 
