@@ -93,6 +93,16 @@ pub enum AttachError {
         /// In `/tmp`, and in its working directory.
         reason: String,
     },
+    /// The JVM can't create its socket.
+    #[error(
+        "process {pid} cannot be attached to: its /tmp is read-only, where the JVM has to create its socket (/tmp/.java_pid{own_pid}; no option of the JVM changes that directory)"
+    )]
+    ReadOnlyTemp {
+        /// Its id.
+        pid: u32,
+        /// Its id in its own namespace.
+        own_pid: u32,
+    },
     /// The library can't be written where the JVM can read it, and nobody else can exchange it.
     #[error("there is no folder from which process {pid} could load the agent: {reason}")]
     NoPlace {

@@ -29,6 +29,10 @@ impl Trigger {
         let in_temp = folder::open(jvm, "/tmp").and_then(|temp| create_in(&temp, &name, jvm.user()));
         let in_temp = match in_temp {
             Ok(made) => return Ok(Self { made: made.map(|temp| (temp, name)) }),
+            // The JVM would see the file in its working directory, and could not create its socket.
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                return Err(AttachError::ReadOnlyTemp { pid: jvm.pid(), own_pid: jvm.own_pid() });
+            }
             Err(error) => error,
         };
         let working = jvm.dir().working_directory();

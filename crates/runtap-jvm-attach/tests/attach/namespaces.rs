@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runtap_jvm_attach::codec::Request;
-use runtap_jvm_attach::{Client, Placed, Timeouts};
+use runtap_jvm_attach::{AttachError, Client, Placed, Timeouts};
 use runtap_testkit::{Jdk, OWN_TMP, Program, Skip, eventually, in_own_tmp};
 
 use crate::{agent, attach, block_on, is_there, said, sleeper, start};
@@ -78,6 +78,36 @@ fn contained() -> Result<(), Skip> {
         load(&client, agent, Path::new(&format!("/proc/{pid}/root/tmp/times")), there);
         assert!(!is_there(&format!("/proc/{pid}/root/tmp/.attach_pid1")));
         assert!(!is_there("/tmp/.java_pid1"), "its socket is not seen from outside");
+    }
+    Ok(())
+}
+
+/// The JVM could not create its socket, so nothing is made in its working directory, and it gets no signal.
+#[test]
+fn a_read_only_folder_for_temporary_files_is_named() {
+    said(read_only());
+}
+
+fn read_only() -> Result<(), Skip> {
+    const SCRIPT: &str = "mount --bind /tmp /mnt && mount -t tmpfs none /tmp && mount -o remount,ro /tmp && cd /mnt && exec \"$@\"";
+    only_root()?;
+    let wrapper = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child"];
+    can_run(&wrapper)?;
+    let classes = sleeper()?;
+    for jdk in Jdk::all()? {
+        let mut command = Command::new(wrapper[0]);
+        command.args(&wrapper[1..]).args(["sh", "-c", SCRIPT, "sh"]);
+        command.arg(in_own_tmp(&jdk.home().join("bin/java"))).arg("-XX:-UsePerfData");
+        command.arg("-cp").arg(in_own_tmp(classes.path())).arg("shop.Sleeper");
+        let program = start(command);
+        let pid = child_of(&program);
+        let refused = attach(pid, Timeouts::default()).err();
+        assert!(
+            matches!(refused, Some(AttachError::ReadOnlyTemp { pid: found, own_pid: 1 }) if found == pid),
+            "JDK {}: {refused:?}",
+            jdk.major()
+        );
+        assert!(!is_there(&format!("/proc/{pid}/cwd/.attach_pid1")));
     }
     Ok(())
 }

@@ -165,6 +165,7 @@ pub(super) fn explain(error: AttachError) -> anyhow::Error {
         | AttachError::Silent { .. }
         | AttachError::Connect { .. } => exit::NO_TARGET,
         AttachError::Musl { .. }
+        | AttachError::ReadOnlyTemp { .. }
         | AttachError::Disabled { .. }
         | AttachError::NotLoaded(_)
         | AttachError::Refused { .. } => exit::REFUSED,
@@ -179,7 +180,9 @@ pub(super) fn explain(error: AttachError) -> anyhow::Error {
             "'runtap jvm hq' takes what the original Java agent sends: java -javaagent:bytefrog-tracer.jar=HOST:PORT",
         ),
         AttachError::Stopped { .. } => Some("let it go on: kill -CONT PID"),
-        AttachError::Disabled { .. } | AttachError::NotLoaded(NotLoaded::Disabled) => {
+        AttachError::Disabled { .. }
+        | AttachError::ReadOnlyTemp { .. }
+        | AttachError::NotLoaded(NotLoaded::Disabled) => {
             Some("start it with the agent instead: runtap jvm run -- java …")
         }
         _ => None,
