@@ -7,7 +7,8 @@
 
 use std::{
     collections::VecDeque,
-    fmt, io,
+    fmt,
+    io::{self, ErrorKind},
     ops::Deref,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -112,6 +113,8 @@ struct State {
     /// We gave up reading before that.
     closed: bool,
     received: u64,
+    /// More than so many bytes are not to come.
+    most: Option<u64>,
     last_read: Option<Instant>,
     /// Nothing is read because nothing is taken.
     stalled: bool,
@@ -171,7 +174,7 @@ impl Buffer {
         cx: &mut Context<'_>,
     ) -> Poll<Option<usize>> {
         let mut state = self.lock();
-        if state.closed {
+        if state.closed || state.end.is_some() {
             return Poll::Ready(None);
         }
         state.stalled = !state.make_room();
@@ -193,12 +196,17 @@ impl Buffer {
             Poll::Ready(Ok(())) if n > 0 => {
                 state.received += n as u64;
                 state.last_read = Some(Instant::now());
-                Poll::Ready(Some(n))
+                let is_too_much = state.most.is_some_and(|most| state.received > most);
+                if is_too_much {
+                    let said = "the runtime has confirmed the end of the session and goes on sending";
+                    state.end.get_or_insert_with(|| Err(io::Error::new(ErrorKind::InvalidData, said)));
+                }
+                Poll::Ready((!is_too_much).then_some(n))
             }
             Poll::Ready(end) => {
                 // Once we have hung up ourselves, it says nothing of the peer.
                 if !state.closed {
-                    state.end = Some(end);
+                    state.end.get_or_insert(end);
                 }
                 Poll::Ready(None)
             }
@@ -220,8 +228,9 @@ impl Buffer {
     /// Ends the stream with an error.
     pub(crate) fn fail(&self, error: io::Error) {
         let mut state = self.lock();
-        state.end = Some(Err(error));
+        state.end.get_or_insert(Err(error));
         state.wake_taker();
+        state.wake_reader();
     }
 
     /// The oldest bytes, as soon as there are some; `None` at the end of the stream.
@@ -299,6 +308,18 @@ impl Buffer {
     /// Whether the peer has ended the stream.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().end.is_some()
+    }
+
+    /// Whether nobody waits for more of it.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.end.is_some() || state.closed
+    }
+
+    /// The stream may have so many bytes more. Behind them it ends with an error.
+    pub(crate) fn allow(&self, bytes: u64) {
+        let mut state = self.lock();
+        state.most = Some(state.received.saturating_add(bytes));
     }
 
     /// Bytes that came so far.

@@ -140,7 +140,7 @@ async fn an_error_comes_after_the_bytes_before_it() {
     while poll_fn(|cx| buffer.poll_fill(&mut stream, cx)).await.is_some() {}
     assert_eq!(&*take(&buffer).await.unwrap(), b"abc");
     let error = poll_fn(|cx| buffer.poll_take(cx)).await.unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(take(&buffer).await.is_none());
 }
 
@@ -154,7 +154,7 @@ fn failing_stream() -> impl AsyncRead + Unpin {
             space: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
             if std::mem::replace(&mut self.0, true) {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                return Poll::Ready(Err(ErrorKind::TimedOut.into()));
             }
             space.put_slice(b"abc");
             Poll::Ready(Ok(()))

@@ -18,7 +18,7 @@ use runtap_diag_proto::{Command, Downgrade, Request, SessionForm, SessionId};
 use runtap_transport::{Endpoint, Stream};
 use tokio::{
     sync::oneshot,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
 #[cfg(unix)]
@@ -56,7 +56,15 @@ impl Session {
             #[cfg(unix)]
             reading: drain.reading(),
         };
-        let control = Control { client, id, form, downgrades, buffer, drain, stop_requested: Arc::default() };
+        let control = Control {
+            client,
+            id,
+            form,
+            downgrades,
+            buffer,
+            drain: Arc::new(drain),
+            stop_requested: Arc::default(),
+        };
         Self { control, chunks }
     }
 
@@ -172,6 +180,12 @@ impl Chunks {
 /// writing it away.
 const LINGER: Duration = Duration::from_millis(10);
 
+/// What may come after a runtime has confirmed that it has written everything: what sockets, and whoever passes the stream
+/// on, can hold.
+const MOST_AFTER_STOP: u64 = 64 << 20;
+/// How often a stream that is to end is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// The half of a [`Session`] that knows it and ends it. Dropping it closes the connection: what was received by then
 /// can still be taken, and is followed by the end.
 pub struct Control {
@@ -180,7 +194,7 @@ pub struct Control {
     form: SessionForm,
     downgrades: Vec<Downgrade>,
     buffer: Buffer,
-    drain: Drain,
+    drain: Arc<Drain>,
     stop_requested: Arc<AtomicBool>,
 }
 
@@ -245,9 +259,15 @@ impl Control {
                 buffer: self.buffer.clone(),
                 requested: Arc::clone(&self.stop_requested),
             };
+            let drain = Arc::clone(&self.drain);
             tokio::spawn(async move {
+                let outcome = stop.run().await;
+                let is_confirmed = outcome.is_ok();
                 // Nobody listens any more: that is allowed.
-                let _ = tell.send(stop.run().await);
+                let _ = tell.send(outcome);
+                if is_confirmed {
+                    stop.see_the_end(&drain).await;
+                }
             });
         }
         Stopping { outcome, id: self.id }
@@ -291,7 +311,7 @@ struct Stop {
 }
 
 impl Stop {
-    async fn run(self) -> Result<(), Error> {
+    async fn run(&self) -> Result<(), Error> {
         if self.buffer.has_ended() {
             return Ok(());
         }
@@ -314,6 +334,28 @@ impl Stop {
             () = silence(&self.buffer, limit) => {}
         }
         Err(exchange.timed_out(limit))
+    }
+
+    /// A runtime confirms when it has written everything. A stream that goes on for much longer, or that neither goes on nor
+    /// ends, is ended with an error.
+    async fn see_the_end(&self, drain: &Drain) {
+        self.buffer.allow(MOST_AFTER_STOP);
+        let limit = self.client.timeouts().stop;
+        let mut progress = Instant::now();
+        while Instant::now() < progress + limit {
+            // Not to the limit at once: what was received takes memory that is needed no longer when all was taken.
+            sleep(LOOK.min(limit)).await;
+            if self.buffer.is_over() {
+                return;
+            }
+            progress = self.buffer.last_progress().map_or(progress, |last| last.max(progress));
+        }
+        let said = format!(
+            "the runtime has confirmed the end of the session, and for {} s neither sent more nor closed the connection",
+            limit.as_secs()
+        );
+        self.buffer.fail(io::Error::new(io::ErrorKind::TimedOut, said));
+        drain.stop();
     }
 }
 

@@ -154,6 +154,72 @@ async fn a_stop_that_makes_no_progress_ends() {
     assert!((459..=461).contains(&waited), "ten bytes 40 s apart and a minute of silence, not {waited} s");
 }
 
+/// Confirms each stop at once, and sends `after` without end, or keeps the stream open.
+fn confirming(after: &[u8]) -> Peer {
+    let after = Arc::<[u8]>::from(after);
+    Peer::new(move |_, mut stream| {
+        let after = Arc::clone(&after);
+        async move {
+            let request = read_request(&mut stream).await.unwrap();
+            let Request::CollectTracing { .. } = request else {
+                stream.write_all(&ok(&request, &Reply::SessionStopped(ID))).await.unwrap();
+                return;
+            };
+            stream.write_all(&ok(&request, &Reply::SessionStarted(ID))).await.unwrap();
+            if after.is_empty() {
+                closed(&mut stream).await;
+            }
+            // Until nobody reads it any more.
+            while stream.write_all(&after).await.is_ok() {}
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_stream_that_goes_on_after_its_stop_was_confirmed_is_ended() {
+    let peer = confirming(&stream_bytes(1 << 16));
+    for backlog in [Backlog::default(), Backlog::default().by_a_task()] {
+        let mut session = peer.client().with_backlog(backlog).start_session(&sample_config()).await.unwrap();
+        session.stop().await.unwrap();
+        let confirmed = session.received();
+        let error = loop {
+            match session.next_chunk().await {
+                Ok(chunk) => assert!(chunk.is_some(), "it has no end"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains("goes on sending"), "{error}");
+        let more = session.received() - confirmed;
+        assert!((64 << 20..80 << 20).contains(&more), "{more}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_stays_open_after_its_stop_was_confirmed_is_ended() {
+    let peer = confirming(b"");
+    let client = peer.client().with_backlog(Backlog::default().by_a_task());
+    let mut session = client.start_session(&sample_config()).await.unwrap();
+    let began = Instant::now();
+    session.stop().await.unwrap();
+    let error = session.next_chunk().await.unwrap_err().to_string();
+    assert!(error.contains("nor closed the connection"), "{error}");
+    assert!((60..=62).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert!(session.next_chunk().await.unwrap().is_none());
+}
+
+/// By the thread that takes it, which waits for the socket itself.
+#[tokio::test]
+async fn whoever_reads_an_open_stream_itself_is_told_of_its_end() {
+    let peer = confirming(b"");
+    let client = peer.client().with_timeouts(Timeouts::all(Duration::from_millis(200)));
+    let session = client.start_session(&sample_config()).await.unwrap();
+    let (control, chunks) = session.split();
+    let taker = tokio::task::spawn_blocking(move || chunks.direct().blocking_next());
+    control.stop().await.unwrap();
+    let error = taker.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("nor closed the connection"), "{error}");
+}
+
 #[tokio::test]
 async fn a_session_is_told_to_stop_once() {
     let runtime = Runtime::new(b"abc".to_vec(), b"def".to_vec());
