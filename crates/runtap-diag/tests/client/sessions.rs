@@ -168,6 +168,7 @@ fn confirming(after: &[u8]) -> Peer {
             stream.write_all(&ok(&request, &Reply::SessionStarted(ID))).await.unwrap();
             if after.is_empty() {
                 closed(&mut stream).await;
+                return;
             }
             // Until nobody reads it any more.
             while stream.write_all(&after).await.is_ok() {}
