@@ -27,6 +27,7 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")
 )]
 
+mod begun;
 mod child;
 mod command;
 mod digest;
@@ -48,6 +49,7 @@ mod tally;
 #[cfg(unix)]
 mod tree;
 
+pub use begun::Begun;
 pub use child::Exit;
 pub use command::ApplicationOptions;
 pub use dotnet::{NoDotnet, find_dotnet};

@@ -106,8 +106,10 @@ struct Row {
     quarantined: bool,
     /// It is a failure that counts, and nothing will change that.
     is_settled: bool,
-    /// It is of an earlier attempt than the test's last one, or a later attempt in the same process has replaced it.
-    is_pending: bool,
+    /// In which of the test's attempts it was last, counted from 0 on.
+    attempt: u32,
+    /// A later attempt in the same process has replaced it.
+    superseded: bool,
     /// An attempt before has failed.
     has_failed: bool,
 }
@@ -123,23 +125,49 @@ impl Row {
 struct Test {
     /// The runner's attempt, and the number that the result itself has, both from 1 on.
     attempt: (u32, u32),
+    /// How many attempts there were before.
+    attempts: u32,
     row: Option<Row>,
     /// Further ones. Most tests have one row, so that this needs no memory of its own.
     more: Vec<Row>,
+    /// No row before this one waits to be replaced.
+    first_pending: usize,
 }
+
+/// So many rows of a test are compared by their names. Behind them, order decides.
+const MOST_COMPARED: usize = 4096;
 
 impl Test {
     fn rows(&mut self) -> impl Iterator<Item = &mut Row> {
         self.row.iter_mut().chain(&mut self.more)
     }
 
-    /// The row that a result with this name replaces. One that is `about` a row, by its name, never takes that row's place.
-    fn replaced(&mut self, name: u32, about: Option<u32>, outdated: bool) -> Option<&mut Row> {
-        let fits = |row: &Row| outdated || row.is_pending;
-        let place = self.rows().position(|row| fits(row) && row.name == name);
-        let by_order = |row: &mut Row| fits(row) && about != Some(row.name);
-        let place = place.or_else(|| self.rows().position(by_order))?;
-        self.rows().nth(place)
+    fn get(&self, place: usize) -> Option<&Row> {
+        if place == 0 { self.row.as_ref() } else { self.more.get(place - 1) }
+    }
+
+    fn get_mut(&mut self, place: usize) -> Option<&mut Row> {
+        if place == 0 { self.row.as_mut() } else { self.more.get_mut(place - 1) }
+    }
+
+    /// Whether the next result may replace it: the test's last attempt has not done so.
+    fn is_pending(&self, row: &Row) -> bool {
+        row.superseded || row.attempt < self.attempts
+    }
+
+    /// The place of the row that a result with this name replaces. One that is `about` a row, by its name, never takes that
+    /// row's place.
+    fn replaced(&mut self, name: u32, about: Option<u32>, outdated: bool) -> Option<usize> {
+        while self.get(self.first_pending).is_some_and(|row| !self.is_pending(row)) {
+            self.first_pending += 1;
+        }
+        let start = if outdated { 0 } else { self.first_pending };
+        let place = |wanted: &dyn Fn(&Row) -> bool| {
+            let rows = (start..start + MOST_COMPARED).map_while(|place| Some((place, self.get(place)?)));
+            let mut fit = rows.filter(|(_, row)| outdated || self.is_pending(row));
+            fit.find(|(_, row)| wanted(row)).map(|(place, _)| place)
+        };
+        place(&|row| row.name == name).or_else(|| place(&|row| about != Some(row.name)))
     }
 }
 
@@ -153,7 +181,8 @@ impl Tally {
         let test = self.tests.entry(uid);
         let outdated = key < test.attempt;
         if test.attempt < key {
-            test.rows().for_each(|row| row.is_pending = true);
+            // All of its rows wait for this attempt.
+            (test.attempts, test.first_pending) = (test.attempts + 1, 0);
             test.attempt = key;
         }
         let is_settled = state.is_failure() && !quarantined && is_last && !superseded;
@@ -163,10 +192,12 @@ impl Tally {
             state,
             quarantined: *quarantined,
             is_settled,
-            is_pending: *superseded,
+            attempt: test.attempts,
+            superseded: *superseded,
             has_failed: false,
         };
-        let Some(row) = test.replaced(name, about, outdated) else {
+        let place = test.replaced(name, about, outdated);
+        let Some(row) = place.and_then(|place| test.get_mut(place)) else {
             if test.row.is_none() {
                 test.row = Some(new);
             } else {
@@ -194,14 +225,16 @@ impl Tally {
             return merged;
         }
         for test in self.tests.values_mut().filter(|test| !test.more.is_empty()) {
-            let last = || test.row.iter().chain(&test.more).filter(|row| !row.is_pending);
+            let last = || test.row.iter().chain(&test.more).filter(|row| !test.is_pending(row));
             let Some(first) = last().map(|row| row.index).min() else { continue };
             if last().any(|row| row.state.is_failure()) {
                 continue;
             }
             let (totals, settled) = (&mut self.totals, &mut self.settled);
             let before = merged.len();
-            for row in test.rows().filter(|row| row.is_pending && row.state.is_failure()) {
+            let attempts = test.attempts;
+            let is_pending = |row: &Row| row.superseded || row.attempt < attempts;
+            for row in test.rows().filter(|row| is_pending(row) && row.state.is_failure()) {
                 leave(totals, settled, row);
                 totals.retried += 1;
                 merged.push((row.index, first));

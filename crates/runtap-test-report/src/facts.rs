@@ -21,6 +21,15 @@ pub struct Facts {
     pub traits: Vec<Trait>,
 }
 
+impl Facts {
+    /// How many bytes their texts have.
+    pub fn bytes(&self) -> usize {
+        let texts = [&self.namespace, &self.type_name, &self.method].into_iter().flatten().map(String::len);
+        let traits = self.traits.iter().map(|it| it.key.len() + it.value.len());
+        texts.chain(traits).chain(self.location.iter().map(|it| it.file.len())).sum()
+    }
+}
+
 impl TestResult {
     /// Takes in what was told of the test elsewhere. What that does not say stays as it is.
     pub fn learn(&mut self, facts: Facts) {

@@ -107,6 +107,12 @@ impl Supervisor<'_> {
                 self.complain_of_missing();
             }
         }
+        if self.tests.left_out() > 0 {
+            let more = self.tests.left_out();
+            self.tell(format!(
+                "{more} tests that it had begun were not waited for: the ids and names of those that were running took 64 MiB"
+            ));
+        }
         if self.more_failures > 0 {
             let more = self.more_failures;
             self.tell(format!("it has broken rules {more} more times"));

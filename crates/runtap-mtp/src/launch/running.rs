@@ -1,8 +1,9 @@
 //! The tests that run at this moment, and how long they have done so.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
+use crate::begun::Begun;
 use crate::run::TestRule;
 
 /// A test that has begun.
@@ -23,6 +24,15 @@ impl RunningTest {
     fn limit_at(&self) -> Option<Instant> {
         Some(self.since + self.limit?)
     }
+
+    fn slow_at(&self) -> Option<Instant> {
+        Some(self.since + self.slow?)
+    }
+
+    /// What it takes here, its id as a key included.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + 2 * self.uid.len() + self.name.len()
+    }
 }
 
 /// A test that reaches its limit this much after another one, at most, and at most after this share of the limit, is ended
@@ -30,31 +40,74 @@ impl RunningTest {
 const TOGETHER: Duration = Duration::from_millis(250);
 const SHARE: u32 = 20;
 
-/// Those of one process, in the order in which they have begun: mostly few.
+/// So much of a name is shown of a test that runs.
+const MOST_OF_A_NAME: usize = 64 << 10;
+/// The ids and names of all of them may take so many bytes. More are not waited for, nor told of.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Those of one process, by the order in which they have begun: mostly few, but an application may begin any number.
 #[derive(Debug, Default)]
-pub(crate) struct RunningTests(Vec<RunningTest>);
+pub(crate) struct RunningTests {
+    tests: Begun<RunningTest>,
+    /// When each is to be told of, and when it is to be ended.
+    slow: BTreeSet<(Instant, u64)>,
+    limits: BTreeSet<(Instant, u64)>,
+    bytes: usize,
+    left_out: u64,
+}
 
 impl RunningTests {
-    pub(crate) fn begin(&mut self, uid: String, name: String, since: Instant, rule: TestRule) {
-        self.0.push(RunningTest { uid, name, since, limit: rule.limit, slow: rule.slow, disturbed: false });
+    /// The name that it is shown with. `None`: there is no room for more.
+    pub(crate) fn begin(
+        &mut self,
+        uid: String,
+        mut name: String,
+        since: Instant,
+        rule: TestRule,
+    ) -> Option<&str> {
+        if name.len() > MOST_OF_A_NAME {
+            name.truncate(name.floor_char_boundary(MOST_OF_A_NAME));
+            name.push('…');
+        }
+        let test = RunningTest {
+            uid: uid.clone(),
+            name,
+            since,
+            limit: rule.limit,
+            slow: rule.slow,
+            disturbed: false,
+        };
+        if self.bytes + test.bytes() > MOST_BYTES {
+            self.left_out += 1;
+            return None;
+        }
+        self.bytes += test.bytes();
+        let (slow, limit) = (test.slow_at(), test.limit_at());
+        let number = self.tests.begin(uid, test);
+        self.slow.extend(slow.map(|at| (at, number)));
+        self.limits.extend(limit.map(|at| (at, number)));
+        self.tests.get(number).map(|test| test.name.as_str())
     }
 
     /// Forgets the test; of several with this id, the first.
     pub(crate) fn end(&mut self, uid: &str) {
-        if let Some(place) = self.0.iter().position(|test| test.uid == uid) {
-            self.0.remove(place);
-        }
+        let Some((number, test)) = self.tests.end(uid) else { return };
+        self.bytes -= test.bytes();
+        test.slow_at().inspect(|at| _ = self.slow.remove(&(*at, number)));
+        test.limit_at().inspect(|at| _ = self.limits.remove(&(*at, number)));
     }
 
     /// Those that have become slow, each told once.
     pub(crate) fn slow(&mut self, now: Instant) -> Vec<RunningTest> {
-        let is_slow =
-            |test: &&mut RunningTest| test.slow.is_some_and(|slow| now.duration_since(test.since) >= slow);
-        let tell = |test: &mut RunningTest| {
-            test.slow = None;
-            test.clone()
-        };
-        self.0.iter_mut().filter(is_slow).map(tell).collect()
+        let mut told = Vec::new();
+        while let Some((_, number)) = self.slow.first().filter(|(at, _)| *at <= now).copied() {
+            self.slow.pop_first();
+            if let Some(test) = self.tests.get_mut(number) {
+                test.slow = None;
+                told.push(test.clone());
+            }
+        }
+        told
     }
 
     /// Those that have been running for too long; none as long as another one is about to be.
@@ -62,51 +115,56 @@ impl RunningTests {
         if self.end_by_limit().is_none_or(|end| now < end) {
             return Vec::new();
         }
-        let is_over = |test: &&RunningTest| test.limit_at().is_some_and(|end| now >= end);
-        self.0.iter().filter(is_over).cloned().collect()
+        let over = self.limits.range(..=(now, u64::MAX)).map(|(_, number)| *number);
+        // In the order in which they have begun.
+        let over: BTreeSet<u64> = over.collect();
+        over.iter().filter_map(|number| self.tests.get(*number)).cloned().collect()
     }
 
     /// When the first test is ended, and those with it that reach their limits soon after it.
     fn end_by_limit(&self) -> Option<Instant> {
-        let ends = || self.0.iter().filter_map(|test| Some((test.limit_at()?, test.limit?)));
-        let (first, limit) = ends().min()?;
+        let (first, number) = *self.limits.first()?;
+        let limit = self.tests.get(number)?.limit?;
         let together = first + TOGETHER.min(limit / SHARE);
-        ends().map(|(end, _)| end).filter(|end| *end <= together).max()
+        self.limits.range(..=(together, u64::MAX)).next_back().map(|(end, _)| *end)
     }
 
     /// When the next one is to be told of, or ended.
     pub(crate) fn next(&self) -> Option<Instant> {
-        let slow = self.0.iter().filter_map(|test| Some(test.since + test.slow?)).min();
-        slow.into_iter().chain(self.end_by_limit()).min()
+        self.slow.first().map(|(at, _)| *at).into_iter().chain(self.end_by_limit()).min()
     }
 
     /// Whether a result is left out since the test's process was told to end because of another test, and the test has said
     /// nothing before: a failure, and all that follows it.
     pub(crate) fn is_disturbed(&mut self, uid: &str, has_failed: bool) -> bool {
-        let test = self.0.iter_mut().find(|test| test.uid == uid);
-        test.is_some_and(|test| {
+        self.tests.first_mut(uid).is_some_and(|test| {
             test.disturbed |= has_failed;
             test.disturbed
         })
     }
 
     pub(crate) fn take(&mut self) -> Vec<RunningTest> {
-        std::mem::take(&mut self.0)
+        std::mem::take(self).tests.into_values().collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tests.is_empty()
+    }
+
+    /// Tests that have begun and are not among these: there was no room.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Their ids, each once.
     pub(crate) fn uids(&self) -> Vec<String> {
         let mut seen = HashSet::new();
-        let uids = self.0.iter().map(|test| test.uid.as_str()).filter(|uid| seen.insert(*uid));
+        let uids = self.tests.iter().map(|test| test.uid.as_str()).filter(|uid| seen.insert(*uid));
         uids.map(str::to_owned).collect()
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.0.iter().map(|test| test.name.clone()).collect()
+        self.tests.iter().map(|test| test.name.clone()).collect()
     }
 }
 
@@ -156,6 +214,33 @@ mod tests {
         // One that ends meanwhile does not take too long.
         running.end("a");
         assert_eq!(running.next(), Some(at(10_300)));
+    }
+
+    #[test]
+    fn any_number_may_begin_and_names_are_cut() {
+        let mut running = RunningTests::default();
+        let rule = TestRule { limit: Some(Duration::from_secs(10)), ..TestRule::default() };
+        let start = Instant::now();
+        for number in 0..100 {
+            let shown = running.begin(format!("{number}"), "é".repeat(1 << 20), start, rule);
+            assert!(shown.is_some_and(|name| name.ends_with('…')));
+        }
+        assert!(running.names().iter().all(|name| name.len() <= MOST_OF_A_NAME + '…'.len_utf8()));
+        assert_eq!((running.uids().len(), running.left_out()), (100, 0));
+        // Of long ids, as many as there is room for; those that end make room.
+        for _ in 0..100 {
+            running.begin("u".repeat(1 << 20), String::new(), start, rule);
+        }
+        let more = running.tests.len() - 100;
+        assert!((20..40).contains(&more) && running.left_out() == 100 - more as u64, "{more}");
+        for _ in 0..more {
+            running.end(&"u".repeat(1 << 20));
+        }
+        for number in 0..100 {
+            running.end(&format!("{number}"));
+        }
+        assert!(running.is_empty() && running.limits.is_empty());
+        assert_eq!((running.bytes, running.next()), (0, None));
     }
 
     #[test]

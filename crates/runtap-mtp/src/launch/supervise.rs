@@ -280,9 +280,11 @@ impl<'a> Supervisor<'a> {
             Heard::Discovered(test) => self.emit(RunEvent::Discovered { module, test }),
             Heard::Started { uid, name } => {
                 let rule = self.spec.run.rule(module, &uid, &name);
-                self.tests.begin(uid.clone(), name.clone(), Instant::now(), rule);
+                let shown = self.tests.begin(uid.clone(), name, Instant::now(), rule).map(str::to_owned);
                 let attempt = self.spec.attempt;
-                self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
+                if let Some(name) = shown {
+                    self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
+                }
             }
             Heard::Result(result) if self.is_given_up(&result) || self.is_disturbed(&result) => {}
             Heard::Result(result) => self.result(result),

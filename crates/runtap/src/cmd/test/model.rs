@@ -18,8 +18,37 @@ use runtap_test_report::{
 pub(super) struct Gathered {
     pub(super) spool: Spool<std::fs::File>,
     /// What was discovered of tests.
-    known: HashMap<(ModuleId, String), TestInfo>,
+    known: HashMap<(ModuleId, String), Facts>,
     courses: Vec<Course>,
+    sources: Room,
+    messages: Room,
+    artifacts: Room,
+}
+
+/// How much may be kept of what an application says beside its results, which are in a file.
+#[derive(Debug)]
+struct Room {
+    left: usize,
+    /// What there was no room for, since the last module has ended.
+    refused: u64,
+}
+
+/// Bytes of ids and places of tests: a million have room. Those of a module are forgotten when it has ended.
+const MOST_SOURCES: usize = 256 << 20;
+const MOST_MESSAGES: usize = 16 << 20;
+const MOST_ARTIFACTS: usize = 64 << 20;
+
+impl Room {
+    fn of(bytes: usize) -> Self {
+        Self { left: bytes, refused: 0 }
+    }
+
+    fn has(&mut self, bytes: usize) -> bool {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.unwrap_or(self.left);
+        self.refused += u64::from(left.is_none());
+        left.is_some()
+    }
 }
 
 /// How it goes with a module.
@@ -68,15 +97,42 @@ impl Gathered {
             spool.add_module(Module::new(module.path().to_string_lossy()));
         }
         let courses = vec![Course::default(); modules.len()];
-        Ok(Self { spool, known: HashMap::new(), courses })
+        let (sources, messages) = (Room::of(MOST_SOURCES), Room::of(MOST_MESSAGES));
+        Ok(Self {
+            spool,
+            known: HashMap::new(),
+            courses,
+            sources,
+            messages,
+            artifacts: Room::of(MOST_ARTIFACTS),
+        })
     }
 
     /// Takes in what was found out about tests before the run.
     pub(super) fn know(&mut self, known: impl IntoIterator<Item = (ModuleId, TestInfo)>) {
         for (module, test) in known {
-            self.course(module, |it| it.listed = true);
-            self.known.insert((module, test.uid.clone()), test);
+            self.learn_before(module, &test);
         }
+    }
+
+    fn learn_before(&mut self, module: ModuleId, test: &TestInfo) {
+        self.course(module, |it| it.listed = true);
+        let facts = facts(test);
+        if self.sources.has(test.uid.len() + facts.bytes())
+            && let Some(before) = self.known.insert((module, test.uid.clone()), facts)
+        {
+            self.sources.left += test.uid.len() + before.bytes();
+        }
+    }
+
+    fn forget_sources(&mut self, module: ModuleId) {
+        let mut forgotten = 0;
+        self.known.retain(|(of, uid), facts| {
+            let stays = *of != module;
+            forgotten += if stays { 0 } else { uid.len() + facts.bytes() };
+            stays
+        });
+        self.sources.left += forgotten;
     }
 
     /// Takes in what was found out about a test after the run.
@@ -112,19 +168,22 @@ impl Gathered {
                 it.framework = introduction.target_framework();
                 it.architecture = introduction.architecture.to_lowercase();
             }),
-            RunEvent::Discovered { module, test } => {
-                self.course(*module, |it| it.listed = true);
-                self.known.insert((*module, test.uid.clone()), test.clone());
-            }
+            RunEvent::Discovered { module, test } => self.learn_before(*module, test),
             RunEvent::TestEnded { module, result, .. } => return self.result(*module, result).map(Some),
             RunEvent::Artifact { module, artifact } => {
                 let shown = shown_artifact(artifact);
+                let names =
+                    artifact.test_uid.iter().chain(&artifact.test_name).map(String::len).sum::<usize>();
+                if !self.artifacts.has(shown.path.len() + shown.name.len() + shown.description.len() + names)
+                {
+                    return Ok(None);
+                }
                 match artifact.test_uid.as_deref().filter(|uid| !uid.is_empty()) {
                     Some(uid) => self.spool.attach(module.0, uid, artifact.test_name.as_deref(), shown),
                     None => self.module(*module, |it| it.artifacts.push(shown)),
                 }
             }
-            RunEvent::Message { module, severity, text } => {
+            RunEvent::Message { module, severity, text } if self.messages.has(text.len()) => {
                 let message = Message { level: level(*severity), text: text.clone() };
                 self.module(*module, |it| it.messages.push(message));
             }
@@ -143,7 +202,8 @@ impl Gathered {
             }
             RunEvent::RowsMerged { module, rows } => self.spool.merge(module.0, rows)?,
             RunEvent::ModuleEnded { module, failures, exit_code, duration, .. } => {
-                self.known.retain(|(of, _), _| of != module);
+                self.forget_sources(*module);
+                self.tell_refused(*module);
                 let course = self.courses.get(module.0);
                 let missing = interrupted.and_then(|_| course.and_then(Course::missing)).map(str::to_owned);
                 self.module(*module, |it| {
@@ -166,6 +226,21 @@ impl Gathered {
             _ => {}
         }
         Ok(None)
+    }
+
+    /// What the reports lack, in each module in which it began to.
+    fn tell_refused(&mut self, module: ModuleId) {
+        let rooms = [
+            (&mut self.sources, "sources of tests"),
+            (&mut self.messages, "messages"),
+            (&mut self.artifacts, "artifacts"),
+        ];
+        let lacks = rooms.map(|(room, what)| (take(&mut room.refused), what));
+        for (count, what) in lacks.into_iter().filter(|(count, _)| *count > 0) {
+            let text =
+                format!("{count} {what} are not in the reports: there were too many, or too long ones");
+            self.module(module, |it| it.messages.push(Message { level: Level::Warning, text }));
+        }
     }
 
     fn module(&mut self, module: ModuleId, change: impl FnOnce(&mut Module)) {
@@ -204,7 +279,7 @@ impl Gathered {
             ..TestResult::default()
         };
         // What was listed; else what the id says.
-        if let Some(facts) = known.map(facts).or_else(|| told_by_id(&result.uid, &result.name)) {
+        if let Some(facts) = known.cloned().or_else(|| told_by_id(&result.uid, &result.name)) {
             shown.learn(facts);
         }
         shown

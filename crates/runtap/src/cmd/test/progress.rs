@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use anstyle::Style;
-use runtap_mtp::{LaunchId, ModuleId, RunEvent, Totals};
+use runtap_mtp::{Begun, LaunchId, ModuleId, RunEvent, Totals};
 use runtap_text::{Clean, DIM};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -37,7 +37,8 @@ pub(super) struct Progress {
 struct Launch {
     module: ModuleId,
     since: Instant,
-    tests: Vec<(String, String, Instant)>,
+    /// The name of each, and since when.
+    tests: Begun<(String, Instant)>,
 }
 
 impl Progress {
@@ -62,19 +63,17 @@ impl Progress {
     pub(super) fn event(&mut self, event: &RunEvent) {
         match event {
             RunEvent::LaunchStarted { module, launch, .. } => {
-                let tests = Vec::new();
+                let tests = Begun::default();
                 self.launches.insert(*launch, Launch { module: *module, since: Instant::now(), tests });
             }
             RunEvent::TestStarted { launch, uid, name, .. } => {
                 if let Some(launch) = self.launches.get_mut(launch) {
-                    launch.tests.push((uid.clone(), name.clone(), Instant::now()));
+                    launch.tests.begin(uid.clone(), (name.clone(), Instant::now()));
                 }
             }
             RunEvent::TestEnded { launch, result, so_far, .. } => {
-                if let Some(launch) = self.launches.get_mut(launch)
-                    && let Some(place) = launch.tests.iter().position(|(uid, ..)| *uid == result.uid)
-                {
-                    launch.tests.remove(place);
+                if let Some(launch) = self.launches.get_mut(launch) {
+                    launch.tests.end(&result.uid);
                 }
                 self.totals = *so_far;
             }
@@ -133,7 +132,7 @@ impl Progress {
         let mut running = Vec::new();
         for launch in self.launches.values() {
             let title = self.titles.get(&launch.module).map(String::as_str).unwrap_or_default();
-            for (_, name, since) in &launch.tests {
+            for (name, since) in launch.tests.iter() {
                 running.push((*since, Some(name.as_str()), title));
             }
             if launch.tests.is_empty() {
