@@ -60,6 +60,11 @@ impl<T> Begun<T> {
     }
 
     /// See [`iter`](Self::iter).
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.all.values_mut()
+    }
+
+    /// See [`iter`](Self::iter).
     pub fn into_values(self) -> impl Iterator<Item = T> {
         self.all.into_values()
     }

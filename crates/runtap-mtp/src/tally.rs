@@ -359,6 +359,26 @@ mod tests {
         assert_eq!((tally.totals(), tally.settle()), (expected, vec![]));
     }
 
+    /// With a look at all rows for each, these would take minutes.
+    #[test]
+    fn a_test_may_have_any_number_of_rows() {
+        const ROWS: usize = 200_000;
+
+        let mut tally = Tally::default();
+        for attempt in 1..=2 {
+            for number in 0..ROWS {
+                let counted =
+                    tally.count(&row(&format!("row {number}"), attempt, State::Failed), attempt, true);
+                assert_eq!(counted.row, number);
+            }
+        }
+        // Attempts that end with each result.
+        for attempt in 3..100_000 {
+            assert_eq!(tally.count(&row("row 0", attempt, State::Failed), attempt, true).row, 0);
+        }
+        assert_eq!(tally.totals().total(), 200_000);
+    }
+
     #[test]
     fn a_failed_row_that_a_passed_attempt_lacks_is_an_earlier_attempt() {
         let mut tally = Tally::default();

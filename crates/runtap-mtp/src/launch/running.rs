@@ -68,6 +68,7 @@ impl RunningTests {
         if name.len() > MOST_OF_A_NAME {
             name.truncate(name.floor_char_boundary(MOST_OF_A_NAME));
             name.push('…');
+            name.shrink_to_fit();
         }
         let test = RunningTest {
             uid: uid.clone(),

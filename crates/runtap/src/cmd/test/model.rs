@@ -448,3 +448,35 @@ fn meaning(code: i32) -> &'static str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_room_for_is_counted_in_the_reports() {
+        let module = ModuleId(0);
+        let mut gathered = Gathered::new(&[]).unwrap();
+        gathered.spool.add_module(Module::new("a.dll"));
+        gathered.courses.push(Course::default());
+        let text = "x".repeat(1 << 20);
+        let message = RunEvent::Message { module, severity: mtp::Severity::Information, text };
+        for _ in 0..20 {
+            gathered.take(&mut message.clone(), None).unwrap();
+        }
+        let mut long = TestInfo { uid: "a".into(), method: Some("m".repeat(1 << 20)), ..TestInfo::default() };
+        for number in 0..300 {
+            long.uid = number.to_string();
+            gathered.take(&mut RunEvent::Discovered { module, test: long.clone() }, None).unwrap();
+        }
+        assert_eq!(gathered.known.len(), 255);
+        gathered.forget_sources(module);
+        gathered.tell_refused(module);
+        assert_eq!((gathered.known.len(), gathered.sources.left), (0, MOST_SOURCES));
+        let messages = &gathered.spool.modules()[0].messages;
+        let last: Vec<_> = messages.iter().skip(16).map(|it| it.text.as_str()).collect();
+        let lacks = ["45 sources of tests", "4 messages"]
+            .map(|what| format!("{what} are not in the reports: there were too many, or too long ones"));
+        assert_eq!(last, lacks);
+    }
+}

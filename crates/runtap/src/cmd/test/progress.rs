@@ -262,8 +262,8 @@ mod tests {
         assert_eq!(beat(&progress, 30), "running 0 of 2 applications done, 0 passed 30.000 s\n");
         progress.totals = Totals { passed: 3, failed: 1, ..Totals::default() };
         begun(&mut progress, 1, &["a", "b", "c", "d", "e"]);
-        for (place, test) in progress.launches.values_mut().flat_map(|it| &mut it.tests).enumerate() {
-            test.2 = started + std::time::Duration::from_secs(u64::try_from(place).unwrap());
+        for (place, test) in progress.launches.values_mut().flat_map(|it| it.tests.iter_mut()).enumerate() {
+            test.1 = started + std::time::Duration::from_secs(u64::try_from(place).unwrap());
         }
         assert_eq!(
             beat(&progress, 60),
@@ -290,8 +290,8 @@ mod tests {
         progress.name(ModuleId(0), "bin/Release/Shop.Tests.dll");
         begun(&mut progress, 1, &["of_something_with_a_name_that_is_long"]);
         let started = progress.started;
-        for test in progress.launches.values_mut().flat_map(|launch| &mut launch.tests) {
-            test.2 = started;
+        for test in progress.launches.values_mut().flat_map(|launch| launch.tests.iter_mut()) {
+            test.1 = started;
         }
         let now = started + std::time::Duration::from_millis(1500);
         let at = |columns| plain(&progress.lines(now, 24, columns));
