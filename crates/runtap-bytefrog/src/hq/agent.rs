@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::hq::{CommandError, Control};
@@ -12,7 +12,7 @@ use super::record::Taped;
 use super::shared::locked;
 use super::turn::Queue;
 use super::{AgentId, AgentState, HqError};
-use crate::Model;
+use crate::{Counters, Model};
 
 pub(super) struct Agent {
     pub(super) id: AgentId,
@@ -27,7 +27,11 @@ pub(super) struct Agent {
     writing: Mutex<()>,
     /// The recording of the control connection.
     pub(super) tape: Taped,
-    pub(super) model: Mutex<Model>,
+    model: Mutex<Model>,
+    /// Held by the thread that gets the model next.
+    next: Mutex<()>,
+    /// The model's counters when it was last free, and its events that waited.
+    counted: Mutex<(Counters, usize)>,
     pub(super) queue: Queue,
     ends: Mutex<Ends>,
 }
@@ -64,6 +68,8 @@ impl Agent {
             writing: Mutex::default(),
             tape: Taped::off(),
             model: Mutex::new(model),
+            next: Mutex::default(),
+            counted: Mutex::default(),
             queue: Queue::default(),
             ends: Mutex::default(),
         }
@@ -84,6 +90,23 @@ impl Agent {
             self.close();
         })?;
         Ok(())
+    }
+
+    /// The trace. Threads get it in turn: a lock alone may go to the thread that has just returned it, as often as a busy
+    /// connection asks.
+    pub(super) fn model(&self) -> MutexGuard<'_, Model> {
+        let _next = locked(&self.next);
+        locked(&self.model)
+    }
+
+    /// Makes the counters of the trace visible to [`Self::counters`].
+    pub(super) fn publish(&self, model: &Model) {
+        *locked(&self.counted) = (model.counters(), model.waiting());
+    }
+
+    /// The counters as they were last published. Does not wait for the trace.
+    pub(super) fn counters(&self) -> (Counters, usize) {
+        *locked(&self.counted)
     }
 
     /// The state of the control connection.
@@ -142,7 +165,7 @@ impl Agent {
             *ends
         };
         // Whoever holds the model has seen that, or waits.
-        drop(locked(&self.model));
+        drop(self.model());
         self.queue.moved.notify_all();
         (now.data, now.over)
     }
@@ -157,7 +180,7 @@ impl Agent {
     pub(super) fn settle(&self) {
         locked(&self.ends).opened = None;
         // Whoever holds the model has seen that, or waits.
-        drop(locked(&self.model));
+        drop(self.model());
         self.queue.moved.notify_all();
     }
 

@@ -20,6 +20,8 @@ mod keep_alive;
 mod record;
 mod serve;
 mod shared;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 use std::io;
@@ -27,7 +29,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::hq::{AgentProcess, CommandError, Settings};
 use runtap_bytefrog_proto::{
@@ -40,6 +42,9 @@ use agent::Agent;
 use shared::{Shared, locked};
 
 pub use record::{Connection, Recorder, Tape};
+
+/// How long connections read on after the end, for what has already come.
+const REST: Duration = Duration::from_secs(2);
 
 /// Names an agent: 0, 1, 2 … in the order in which they said hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -328,14 +333,13 @@ impl Hq {
         self.shared.options.recorder.as_ref().map_or(Ok(()), |recorder| recorder.mark(now, name, begins))
     }
 
-    /// What was counted so far, and how many events wait for those before them. This costs nothing.
+    /// What was counted so far, and how many events wait for those before them. This costs nothing, and does not wait for a
+    /// connection that is busy: what such a connection brings is counted with its next pause.
     ///
     /// # Errors
     /// No such agent.
     pub fn counters(&self, agent: AgentId) -> Result<(Counters, usize), HqError> {
-        let agent = self.shared.agent(agent)?;
-        let model = locked(&agent.model);
-        Ok((model.counters(), model.waiting()))
+        Ok(self.shared.agent(agent)?.counters())
     }
 
     /// What an agent's trace has come to so far.
@@ -343,7 +347,7 @@ impl Hq {
     /// # Errors
     /// No such agent.
     pub fn report(&self, agent: AgentId) -> Result<Report, HqError> {
-        Ok(locked(&self.shared.agent(agent)?.model).report())
+        Ok(self.shared.agent(agent)?.model().report())
     }
 
     /// What agents had come to together that have ended and made room for others, and how many they are. `None` if there are
@@ -358,7 +362,7 @@ impl Hq {
     /// # Errors
     /// No such agent.
     pub fn call_tree(&self, agent: AgentId, thread: Option<usize>) -> Result<CallTree, HqError> {
-        Ok(locked(&self.shared.agent(agent)?.model).call_tree(thread))
+        Ok(self.shared.agent(agent)?.model().call_tree(thread))
     }
 
     /// Forgets an agent that is over, and its trace.
@@ -369,10 +373,17 @@ impl Hq {
         }
     }
 
-    /// Ends all connections and waits for their threads: not to be called by what is told of events. Reports of what has come
-    /// are still there while HQ is.
+    /// Has [`Self::close`] not wait for what connections have received and not yet read. To be called before it, or while it
+    /// waits.
+    pub fn abandon(&self) {
+        self.shared.abandon_at(Instant::now());
+    }
+
+    /// Ends all connections and waits for their threads: not to be called by what is told of events. What connections have
+    /// received is still read for two seconds at most. Reports of what has come are still there while HQ is.
     pub fn close(&self) {
         self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.abandon_at(Instant::now() + REST);
         self.shared.shut();
         let acceptor = locked(&self.acceptor).take();
         if let Some(acceptor) = acceptor {
@@ -380,7 +391,9 @@ impl Hq {
             // Those that it has accepted meanwhile.
             self.shared.shut();
         }
-        for agent in locked(&self.shared.agents).values() {
+        // Settling waits for each agent's trace: others that look at the agents do not wait for that.
+        let agents: Vec<Arc<Agent>> = locked(&self.shared.agents).values().cloned().collect();
+        for agent in agents {
             agent.settle();
         }
         let threads = std::mem::take(&mut *locked(&self.shared.threads));

@@ -266,7 +266,11 @@ fn full() -> Vec<u8> {
 
 /// Everything of an agent has ended.
 fn finish(shared: &Shared, agent: &Agent) {
-    locked(&agent.model).finish();
+    {
+        let mut model = agent.model();
+        model.finish();
+        agent.publish(&model);
+    }
     (shared.tell)(Some(agent.id), Event::Finished);
 }
 
@@ -299,7 +303,7 @@ fn listen(stream: &mut TcpStream, shared: &Arc<Shared>, agent: &Agent) -> io::Re
                 hq::Event::Process(process) => Event::Process(process),
                 hq::Event::Violation(violation) => Event::Violation(violation),
                 hq::Event::DataBreak { sequence } => {
-                    locked(&agent.model).take(&Message::DataBreak { sequence });
+                    agent.model().take(&Message::DataBreak { sequence });
                     continue;
                 }
                 _ => continue,
@@ -366,7 +370,7 @@ fn events(
     // A program may be idle for as long as it likes: its agent's heartbeats are what is watched.
     stream.set_read_timeout(None)?;
     let mut buffer = vec![0; CHUNK];
-    loop {
+    while !shared.is_abandoned() {
         let size = match stream.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(size) => size,
@@ -385,6 +389,7 @@ fn events(
             return refuse(stream, &output.transmit);
         }
     }
+    Ok(())
 }
 
 /// Says once that a connection is not recorded any more.

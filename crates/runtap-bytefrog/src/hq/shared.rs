@@ -22,6 +22,8 @@ pub(super) struct Shared {
     pub(super) tell: Tell,
     pub(super) began: Instant,
     pub(super) closing: AtomicBool,
+    /// When connections stop reading what has already come.
+    pub(super) abandoned: Mutex<Option<Instant>>,
     pub(super) open: AtomicUsize,
     pub(super) next_agent: AtomicU32,
     pub(super) agents: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
@@ -46,6 +48,7 @@ impl Shared {
             tell,
             began: Instant::now(),
             closing: AtomicBool::new(false),
+            abandoned: Mutex::default(),
             open: AtomicUsize::new(0),
             next_agent: AtomicU32::new(0),
             agents: Mutex::default(),
@@ -59,6 +62,17 @@ impl Shared {
     /// Time since HQ began to listen.
     pub(super) fn now(&self) -> Duration {
         self.began.elapsed()
+    }
+
+    /// Limits for how long connections read on.
+    pub(super) fn abandon_at(&self, at: Instant) {
+        let mut abandoned = locked(&self.abandoned);
+        *abandoned = Some(abandoned.map_or(at, |before| before.min(at)));
+    }
+
+    /// Whether connections should end without what they have not read yet.
+    pub(super) fn is_abandoned(&self) -> bool {
+        locked(&self.abandoned).is_some_and(|at| at <= Instant::now())
     }
 
     /// Ends all connections.
@@ -81,17 +95,31 @@ impl Shared {
     /// A new agent, with a run that no living one has, and whether its trace may be large. `None`: there is no room for it.
     pub(super) fn admit(&self, make: impl FnOnce(AgentId, u8, bool) -> Agent) -> Option<Arc<Agent>> {
         let mut agents = locked(&self.agents);
+        let mut left = None;
         if agents.len() >= self.options.agents {
             let over = agents.iter().find(|(_, agent)| agent.is_over());
             let leaves = over.or_else(|| agents.iter().find(|(_, agent)| agent.has_only_said_hello()));
             let leaves = leaves.map(|(id, _)| *id)?;
-            if let Some(agent) = agents.remove(&leaves) {
-                if agent.is_over() {
-                    locked(&self.former).add(locked(&agent.model).report());
-                }
-                agent.close();
-            }
+            left = agents.remove(&leaves);
         }
+        let admitted = self.insert(&mut agents, make);
+        drop(agents);
+        // A report takes a while, in which others look at the agents.
+        if let Some(agent) = left {
+            if agent.is_over() {
+                let report = agent.model().report();
+                locked(&self.former).add(report);
+            }
+            agent.close();
+        }
+        admitted
+    }
+
+    fn insert(
+        &self,
+        agents: &mut BTreeMap<AgentId, Arc<Agent>>,
+        make: impl FnOnce(AgentId, u8, bool) -> Agent,
+    ) -> Option<Arc<Agent>> {
         let id = self.next_agent.load(Ordering::Relaxed);
         let [.., first] = id.to_be_bytes();
         let taken = |run: u8| agents.values().any(|agent| agent.run == run && !agent.is_over());

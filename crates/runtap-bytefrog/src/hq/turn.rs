@@ -40,7 +40,7 @@ pub(super) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) fn new(agent: &'a Agent, number: u32, patience: Duration) -> Self {
-        let model = locked(&agent.model);
+        let model = agent.model();
         let told = model.awaited();
         Self { agent, number, patience, model: Some(model), told }
     }
@@ -60,6 +60,7 @@ impl<'a> Turn<'a> {
     fn wait(&mut self, id: u64) {
         self.tell();
         let Some(model) = self.model.take() else { return };
+        self.agent.publish(&model);
         let model = self.agent.give_way(model, (self.number, id), self.patience);
         self.told = model.awaited();
         self.model = Some(model);
@@ -79,6 +80,9 @@ impl<'a> Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.tell();
+        if let Some(model) = &self.model {
+            self.agent.publish(model);
+        }
     }
 }
 

@@ -47,12 +47,16 @@ pub(crate) struct Core {
     pub(crate) counted: HashMap<u32, Counted, foldhash::fast::RandomState>,
     lines: usize,
     markers: Vec<Option<(JavaString, JavaString)>>,
+    /// Places in `markers` that are free.
+    free_markers: Vec<u32>,
     breaks: BTreeSet<u64>,
     /// The first of them.
     next_break: u64,
     /// The time of the last event, which those of versions 1 to 4 wrap around.
     pub(crate) clock: i64,
     pub(super) reset: bool,
+    /// F1: resets of the agent's counters that are complete.
+    pub(super) resets: u64,
     /// F1: how many events of what was begun last had come before.
     pub(super) skipped: u64,
     /// Versions 1 to 4: the id of the first event.
@@ -88,10 +92,12 @@ impl Core {
             counted: HashMap::default(),
             lines: limits.lines,
             markers: Vec::new(),
+            free_markers: Vec::new(),
             breaks: BTreeSet::new(),
             next_break: u64::MAX,
             clock: 0,
             reset: false,
+            resets: 0,
             skipped: 0,
             first: None,
             at_gap: None,
@@ -336,34 +342,40 @@ impl Core {
 
     /// Keeps the texts of a marker until its turn; gives their place.
     pub(super) fn keep_marker(&mut self, key: JavaStr<'_>, value: JavaStr<'_>) -> u32 {
-        let free = self.markers.iter().position(Option::is_none).or_else(|| {
-            (self.markers.len() < MOST_MARKERS).then(|| {
-                self.markers.push(None);
-                self.markers.len() - 1
-            })
-        });
-        let place = free.and_then(|at| Some((at, self.markers.get_mut(at)?)));
-        let Some((at, place)) = place else {
+        let texts = Some((super::segments::cut(key), super::segments::cut(value)));
+        if let Some(place) = self.free_markers.pop()
+            && let Some(free) = self.markers.get_mut(place as usize)
+        {
+            *free = texts;
+            return place;
+        }
+        if self.markers.len() >= MOST_MARKERS {
             self.segments.beyond += 1;
             return u32::MAX;
-        };
-        *place = Some((super::segments::cut(key), super::segments::cut(value)));
-        u32::try_from(at).unwrap_or(u32::MAX)
+        }
+        self.markers.push(texts);
+        u32::try_from(self.markers.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// The texts of a marker, whose place is free then.
+    fn take_marker(&mut self, place: u32) -> Option<(JavaString, JavaString)> {
+        let texts = self.markers.get_mut(place as usize)?.take()?;
+        self.free_markers.push(place);
+        Some(texts)
     }
 
     /// Forgets the texts of a marker whose turn will not come.
     pub(super) fn forget_marker(&mut self, place: u32) {
-        if let Some(place) = self.markers.get_mut(place as usize) {
-            *place = None;
-        }
+        self.take_marker(place);
     }
 
     #[cold]
     fn marker(&mut self, place: u32, time: i64) {
         self.counters.markers += 1;
-        let Some((key, value)) = self.markers.get_mut(place as usize).and_then(Option::take) else { return };
-        let calls = self.entries();
-        self.segments.marker(key.as_java_str(), value.as_java_str(), (time, self.at_marker), &calls);
+        let Some((key, value)) = self.take_marker(place) else { return };
+        let methods = &self.calls.methods;
+        let calls = || methods.iter().map(|method| method.entries).collect();
+        self.segments.marker(key.as_java_str(), value.as_java_str(), (time, self.at_marker), calls);
     }
 
     /// Calls of each method.

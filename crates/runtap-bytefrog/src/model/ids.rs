@@ -5,8 +5,12 @@
 
 use hashbrown::HashMap;
 
-/// Ids below this are in the vector, which is 4 MiB then.
+/// Ids below this may be in the vector, which is 4 MiB then.
 const DENSE: usize = 1 << 20;
+/// Places that the vector has at least.
+const LEAST: usize = 1024;
+/// Places that the vector may have for each id that was seen: a single id must not take megabytes.
+const PLACES_OF_AN_ID: usize = 64;
 
 /// Indices from 0, in the order in which ids were first seen.
 #[derive(Debug, Default)]
@@ -40,9 +44,10 @@ impl Ids {
         }
         let index = self.count;
         let place = id as usize;
-        if place < DENSE {
+        let dense = (index as usize).saturating_mul(PLACES_OF_AN_ID).clamp(LEAST, DENSE);
+        if place < dense || place < self.dense.len() {
             if self.dense.len() <= place {
-                let size = (place + 1).next_power_of_two().clamp(1024, DENSE);
+                let size = (place + 1).next_power_of_two().clamp(LEAST, DENSE);
                 // What was far before is near now.
                 self.dense.resize(size, 0);
                 let near = |id: &u32| (*id as usize) < size;
@@ -75,6 +80,19 @@ mod tests {
             assert_eq!(ids.get(id), Some(index));
         }
         assert_eq!(ids.add(8, 6), None);
+        assert_eq!(ids.dense.len(), LEAST);
         assert_eq!((ids.get(7), ids.get(u32::MAX), ids.get(5000)), (Some(0), Some(1), Some(3)));
+    }
+
+    #[test]
+    fn one_id_takes_no_megabytes_and_many_are_in_the_vector() {
+        let mut ids = Ids::default();
+        ids.add((1 << 20) - 1, 1 << 20);
+        assert_eq!((ids.dense.len(), ids.sparse.len()), (0, 1));
+        for id in 0..100_000 {
+            ids.add(id, 1 << 20);
+        }
+        assert_eq!((ids.dense.len(), ids.sparse.len()), (1 << 17, 1));
+        assert_eq!((ids.get((1 << 20) - 1), ids.get(0), ids.get(99_999)), (Some(0), Some(1), Some(100_000)));
     }
 }

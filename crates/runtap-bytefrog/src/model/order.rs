@@ -160,11 +160,12 @@ impl<T: Copy + Default> Window<T> {
         }
     }
 
-    /// Gives everything that is held, with what is missing between. Nothing more will come.
+    /// Gives everything that is held, with what is missing between, and returns the memory: nothing more is expected.
     pub(crate) fn flush(&mut self, mut give: impl FnMut(Ordered<T>)) {
         while self.waiting > 0 {
             self.give_up(u64::MAX, &mut give);
         }
+        self.slots = Vec::new();
     }
 
     /// Skips to the next event that is held, or to `reach` if that comes first; then gives what is in order.
@@ -231,7 +232,7 @@ mod tests {
             late += usize::from(window.offer(&at, *id, |ordered| out.push(ordered)).is_err());
         }
         window.flush(|ordered| out.push(ordered));
-        assert_eq!(window.waiting(), 0);
+        assert_eq!((window.waiting(), window.slots.capacity()), (0, 0));
         (out, late)
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Counted {
     /// Of the time before the last reset.
     before: Numbers,
     now: Numbers,
+    /// The reset that `now` is counted from.
+    reset: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,6 +39,14 @@ impl Counted {
     /// All of it.
     pub(crate) fn total(&self) -> Numbers {
         self.before.plus(self.now)
+    }
+
+    /// Sets what was counted since a reset.
+    fn set(&mut self, now: Numbers, reset: u64) {
+        if self.reset != reset {
+            *self = Self { before: self.total(), now: Numbers::default(), reset };
+        }
+        self.now = now;
     }
 }
 
@@ -154,15 +164,45 @@ impl Core {
             let Some(method) = self.calls.method(method) else { continue };
             let counted = self.counted.entry(method).or_default();
             let before = counted.total().calls;
-            counted.now = Numbers { calls, thrown, nanoseconds };
+            counted.set(Numbers { calls, thrown, nanoseconds }, self.resets);
             // Of an agent that counts backwards it is less then.
             self.counters.counted =
                 self.counters.counted.saturating_sub(before).saturating_add(counted.total().calls);
         }
         if rows.last && std::mem::take(&mut self.reset) {
-            for counted in self.counted.values_mut() {
-                *counted = Counted { before: counted.total(), now: Numbers::default() };
-            }
+            // Each method moves its numbers when its next row comes: a message without rows may reset as well.
+            self.resets += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_bytefrog_proto::Dialect;
+    use runtap_bytefrog_proto::f1::Rows;
+
+    use super::*;
+    use crate::Limits;
+
+    /// A message of 18 bytes without rows resets the counters of all methods.
+    #[test]
+    fn a_reset_changes_a_method_with_its_next_row() {
+        let mut core = Core::new(Dialect::F1, &Limits::default(), 1);
+        let row = |method, calls| Count { method, calls, thrown: 0, nanoseconds: 1 }.to_bytes();
+        let take = |core: &mut Core, rows: &[[u8; 28]], reset| {
+            core.count(&CountRows { snapshot: 0, time: 0, reset, last: true, rows: Rows::new(rows) });
+        };
+        take(&mut core, &[row(0, 5), row(1, 7)], false);
+        for _ in 0..1000 {
+            take(&mut core, &[], true);
+        }
+        let first = core.counted[&0];
+        assert_eq!((first.reset, core.resets), (0, 1000), "no method was changed");
+        take(&mut core, &[row(0, 2)], false);
+        assert_eq!((core.counted[&0].reset, core.counted[&0].total().calls), (1000, 7));
+        take(&mut core, &[row(0, 3)], true);
+        take(&mut core, &[row(0, 1)], false);
+        assert_eq!((core.counted[&0].total().calls, core.counted[&1].total().calls), (9, 7));
+        assert_eq!(core.counters.counted, 16);
     }
 }

@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use runtap_bytefrog_proto::{Dialect, Location, Rule};
 
 use super::Model;
 use super::apply::{Core, UNNAMED};
 use super::call_tree::inclusive;
 use super::counters::Counters;
-use super::exceptions::Fate;
+use super::exceptions::{Fate, Place};
 use super::findings::Finding;
 use super::segments::Segment;
 use super::tree::NONE;
@@ -308,10 +308,6 @@ impl Model {
         }
         inclusive(&tree, &mut methods);
         let shared: Vec<Arc<str>> = signatures.into_iter().map(Arc::from).collect();
-        let signature = |method: u32| {
-            let at = which.get(method as usize).copied().unwrap_or(0);
-            shared.get(at).map_or_else(|| Arc::from(""), Arc::clone)
-        };
         let thread = |thread: usize| core.calls.threads.get(thread).map_or(0, |thread| thread.id);
         let threads = core.calls.threads.iter().map(|thread| ThreadReport {
             id: thread.id,
@@ -319,46 +315,40 @@ impl Model {
             entries: thread.entries,
             ended: thread.ended,
         });
-        let mut nameless = Vec::new();
-        let mut classes: HashMap<u32, Arc<str>> = HashMap::new();
-        let mut exceptions: Vec<ExceptionReport> = core
-            .flow
-            .places()
+        // Names are compared by their ranks: two of them may have 64 KiB each, and there are hundreds of thousands of rows.
+        let rank = |method: u32| which.get(method as usize).copied().unwrap_or(0);
+        let named = |rank: usize| shared.get(rank).map_or_else(|| Arc::from(""), Arc::clone);
+        let signature = |method: u32| named(rank(method));
+        let places = core.flow.places();
+        let (classes, class_ranks, nameless) = self.exception_names(places.iter().map(|(place, _)| place));
+        let mut places: Vec<_> = places
             .into_iter()
-            .map(|(place, count)| ExceptionReport {
-                exception: Arc::clone(classes.entry(place.exception).or_insert_with(|| {
-                    match core.names.exceptions.get(&place.exception) {
-                        Some(name) => name.to_string(),
-                        None if place.exception == UNNAMED => "(any)".to_owned(),
-                        None => {
-                            nameless.push(place.exception);
-                            format!("(exception {})", place.exception)
-                        }
-                    }
-                    .into()
-                })),
-                signature: signature(place.method),
-                line: place.line,
-                fate: place.fate,
-                count,
+            .map(|(place, count)| {
+                let class = class_ranks.get(&place.exception).copied().unwrap_or(0);
+                ((class, rank(place.method), place.line, place.fate), count)
             })
             .collect();
-        exceptions.sort_by(|a, b| {
-            (&a.exception, &a.signature, a.line, a.fate).cmp(&(&b.exception, &b.signature, b.line, b.fate))
-        });
+        places.sort_unstable();
         // Ids of several class loaders.
-        exceptions.dedup_by(|next, kept| {
-            let same = (&next.exception, &next.signature, next.line, next.fate)
-                == (&kept.exception, &kept.signature, kept.line, kept.fate);
-            kept.count += if same { next.count } else { 0 };
+        places.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += if same { next.1 } else { 0 };
             same
+        });
+        let exceptions = places.into_iter().map(|((class, method, line, fate), count)| ExceptionReport {
+            exception: classes.get(class).map_or_else(|| Arc::from(""), Arc::clone),
+            signature: named(method),
+            line,
+            fate,
+            count,
         });
         let scale = i64::try_from(self.dialect.nanoseconds()).unwrap_or(1);
         let segments = core.segments.all(&core.entries()).into_iter().map(|mut segment| {
             segment.start = segment.start.saturating_mul(scale);
             segment.end = segment.end.map(|end| end.saturating_mul(scale));
-            let calls = segment.calls.iter().map(|(method, calls)| (signature(*method), *calls)).collect();
-            SegmentReport { segment, calls: merged(calls) }
+            let calls = segment.calls.iter().map(|(method, calls)| (rank(*method), *calls)).collect();
+            let calls = merged(calls).into_iter().map(|(method, calls)| (named(method), calls)).collect();
+            SegmentReport { segment, calls }
         });
         let slow_calls = core.calls.slow.calls().into_iter().map(|call| {
             let (path, depth) = self.path(call.node, call.method, &signature);
@@ -370,19 +360,19 @@ impl Model {
                 depth,
             }
         });
-        let mut lines: Vec<Line> = core
+        let mut lines: Vec<(usize, Option<Location>, u64)> = core
             .visited
             .iter()
-            .map(|((method, location), count)| Line {
-                signature: signature(*method),
-                location: core.locations.get(location).copied(),
-                count: *count,
-            })
+            .map(|((method, location), count)| (rank(*method), core.locations.get(location).copied(), *count))
             .collect();
-        lines.sort_by(|a, b| {
-            let key =
-                |line: &Line| line.location.map(|place| (place.start_line, place.end_line, place.location));
-            (&a.signature, key(a), a.count).cmp(&(&b.signature, key(b), b.count))
+        lines.sort_by_key(|(method, location, count)| {
+            let place = location.map(|place| (place.start_line, place.end_line, place.location));
+            (*method, place, *count)
+        });
+        let lines = lines.into_iter().map(|(method, location, count)| Line {
+            signature: named(method),
+            location,
+            count,
         });
         let mut findings = core.findings.all();
         let mut add = |rule: Rule, count: u64, what: &str| {
@@ -391,7 +381,7 @@ impl Model {
             }
         };
         add(Rule::UnknownMethod, unnamed, "methods");
-        add(Rule::UnknownException, nameless.len() as u64, "exceptions");
+        add(Rule::UnknownException, nameless, "exceptions");
         add(Rule::ClockBackwards, core.calls.backwards, "events");
         let exhausted = self.dialect != Dialect::F1 && core.calls.threads.len() > usize::from(u16::MAX);
         add(Rule::ThreadsExhausted, exhausted.into(), "time");
@@ -403,15 +393,44 @@ impl Model {
             signatures: core.names.signatures(),
             methods,
             threads: threads.collect(),
-            exceptions,
+            exceptions: exceptions.collect(),
             segments: segments.collect(),
             slow_calls: slow_calls.collect(),
-            lines,
+            lines: lines.collect(),
             findings,
             untold: core.calls.tree.untold,
             beyond: core.beyond(),
             too_deep: core.calls.too_deep,
         }
+    }
+
+    /// The names of the exceptions at these places, sorted, which of them each exception has, and how many have none.
+    fn exception_names<'p>(
+        &self,
+        places: impl Iterator<Item = &'p Place>,
+    ) -> (Vec<Arc<str>>, HashMap<u32, usize>, u64) {
+        let mut nameless = 0;
+        let ids: HashSet<u32> = places.map(|place| place.exception).collect();
+        let each: Vec<(u32, Arc<str>)> = ids
+            .into_iter()
+            .map(|id| {
+                let name = match self.core.names.exceptions.get(&id) {
+                    Some(name) => name.to_string(),
+                    None if id == UNNAMED => "(any)".to_owned(),
+                    None => {
+                        nameless += 1;
+                        format!("(exception {id})")
+                    }
+                };
+                (id, name.into())
+            })
+            .collect();
+        let mut sorted: Vec<Arc<str>> = each.iter().map(|(_, name)| Arc::clone(name)).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let ranks = each.into_iter().map(|(id, name)| (id, sorted.binary_search(&name).unwrap_or(0)));
+        let ranks = ranks.collect();
+        (sorted, ranks, nameless)
     }
 
     /// [`Report::has_losses`] without a report, which is much work.
@@ -451,9 +470,9 @@ impl Model {
     }
 }
 
-/// Sorted, with the calls of equal signatures added up.
-fn merged(mut calls: Vec<(Arc<str>, u64)>) -> Vec<(Arc<str>, u64)> {
-    calls.sort();
+/// Sorted by the ranks of signatures, with the calls of equal ones added up.
+fn merged(mut calls: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
+    calls.sort_unstable();
     calls.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         kept.1 += if same { next.1 } else { 0 };

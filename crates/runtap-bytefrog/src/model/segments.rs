@@ -60,21 +60,34 @@ impl Segments {
         Self { open: Vec::new(), closed: Vec::new(), limit, room, beyond: 0 }
     }
 
-    /// A marker at this time and with this sequence id, when the methods had these calls.
+    /// A marker at this time and with this sequence id. What calls the methods had is asked only for a marker that begins or
+    /// ends a segment: there are more methods than bytes of a marker.
     pub(crate) fn marker(
         &mut self,
         key: JavaStr<'_>,
         value: JavaStr<'_>,
         (time, sequence): (i64, u64),
-        calls: &[u64],
+        calls: impl FnOnce() -> Vec<u64>,
     ) {
         let key = cut(key);
-        if let Some(at) = self.open.iter().position(|open| open.segment.key == key) {
+        let open = self.open.iter().position(|open| open.segment.key == key);
+        let ends = value.as_bytes() == b"E";
+        let others = self.open.len() - usize::from(open.is_some());
+        let has_room = others < MOST_OPEN && self.closed.len() + self.open.len() < self.limit;
+        if !ends && !has_room {
+            self.beyond += 1;
+        }
+        let begins = !ends && has_room;
+        if open.is_none() && !begins {
+            return;
+        }
+        let calls = calls();
+        if let Some(at) = open {
             let mut open = self.open.swap_remove(at);
             self.room += open.before.len();
             open.segment.end = Some(time);
             open.segment.sequences.1 = Some(sequence);
-            measure(&mut open, calls);
+            measure(&mut open, &calls);
             if open.segment.calls.len() <= self.room {
                 self.room -= open.segment.calls.len();
             } else {
@@ -83,15 +96,10 @@ impl Segments {
             }
             self.closed.push(open.segment);
         }
-        if value.as_bytes() == b"E" {
-            return;
-        }
-        if self.open.len() >= MOST_OPEN || self.closed.len() + self.open.len() >= self.limit {
-            self.beyond += 1;
+        if !begins {
             return;
         }
         let room = self.room.checked_sub(calls.len());
-        let before = if room.is_some() { calls.to_vec() } else { Vec::new() };
         self.room = room.unwrap_or(self.room);
         let segment = Segment {
             key,
@@ -103,7 +111,9 @@ impl Segments {
             entries: 0,
             truncated: room.is_none(),
         };
-        self.open.push(Open { segment, before, entries: calls.iter().sum() });
+        let entries = calls.iter().sum();
+        let before = if room.is_some() { calls } else { Vec::new() };
+        self.open.push(Open { segment, before, entries });
     }
 
     /// All segments by their beginning; those that are open as they are with these calls.
@@ -128,4 +138,25 @@ fn measure(open: &mut Open, calls: &[u64]) {
     let before = open.before.iter().copied().chain(std::iter::repeat(0));
     let more = (0..).zip(calls.iter().zip(before)).map(|(method, (now, before))| (method, now - before));
     open.segment.calls = more.filter(|(_, more)| *more > 0).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_without_room_ask_for_no_calls() {
+        let mut segments = Segments::new(3, 100);
+        let text = |text: &'static str| JavaStr::from_bytes(text.as_bytes());
+        let mut asked = 0;
+        for number in 0..50 {
+            segments.marker(text("k"), text("v"), (number, 0), || {
+                asked += 1;
+                vec![1, 2]
+            });
+        }
+        // Three segments, of which the last one ends with the fourth marker.
+        assert_eq!((asked, segments.beyond, segments.all(&[1, 2]).len()), (4, 47, 3));
+        segments.marker(text("other"), text("E"), (0, 0), || unreachable!("nothing ends"));
+    }
 }

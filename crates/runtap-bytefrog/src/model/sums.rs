@@ -14,7 +14,7 @@ use super::exceptions::Fate;
 use super::findings::Finding;
 use super::report::{ExceptionReport, MethodReport, Report, SlowCall, ThreadReport};
 
-/// Bytes of signatures, of different methods.
+/// Bytes of signatures of different methods, and of the names at places of exceptions.
 const MOST_TEXT: usize = 128 << 20;
 /// Different methods: as many as an agent may have.
 const MOST_METHODS: usize = 1 << 20;
@@ -24,6 +24,8 @@ const MOST_PLACES: usize = 1 << 16;
 const MOST_THREADS: usize = 1 << 18;
 /// Slow calls: the longest stay.
 const MOST_SLOW: usize = 1_000;
+/// Bytes of the names in their paths: each call may keep those of an agent of its own.
+const MOST_SLOW_TEXT: usize = 64 << 20;
 /// Broken rules in words, of each rule.
 const WORDS: usize = 5;
 
@@ -66,13 +68,26 @@ impl Sums {
         self.threads.extend(threads.map(|thread| ThreadReport { name: None, ..thread }));
         for found in report.exceptions {
             let place = (found.exception, found.signature, found.line, found.fate);
-            if self.exceptions.len() < MOST_PLACES || self.exceptions.contains_key(&place) {
-                add(self.exceptions.entry(place).or_default(), found.count);
+            if let Some(known) = self.exceptions.get_mut(&place) {
+                add(known, found.count);
+                continue;
             }
+            let text = self.text.saturating_add(place.0.len() + place.1.len());
+            if text > MOST_TEXT || self.exceptions.len() >= MOST_PLACES {
+                add(&mut self.beyond, found.count);
+                continue;
+            }
+            self.text = text;
+            self.exceptions.insert(place, found.count);
         }
         self.slow_calls.extend(report.slow_calls);
         self.slow_calls.sort_by_key(|call| std::cmp::Reverse(call.took));
         self.slow_calls.truncate(MOST_SLOW);
+        let mut text = 0usize;
+        self.slow_calls.retain(|call| {
+            text = call.path.iter().fold(text, |text, name| text.saturating_add(name.len()));
+            text <= MOST_SLOW_TEXT
+        });
         for finding in report.findings {
             let at = self.findings.partition_point(|known| known.rule < finding.rule);
             match self.findings.get_mut(at).filter(|known| known.rule == finding.rule) {
@@ -200,5 +215,37 @@ impl Counters {
         ] {
             add(to, more);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Limits, Model};
+
+    /// Names of 64 KiB at 65,536 places, or in the paths of slow calls, of as many agents as connect one after the other.
+    #[test]
+    fn texts_of_many_agents_are_bounded() {
+        let mut sums = Sums::default();
+        let empty = Model::new(Dialect::F1, &Limits::default(), 1).report();
+        let (agents, length) = (300usize, 1usize << 20);
+        for agent in 0..agents {
+            let name: Arc<str> = format!("{agent:03}{}", "x".repeat(length - 3)).into();
+            let exception = ExceptionReport {
+                exception: Arc::clone(&name),
+                signature: Arc::from(""),
+                line: None,
+                fate: Fate::Thrown,
+                count: 1,
+            };
+            let slow = SlowCall { took: agent as u64, start: 0, thread: 0, path: vec![name], depth: 1 };
+            sums.add(Report { exceptions: vec![exception], slow_calls: vec![slow], ..empty.clone() });
+        }
+        let report = sums.report();
+        assert_eq!(report.exceptions.len(), MOST_TEXT / length);
+        assert_eq!(report.beyond, (agents - MOST_TEXT / length) as u64);
+        // The longest stay.
+        assert_eq!(report.slow_calls.len(), MOST_SLOW_TEXT / length);
+        assert_eq!(report.slow_calls.first().map(|call| call.took), Some(agents as u64 - 1));
     }
 }

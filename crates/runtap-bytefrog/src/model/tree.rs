@@ -83,7 +83,7 @@ impl Tree {
         }
         // Not to twice as much as the limit.
         if self.nodes.len() == self.nodes.capacity() {
-            let more = self.nodes.len().max(1024).min(self.limit - self.nodes.len());
+            let more = self.nodes.len().max(32).min(self.limit - self.nodes.len());
             self.nodes.reserve_exact(more);
         }
         let node = u32::try_from(self.nodes.len()).unwrap_or(NONE);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_bytefrog::hq::{AgentId, Hq};
+use runtap_bytefrog::hq::{AgentId, AgentState, Hq};
 use runtap_bytefrog::{Report, Sums};
 use runtap_bytefrog_proto::Mode;
-use runtap_record::Stops;
+use runtap_record::{StopListener, Stops};
 use runtap_text::TextOptions;
 use runtap_text::units::Things;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::broken::Broken;
 use super::super::document::{AgentDocument, JvmDocument};
@@ -23,6 +23,9 @@ use crate::output::Output;
 /// How long agents may take to send what they have. The original ones sleep for a heartbeat first, which is a second.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the commands that stop agents may take if somebody is in a hurry.
+const HURRY: Duration = Duration::from_millis(500);
+
 /// Stops the agents, waits for their ends, unless somebody is in a hurry, and prints the report.
 pub(in crate::cmd::jvm) async fn end(
     options: &JvmHq,
@@ -32,7 +35,12 @@ pub(in crate::cmd::jvm) async fn end(
     hurry: bool,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let living = stop(hq, watch);
+    let mut again = stops.listener();
+    let is_interrupted = stops.is_stopping();
+    let living = living(hq, watch);
+    // An agent that does not read keeps the thread that writes to it waiting.
+    let (commands, agents) = (Arc::clone(hq), living.clone());
+    let stopped = tokio::task::spawn_blocking(move || stop(&commands, &agents));
     if !living.is_empty() && !hurry {
         output.note(format_args!(
             "waiting up to {} seconds for the rest of what {} to send; Ctrl-C again does not wait",
@@ -44,13 +52,27 @@ pub(in crate::cmd::jvm) async fn end(
             }
         ));
     }
-    let is_interrupted = stops.is_stopping();
-    if !hurry {
-        wait(&living, watch, stops, output).await;
+    let hurry = if hurry {
+        let _ = timeout(HURRY, stopped).await;
+        true
+    } else {
+        wait(&living, watch, &mut again, output).await
+    };
+    let cut =
+        living.iter().filter(|agent| watch.facts(agent.id).is_some_and(|facts| !facts.finished)).count();
+    if hurry {
+        hq.abandon();
     }
-    let cut = living.iter().filter(|id| watch.facts(**id).is_some_and(|facts| !facts.finished)).count();
     let closing = Arc::clone(hq);
-    tokio::task::spawn_blocking(move || closing.close()).await?;
+    let mut closed = tokio::task::spawn_blocking(move || closing.close());
+    tokio::select! {
+        biased;
+        done = &mut closed => done?,
+        _ = again.next() => {
+            hq.abandon();
+            closed.await?;
+        }
+    }
     show(watch, output);
     let reports: Vec<(AgentId, Facts, Report)> = hq
         .agents()
@@ -124,35 +146,35 @@ fn hint_at_names(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: 
     ));
 }
 
-/// Stops every agent that lives. A program that waits for its start is let go: the original agents never end otherwise.
-fn stop(hq: &Hq, watch: &Watch) -> Vec<AgentId> {
-    let mut living = Vec::new();
-    for state in hq.agents() {
-        if watch.facts(state.id).is_none_or(|facts| facts.finished) {
-            continue;
-        }
-        living.push(state.id);
-        if !state.state.started {
-            // What fails here fails below too: its connection is gone.
-            let _ = hq.go(state.id, Mode::Tracing);
-        }
-        let _ = hq.go(state.id, Mode::ShuttingDown);
-    }
-    living
+/// The agents that have not ended, with their states.
+fn living(hq: &Hq, watch: &Watch) -> Vec<AgentState> {
+    let has_ended = |id| watch.facts(id).is_none_or(|facts| facts.finished);
+    hq.agents().into_iter().filter(|state| !has_ended(state.id)).collect()
 }
 
-/// Waits until all have ended, the patience is over, or somebody has none.
-async fn wait(living: &[AgentId], watch: &Watch, stops: &Stops, output: Output) {
-    let mut again = stops.listener();
+/// Stops agents. A program that waits for its start is let go: the original agents never end otherwise.
+fn stop(hq: &Hq, agents: &[AgentState]) {
+    for agent in agents {
+        if !agent.state.started {
+            // What fails here fails below too: its connection is gone.
+            let _ = hq.go(agent.id, Mode::Tracing);
+        }
+        let _ = hq.go(agent.id, Mode::ShuttingDown);
+    }
+}
+
+/// Waits until all have ended, the patience is over, or somebody has none, which is returned.
+async fn wait(living: &[AgentState], watch: &Watch, again: &mut StopListener, output: Output) -> bool {
     let until = Instant::now() + PATIENCE;
-    while living.iter().any(|id| watch.facts(*id).is_some_and(|facts| !facts.finished)) {
+    while living.iter().any(|agent| watch.facts(agent.id).is_some_and(|facts| !facts.finished)) {
         tokio::select! {
             biased;
-            _ = again.next() => return,
-            () = sleep_until(until) => return,
+            _ = again.next() => return true,
+            () = sleep_until(until) => return false,
             () = watch.news.notified() => show(watch, output),
         }
     }
+    false
 }
 
 /// More agents than are kept: all of them as one, and a hint at what has each.
