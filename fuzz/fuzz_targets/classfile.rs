@@ -9,7 +9,7 @@ use runtap_classfile::rewrite::{Probe, Probes, rewrite};
 const PROBE: Option<Probe<'_>> = Some(Probe { name: "probe", line: true });
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    let limits = Limits { entry: 1 << 16, total: 1 << 18, depth: 2, classes: 64 };
+    let limits = Limits { entry: 1 << 16, total: 1 << 18, ratio: 100, depth: 2, classes: 64 };
     if let Ok(listing) = jar::list(input, &Options { release: 11, limits }) {
         assert!(listing.classes.len() <= 64);
     }

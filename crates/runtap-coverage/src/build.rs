@@ -15,9 +15,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::doubts::Doubts;
 use crate::inventory::{self, Inventory};
 use crate::model::{Class, Coverage, Method, assumed_source, package};
-use crate::observed::{Doubts, MethodId, Observed, Seen};
+use crate::observed::{MethodId, Observed, Seen};
 use crate::patterns::Patterns;
 
 /// What coverage counts.
@@ -35,7 +36,7 @@ pub struct Options {
 impl Coverage {
     /// What ran of the classes of `inventory`, or of all that was called if that is `None`.
     pub fn of(observed: &Observed, inventory: Option<&Inventory>, options: &Options) -> Self {
-        let doubts = observed.doubts();
+        let doubts = Doubts::new(observed);
         let mut build =
             Build { observed, doubts, options, coverage: Self::default(), skipped: BTreeSet::new() };
         build.coverage.notes.unparsed_methods = observed.unparsed.len() as u64;
@@ -78,16 +79,15 @@ impl<'a> Build<'a> {
         let seen: BTreeMap<(&str, &str), &Seen> = seen_of(self.observed, name)
             .map(|(id, seen)| ((id.name.as_str(), id.descriptor.as_str()), seen))
             .collect();
+        let doubts = self.doubts.of_class(name, !seen.is_empty());
         let (mut methods, mut unknown) = (Vec::new(), 0);
         for method in &listed.methods {
             if method.filtered.is_some() && !self.options.compiler_methods {
                 self.coverage.notes.filtered_methods += 1;
                 continue;
             }
-            let was_called = !seen.is_empty();
             let seen = seen.get(&(method.name.as_str(), method.descriptor.as_str())).copied();
-            if seen.is_none() && self.doubts.of(name, &method.name, &method.descriptor, was_called).is_some()
-            {
+            if seen.is_none() && doubts.of(&method.name, &method.descriptor).is_some() {
                 unknown += 1;
                 continue;
             }

@@ -15,8 +15,10 @@
 //! Not here: rules about single instructions (`finally`, `try` with resources, `switch` on strings), because no agent tells of
 //! instructions, and rules about Groovy. Those about Kotlin and Scala are in `languages`.
 
+use std::collections::BTreeMap;
+
 use runtap_classfile::attribute::{Annotation, Attribute, Attributes};
-use runtap_classfile::{ClassFile, Constant, DecodeError, Index, Member, Pool};
+use runtap_classfile::{ClassFile, Constant, DecodeError, Index, Member, Pool, Text};
 
 use crate::languages::{Origin, Seen};
 
@@ -37,64 +39,102 @@ pub enum Filtered {
     Language,
 }
 
-/// The rule that leaves a whole class out.
-pub(crate) fn class(class: &ClassFile<'_>) -> Result<Option<Filtered>, DecodeError> {
-    if class.access().is_synthetic() || class.access().is_module() {
-        return Ok(Some(Filtered::Synthetic));
-    }
-    Ok(generated(class.attributes(), class.pool())?.then_some(Filtered::Generated))
+/// The classes that rules look for as the one that a class extends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extends {
+    Enum,
+    Record,
+    Other,
 }
 
-/// The rule that leaves a method out, which has these lines.
-pub(crate) fn method(
-    class: &ClassFile<'_>,
+/// The rules for a class and its methods, with what is the same for all of them: a class file may have 65,535 methods, each
+/// with as many annotations, and names of 64 KiB.
+pub(crate) struct Rules<'c, 'a> {
+    class: &'c ClassFile<'a>,
     origin: Origin,
-    method: &Member<'_>,
-    lines: &[u16],
-) -> Result<Option<Filtered>, DecodeError> {
-    let pool = class.pool();
-    let name = method.name(pool)?.to_string();
-    let is_kept = name.starts_with("lambda$") || origin.keeps_synthetic(&name);
-    if method.access.is_synthetic() && !is_kept {
-        return Ok(Some(Filtered::Synthetic));
-    }
-    if generated(&method.attributes, pool)? {
-        return Ok(Some(Filtered::Generated));
-    }
-    let Some(code) = method.code(pool)? else { return Ok(None) };
-    let is_private = method.access.is_private();
-    let descriptor = method.descriptor(pool)?.to_string();
-    if origin.made(&Seen { name: &name, descriptor: &descriptor, lines }) {
-        return Ok(Some(Filtered::Language));
-    }
-    let body = Body { name: &name, descriptor: &descriptor, code: code.bytes };
-    let extends = class.super_name()?.map(|name| name.to_string());
-    Ok(match extends.as_deref() {
-        Some("java/lang/Enum") if body.of_an_enum(&class.name()?.to_string()) => Some(Filtered::Enum),
-        Some("java/lang/Record") if body.of_a_record(pool) => Some(Filtered::Record),
-        _ if is_private && body.does_nothing() => Some(Filtered::PrivateConstructor),
-        _ => None,
-    })
+    name: Text<'a>,
+    extends: Extends,
+    /// Whether an annotation of this type says that something was generated, by the index of its descriptor.
+    generated: BTreeMap<Index, bool>,
 }
 
-/// Whether an annotation has `Generated` in its simple name.
-fn generated(attributes: &Attributes<'_>, pool: &Pool<'_>) -> Result<bool, DecodeError> {
-    for name in ["RuntimeVisibleAnnotations", "RuntimeInvisibleAnnotations"] {
-        let Some(found) = attributes.find(pool, name)? else { continue };
-        let annotations: Vec<Annotation> = match found.parse(pool)? {
-            Attribute::RuntimeVisibleAnnotations(found) | Attribute::RuntimeInvisibleAnnotations(found) => {
-                found
-            }
-            _ => continue,
+impl<'c, 'a> Rules<'c, 'a> {
+    pub(crate) fn new(class: &'c ClassFile<'a>, origin: Origin) -> Result<Self, DecodeError> {
+        let extends = match class.super_name()?.and_then(Text::to_str).as_deref() {
+            Some("java/lang/Enum") => Extends::Enum,
+            Some("java/lang/Record") => Extends::Record,
+            _ => Extends::Other,
         };
-        for annotation in annotations {
-            let descriptor = pool.text(annotation.type_index, "type_index")?.to_string();
-            if descriptor.rsplit(['/', '$']).next().is_some_and(|simple| simple.contains("Generated")) {
-                return Ok(true);
+        Ok(Self { class, origin, name: class.name()?, extends, generated: BTreeMap::new() })
+    }
+
+    /// The rule that leaves the whole class out.
+    pub(crate) fn class(&mut self) -> Result<Option<Filtered>, DecodeError> {
+        if self.class.access().is_synthetic() || self.class.access().is_module() {
+            return Ok(Some(Filtered::Synthetic));
+        }
+        Ok(self.is_generated(self.class.attributes())?.then_some(Filtered::Generated))
+    }
+
+    /// The rule that leaves a method out, which has these lines.
+    pub(crate) fn method(
+        &mut self,
+        method: &Member<'_>,
+        lines: &[u16],
+    ) -> Result<Option<Filtered>, DecodeError> {
+        let (pool, origin) = (self.class.pool(), self.origin);
+        let name = method.name(pool)?.to_string();
+        let is_kept = name.starts_with("lambda$") || origin.keeps_synthetic(&name);
+        if method.access.is_synthetic() && !is_kept {
+            return Ok(Some(Filtered::Synthetic));
+        }
+        if self.is_generated(&method.attributes)? {
+            return Ok(Some(Filtered::Generated));
+        }
+        let Some(code) = method.code(pool)? else { return Ok(None) };
+        let is_private = method.access.is_private();
+        let descriptor = method.descriptor(pool)?.to_string();
+        if origin.made(&Seen { name: &name, descriptor: &descriptor, lines }) {
+            return Ok(Some(Filtered::Language));
+        }
+        let body = Body { name: &name, descriptor: &descriptor, code: code.bytes };
+        Ok(match self.extends {
+            Extends::Enum if body.of_an_enum(self.name) => Some(Filtered::Enum),
+            Extends::Record if body.of_a_record(pool) => Some(Filtered::Record),
+            _ if is_private && body.does_nothing() => Some(Filtered::PrivateConstructor),
+            _ => None,
+        })
+    }
+
+    /// Whether an annotation has `Generated` in its simple name.
+    fn is_generated(&mut self, attributes: &Attributes<'_>) -> Result<bool, DecodeError> {
+        let pool = self.class.pool();
+        for name in ["RuntimeVisibleAnnotations", "RuntimeInvisibleAnnotations"] {
+            let Some(found) = attributes.find(pool, name)? else { continue };
+            let annotations: Vec<Annotation> = match found.parse(pool)? {
+                Attribute::RuntimeVisibleAnnotations(found)
+                | Attribute::RuntimeInvisibleAnnotations(found) => found,
+                _ => continue,
+            };
+            for Annotation { type_index, .. } in annotations {
+                if self.is_of_generated(type_index)? {
+                    return Ok(true);
+                }
             }
         }
+        Ok(false)
     }
-    Ok(false)
+
+    /// Whether the type of an annotation has `Generated` in its simple name.
+    fn is_of_generated(&mut self, type_index: Index) -> Result<bool, DecodeError> {
+        if let Some(known) = self.generated.get(&type_index) {
+            return Ok(*known);
+        }
+        let descriptor = self.class.pool().text(type_index, "type_index")?.to_string();
+        let says_so = descriptor.rsplit(['/', '$']).next().is_some_and(|simple| simple.contains("Generated"));
+        self.generated.insert(type_index, says_so);
+        Ok(says_so)
+    }
 }
 
 /// A method with code.
@@ -105,11 +145,15 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
-    fn of_an_enum(&self, class: &str) -> bool {
+    fn of_an_enum(&self, class: Text<'_>) -> bool {
         let descriptor = self.descriptor;
+        let returns = |before: &str| {
+            let found = descriptor.strip_prefix(before).and_then(|rest| rest.strip_suffix(';'));
+            found.is_some_and(|found| class == *found)
+        };
         match self.name {
-            "values" => descriptor == format!("()[L{class};"),
-            "valueOf" => descriptor == format!("(Ljava/lang/String;)L{class};"),
+            "values" => returns("()[L"),
+            "valueOf" => returns("(Ljava/lang/String;)L"),
             // aload_0, aload_1, iload_2, invokespecial, return.
             "<init>" => {
                 descriptor == "(Ljava/lang/String;I)V"
@@ -149,5 +193,35 @@ impl Body<'_> {
     /// A constructor of which nothing was written: `aload_0`, `invokespecial`, `return`.
     fn does_nothing(&self) -> bool {
         self.name == "<init>" && self.descriptor == "()V" && matches!(self.code, [0x2a, 0xb7, _, _, 0xb1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_classfile::assemble::{ClassBuilder, CodeBuilder};
+    use runtap_classfile::code::Opcode;
+    use runtap_classfile::{AccessFlags, Version};
+
+    use super::*;
+
+    /// A type of an annotation may have a name of 64 KiB, and 65,535 annotations of each method may be of that type.
+    #[test]
+    fn the_type_of_annotations_is_looked_at_once() {
+        let version = Version { major: 52, minor: 0 };
+        let mut class = ClassBuilder::new(version, AccessFlags::PUBLIC, "a/A", "java/lang/Object");
+        let mut code = CodeBuilder::new(1, 1);
+        code.op(Opcode::RETURN);
+        class.method(AccessFlags::PUBLIC, "run", "()V", Some(&code)).unwrap();
+        let bytes = class.finish().unwrap();
+        let file = ClassFile::parse(&bytes).unwrap();
+        let mut rules = Rules::new(&file, Origin::of(&file).unwrap()).unwrap();
+        // The index of a text without the word.
+        let index = (1..file.pool().count()).map(Index).find(|index| file.pool().text(*index, "").is_ok());
+        let index = index.unwrap();
+        assert!(!rules.is_of_generated(index).unwrap());
+        assert_eq!(rules.generated, BTreeMap::from([(index, false)]));
+        // What is known is not looked at again.
+        rules.generated.insert(index, true);
+        assert!(rules.is_of_generated(index).unwrap());
     }
 }

@@ -6,11 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use runtap_classfile::jar::{self, JarError, ListedClass, ListedMethod, Options, Unread};
-use runtap_classfile::{AccessFlags, ClassFile, DecodeError};
+use runtap_classfile::jar::{self, JarError, ListedClass, ListedMethod, Options, Reason, Unread};
+use runtap_classfile::{AccessFlags, ClassFile};
 
-use crate::filter::{self, Filtered};
+use crate::filter::{Filtered, Rules};
 use crate::languages::Origin;
+
+/// The most that an inventory takes, in bytes.
+const LARGEST: u64 = 1 << 30;
 
 /// A method with code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +56,19 @@ pub struct Inventory {
     pub unread: Vec<Unread>,
     /// Classes that have the name of one that came before.
     pub duplicates: u64,
+    /// Bytes that the classes take, about.
+    pub bytes: u64,
+}
+
+impl Class {
+    /// Bytes that it takes with its name, about.
+    fn size(&self, name: &str) -> u64 {
+        let method = |method: &Method| {
+            size_of::<Method>() + method.name.len() + method.descriptor.len() + size_of_val(&*method.lines)
+        };
+        let methods: usize = self.methods.iter().map(method).sum();
+        (size_of::<Self>() + name.len() + self.path.len() + methods) as u64
+    }
 }
 
 impl Method {
@@ -90,7 +106,7 @@ impl Inventory {
     /// If it is no archive. What in it can't be read is added to [`unread`](Self::unread).
     pub fn add_jar(&mut self, label: &str, bytes: &[u8], options: &Options) -> Result<(), JarError> {
         let place = |path: &str| format!("{label}!/{path}");
-        let unread = jar::for_each_class(bytes, options, |path, bytes| Ok(self.add(place(path), bytes)?))?;
+        let unread = jar::for_each_class(bytes, options, |path, bytes| self.add(place(path), bytes))?;
         let unread = unread.into_iter().map(|unread| Unread { path: place(&unread.path), ..unread });
         self.unread.extend(unread);
         Ok(())
@@ -98,32 +114,37 @@ impl Inventory {
 
     /// Adds a class file, of a folder of classes.
     pub fn add_class(&mut self, path: &str, bytes: &[u8]) {
-        if let Err(error) = self.add(path.to_owned(), bytes) {
-            self.unread.push(Unread { path: path.to_owned(), reason: error.into() });
+        if let Err(reason) = self.add(path.to_owned(), bytes) {
+            self.unread.push(Unread { path: path.to_owned(), reason });
         }
     }
 
-    fn add(&mut self, path: String, bytes: &[u8]) -> Result<(), DecodeError> {
+    fn add(&mut self, path: String, bytes: &[u8]) -> Result<(), Reason> {
         let listed = ListedClass::read(&path, bytes)?;
         let file = ClassFile::parse(bytes)?;
         if self.classes.contains_key(&listed.name) {
             self.duplicates += 1;
             return Ok(());
         }
-        let origin = Origin::of(&file)?;
+        let mut rules = Rules::new(&file, Origin::of(&file)?)?;
         let mut methods = Vec::new();
         for (listed, member) in listed.methods.into_iter().zip(file.methods()) {
             let lines: Vec<u16> = listed.lines.iter().map(|line| line.number).collect();
-            let filtered = filter::method(&file, origin, member, &lines)?;
+            let filtered = rules.method(member, &lines)?;
             methods.extend(Method::new(listed, filtered));
         }
         let class = Class {
             path,
             source_file: listed.source_file.as_deref().and_then(base_name),
             access: listed.access,
-            filtered: filter::class(&file)?,
+            filtered: rules.class()?,
             methods,
         };
+        let bytes = self.bytes.saturating_add(class.size(&listed.name));
+        if bytes > LARGEST {
+            return Err(Reason::Limit { what: "bytes of classes and methods in all", limit: LARGEST });
+        }
+        self.bytes = bytes;
         self.classes.insert(listed.name, class);
         Ok(())
     }

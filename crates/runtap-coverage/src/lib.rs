@@ -31,6 +31,7 @@
 
 mod build;
 pub mod cobertura;
+mod doubts;
 mod filter;
 pub mod inventory;
 pub mod jacoco;

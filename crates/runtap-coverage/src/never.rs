@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 use crate::build::seen_of;
+use crate::doubts::Doubts;
 use crate::inventory::{Class, Inventory, Method};
 use crate::model::package;
-use crate::observed::{Doubts, Observed, Unknown};
+use crate::observed::{Observed, Unknown};
 use crate::patterns::Patterns;
 
 /// What is known of a class of which not everything was called.
@@ -178,7 +179,7 @@ impl<'a> NeverCalled<'a> {
     pub fn of(observed: &Observed, inventory: &'a Inventory, options: &NeverOptions) -> Self {
         let mut never = Self::default();
         let mut foreign = 0;
-        let doubts = observed.doubts();
+        let doubts = Doubts::new(observed);
         for (name, class) in &inventory.classes {
             let hidden = class.filtered.is_some() && !options.compiler_methods;
             if hidden || class.methods.is_empty() || !options.patterns.keep(name) {
@@ -215,8 +216,9 @@ impl<'a> NeverCalled<'a> {
             class.methods.iter().filter(|method| method.filtered.is_none() || options.compiler_methods);
         let (ran, silent): (Vec<_>, Vec<_>) = listed.partition(|method| called.contains(&id(method)));
         let (mut never, mut unknown) = (Vec::new(), Vec::new());
+        let doubts = doubts.of_class(name, !called.is_empty());
         for method in silent {
-            match doubts.of(name, &method.name, &method.descriptor, !called.is_empty()) {
+            match doubts.of(&method.name, &method.descriptor) {
                 Some(why) => unknown.push(UnknownMethod { class: name, method, why }),
                 None => never.push(method),
             }

@@ -9,18 +9,21 @@
 //! - A method that was called in a run without a visit of one of its lines is *blind*: what did not run in it is not known.
 //!   Visits come with the end of a call, so a call that has not ended is one too.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use runtap_bytefrog::{MethodReport, Report};
-use runtap_bytefrog_proto::f1::ALREADY_RUNNING;
 use runtap_classfile::AccessFlags;
 use thiserror::Error;
 
-use crate::patterns::Patterns;
 use crate::signature::Signature;
 
 /// How many lines a single place may have; of a longer one only the first line counts.
 const LONGEST_PLACE: u32 = 1000;
+
+/// Lines that are kept of all methods together. 60 bytes each.
+const MOST_LINES: u64 = 4 << 20;
 
 /// A method, by what identifies it in its program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,6 +132,8 @@ pub struct Observed {
     pub unsent: u64,
     /// Whether any run has told of lines.
     pub lines: bool,
+    /// How many lines [`methods`](Self::methods) have together.
+    pub kept_lines: u64,
     /// How many runs it is.
     pub runs: u64,
     /// What is missing.
@@ -170,11 +175,20 @@ impl Observed {
                 Err(_) => add(observed.unparsed.entry(method.signature.clone()).or_default(), calls),
             }
         }
+        // Those of a method are side by side.
+        let mut last: Option<(&Arc<str>, Option<MethodId>)> = None;
         for line in &report.lines {
-            // Its method is in the list above too.
-            let Ok(signature) = Signature::parse(&line.signature) else { continue };
+            if last.as_ref().is_none_or(|(signature, _)| !Arc::ptr_eq(signature, &line.signature)) {
+                // Its method is in the list above too.
+                let id = Signature::parse(&line.signature).ok().map(|signature| MethodId::of(&signature));
+                last = Some((&line.signature, id));
+            }
+            let Some((_, Some(id))) = &last else { continue };
             observed.lines = true;
-            let seen = observed.methods.entry(MethodId::of(&signature)).or_default();
+            if !observed.methods.contains_key(id) {
+                observed.methods.insert(id.clone(), Seen::default());
+            }
+            let Some(seen) = observed.methods.get_mut(id) else { continue };
             let Some(place) = line.location.filter(|place| place.start_line > 0) else {
                 seen.unplaced = seen.unplaced.saturating_add(line.count);
                 continue;
@@ -182,13 +196,18 @@ impl Observed {
             let length = place.end_line.saturating_sub(place.start_line);
             let last = if length < LONGEST_PLACE { place.start_line + length } else { place.start_line };
             for number in place.start_line..=last {
-                add(seen.lines.entry(number).or_default(), line.count);
+                if !add_line(&mut seen.lines, number, line.count, &mut observed.kept_lines) {
+                    add(&mut observed.losses.beyond, 1);
+                    // Of other lines it is not known whether they were left out.
+                    seen.blind = true;
+                    break;
+                }
             }
         }
         for seen in observed.methods.values_mut() {
             // A visit is the end of a call whose beginning may be missing.
             seen.calls = seen.calls.max(u64::from(!seen.lines.is_empty()));
-            seen.blind = seen.lines.is_empty();
+            seen.blind |= seen.lines.is_empty();
         }
         observed
     }
@@ -204,23 +223,6 @@ impl Observed {
         *known = fate.max(*known);
     }
 
-    /// What is needed to ask why methods that were not called are [`Unknown`].
-    pub(crate) fn doubts(&self) -> Doubts<'_> {
-        let runs = self.traced.len();
-        let mut doubts = Doubts { observed: self, filters: Vec::new(), has_unreadable: false };
-        for traced in &self.traced {
-            // Agents trace what nothing excludes.
-            if traced.exclusions.is_empty() {
-                return Doubts { observed: self, filters: Vec::new(), has_unreadable: false };
-            }
-            match Patterns::one_of(runs, &traced.inclusions, &traced.exclusions) {
-                Ok(filter) => doubts.filters.push(filter),
-                Err(_) => doubts.has_unreadable = true,
-            }
-        }
-        doubts
-    }
-
     /// Adds what other runs have shown: counts are added up.
     pub fn add(&mut self, other: Self) {
         for (method, new) in other.methods {
@@ -230,7 +232,10 @@ impl Observed {
             seen.is_synthetic |= new.is_synthetic;
             seen.unplaced = seen.unplaced.saturating_add(new.unplaced);
             for (number, hits) in new.lines {
-                add(seen.lines.entry(number).or_default(), hits);
+                if !add_line(&mut seen.lines, number, hits, &mut self.kept_lines) {
+                    add(&mut self.losses.beyond, 1);
+                    seen.blind = true;
+                }
             }
         }
         for (name, calls) in other.unparsed {
@@ -246,81 +251,6 @@ impl Observed {
         self.runs = self.runs.saturating_add(other.runs);
         self.losses.add(other.losses);
     }
-}
-
-/// Why methods that were not called may have run all the same.
-pub(crate) struct Doubts<'a> {
-    observed: &'a Observed,
-    /// What runs were told to trace. Empty: everything, as far as it is known.
-    filters: Vec<Patterns>,
-    /// What a run was told to trace can't be read: what only Java understands, or too much.
-    has_unreadable: bool,
-}
-
-impl Doubts<'_> {
-    /// Why it is not known whether a method of this class that was not called ran. `was_called`: another one of it was.
-    pub(crate) fn of(&self, class: &str, name: &str, descriptor: &str, was_called: bool) -> Option<Unknown> {
-        let told = self.observed.failed.range(class.to_owned()..);
-        let told = told.take_while(|told| told.starts_with(class));
-        let mut failures = told.filter_map(|told| failure(told.strip_prefix(class)?, name, descriptor));
-        // A class that failed in one loader as a whole may have been traced in another.
-        let was_traced = self.observed.classes.get(class) == Some(&ClassFate::Traced);
-        if let Some((_, reason)) = failures.find(|(of_all, _)| !(*of_all && was_traced)) {
-            return Some(if reason == ALREADY_RUNNING {
-                Unknown::AlreadyRunning
-            } else {
-                Unknown::Failed(reason)
-            });
-        }
-        if !was_called {
-            if self.observed.classes.get(class) == Some(&ClassFate::Ignored) {
-                return Some(Unknown::Ignored);
-            }
-            let has_filters = self.has_unreadable || !self.filters.is_empty();
-            if has_filters && !self.filters.iter().any(|filter| filter.keep(class)) {
-                if !self.has_unreadable {
-                    return Some(Unknown::Outside);
-                }
-                // The agent itself may have said that it traces the class.
-                if !was_traced {
-                    return Some(Unknown::UnreadableFilter);
-                }
-            }
-        }
-        (self.observed.unsent > 0).then_some(Unknown::Unsent)
-    }
-}
-
-/// Begins the reason of a method whose calls are traced, and whose lines are not.
-const LINES_ONLY: &str = "lines not known: ";
-
-/// Why a method was not traced, by what an agent has said behind the name of its class: ` (run()V: why; x(I)V: why)` of single
-/// methods, ` (why)` or nothing of all of them: whether that is of all, and the reason. `None`: it was traced, or another class
-/// is meant.
-fn failure(behind: &str, name: &str, descriptor: &str) -> Option<(bool, String)> {
-    if behind.is_empty() {
-        return Some((true, "no reason was given".to_owned()));
-    }
-    let listed = behind.strip_prefix(" (")?;
-    // A text without its end was too long: which other methods are meant is not known.
-    let Some(all) = listed.strip_suffix(')') else { return Some((true, listed.to_owned())) };
-    let mut mine = None;
-    for item in all.split("; ") {
-        let method = item.split_once(": ").filter(|(method, _)| is_method(method));
-        let Some((method, why)) = method else { return Some((true, all.to_owned())) };
-        if method.strip_prefix(name) == Some(descriptor) && !why.starts_with(LINES_ONLY) {
-            mine = Some((false, why.to_owned()));
-        }
-    }
-    mine
-}
-
-/// Whether it is a name with a descriptor: `run(I)V`.
-fn is_method(text: &str) -> bool {
-    text.find('(').is_some_and(|at| {
-        let (name, descriptor) = text.split_at(at);
-        !name.is_empty() && Signature::parse(&format!("C.{name};1;{descriptor}")).is_ok()
-    })
 }
 
 impl MethodId {
@@ -341,6 +271,19 @@ fn is_synthetic(signature: &Signature<'_>) -> bool {
         || name.ends_with("$suspendImpl")
         || (name.contains("$anonfun$") && !name.ends_with("$adapted"));
     signature.access & u32::from(AccessFlags::SYNTHETIC.0) != 0 && !is_body
+}
+
+/// Adds to a line, if it is kept or there is room for it among all that are.
+fn add_line(lines: &mut BTreeMap<u32, u64>, number: u32, count: u64, kept: &mut u64) -> bool {
+    match lines.entry(number) {
+        Entry::Occupied(mut line) => add(line.get_mut(), count),
+        Entry::Vacant(_) if *kept >= MOST_LINES => return false,
+        Entry::Vacant(line) => {
+            line.insert(count);
+            *kept += 1;
+        }
+    }
+    true
 }
 
 fn add(to: &mut u64, count: u64) {
@@ -367,5 +310,26 @@ fn losses(report: &Report) -> Losses {
         beyond: report.beyond,
         nameless: 0,
         class_reports: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording of a few bytes may tell of a thousand lines with each place.
+    #[test]
+    fn lines_are_bounded_in_total() {
+        let id = MethodId { class: "a/A".to_owned(), name: "x".to_owned(), descriptor: "()V".to_owned() };
+        let lines = (1..=5).map(|number| (number, 1)).collect();
+        let run =
+            Observed { methods: [(id, Seen { lines, ..Seen::default() })].into(), ..Observed::default() };
+        let mut all = Observed { kept_lines: MOST_LINES - 3, ..Observed::default() };
+        all.add(run.clone());
+        all.add(run);
+        assert!(all.methods.values().all(|seen| seen.blind), "what else ran in it is not known");
+        let kept: Vec<(u32, u64)> = all.methods.into_values().flat_map(|seen| seen.lines).collect();
+        assert_eq!(kept, [(1, 2), (2, 2), (3, 2)]);
+        assert_eq!((all.kept_lines, all.losses.beyond), (MOST_LINES, 4));
     }
 }

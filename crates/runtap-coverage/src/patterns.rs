@@ -14,11 +14,31 @@ use thiserror::Error;
 
 pub use runtap_bytefrog_proto::patterns::MAX_PATTERNS;
 
+/// The least that is tried for a compiled expression, in bytes.
+const SMALLEST: usize = 512;
+/// The work of looking at one expression, in the unit of [`Patterns::work`].
+const LOOK: u64 = 64;
+
 /// Inclusions and exclusions.
 #[derive(Debug, Clone, Default)]
 pub struct Patterns {
-    inclusions: Vec<Regex>,
-    exclusions: Vec<Regex>,
+    inclusions: Vec<Pattern>,
+    exclusions: Vec<Pattern>,
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    /// Text that each name begins with that it matches.
+    prefix: String,
+    regex: Regex,
+    /// Bytes that are enough for the compiled expression: at most twice as many as it has.
+    size: usize,
+}
+
+impl Pattern {
+    fn matches(&self, class: &str) -> bool {
+        class.starts_with(&self.prefix) && self.regex.is_match(class)
+    }
 }
 
 /// A pattern that can't be used.
@@ -57,27 +77,59 @@ impl Patterns {
         Ok(Self { inclusions: compile(inclusions, limit)?, exclusions: compile(exclusions, limit)? })
     }
 
+    /// The work of [`Self::keep`] for a class at most: bytes of compiled expressions, once for each byte of the name.
+    pub(crate) fn work(&self, class: &str) -> u64 {
+        let length = class.len() as u64 + 1;
+        let each = self.inclusions.iter().chain(&self.exclusions).map(|pattern| {
+            let search = if class.starts_with(&pattern.prefix) { pattern.size as u64 } else { 0 };
+            search.saturating_mul(length).saturating_add(LOOK)
+        });
+        each.fold(0, u64::saturating_add)
+    }
+
     /// Whether the class of this internal name is kept.
     pub fn keep(&self, class: &str) -> bool {
-        let any = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(class));
+        let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(class));
         let is_only = self.exclusions.is_empty() && !self.inclusions.is_empty();
         any(&self.inclusions) || !(is_only || any(&self.exclusions))
     }
 }
 
-fn compile<S: AsRef<str>>(patterns: &[S], limit: usize) -> Result<Vec<Regex>, PatternError> {
+fn compile<S: AsRef<str>>(patterns: &[S], limit: usize) -> Result<Vec<Pattern>, PatternError> {
     let compile = |pattern: &S| {
         let pattern = pattern.as_ref();
         let error =
             |error: regex_lite::Error| PatternError { pattern: pattern.to_owned(), why: error.to_string() };
+        let build = |pattern: &str, limit: usize| {
+            RegexBuilder::new(pattern).size_limit(limit).nest_limit(MAX_NESTING).build()
+        };
         // By itself first: `a)(b` is none, though it would be one in a group.
-        let build =
-            |pattern: &str| RegexBuilder::new(pattern).size_limit(limit).nest_limit(MAX_NESTING).build();
         let plain = without_quotes(pattern, regex_lite::escape);
-        build(&plain).map_err(error)?;
-        build(&format!(r"\A(?:{plain})")).map_err(error)
+        build(&plain, limit).map_err(error)?;
+        let anchored = format!(r"\A(?:{plain})");
+        let mut size = SMALLEST.min(limit);
+        loop {
+            match build(&anchored, size) {
+                Ok(regex) => return Ok(Pattern { prefix: prefix(&plain).to_owned(), regex, size }),
+                Err(_) if size < limit => size = size.saturating_mul(2).min(limit),
+                Err(too_large) => return Err(error(too_large)),
+            }
+        }
     };
     patterns.iter().map(compile).collect()
+}
+
+/// The text that an expression begins with; empty if it has choices.
+fn prefix(pattern: &str) -> &str {
+    if pattern.contains('|') {
+        return "";
+    }
+    let text = pattern.strip_prefix('^').unwrap_or(pattern);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_');
+    let end = text.find(|c| !is_plain(c)).unwrap_or(text.len());
+    // What may be repeated may be missing.
+    let is_repeated = text.get(end..).is_some_and(|rest| rest.starts_with(['*', '?', '{', '+']));
+    text.get(..end - usize::from(is_repeated && end > 0)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -116,6 +168,32 @@ mod tests {
         // The patterns of all runs of a recording share the bounds.
         let runs = ["(a{1,50}){1,50}"; 20];
         assert!(Patterns::one_of(1, &runs, &[]).is_ok() && Patterns::one_of(1000, &runs, &[]).is_err());
+    }
+
+    #[test]
+    fn names_begin_with_the_text_of_a_pattern() {
+        for (pattern, expected) in [
+            ("^com/example/.*", "com/example/"),
+            ("demo/A", "demo/A"),
+            ("ab*", "a"),
+            ("ab{0,1}", "a"),
+            ("ab+c", "a"),
+            ("a|b", ""),
+            ("(?i)a", ""),
+            (".*", ""),
+            ("*", ""),
+        ] {
+            assert_eq!(prefix(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn work_is_that_of_the_patterns_that_may_match() {
+        let small = Patterns::new(&["^com/"], &[".*"]).unwrap();
+        let (other, ours) = (small.work("org/A"), small.work("com/A"));
+        assert!(other < ours && ours < 20_000, "{other} {ours}");
+        let large = Patterns::new(&["(?:.?){20000}z"], &[".*"]).unwrap();
+        assert!(large.work("com/A") > 1_000_000);
     }
 
     #[test]

@@ -17,6 +17,9 @@ const VERSIONS: &[u8] = b"META-INF/versions/";
 /// Folders whose classes have the names below them.
 const ROOTS: [&[u8]; 2] = [b"BOOT-INF/classes/", b"WEB-INF/classes/"];
 
+/// Bytes that an archive may have unpacked, however small it is.
+const FREE: u64 = 64 << 20;
+
 /// Hands out the classes that a program would load from this archive and from those in it: the path and the bytes of
 /// each. A class that `class` can't use is among the results, as is everything else that was not read.
 ///
@@ -27,7 +30,9 @@ pub fn for_each_class(
     options: &Options,
     class: impl FnMut(&str, &[u8]) -> Result<(), Reason>,
 ) -> Result<Vec<Unread>, JarError> {
-    let mut walk = Walk { options, class, total: 0, classes: 0, full: false, unread: Vec::new() };
+    let by_size = options.limits.ratio.saturating_mul(bytes.len() as u64).saturating_add(FREE);
+    let limit = options.limits.total.min(by_size);
+    let mut walk = Walk { options, class, total: 0, limit, classes: 0, full: false, unread: Vec::new() };
     walk.archive(bytes, "", options.limits.depth)?;
     Ok(walk.unread)
 }
@@ -45,8 +50,10 @@ struct Entry {
 struct Walk<'o, F> {
     options: &'o Options,
     class: F,
-    /// Bytes unpacked so far.
+    /// Bytes unpacked so far, and bytes of paths.
     total: u64,
+    /// How many they may be.
+    limit: u64,
     classes: usize,
     /// Whether the limit of classes or bytes was reached: nothing is read any more.
     full: bool,
@@ -63,6 +70,7 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
                 return Ok(());
             }
             let path = format!("{prefix}{}", String::from_utf8_lossy(&entry.path));
+            self.total = self.total.saturating_add(path.len() as u64);
             if let Err(reason) = self.entry(&archive, &entry, &path, depth) {
                 self.unread.push(Unread { path, reason });
             }
@@ -75,6 +83,10 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
         if self.classes + self.unread.len() >= limits.classes {
             self.full = true;
             return Err(Reason::Limit { what: "classes", limit: limits.classes as u64 });
+        }
+        if self.total > self.limit {
+            self.full = true;
+            return Err(Reason::Limit { what: "bytes in all", limit: self.limit });
         }
         if is_archive(&entry.path) {
             let Some(inside) = depth.checked_sub(1) else {
@@ -140,7 +152,7 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
         let damaged = |error: rawzip::Error| Reason::Damaged(error.to_string());
         let found = archive.get_entry(entry.place).map_err(damaged)?;
         let limits = self.options.limits;
-        let left = limits.total.saturating_sub(self.total);
+        let left = self.limit.saturating_sub(self.total);
         let limit = limits.entry.min(left);
         let packed = found.data();
         let mut bytes = Vec::new();
@@ -158,7 +170,7 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
         if length > limit {
             self.full = limit == left;
             let (what, limit) =
-                if self.full { ("bytes in all", limits.total) } else { ("bytes", limits.entry) };
+                if self.full { ("bytes in all", self.limit) } else { ("bytes", limits.entry) };
             return Err(Reason::Limit { what, limit });
         }
         let actual = ZipVerification { crc: rawzip::crc32(&bytes), uncompressed_size: length };

@@ -2,7 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::Reason;
 use crate::{AccessFlags, ClassFile, DecodeError, Member, Version};
+
+/// Bytes that the names and descriptors of a class's methods may have, however small it is.
+const FREE: u64 = 64 << 10;
+/// The same for each byte of the class. Methods may share one name of 64 KiB, and a listing has it for each of them.
+const RATIO: u64 = 16;
 
 /// A class of a jar. Strings that are no text have U+FFFD in the place of what is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +57,12 @@ pub struct ListedLine {
 
 impl ListedClass {
     /// Reads what a report needs of a class file.
-    pub fn read(path: &str, bytes: &[u8]) -> Result<Self, DecodeError> {
+    ///
+    /// # Errors
+    /// For what is no class file, and for one whose methods have names of many times its size.
+    pub fn read(path: &str, bytes: &[u8]) -> Result<Self, Reason> {
         let class = ClassFile::parse(bytes)?;
+        check_names(&class, bytes.len() as u64)?;
         let methods = class.methods().iter().map(|method| ListedMethod::read(&class, method));
         Ok(Self {
             name: class.name()?.to_string(),
@@ -61,7 +71,7 @@ impl ListedClass {
             access: class.access(),
             super_name: class.super_name()?.map(|name| name.to_string()),
             source_file: class.source_file()?.map(|name| name.to_string()),
-            methods: methods.collect::<Result<_, _>>()?,
+            methods: methods.collect::<Result<_, DecodeError>>()?,
         })
     }
 
@@ -74,6 +84,20 @@ impl ListedClass {
                 .map_or_else(|| file.to_owned(), |(package, _)| format!("{package}/{file}")),
         )
     }
+}
+
+fn check_names(class: &ClassFile<'_>, size: u64) -> Result<(), Reason> {
+    let limit = RATIO.saturating_mul(size).saturating_add(FREE);
+    let pool = class.pool();
+    let mut names = 0u64;
+    for method in class.methods() {
+        let (name, descriptor) = (method.name(pool)?, method.descriptor(pool)?);
+        names = names.saturating_add((name.as_bytes().len() + descriptor.as_bytes().len()) as u64);
+        if names > limit {
+            return Err(Reason::Limit { what: "bytes of names of its methods", limit });
+        }
+    }
+    Ok(())
 }
 
 impl ListedMethod {

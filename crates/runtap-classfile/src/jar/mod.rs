@@ -29,8 +29,10 @@ use crate::DecodeError;
 pub struct Limits {
     /// Bytes of one class or of one inner archive, unpacked.
     pub entry: u64,
-    /// Bytes of everything that is unpacked.
+    /// Bytes of everything that is unpacked, and of all paths.
     pub total: u64,
+    /// The same for each byte of the archive: entries may overlap, and share one path. 64 MiB are always allowed.
+    pub ratio: u64,
     /// How deep archives may lie in each other: 0 for none.
     pub depth: u8,
     /// Classes, and reasons why something was not read.
@@ -38,9 +40,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 256 MiB, 4 GiB, 3 levels (a jar in a war in an ear), a million.
+    /// 256 MiB, 4 GiB, a hundredfold (classes shrink to a third), 3 levels (a jar in a war in an ear), a million.
     fn default() -> Self {
-        Self { entry: 256 << 20, total: 4 << 30, depth: 3, classes: 1_000_000 }
+        Self { entry: 256 << 20, total: 4 << 30, ratio: 100, depth: 3, classes: 1_000_000 }
     }
 }
 

@@ -4,11 +4,27 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use runtap_classfile::assemble::{ClassBuilder, CodeBuilder};
+use runtap_classfile::code::Opcode;
 use runtap_classfile::jar::{self, Limits, Listing, Options, Reason};
+use runtap_classfile::{AccessFlags, Version};
 
 /// The class `a/B` with one method and two lines.
 fn class(name: &str) -> Vec<u8> {
     crate::golden::class_with_lines(name)
+}
+
+/// A class whose methods all have this name.
+fn class_with_methods(name: &str, count: usize) -> Vec<u8> {
+    let version = Version { major: 52, minor: 0 };
+    let mut class = ClassBuilder::new(version, AccessFlags::PUBLIC, "a/B", "java/lang/Object");
+    let mut code = CodeBuilder::new(1, 256);
+    code.op(Opcode::RETURN);
+    for number in 0..count {
+        let descriptor = format!("({})V", "I".repeat(number));
+        class.method(AccessFlags::PUBLIC | AccessFlags::STATIC, name, &descriptor, Some(&code)).unwrap();
+    }
+    class.finish().unwrap()
 }
 
 /// A zip file with these entries; every second one is deflated.
@@ -179,4 +195,60 @@ fn a_module_of_the_jdk() {
         .iter()
         .find(|method| method.name == "info" && method.descriptor == "(Ljava/lang/String;)V");
     assert!(!info.unwrap().lines.is_empty());
+}
+
+/// Paths of inner archives are in the path of each of their entries: three long names and many entries would be gigabytes.
+#[test]
+fn paths_of_nested_archives_are_bounded_in_total() {
+    let names: Vec<String> = (0..2000).map(|number| format!("{number:x}.class")).collect();
+    let entries: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"".as_slice())).collect();
+    let mut jar = zip(&entries);
+    for _ in 0..3 {
+        // The second entry is deflated.
+        jar = zip(&[("README", b""), (&format!("{}.jar", "a".repeat(64_990)), &jar)]);
+    }
+    let listing = jar::list(&jar, &Options::default()).unwrap();
+    let paths: usize = listing.unread.iter().map(|unread| unread.path.len()).sum();
+    let limit = (64 << 20) + 100 * jar.len() as u64;
+    assert!(listing.unread.len() < names.len() && paths as u64 <= limit + (256 << 10), "{paths}");
+    let last = &listing.unread.last().unwrap().reason;
+    assert_eq!(*last, Reason::Limit { what: "bytes in all", limit });
+}
+
+/// Entries may share their content, and each of them is unpacked.
+#[test]
+fn what_is_unpacked_is_bounded_by_the_size_of_the_archive() {
+    let bomb = vec![0; 24 << 20];
+    let jar = zip(&[("README", b""), ("000.class", &bomb)]);
+    let place = |mark: &[u8]| jar.windows(4).rposition(|bytes| bytes == mark).unwrap();
+    let (entry, end) = (place(b"PK\x01\x02"), place(b"PK\x05\x06"));
+    // More entries of the directory for the same content, with names of their own.
+    let mut shared = jar[..end].to_vec();
+    for number in 1..=900 {
+        shared.extend(&jar[entry..entry + 46]);
+        shared.extend(format!("{number:03}.class").bytes());
+    }
+    let directory = jar.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    let length = u32::try_from(shared.len() - directory).unwrap();
+    let mut ending = jar[end..].to_vec();
+    ending[8..10].copy_from_slice(&902u16.to_le_bytes());
+    ending[10..12].copy_from_slice(&902u16.to_le_bytes());
+    ending[12..16].copy_from_slice(&length.to_le_bytes());
+    shared.extend(ending);
+    let listing = jar::list(&shared, &Options::default()).unwrap();
+    let limit = (64 << 20) + 100 * shared.len() as u64;
+    assert_eq!(listing.unread.last().unwrap().reason, Reason::Limit { what: "bytes in all", limit });
+    assert!(listing.unread.len() < 10, "{}", listing.unread.len());
+}
+
+/// A name of 64 KiB that all methods share.
+#[test]
+fn names_of_methods_are_bounded_by_the_size_of_the_class() {
+    let bytes = class_with_methods(&"a".repeat(65_000), 200);
+    let listing = jar::list(&zip(&[("a/B.class", &bytes)]), &Options::default()).unwrap();
+    let limit = (64 << 10) + 16 * bytes.len() as u64;
+    assert_eq!(listing.unread[0].reason, Reason::Limit { what: "bytes of names of its methods", limit });
+    // Names that many methods share are usual.
+    let bytes = class_with_methods("access", 200);
+    assert_eq!(jar::list(&zip(&[("a/B.class", &bytes)]), &Options::default()).unwrap().unread, []);
 }

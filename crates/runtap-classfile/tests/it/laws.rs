@@ -92,6 +92,6 @@ fn depth_is_bounded() {
     assert!(error.to_string().contains("too deep"), "{error}");
     let _ = jar::list(
         &bytes,
-        &Options { release: 0, limits: Limits { entry: 1, total: 1, depth: 0, classes: 0 } },
+        &Options { release: 0, limits: Limits { entry: 1, total: 1, ratio: 1, depth: 0, classes: 0 } },
     );
 }

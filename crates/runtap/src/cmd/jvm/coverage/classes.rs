@@ -24,12 +24,16 @@ pub(super) fn inventory<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> any
     let mut inventory = Inventory::default();
     for path in paths {
         let before = inventory.classes.len() as u64 + inventory.duplicates;
+        let unread = inventory.unread.len();
         if path.is_dir() {
             directory(path, &mut inventory, DEEPEST).map_err(|error| unreadable(path, error))?;
         } else {
             file(path, &mut inventory)?;
         }
         if inventory.classes.len() as u64 + inventory.duplicates == before {
+            if let Some(first) = inventory.unread.get(unread) {
+                return Err(unreadable(path, &first.reason));
+            }
             let hint = Some("a jar, or the directory that compiled classes are in".to_owned());
             return Err(expected(exit::USAGE, format!("{} has no classes", path.display()), hint));
         }
