@@ -6,6 +6,7 @@
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::Side;
@@ -17,6 +18,9 @@ use crate::writer::MARKS;
 
 /// The most that is read of a file of marks, in bytes.
 const MOST_MARKS: u64 = 16 << 20;
+
+/// The most marks of a recording, once for each of its agents: a report has them with every agent.
+const MOST_MARKS_OF_ALL: usize = 1 << 21;
 
 /// One direction of one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +40,8 @@ pub struct Recorded {
     pub agent: String,
     /// Its streams: control before data, the agent's before HQ's.
     pub streams: Vec<StreamFiles>,
-    /// Named parts of the recording.
-    pub marks: Marks,
+    /// Named parts of the recording: all its agents have the same.
+    pub marks: Arc<Marks>,
 }
 
 impl Recorded {
@@ -83,14 +87,13 @@ pub fn find(path: &Path) -> Result<Vec<Recorded>, Error> {
         Err(error) => return Err(read(error)),
     };
     let streams = streams(&folder, wanted.as_deref())?;
-    let marks = marks(&folder.join(MARKS));
     let mut agents: Vec<Recorded> = Vec::new();
     for stream in streams {
         if let Some(last) = agents.last_mut().filter(|last| last.agent == stream.name.agent) {
             last.streams.push(stream);
         } else {
             let agent = stream.name.agent.clone();
-            agents.push(Recorded { agent, streams: vec![stream], marks: marks.clone() });
+            agents.push(Recorded { agent, streams: vec![stream], marks: Arc::default() });
         }
     }
     if agents.is_empty() {
@@ -100,6 +103,10 @@ pub fn find(path: &Path) -> Result<Vec<Recorded>, Error> {
         return Err(Error::NoControl { path: folder, agent: lacking.agent.clone() });
     }
     agents.sort_by_key(|agent| by_number(&agent.agent));
+    let marks = Arc::new(marks(&folder.join(MARKS)).at_most(MOST_MARKS_OF_ALL / agents.len()));
+    for agent in &mut agents {
+        agent.marks = Arc::clone(&marks);
+    }
     Ok(agents)
 }
 

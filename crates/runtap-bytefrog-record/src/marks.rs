@@ -3,6 +3,7 @@
 //! Owns: the lines of `marks.tsv`: `204.125631<TAB>begin<TAB>login`, and `end`. Times are those of [chunks](crate::Row). A part may
 //! be begun and ended many times; one that is not ended lasts to the end of the recording.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -116,6 +117,14 @@ pub enum MarksTrouble {
     /// The file can't be read.
     #[error("can't be read: {0}")]
     File(String),
+    /// There are too many. The first ones are there.
+    #[error("has {more} more marks than the {kept} that are kept")]
+    TooMany {
+        /// How many are there.
+        kept: usize,
+        /// How many are left out.
+        more: usize,
+    },
 }
 
 fn others(more: u64) -> String {
@@ -146,6 +155,17 @@ impl Marks {
         Self { marks: Vec::new(), trouble: Some(trouble) }
     }
 
+    /// Leaves out all marks but the first ones.
+    #[must_use]
+    pub(crate) fn at_most(mut self, kept: usize) -> Self {
+        let more = self.marks.len().saturating_sub(kept);
+        if more > 0 {
+            self.marks.truncate(kept);
+            self.trouble = Some(MarksTrouble::TooMany { kept, more });
+        }
+        self
+    }
+
     /// Why there are not all of them.
     pub fn trouble(&self) -> Option<&MarksTrouble> {
         self.trouble.as_ref()
@@ -153,32 +173,59 @@ impl Marks {
 
     /// The names, in the order in which they came first.
     pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for mark in &self.marks {
-            if !names.contains(&mark.name.as_str()) {
-                names.push(&mark.name);
-            }
-        }
-        names
+        self.parts().into_iter().map(|(name, _)| name).collect()
     }
 
     /// When the part of this name was. Empty: there is none.
-    pub fn ranges(&self, name: &str) -> Vec<(Duration, Duration)> {
-        let mut ranges = Vec::new();
-        let mut begun = None;
-        for mark in self.marks.iter().filter(|mark| mark.name == name) {
-            match (mark.begins, begun) {
-                (true, None) => begun = Some(mark.at),
-                (false, Some(from)) => {
-                    ranges.push((from, mark.at));
-                    begun = None;
-                }
-                // Begun twice, or ended without a beginning.
-                _ => {}
+    pub fn ranges(&self, name: &str) -> Ranges {
+        let mut part = OpenRanges::default();
+        self.marks.iter().filter(|mark| mark.name == name).for_each(|mark| part.add(mark));
+        part.finish()
+    }
+
+    /// The names, in the order in which they came first, and when each part was.
+    pub fn parts(&self) -> Vec<(&str, Ranges)> {
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        let mut parts: Vec<(&str, OpenRanges)> = Vec::new();
+        for mark in &self.marks {
+            let number = *numbers.entry(&mark.name).or_insert(parts.len());
+            if number == parts.len() {
+                parts.push((&mark.name, OpenRanges::default()));
+            }
+            if let Some((_, part)) = parts.get_mut(number) {
+                part.add(mark);
             }
         }
-        ranges.extend(begun.map(|from| (from, Duration::MAX)));
-        ranges
+        parts.into_iter().map(|(name, part)| (name, part.finish())).collect()
+    }
+}
+
+/// When a part was: from, and up to but without.
+type Ranges = Vec<(Duration, Duration)>;
+
+/// A part whose marks are being read.
+#[derive(Default)]
+struct OpenRanges {
+    ranges: Ranges,
+    begun: Option<Duration>,
+}
+
+impl OpenRanges {
+    fn add(&mut self, mark: &Mark) {
+        match (mark.begins, self.begun) {
+            (true, None) => self.begun = Some(mark.at),
+            (false, Some(from)) => {
+                self.ranges.push((from, mark.at));
+                self.begun = None;
+            }
+            // Begun twice, or ended without a beginning.
+            _ => {}
+        }
+    }
+
+    fn finish(mut self) -> Ranges {
+        self.ranges.extend(self.begun.map(|from| (from, Duration::MAX)));
+        self.ranges
     }
 }
 
@@ -198,6 +245,12 @@ mod tests {
         assert_eq!(marks.ranges("other"), []);
         assert_eq!(marks.trouble(), None);
         assert_eq!(Marks::parse(b""), Marks::default());
+        let parts = [("log in", marks.ranges("log in")), ("other", Vec::new())];
+        assert_eq!(marks.parts(), parts);
+        let first = marks.at_most(3);
+        assert_eq!((first.ranges("log in").len(), first.names().len()), (1, 2));
+        assert_eq!(first.trouble(), Some(&MarksTrouble::TooMany { kept: 3, more: 2 }));
+        assert_eq!(first.clone().at_most(3), first);
     }
 
     #[test]

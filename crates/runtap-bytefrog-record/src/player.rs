@@ -15,7 +15,6 @@ use runtap_bytefrog_proto::{
 
 use crate::find::Recorded;
 use crate::names::StreamName;
-use crate::part::Resolved;
 use crate::replay::{Damage, Options, Replayed};
 use crate::stream::Stream;
 
@@ -33,6 +32,8 @@ pub(crate) struct Player {
     /// The agent was given another interval of heartbeats, and still waits for the end of the last one.
     is_between: bool,
     dialect: Dialect,
+    /// The parts of the recording that count, in order, without overlaps; `None`: all of it.
+    marked: Option<Vec<(Duration, Duration)>>,
     /// Connections of which no more is read.
     pub(crate) closed: Vec<Connection>,
     pub(crate) played: Replayed,
@@ -52,6 +53,7 @@ impl Player {
             has_greeted: false,
             is_between: false,
             dialect,
+            marked: options.part.marked.clone().map(in_order),
             closed: Vec::new(),
             played: Replayed {
                 agent: recorded.agent.clone(),
@@ -72,13 +74,15 @@ impl Player {
     }
 
     /// Something happens at this time.
-    pub(crate) fn at(&mut self, at: Duration, part: &Resolved) {
+    pub(crate) fn at(&mut self, at: Duration) {
         if !self.is_between && self.control.next_timeout().is_some_and(|next| next <= at) {
             let overdue = self.control.handle_timeout(at);
             self.violations(Connection::Control, overdue);
         }
-        if let Some(marked) = &part.marked {
-            let is_inside = marked.iter().any(|(from, until)| (*from..*until).contains(&at));
+        if let Some(marked) = &self.marked {
+            let next = marked.partition_point(|(from, _)| *from <= at);
+            let last = next.checked_sub(1).and_then(|last| marked.get(last));
+            let is_inside = last.is_some_and(|(_, until)| at < *until);
             self.played.model.set_counting(is_inside);
         }
     }
@@ -253,6 +257,18 @@ impl Player {
             self.played.unfinished.push(name.connection);
         }
     }
+}
+
+/// Ranges in order, those that overlap as one: a recording may have hundreds of thousands, and as many chunks.
+fn in_order(mut ranges: Vec<(Duration, Duration)>) -> Vec<(Duration, Duration)> {
+    ranges.retain(|(from, until)| from < until);
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, kept| {
+        let touch = next.0 <= kept.1;
+        kept.1 = if touch { kept.1.max(next.1) } else { kept.1 };
+        touch
+    });
+    ranges
 }
 
 /// Bytes of the first message, if it is a hello.

@@ -114,7 +114,7 @@ fn play(recorded: &Recorded, options: &Options, mut take: Take<'_>) -> Result<Re
     let mut buffer = vec![0; PIECE];
     while let Some((index, at)) = earliest(&streams, player.has_greeted) {
         let Some(stream) = streams.get_mut(index) else { break };
-        player.at(at, &options.part);
+        player.at(at);
         if let Next::End(_) = stream.next() {
             stream.stop();
             player.end(&stream.files.name);

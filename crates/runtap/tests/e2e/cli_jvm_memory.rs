@@ -2,6 +2,7 @@
 //! place of its own in the call tree, whatever is asked of it (docs/jvm-recordings.md has the figures). Reports have a quarter of
 //! that, which a program without optimization has done in time: what is held more than once is seen just as well.
 
+mod crowds;
 mod deep;
 
 use std::fs;

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::super::text::fate;
 use super::load::{Loaded, LoadedAgent, Operand};
 use super::losses::{Losses, losses};
-use super::marked::{PartRow, parts};
+use super::marked::Parts;
 use super::refuse;
 use crate::cli::{JvmKind, JvmReport};
 
@@ -33,7 +33,7 @@ pub(super) struct AgentRows {
     pub(super) rows: Rows,
     /// With segments: the parts that were marked.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) parts: Option<Vec<PartRow>>,
+    pub(super) parts: Option<Parts>,
 }
 
 /// The rows of a kind, under its name.
@@ -205,6 +205,8 @@ pub(super) fn document(
     if let Some(thread) = options.thread {
         refuse::unknown_thread(thread, operand, loaded)?;
     }
+    let first = loaded.agents.first().filter(|_| kind == JvmKind::Segments);
+    let parts = first.map(|agent| Parts::of(&agent.recorded.marks));
     let agent = |agent: &LoadedAgent| {
         let report = agent.replayed.model.report();
         let mut rows = match kind {
@@ -227,7 +229,7 @@ pub(super) fn document(
             title: agent.title(),
             detail: report.detail(),
             rows,
-            parts: (kind == JvmKind::Segments).then(|| parts(agent)),
+            parts: parts.clone(),
         }
     };
     Ok(Document {

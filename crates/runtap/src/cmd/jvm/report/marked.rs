@@ -1,10 +1,10 @@
 //! The parts of a recording that were marked while it was made.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-
-use super::load::LoadedAgent;
+use runtap_bytefrog_record::Marks;
+use serde::{Serialize, Serializer};
 
 /// A part that got a name while it was recorded. Times are of the collector's clock, since it began to listen.
 #[derive(Debug, Serialize)]
@@ -15,21 +15,32 @@ pub(super) struct PartRow {
     pub(super) end_ns: Option<u64>,
 }
 
-/// Those of an agent's recording, in the order of their beginnings.
-pub(super) fn parts(agent: &LoadedAgent) -> Vec<PartRow> {
-    let marks = &agent.recorded.marks;
-    let nanoseconds = |at: Duration| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
-    let mut rows: Vec<PartRow> = marks
-        .names()
-        .into_iter()
-        .flat_map(|name| {
-            marks.ranges(name).into_iter().map(move |(from, until)| PartRow {
-                name: name.to_owned(),
-                start_ns: nanoseconds(from),
-                end_ns: (until < Duration::MAX).then(|| nanoseconds(until)),
+/// Those of a recording, which all its agents share.
+#[derive(Debug, Clone)]
+pub(super) struct Parts(pub(super) Arc<[PartRow]>);
+
+impl Serialize for Parts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&*self.0)
+    }
+}
+
+impl Parts {
+    /// In the order of their beginnings.
+    pub(super) fn of(marks: &Marks) -> Self {
+        let nanoseconds = |at: Duration| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
+        let mut rows: Vec<PartRow> = marks
+            .parts()
+            .into_iter()
+            .flat_map(|(name, ranges)| {
+                ranges.into_iter().map(move |(from, until)| PartRow {
+                    name: name.to_owned(),
+                    start_ns: nanoseconds(from),
+                    end_ns: (until < Duration::MAX).then(|| nanoseconds(until)),
+                })
             })
-        })
-        .collect();
-    rows.sort_by_key(|row| row.start_ns);
-    rows
+            .collect();
+        rows.sort_by_key(|row| row.start_ns);
+        Self(rows.into())
+    }
 }

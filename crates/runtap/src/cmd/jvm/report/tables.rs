@@ -34,8 +34,8 @@ impl Print for Document {
             let bold = options.heading();
             writeln!(out, "{bold}{}{bold:#}", Clean(&agent.title))?;
             agent.rows.print(agent.detail, out, options)?;
-            if let Some(parts) = agent.parts.as_ref().filter(|parts| !parts.is_empty()) {
-                print_parts(parts, out, options)?;
+            if let Some(parts) = agent.parts.as_ref().filter(|parts| !parts.0.is_empty()) {
+                print_parts(&parts.0, out, options)?;
             }
         }
         Ok(())
