@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use glob::{MatchOptions, Pattern, PatternError};
+use glob::PatternError;
 use thiserror::Error;
 
 use crate::dotnet::is_program;
 use crate::event::ModuleId;
 use crate::module::{Module, ModuleKind};
 use crate::order::of_directories;
+use crate::pattern::FilePattern;
 
 /// A path or a pattern that leads to no test application.
 #[derive(Debug, Error)]
@@ -124,12 +125,13 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Found, FindError> 
     }
     let left_out = left_out.into_iter().map(|pattern| compile(root, pattern.trim_start_matches('!')));
     let left_out = left_out.collect::<Result<Vec<_>, _>>()?;
-    let keep = |path: &Path| !left_out.iter().any(|pattern| pattern.matches_path_with(path, OPTIONS));
+    let keep = |path: &Path| !left_out.iter().any(|pattern| pattern.matches(path));
     let (mut found, mut named, mut libraries) = (BTreeSet::new(), Vec::new(), BTreeMap::new());
     for pattern in wanted {
         let path = root.join(pattern);
         if !path.exists() && pattern.contains(['*', '?', '[']) {
-            let paths: Vec<_> = matches(root, pattern)?.into_iter().filter(|path| keep(path)).collect();
+            let mut paths = compile(root, pattern)?.files();
+            paths.retain(|path| keep(path));
             let modules: Vec<_> = paths.iter().filter(|path| is_test_module(path)).cloned().collect();
             if modules.is_empty() {
                 return Err(FindError::NoMatch { pattern: pattern.clone(), others: paths.len() });
@@ -171,31 +173,9 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Found, FindError> 
     Ok(found)
 }
 
-const OPTIONS: MatchOptions = MatchOptions {
-    case_sensitive: true,
-    require_literal_separator: true,
-    require_literal_leading_dot: false,
-};
-
-fn absolute(root: &Path, pattern: &str) -> String {
-    // What stands before the pattern is no part of it.
-    if Path::new(pattern).is_absolute() {
-        return pattern.to_owned();
-    }
-    let root = Pattern::escape(&root.to_string_lossy());
-    format!("{}/{}", root.trim_end_matches('/'), pattern.trim_start_matches("./"))
-}
-
-fn compile(root: &Path, pattern: &str) -> Result<Pattern, FindError> {
+fn compile(root: &Path, pattern: &str) -> Result<FilePattern, FindError> {
     let failed = |source| FindError::Pattern { pattern: pattern.to_owned(), source };
-    Pattern::new(&absolute(root, pattern)).map_err(failed)
-}
-
-fn matches(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, FindError> {
-    let failed = |source| FindError::Pattern { pattern: pattern.to_owned(), source };
-    let paths = glob::glob_with(&absolute(root, pattern), OPTIONS).map_err(failed)?;
-    // A directory that can't be read has nothing for us.
-    Ok(paths.filter_map(Result::ok).filter(|path| path.is_file()).collect())
+    FilePattern::new(root, pattern).map_err(failed)
 }
 
 fn explicit(path: PathBuf) -> Result<PathBuf, FindError> {

@@ -41,6 +41,7 @@ mod listen;
 mod module;
 mod order;
 mod output;
+mod pattern;
 mod pipe;
 mod run;
 mod scratch;
