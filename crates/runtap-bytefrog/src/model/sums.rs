@@ -229,16 +229,17 @@ mod tests {
         let mut sums = Sums::default();
         let empty = Model::new(Dialect::F1, &Limits::default(), 1).report();
         let (agents, length) = (300usize, 1usize << 20);
+        let name: Arc<str> = "x".repeat(length).into();
         for agent in 0..agents {
-            let name: Arc<str> = format!("{agent:03}{}", "x".repeat(length - 3)).into();
             let exception = ExceptionReport {
                 exception: Arc::clone(&name),
                 signature: Arc::from(""),
-                line: None,
+                line: u16::try_from(agent).ok(),
                 fate: Fate::Thrown,
                 count: 1,
             };
-            let slow = SlowCall { took: agent as u64, start: 0, thread: 0, path: vec![name], depth: 1 };
+            let path = vec![Arc::clone(&name)];
+            let slow = SlowCall { took: agent as u64, start: 0, thread: 0, path, depth: 1 };
             sums.add(Report { exceptions: vec![exception], slow_calls: vec![slow], ..empty.clone() });
         }
         let report = sums.report();
