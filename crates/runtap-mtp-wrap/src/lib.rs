@@ -39,6 +39,9 @@ pub const LIST: &str = "RUNTAP_MTP_LIST";
 /// How much of a report is read at a time.
 const PIECE: usize = 64 << 10;
 
+/// How much is made results of at a time: three bytes can be a result, whose name has thousands.
+const PART: usize = 4 << 10;
+
 /// How long the end may take after a signal.
 const LAST: Duration = Duration::from_secs(8);
 
@@ -155,7 +158,9 @@ impl Wrap {
             let bytes = bytes.map_err(WrapError::Output)?;
             tail.push(&bytes);
             if report.is_none() {
-                teller.tell(parser.feed(&bytes))?;
+                for part in bytes.chunks(PART) {
+                    teller.tell(parser.feed(part))?;
+                }
             }
         }
         let waited = child.wait();
@@ -178,7 +183,9 @@ impl Wrap {
                         if count == 0 {
                             break;
                         }
-                        teller.tell(parser.feed(piece.get(..count).unwrap_or_default()))?;
+                        for part in piece.get(..count).unwrap_or_default().chunks(PART) {
+                            teller.tell(parser.feed(part))?;
+                        }
                     }
                     teller.report(report.path())?;
                 }

@@ -11,6 +11,8 @@ pub(crate) struct Teller<'a> {
     session: &'a Session<'a>,
     /// Where the command runs; where we do otherwise.
     directory: Option<PathBuf>,
+    /// The same without links, which its files have to be below.
+    real_directory: Option<PathBuf>,
     /// The command can't list its tests: what a result does not say of a test is told before the result.
     introduces: bool,
     problems: Vec<String>,
@@ -26,9 +28,11 @@ const MOST: usize = 20;
 
 impl<'a> Teller<'a> {
     pub(crate) fn new(session: &'a Session<'a>, directory: Option<PathBuf>, introduces: bool) -> Self {
+        let real_directory = directory.as_deref().unwrap_or_else(|| Path::new(".")).canonicalize().ok();
         Self {
             session,
             directory,
+            real_directory,
             introduces,
             problems: Vec::new(),
             has_cut: false,
@@ -37,7 +41,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    pub(crate) fn tell(&mut self, events: Vec<Event>) -> Result<(), HostError> {
+    pub(crate) fn tell(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), HostError> {
         for event in events {
             match event {
                 Event::Begun { uid, .. } if !self.session.is_discovery() && self.session.wants(&uid) => {
@@ -101,9 +105,8 @@ impl<'a> Teller<'a> {
     /// Whether it is there, below the command's directory, wherever links lead. A document is written by whatever the tests
     /// print: it must not name other files of the user, which servers copy.
     fn is_below(&self, path: &Path) -> bool {
-        let directory = self.directory.as_deref().unwrap_or_else(|| Path::new("."));
-        match (path.canonicalize(), directory.canonicalize()) {
-            (Ok(path), Ok(directory)) => path.starts_with(directory),
+        match (path.canonicalize(), &self.real_directory) {
+            (Ok(path), Some(directory)) => path.starts_with(directory),
             _ => false,
         }
     }
@@ -153,7 +156,7 @@ fn node(case: &Case) -> TestNode {
     let node = match namespace_of(&case.suite) {
         _ if case.suite.is_empty() => node,
         Some((namespace, name)) => node.namespace(namespace).type_name(name),
-        None => node.type_name(case.suite.as_str()),
+        None => node.type_name(&*case.suite),
     };
     match &case.place {
         Some((file, line)) => node.at(file.as_str(), *line),

@@ -1,6 +1,13 @@
 //! What all formats have in common: a test and what became of it.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+/// The most bytes of a test's own name. A longer one is shortened, and ends with a mark that differs for each name.
+pub const LONGEST_NAME: usize = 4 << 10;
+
+/// The most bytes of the name of a suite, with those it is in: it is read once, and is in the uid of each of its tests.
+pub const LONGEST_SUITE: usize = 1 << 10;
 
 /// What became of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,8 +42,8 @@ pub struct Case {
     pub uid: String,
     /// What people call it.
     pub name: String,
-    /// The binary, package, class or file that it is of; may be empty.
-    pub suite: String,
+    /// The binary, package, class or file that it is of; may be empty. Tests of one suite share it.
+    pub suite: Arc<str>,
     /// What became of it.
     pub outcome: Outcome,
     /// How long it took, if that was said.
@@ -56,12 +63,14 @@ pub struct Case {
 }
 
 impl Case {
-    pub(crate) fn new(suite: &str, separator: &str, name: &str, outcome: Outcome) -> Self {
-        let uid = if suite.is_empty() { name.to_owned() } else { format!("{suite}{separator}{name}") };
+    /// `suite` is one that [`suite`] has made.
+    pub(crate) fn new(suite: &Arc<str>, separator: &str, name: &str, outcome: Outcome) -> Self {
+        let name = shortened(name, LONGEST_NAME);
+        let uid = if suite.is_empty() { name.clone() } else { format!("{suite}{separator}{name}") };
         Self {
             uid,
-            name: name.to_owned(),
-            suite: suite.to_owned(),
+            name,
+            suite: Arc::clone(suite),
             outcome,
             duration: None,
             reason: String::new(),
@@ -98,4 +107,40 @@ pub enum Event {
 /// Seconds as a command has printed them.
 pub(crate) fn seconds(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// The name of a suite, as the uids of its tests have it.
+pub(crate) fn suite(name: &str) -> Arc<str> {
+    shortened(name, LONGEST_SUITE).into()
+}
+
+/// A text of at most so many bytes. One that is longer ends with a mark: an ellipsis and a number made of the whole text, so that
+/// names which begin in the same way stay different ones, and a name stays the same from run to run.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    const MARK: usize = "…".len() + 16;
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let kept = text.get(..text.floor_char_boundary(most.saturating_sub(MARK))).unwrap_or_default();
+    // FNV-1a: filters of later versions name the test too.
+    let number = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |number, byte| {
+        (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{kept}…{number:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_stay_different_and_whole_letters() {
+        assert_eq!(shortened("é", 2), "é");
+        for most in 30..40 {
+            let [one, other] = ["a", "b"].map(|end| shortened(&("é".repeat(40) + end), most));
+            assert!(one.len() <= most && one.starts_with("ééé") && one.contains('…'), "{one}");
+            assert_ne!(one, other);
+            assert_eq!(one, shortened(&("é".repeat(40) + "a"), most));
+        }
+    }
 }

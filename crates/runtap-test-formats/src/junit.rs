@@ -3,79 +3,113 @@
 //! names a file that the test has left (Jenkins, GitLab; runtap's own reports), and is no output.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io::Cursor;
+use std::mem;
+use std::sync::Arc;
 
 use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event as Xml};
 
-use crate::case::{Case, Detail, Event, Outcome, seconds};
+use crate::case::{self, Case, Detail, Event, Outcome, seconds};
 
 /// What a document may have, and an attribute of it. A document is read as a whole, and there are several copies of an
 /// attribute, as in the id of a test.
 pub(crate) const LARGEST: usize = 256 << 20;
 const LONGEST: usize = 1 << 20;
 
-/// Reads a whole document. What comes before something that is no XML is kept.
-pub(crate) fn read(document: &[u8], out: &mut Vec<Event>) {
-    let text = String::from_utf8_lossy(document);
-    let text = text.trim_start_matches('\u{feff}').trim_start();
-    let mut reader = Reader::from_str(text);
-    let mut state = State::default();
-    loop {
-        let event = match reader.read_event() {
-            Ok(Xml::Eof) => break,
-            Ok(event) => event,
-            Err(error) => {
-                let at = reader.error_position();
-                return out.push(Event::Problem(format!("no XML at byte {at}: {error}")));
-            }
+/// So many files of a test are named; more are left out.
+const MOST_FILES: usize = 1000;
+
+/// Reads a whole document, a test at a time. What comes before something that is no XML is kept.
+#[derive(Debug)]
+pub(crate) struct Document {
+    reader: Reader<Cursor<Vec<u8>>>,
+    buffer: Vec<u8>,
+    state: State,
+    is_over: bool,
+    /// What was wrong with all of it.
+    problems: Vec<Event>,
+}
+
+impl Document {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        let mut bytes = match String::from_utf8(bytes) {
+            Ok(text) => text.into_bytes(),
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned().into_bytes(),
         };
-        match event {
-            Xml::Start(tag) => state.open(&tag),
-            Xml::Empty(tag) => {
-                state.open(&tag);
-                state.close(tag.name().as_ref(), out);
-            }
-            Xml::End(tag) => state.close(tag.name().as_ref(), out),
-            Xml::Text(text) => state.text(&String::from_utf8_lossy(&text)),
-            Xml::CData(text) => state.text(&String::from_utf8_lossy(&text)),
-            Xml::GeneralRef(name) => {
-                let name = String::from_utf8_lossy(&name);
-                let name = format!("&{name};");
-                state.text(&unescape(&name).unwrap_or_default());
-            }
-            _ => {}
+        let text = str::from_utf8(&bytes).unwrap_or_default();
+        let start = text.trim_start_matches('\u{feff}').trim_start();
+        bytes.drain(..text.len() - start.len());
+        let reader = Reader::from_reader(Cursor::new(bytes));
+        Self { reader, buffer: Vec::new(), state: State::default(), is_over: false, problems: Vec::new() }
+    }
+
+    fn end(&mut self, error: Option<String>) {
+        self.is_over = true;
+        let state = &self.state;
+        let mut say = |problem| self.problems.push(problem);
+        if let Some(error) = error {
+            return say(Event::Problem(error));
         }
-    }
-    if !state.has_root {
-        out.push(Event::Problem("there is no JUnit document".to_owned()));
-    } else if state.depth > 0 {
-        out.push(Event::Problem("the JUnit document has no end".to_owned()));
-    }
-    if state.cut > 0 {
-        let attributes = if state.cut == 1 { "1 attribute" } else { &format!("{} attributes", state.cut) };
-        out.push(Event::Unreadable(format!(
-            "{attributes} of the JUnit document exceeded {LONGEST} bytes, and were truncated"
-        )));
+        if state.cut > 0 {
+            let attributes =
+                if state.cut == 1 { "1 attribute" } else { &format!("{} attributes", state.cut) };
+            say(Event::Unreadable(format!(
+                "{attributes} of the JUnit document exceeded {LONGEST} bytes, and were truncated"
+            )));
+        }
+        if state.files_left_out > 0 {
+            say(Event::Unreadable(format!(
+                "the JUnit document names more than {MOST_FILES} files of a test; {} were left out",
+                state.files_left_out
+            )));
+        }
+        if !state.has_root {
+            say(Event::Problem("there is no JUnit document".to_owned()));
+        } else if state.depth > 0 {
+            say(Event::Problem("the JUnit document has no end".to_owned()));
+        }
     }
 }
 
-/// The output without the lines that name files.
-fn without_attachments<'a>(text: &'a str, artifacts: &mut Vec<String>) -> Cow<'a, str> {
-    let path =
-        |line: &'a str| line.trim().strip_prefix("[[ATTACHMENT|").and_then(|rest| rest.strip_suffix("]]"));
-    if !text.contains("[[ATTACHMENT|") {
-        return Cow::Borrowed(text);
-    }
-    let mut output = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        match path(line).filter(|path| !path.is_empty()) {
-            Some(path) if artifacts.iter().any(|known| known == path) => {}
-            Some(path) => artifacts.push(path.to_owned()),
-            None => output.push_str(line),
+impl Iterator for Document {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        while !self.is_over {
+            self.buffer.clear();
+            let event = match self.reader.read_event_into(&mut self.buffer) {
+                Ok(Xml::Eof) => {
+                    self.end(None);
+                    break;
+                }
+                Ok(event) => event,
+                Err(error) => {
+                    let at = self.reader.error_position();
+                    self.end(Some(format!("no XML at byte {at}: {error}")));
+                    break;
+                }
+            };
+            let state = &mut self.state;
+            let ended = match event {
+                Xml::End(tag) => state.close(tag.name().as_ref()),
+                Xml::Empty(tag) => {
+                    state.open(&tag);
+                    state.close(tag.name().as_ref())
+                }
+                other => {
+                    state.take(&other);
+                    None
+                }
+            };
+            if let Some(case) = ended {
+                return Some(Event::Ended(case));
+            }
         }
+        self.problems.pop()
     }
-    Cow::Owned(output)
 }
 
 /// `test_shop.py:11: AssertionError`, the last line of pytest.
@@ -90,8 +124,11 @@ fn place(line: &str) -> Option<(&str, u32, &str)> {
 struct State {
     has_root: bool,
     depth: u64,
-    suites: Vec<String>,
+    suites: Vec<Arc<str>>,
     case: Option<Case>,
+    /// The files of the test, to name each once.
+    files: HashSet<String>,
+    files_left_out: u64,
     /// What the text is of.
     text: String,
     /// How many attributes were too long.
@@ -120,10 +157,11 @@ impl State {
             b"testsuites" => self.has_root = true,
             b"testsuite" => {
                 self.has_root = true;
-                self.suites.push(text("name").unwrap_or_default());
+                self.suites.push(case::suite(&text("name").unwrap_or_default()));
             }
             b"testcase" => {
-                let suite = text("classname").or_else(|| self.suites.last().cloned()).unwrap_or_default();
+                let class = text("classname").map(|class| case::suite(&class));
+                let suite = class.or_else(|| self.suites.last().cloned()).unwrap_or_default();
                 let name = text("name").unwrap_or_default();
                 let mut case = Case::new(&suite, ".", &name, Outcome::Passed);
                 let time = text("time").and_then(|time| time.replace(',', "").parse().ok());
@@ -131,6 +169,7 @@ impl State {
                 let line = text("line").and_then(|line| line.parse().ok());
                 case.place = text("file").zip(line);
                 self.case = Some(case);
+                self.files.clear();
             }
             name @ (b"failure" | b"error") => {
                 if let Some(case) = &mut self.case {
@@ -152,16 +191,54 @@ impl State {
         }
     }
 
-    fn text(&mut self, text: &str) {
-        self.text.push_str(text);
+    /// What ends nothing.
+    fn take(&mut self, event: &Xml<'_>) {
+        match event {
+            Xml::Start(tag) => self.open(tag),
+            Xml::Text(text) => self.text.push_str(&String::from_utf8_lossy(text)),
+            Xml::CData(text) => self.text.push_str(&String::from_utf8_lossy(text)),
+            Xml::GeneralRef(name) => {
+                let name = format!("&{};", String::from_utf8_lossy(name));
+                self.text.push_str(&unescape(&name).unwrap_or_default());
+            }
+            _ => {}
+        }
     }
 
-    fn close(&mut self, name: &[u8], out: &mut Vec<Event>) {
+    /// The output without the lines that name files, which become files of the test.
+    fn output(&mut self, text: String) -> String {
+        let path = |line: &str| -> Option<String> {
+            let path = line.trim().strip_prefix("[[ATTACHMENT|")?.strip_suffix("]]")?;
+            (!path.is_empty()).then(|| path.to_owned())
+        };
+        if !text.contains("[[ATTACHMENT|") {
+            return text;
+        }
+        let mut output = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            match path(line) {
+                Some(path) if self.files.contains(&path) => {}
+                Some(_) if self.files.len() >= MOST_FILES => self.files_left_out += 1,
+                Some(path) => {
+                    self.files.insert(path.clone());
+                    self.case.iter_mut().for_each(|case| case.artifacts.push(path.clone()));
+                }
+                None => output.push_str(line),
+            }
+        }
+        output
+    }
+
+    /// Gives the test that has ended.
+    fn close(&mut self, name: &[u8]) -> Option<Box<Case>> {
         self.depth = self.depth.saturating_sub(1);
-        let text = std::mem::take(&mut self.text);
+        let mut text = mem::take(&mut self.text);
+        if matches!(name, b"system-out" | b"system-err") && self.case.is_some() {
+            text = self.output(text);
+        }
         match (name, &mut self.case) {
             (b"testsuite", _) => drop(self.suites.pop()),
-            (b"testcase", _) => out.extend(self.case.take().map(|case| Event::Ended(Box::new(case)))),
+            (b"testcase", _) => return self.case.take().map(Box::new),
             (b"failure" | b"error", Some(case)) => {
                 let text = text.trim_matches(['\n', '\r']).trim_end();
                 if let Some(detail) = case.detail.as_mut().filter(|detail| detail.stack.is_empty()) {
@@ -181,12 +258,13 @@ impl State {
                 text.trim().clone_into(&mut case.reason);
             }
             (b"system-out", Some(case)) => {
-                case.stdout.push_str(&without_attachments(&text, &mut case.artifacts));
+                case.stdout.push_str(&text);
             }
             (b"system-err", Some(case)) => {
-                case.stderr.push_str(&without_attachments(&text, &mut case.artifacts));
+                case.stderr.push_str(&text);
             }
             _ => {}
         }
+        None
     }
 }

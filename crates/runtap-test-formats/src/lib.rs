@@ -11,6 +11,9 @@
 //!
 //! What is not of the format is passed over: compilers and tests print where they like. What is cut, or promised and not
 //! there, is a [`Problem`](Event::Problem): a command that dies in the middle must not look as if it had passed.
+//!
+//! What is kept has limits, whatever a command prints: names ([`LONGEST_NAME`], [`LONGEST_SUITE`]), the output of tests that have
+//! not ended, what is read of diagnostics, and the files of a test. Text beyond a limit is replaced by a mark.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]
@@ -22,13 +25,15 @@ mod libtest;
 mod libtest_json;
 mod lines;
 mod panicked;
+mod printed;
 mod tap;
 mod yaml;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 
-pub use case::{Case, Detail, Event, Outcome};
+pub use case::{Case, Detail, Event, LONGEST_NAME, LONGEST_SUITE, Outcome};
 
 use lines::Lines;
 
@@ -110,8 +115,63 @@ impl Seen {
 #[derive(Debug)]
 pub struct Parser {
     input: Input,
+    seen: Uids,
+}
+
+/// The uids so far, by their hashes: a test takes as much memory here, however long its name is. The keys of the hashes are
+/// random, so no names can be made that have the same one.
+#[derive(Debug, Default)]
+struct Uids {
+    hashes: RandomState,
     /// The last number that each uid has got: one that comes again gets `#2`.
-    seen: HashMap<String, u32>,
+    numbers: HashMap<u64, u32>,
+}
+
+impl Uids {
+    /// No uid ends or is listed twice: servers take a second one for a retry of the first. No problem quotes a text of any size.
+    fn finish(&mut self, event: &mut Event) {
+        let case = match event {
+            Event::Ended(case) | Event::Listed(case) => case,
+            Event::Problem(text) | Event::Unreadable(text) => {
+                return *text = case::shortened(text, LONGEST_NAME);
+            }
+            Event::Begun { .. } => return,
+        };
+        let first = self.hashes.hash_one(&case.uid);
+        let mut count = self.numbers.get(&first).copied().unwrap_or(0);
+        let (mut uid, mut hash) = (None, first);
+        while self.numbers.contains_key(&hash) {
+            count = count.saturating_add(1);
+            let numbered = format!("{}#{count}", case.uid);
+            hash = self.hashes.hash_one(&numbered);
+            uid = Some(numbered);
+        }
+        if let Some(uid) = uid {
+            self.numbers.insert(first, count);
+            case.uid = uid;
+        }
+        self.numbers.insert(hash, 1);
+    }
+}
+
+/// The last events of a [`Parser`]. Those of a document are read one after another, so that they are never all there at once.
+#[derive(Debug)]
+pub struct Rest {
+    events: std::vec::IntoIter<Event>,
+    document: Option<junit::Document>,
+    seen: Uids,
+}
+
+impl Iterator for Rest {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        let next = self.events.next().or_else(|| self.document.as_mut()?.next());
+        next.map(|mut event| {
+            self.seen.finish(&mut event);
+            event
+        })
+    }
 }
 
 impl Parser {
@@ -128,7 +188,7 @@ impl Parser {
             Format::Tap => lines(Box::<tap::Tap>::default()),
             Format::Junit => Input::Document(Vec::new(), false),
         };
-        Self { input, seen: HashMap::new() }
+        Self { input, seen: Uids::default() }
     }
 
     /// Takes what was printed, in pieces of any size.
@@ -144,7 +204,9 @@ impl Parser {
                 document.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
             }
         }
-        self.unique(&mut out);
+        for event in &mut out {
+            self.seen.finish(event);
+        }
         out
     }
 
@@ -158,10 +220,11 @@ impl Parser {
     }
 
     /// Nothing more is printed.
-    pub fn finish(mut self) -> Vec<Event> {
+    pub fn finish(self) -> Rest {
         let mut out = Vec::new();
-        match &mut self.input {
-            Input::Lines { lines, read, .. } => {
+        let mut document = None;
+        match self.input {
+            Input::Lines { mut lines, mut read, .. } => {
                 lines.finish(|line| {
                     read.line(line, &mut out);
                 });
@@ -177,26 +240,8 @@ impl Parser {
                     "the JUnit document exceeds {most} MiB, and is not read"
                 )));
             }
-            Input::Document(document, false) => junit::read(document, &mut out),
+            Input::Document(bytes, false) => document = Some(junit::Document::new(bytes)),
         }
-        self.unique(&mut out);
-        out
-    }
-
-    /// No uid ends or is listed twice: servers take a second one for a retry of the first.
-    fn unique(&mut self, events: &mut [Event]) {
-        for event in events {
-            let (Event::Ended(case) | Event::Listed(case)) = event else { continue };
-            let mut count = self.seen.get(&case.uid).copied().unwrap_or(0);
-            let mut uid = case.uid.clone();
-            while self.seen.contains_key(&uid) {
-                count = count.saturating_add(1);
-                uid = format!("{}#{count}", case.uid);
-            }
-            if uid != case.uid {
-                self.seen.insert(std::mem::replace(&mut case.uid, uid.clone()), count);
-            }
-            self.seen.insert(uid, 1);
-        }
+        Rest { events: out.into_iter(), document, seen: self.seen }
     }
 }

@@ -27,19 +27,25 @@
 //! if what follows, or has come before, is what libtest prints there.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::mem;
+use std::sync::Arc;
 
-use crate::case::{Case, Event, Outcome};
+use crate::case::{self, Case, Detail, Event, LONGEST_NAME, Outcome, shortened};
+use crate::printed::{Held, Printed};
 use crate::{Read, panicked};
 
 #[derive(Debug, Default)]
 pub(crate) struct Text {
-    suite: String,
+    suite: Arc<str>,
     /// How many tests the binary has promised; none between binaries.
     expected: Option<u64>,
     ended: u64,
-    /// Failures whose output is to follow.
-    failed: Vec<Case>,
+    /// Failures whose output is to follow, with what of it is there.
+    failed: Vec<(Case, Printed)>,
+    held: Held,
+    failed_names: FailedNames,
     /// `test NAME ... ` without a result: the test prints, or runs alone.
     open: Option<Open>,
     /// A test whose name is in a line that begins with something else.
@@ -52,8 +58,50 @@ pub(crate) struct Text {
     /// There was a line of letters, as `--quiet` prints it.
     is_terse: bool,
     /// What follows a `failures:` within them: the list of names, unless a line does not fit.
-    names: Option<Vec<String>>,
+    names: Option<Names>,
 }
+
+/// The names of all failures of a binary, by their hashes, and where the first of each name is within those whose output is to
+/// follow; at their end if it is not one of them. Looking through these for each line of output would take too long.
+#[derive(Debug, Default)]
+struct FailedNames {
+    hashes: RandomState,
+    places: HashMap<u64, usize>,
+}
+
+impl FailedNames {
+    fn insert(&mut self, name: &str, place: usize) {
+        self.places.entry(self.hashes.hash_one(name)).or_insert(place);
+    }
+
+    /// `None` if no test of this name has failed.
+    fn get(&self, name: &str) -> Option<usize> {
+        let name = shortened(name, LONGEST_NAME);
+        self.places.get(&self.hashes.hash_one(name.as_str())).copied()
+    }
+}
+
+/// The lines that look like the list of names.
+#[derive(Debug, Default)]
+struct Names {
+    text: String,
+    lines: usize,
+}
+
+impl Names {
+    fn push(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.lines += 1;
+    }
+}
+
+/// So many failures of a binary wait for their output. Others are told at once, and without it.
+const MOST_FAILED: usize = 10_000;
+
+/// A list of names has no more lines than there are names and these, nor more bytes.
+const MOST_OTHER_LINES: usize = 10;
+const MOST_LIST: usize = 64 << 20;
 
 /// More lines that begin with something else are no results.
 const MOST_TORN: usize = 10_000;
@@ -66,14 +114,16 @@ struct Open {
     torn: Option<String>,
 }
 
+impl Open {
+    fn new(name: &str, torn: Option<&str>) -> Self {
+        let name = shortened(without_kind(name), LONGEST_NAME);
+        Self { name, torn: torn.map(|torn| shortened(torn, LONGEST_NAME)) }
+    }
+}
+
 impl Text {
     fn name(&self, name: &str, outcome: Outcome) -> Case {
-        let mut name = name.trim_end();
-        // Lists do not have them.
-        for suffix in [" - should panic", " - compile fail", " - compile"] {
-            name = name.strip_suffix(suffix).unwrap_or(name);
-        }
-        Case::new(&self.suite, "::", name, outcome)
+        Case::new(&self.suite, "::", without_kind(name), outcome)
     }
 
     fn result(&mut self, name: &str, result: &str, out: &mut Vec<Event>) -> bool {
@@ -93,14 +143,19 @@ impl Text {
             _ => return false,
         };
         let mut case = self.name(name, outcome);
-        case.duration = time.and_then(crate::case::seconds);
+        case.duration = time.and_then(case::seconds);
         rest.trim().clone_into(&mut case.reason);
         self.ended += 1;
         if matches!(outcome, Outcome::Failed | Outcome::TimedOut) {
-            self.failed.push(case);
-        } else {
-            out.push(Event::Ended(Box::new(case)));
+            self.failed_names.insert(&case.name, self.failed.len());
+            if self.failed.len() < MOST_FAILED {
+                self.failed.push((case, Printed::default()));
+                return true;
+            }
+            let message = format!("the output is not read: {MOST_FAILED} tests had failed before");
+            case.detail = Some(Detail { message, ..Detail::default() });
         }
+        out.push(Event::Ended(Box::new(case)));
         true
     }
 
@@ -139,7 +194,9 @@ impl Text {
 
     /// The binary has ended, or another one begins.
     fn close(&mut self, out: &mut Vec<Event>) {
-        for mut case in mem::take(&mut self.failed) {
+        self.failed_names.places.clear();
+        for (mut case, printed) in mem::take(&mut self.failed) {
+            case.stdout = printed.take(&mut self.held);
             // Blank lines are between the blocks, and not what the test has printed.
             case.stdout.truncate(case.stdout.trim_end_matches('\n').len());
             if !case.stdout.is_empty() {
@@ -159,7 +216,7 @@ impl Text {
         if let Some(expected) = self.expected.take()
             && self.ended < expected
         {
-            let suite = if self.suite.is_empty() { "the binary" } else { &self.suite };
+            let suite = if self.suite.is_empty() { "the binary" } else { &*self.suite };
             let ended = self.ended;
             out.push(if ended == 0 && self.is_terse {
                 Event::Unreadable(format!(
@@ -177,40 +234,49 @@ impl Text {
     /// A line of what failed tests have printed, or of the names behind that. Gives whether the binary has ended.
     fn failures(&mut self, line: &str, raw: &str) -> bool {
         if let Some(names) = &mut self.names {
-            let is_name = |name: &str| self.failed.iter().any(|case| case.name == name.trim_end());
-            if line.is_empty() || line.strip_prefix("    ").is_some_and(is_name) {
-                names.push(raw.to_owned());
+            let is_name = |name: &str| self.failed_names.get(name.trim_end()).is_some();
+            let has_room = names.lines < self.failed_names.places.len().saturating_add(MOST_OTHER_LINES)
+                && names.text.len().saturating_add(raw.len()) < MOST_LIST;
+            if has_room && (line.is_empty() || line.strip_prefix("    ").is_some_and(is_name)) {
+                names.push(raw);
                 return false;
             }
             if line.starts_with("test result: ") {
                 return true;
             }
             // A test has printed it.
-            for name in mem::take(names) {
-                self.print(&name);
-            }
+            let text = mem::take(&mut names.text);
             self.names = None;
+            self.print(&text);
         }
         let name = line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" ----"));
-        let name =
-            name.map(|name| self.name(name.strip_suffix(" stdout").unwrap_or(name), Outcome::Failed).name);
-        if let Some(block) = name.and_then(|name| self.failed.iter().position(|case| case.name == name)) {
+        let name = name.map(|name| without_kind(name.strip_suffix(" stdout").unwrap_or(name)));
+        if let Some(block) = name.and_then(|name| self.failed_names.get(name)) {
             self.block = Some(block);
         } else if line == "failures:" {
-            self.names = Some(vec![raw.to_owned()]);
+            self.names.insert(Names::default()).push(raw);
         } else {
             self.print(raw);
+            self.print("\n");
         }
         false
     }
 
-    /// A line of the test whose output is read.
-    fn print(&mut self, line: &str) {
-        if let Some(case) = self.block.and_then(|at| self.failed.get_mut(at)) {
-            case.stdout.push_str(line);
-            case.stdout.push('\n');
+    /// What the test has printed whose output is read.
+    fn print(&mut self, text: &str) {
+        if let Some((_, printed)) = self.block.and_then(|at| self.failed.get_mut(at)) {
+            printed.push(text, &mut self.held);
         }
     }
+}
+
+/// The name of a test without what a run adds. Lists do not have it.
+fn without_kind(name: &str) -> &str {
+    let mut name = name.trim_end();
+    for suffix in [" - should panic", " - compile fail", " - compile"] {
+        name = name.strip_suffix(suffix).unwrap_or(name);
+    }
+    name
 }
 
 /// Without the sequences that colour it.
@@ -233,7 +299,7 @@ impl Read for Text {
         let line = &*plain(raw);
         if let Some(suite) = heading(line) {
             self.close(out);
-            self.suite = suite;
+            self.suite = case::suite(&suite);
             return true;
         }
         if self.in_failures {
@@ -270,8 +336,7 @@ impl Read for Text {
             self.settle_open(out);
             self.leave_middle();
             if !self.result(name, result, out) {
-                let torn = beside(result).map(str::to_owned);
-                self.open = Some(Open { name: name.to_owned(), torn });
+                self.open = Some(Open::new(name, beside(result)));
             }
             return true;
         }
@@ -283,7 +348,7 @@ impl Read for Text {
         {
             self.leave_middle();
             let torn = beside(result).or_else(|| is_result(result).then_some(result));
-            self.middle = Some(Open { name: name.to_owned(), torn: torn.map(str::to_owned) });
+            self.middle = Some(Open::new(name, torn));
         } else if let Some(middle) = &mut self.middle {
             middle.torn = beside(line).map(str::to_owned).or_else(|| middle.torn.take());
         }

@@ -1,6 +1,8 @@
 //! The JSON of libtest, a line for each event, and nextest's in the same form: names there are `package::binary$test`, and
 //! the suites of several binaries overlap.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use crate::case::{Case, Event, Outcome, seconds};
@@ -62,8 +64,8 @@ impl Read for Json {
 
 fn named(name: &str, outcome: Outcome) -> Case {
     match name.split_once('$') {
-        Some((suite, name)) => Case::new(suite, "$", name, outcome),
-        None => Case::new("", "", name, outcome),
+        Some((suite, name)) => Case::new(&crate::case::suite(suite), "$", name, outcome),
+        None => Case::new(&Arc::default(), "", name, outcome),
     }
 }
 

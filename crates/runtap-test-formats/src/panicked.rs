@@ -13,8 +13,7 @@ pub(crate) fn read(output: &str) -> (Detail, Option<(String, u32)>) {
             let (_column, line) = (parts.next(), parts.next().and_then(|line| line.parse().ok()));
             let place = parts.next().zip(line).map(|(file, line)| (file.to_owned(), line));
             "panic".clone_into(&mut detail.kind);
-            let mut message = Vec::new();
-            let mut stack = Vec::new();
+            let mut message = String::new();
             let mut is_stack = false;
             for line in lines.by_ref() {
                 if line.starts_with("note: ") {
@@ -22,19 +21,23 @@ pub(crate) fn read(output: &str) -> (Detail, Option<(String, u32)>) {
                 }
                 if line == "stack backtrace:" {
                     is_stack = true;
-                } else if is_stack {
-                    stack.push(line);
                 } else {
-                    message.push(line);
+                    let text = if is_stack { &mut detail.stack } else { &mut message };
+                    text.push_str(line);
+                    text.push('\n');
                 }
             }
-            message.join("\n").trim_end().clone_into(&mut detail.message);
-            detail.stack = stack.join("\n");
+            message.trim_end().clone_into(&mut detail.message);
+            detail.stack.pop();
             return (detail, place);
         }
         if let Some(error) = line.strip_prefix("Error: ") {
-            let rest: Vec<_> = std::iter::once(error).chain(lines).collect();
-            rest.join("\n").trim_end().clone_into(&mut detail.message);
+            let mut rest = error.to_owned();
+            for line in lines {
+                rest.push('\n');
+                rest.push_str(line);
+            }
+            rest.trim_end().clone_into(&mut detail.message);
             return (detail, None);
         }
     }

@@ -3,23 +3,28 @@
 //!
 //! A test point whose directive is TODO does not fail a run: one that is not ok counts as skipped.
 
+use std::sync::Arc;
+
 use crate::Read;
-use crate::case::{Case, Detail, Event, Outcome};
+use crate::case::{self, Case, Detail, Event, Outcome};
 use crate::yaml;
 
 /// Deeper subtests than that are taken for text.
 const DEEPEST: usize = 100;
 
+/// More of the diagnostics of a point is not read.
+const MOST_YAML: usize = 1 << 20;
+
 #[derive(Debug, Default)]
 pub(crate) struct Tap {
-    /// The subtests that are open, by depth: `# Subtest: NAME`.
-    names: Vec<String>,
+    /// The subtests that are open, by depth: `# Subtest: NAME`. Each has the names of those that it is in before its own.
+    suites: Vec<Arc<str>>,
     /// By depth: how many points there were, and how many the plan has promised.
     counts: Vec<(u64, Option<u64>)>,
     /// The point whose diagnostics may follow.
     point: Option<Point>,
     /// The diagnostics that are read.
-    yaml: Option<Vec<String>>,
+    yaml: Option<String>,
     has_bailed: bool,
 }
 
@@ -33,14 +38,14 @@ struct Point {
 impl Tap {
     fn give(&mut self, out: &mut Vec<Event>) {
         let Some(Point { mut case, is_ok, .. }) = self.point.take() else { return };
-        let lines = self.yaml.take().unwrap_or_default();
+        let text = self.yaml.take().unwrap_or_default();
         let mut detail = Detail::default();
-        for (key, value) in yaml::read(&lines) {
+        for (key, value) in yaml::read(&text) {
             match key {
                 "type" if value == "suite" => return,
                 "duration_ms" => {
                     let ms: Option<f64> = value.parse().ok();
-                    case.duration = ms.and_then(|ms| crate::case::seconds(ms / 1000.0));
+                    case.duration = ms.and_then(|ms| case::seconds(ms / 1000.0));
                 }
                 "error" | "message" => detail.message = value,
                 "name" => detail.kind = value,
@@ -89,8 +94,8 @@ impl Tap {
             true => Outcome::Passed,
             false => Outcome::Failed,
         };
-        self.names.truncate(depth);
-        let suite = self.names.join(" > ");
+        self.suites.truncate(depth);
+        let suite = self.suites.last().cloned().unwrap_or_default();
         let mut case = Case::new(&suite, " > ", &name, outcome);
         if outcome == Outcome::Skipped {
             reason.trim().clone_into(&mut case.reason);
@@ -121,13 +126,16 @@ impl Read for Tap {
         if let (Some(yaml), Some(point)) = (&mut self.yaml, &self.point) {
             if text == "..." && indent <= point.indent + 2 {
                 self.give(out);
-            } else {
-                yaml.push(line.get(indent.min(point.indent + 2)..).unwrap_or_default().to_owned());
+            } else if yaml.len() < MOST_YAML {
+                let line = line.get(indent.min(point.indent + 2)..).unwrap_or_default();
+                let room = MOST_YAML - yaml.len();
+                yaml.push_str(line.get(..line.floor_char_boundary(room)).unwrap_or_default());
+                yaml.push('\n');
             }
             return true;
         }
         if text == "---" && self.point.as_ref().is_some_and(|point| indent > point.indent) {
-            self.yaml = Some(Vec::new());
+            self.yaml = Some(String::new());
             return true;
         }
         if indent / 4 > DEEPEST {
@@ -136,8 +144,12 @@ impl Read for Tap {
         if let Some(name) = text.strip_prefix("# Subtest: ") {
             self.give(out);
             let (name, _) = directive(name);
-            self.names.truncate(indent / 4);
-            self.names.push(name);
+            self.suites.truncate(indent / 4);
+            let suite = match self.suites.last() {
+                Some(outer) => format!("{outer} > {}", case::shortened(&name, case::LONGEST_SUITE)),
+                None => name,
+            };
+            self.suites.push(case::suite(&suite));
         } else if let Some(rest) = rest_of(text, "not ok") {
             self.give(out);
             self.point(indent, false, rest);
@@ -155,7 +167,8 @@ impl Read for Tap {
         } else if let Some(why) = text.strip_prefix("Bail out!") {
             self.give(out);
             self.has_bailed = true;
-            out.push(Event::Problem(format!("the tests were given up: {}", why.trim())));
+            let why = case::shortened(why.trim(), case::LONGEST_NAME);
+            out.push(Event::Problem(format!("the tests were given up: {why}")));
         } else {
             return text.starts_with("TAP version ");
         }
@@ -199,4 +212,26 @@ fn directive(text: &str) -> (String, &str) {
         }
     }
     (name.trim_end().to_owned(), "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diagnostics_without_end_are_kept_up_to_a_limit() {
+        let (mut tap, mut out) = (Tap::default(), Vec::new());
+        tap.line("not ok 1 - a", &mut out);
+        tap.line("  ---", &mut out);
+        tap.line("  error: early", &mut out);
+        for _ in 0..3 * MOST_YAML {
+            tap.line("", &mut out);
+        }
+        let long = "  stack: ".to_owned() + &"é".repeat(MOST_YAML);
+        tap.line(&long, &mut out);
+        assert_eq!(tap.yaml.as_ref().map(String::len), Some(MOST_YAML));
+        tap.line("  ...", &mut out);
+        let [Event::Ended(case)] = &out[..] else { panic!("{out:?}") };
+        assert_eq!(case.detail.as_ref().unwrap().message, "early");
+    }
 }

@@ -1,8 +1,9 @@
 //! The little of YAML that diagnostics of TAP are made of: keys, scalars in any quotes, blocks of text. Lists and maps within
 //! are passed over.
 
-/// Keys and values, of lines whose indentation of the whole is taken off.
-pub(crate) fn read(lines: &[String]) -> Vec<(&str, String)> {
+/// Keys and values, of a text whose indentation of the whole is taken off.
+pub(crate) fn read(text: &str) -> Vec<(&str, String)> {
+    let lines: Vec<_> = text.lines().collect();
     let mut all = Vec::new();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
@@ -17,7 +18,7 @@ pub(crate) fn read(lines: &[String]) -> Vec<(&str, String)> {
         let inner = inner.get(..size).unwrap_or_default();
         at += size;
         if is_block {
-            let indent = |line: &String| line.len() - line.trim_start().len();
+            let indent = |line: &&str| line.len() - line.trim_start().len();
             let least = inner.iter().filter(|line| !line.trim().is_empty()).map(indent).min().unwrap_or(0);
             let lines = inner.iter().map(|line| line.get(least..).unwrap_or_default());
             let joint = if value.starts_with('>') { " " } else { "\n" };
@@ -59,7 +60,6 @@ mod tests {
     #[test]
     fn scalars_and_blocks() {
         let text = "a: 'it''s'\nb: \"x\\ny\"\nc: |-\n  one\n    two\n\n  three\nd:\n  - list\ne: 1.5\n- no\nf: >\n  x\n  y";
-        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
         let of = |key, value: &str| (key, value.to_owned());
         let expected = [
             of("a", "it's"),
@@ -69,7 +69,7 @@ mod tests {
             of("e", "1.5"),
             of("f", "x y"),
         ];
-        assert_eq!(read(&lines), expected);
-        assert_eq!(read(&["'".into(), "a: '".into(), "é: \"".into()]), [of("a", "'"), of("é", "\"")]);
+        assert_eq!(read(text), expected);
+        assert_eq!(read("'\na: '\né: \""), [of("a", "'"), of("é", "\"")]);
     }
 }

@@ -307,6 +307,44 @@ fn recordings_of_test_applications_take_bounded_memory() {
     }
 }
 
+/// A name or an output that a test command prints once, and many tests that have it: neither the application that reads it nor
+/// the run that it reports to has a copy for each.
+#[test]
+fn results_of_a_test_command_take_bounded_memory() {
+    const TESTS: usize = 1500;
+    // Several processes with many threads, and less than a copy for each test.
+    const MEGABYTES: u64 = 800;
+    let folder = folder();
+    let long = "a".repeat(1 << 20);
+    let tests = |line: &str| line.repeat(TESTS);
+    let junit =
+        format!("<testsuites><testsuite name='{long}'>{}</testsuite></testsuites>", tests("<testcase/>"));
+    let tap = format!("TAP version 13\n# Subtest: {long}\n{}1..0\n", tests("    ok\n"));
+    let libtest = format!(
+        "     Running a (target/{long}-0123456789abcdef)\nrunning {TESTS} tests\n{}test result: ok.\n",
+        tests("test a ... ok\n")
+    );
+    let go_line = |fields: &str| format!("{{\"Package\":\"p\",{fields}}}\n");
+    let begun: String =
+        (0..TESTS).map(|test| go_line(&format!("\"Action\":\"run\",\"Test\":\"T{test}\""))).collect();
+    let go = go_line(&format!("\"Action\":\"output\",\"Output\":\"{long}\"")) + &begun;
+    let go = go + &go_line("\"Action\":\"fail\"");
+    for (format, text, code) in
+        [("junit", junit, 0), ("tap", tap, 7), ("libtest", libtest, 0), ("go-json", go, 2)]
+    {
+        let at = |name: &str| folder.path().join(format!("{format}-{name}")).to_str().unwrap().to_owned();
+        let (printed, report, module) = (at("printed"), at("report"), at("module"));
+        fs::write(&printed, text).unwrap();
+        let host = ["mtp", "host", "--from", format, "--write-module", &module];
+        let command = match format {
+            "junit" => &["--report", &report, "--", "cp", &printed, &report][..],
+            _ => &["--", "cat", &printed],
+        };
+        runtap([&host[..], command].concat()).expect_code(0);
+        within(MEGABYTES, &["test", "--no-history", &module]).expect_code(code);
+    }
+}
+
 #[test]
 fn compressed_recordings_are_read_and_files_of_other_tools_are_named() {
     let folder = folder();
