@@ -1,6 +1,6 @@
 //! Gathers the [`Facts`] of one process from `/proc`. Whatever can't be read is left out; nothing is judged.
 
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use runtap_objfile::{ReadCache, elf};
@@ -113,6 +113,8 @@ pub(super) const MAX_PER_PROCESS: u64 = 32 << 20;
 pub(super) const MAX_TOTAL: u64 = 32 << 20;
 /// Of each, whatever was read of others: what small programs have.
 const MIN: u64 = 16 << 10;
+/// Of each executable, whatever was read of others: the sections and the exports of ordinary programs.
+const MIN_OF_EXECUTABLE: u64 = 256 << 10;
 /// A thread's name takes as long as so many bytes of a memory map.
 const THREAD: u64 = 512;
 /// Names of threads that are read of each: those of a runtime are among the first.
@@ -164,13 +166,53 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u
         return found;
     }
     let names = ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"];
-    let exports =
-        dir.open_executable().ok().map(|exe| elf::exports(&ReadCache::new(&exe), names).unwrap_or_default());
+    let exports = dir.open_executable().map_or(Some([false; 2]), |exe| exports_of(&exe, names, budget));
     match exports {
         Some([true, _]) => Runtime::SingleFile,
         Some([_, true]) => Runtime::NativeAot,
-        _ if is_truncated => Runtime::Unread { likely },
-        _ => found,
+        None => Runtime::Unread { likely },
+        Some(_) if is_truncated => Runtime::Unread { likely },
+        Some(_) => found,
+    }
+}
+
+/// Which of these names an executable exports; `None` if it has more to read than is left. Takes what it reads beyond
+/// [`MIN_OF_EXECUTABLE`] from `budget`.
+fn exports_of<R: Read + Seek>(exe: R, names: [&str; 2], budget: &mut u64) -> Option<[bool; 2]> {
+    let most = budget.saturating_add(MIN_OF_EXECUTABLE);
+    let mut exe = Limited { inner: exe, left: most, is_over: false };
+    let exports = elf::exports(&ReadCache::new(&mut exe), names);
+    let read = most.saturating_sub(exe.left);
+    *budget = budget.saturating_sub(read.saturating_sub(MIN_OF_EXECUTABLE));
+    match exports {
+        Err(_) if exe.is_over => None,
+        exports => Some(exports.unwrap_or_default()),
+    }
+}
+
+/// A file of which no more than so many bytes are read.
+struct Limited<R> {
+    inner: R,
+    left: u64,
+    is_over: bool,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        if most < buffer.len() {
+            self.is_over = true;
+            return Err(io::Error::other("there is more than is read"));
+        }
+        let n = self.inner.read(buffer)?;
+        self.left = self.left.saturating_sub(n.try_into().unwrap_or(u64::MAX));
+        Ok(n)
+    }
+}
+
+impl<R: Seek> Seek for Limited<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
     }
 }
 
@@ -253,6 +295,41 @@ mod tests {
 
     use super::*;
     use crate::Capabilities;
+
+    /// An executable with as many sections as there can be, of which the last one has the names: some 8 MiB in all.
+    fn slow_executable() -> Vec<u8> {
+        const SECTIONS: u16 = 65_279;
+        let names = [b"DotNetRuntimeInfo\0".to_vec(), b"a\0".repeat(2 << 20)].concat();
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(64, 0);
+        bytes[40] = 64;
+        bytes[58] = 64;
+        bytes[60..62].copy_from_slice(&SECTIONS.to_le_bytes());
+        bytes.resize(64 + 64 * (usize::from(SECTIONS) - 1), 0);
+        let mut last = [0; 64];
+        (last[4], last[8]) = (3, 2);
+        last[24..32].copy_from_slice(&u64::to_le_bytes(64 * (u64::from(SECTIONS) + 1)));
+        last[32..40].copy_from_slice(&u64::to_le_bytes(4 << 20));
+        [bytes, last.to_vec(), names].concat()
+    }
+
+    #[test]
+    fn executables_that_take_long_to_read_use_up_what_is_read_of_their_users() {
+        let (slow, ordinary) = (slow_executable(), std::env::current_exe().unwrap());
+        let names = ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"];
+        let read = |budget: &mut u64| exports_of(io::Cursor::new(&slow), names, budget);
+        let mut budget = MAX_TOTAL / 4;
+        assert_eq!(read(&mut budget), Some([true, false]));
+        assert!(budget < 1 << 20, "{budget} bytes are left");
+        let left = budget;
+        for _ in 0..300 {
+            assert_eq!(read(&mut budget), None);
+        }
+        assert!(budget <= left);
+        // Ordinary ones take nothing from it, and are read when it is used up.
+        let mut budget = 0;
+        assert_eq!(exports_of(fs::File::open(ordinary).unwrap(), names, &mut budget), Some([false; 2]));
+    }
 
     #[test]
     fn modes_for_owner_group_and_others() {

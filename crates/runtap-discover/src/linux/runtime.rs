@@ -36,8 +36,8 @@ pub enum Runtime {
         /// They do.
         likely: bool,
     },
-    /// It has mapped more than is read, or others have of what is read of all: what was read shows none. Whether its
-    /// threads bear names that only a .NET runtime gives.
+    /// It has mapped more than is read, or its executable has more sections and exports, or others of its user have used up
+    /// what is read of all: what was read shows none. Whether its threads bear names that only a .NET runtime gives.
     Unread {
         /// They do.
         likely: bool,
