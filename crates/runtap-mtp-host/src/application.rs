@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::diagnostic::{self, CreateLog};
 use crate::host::HelpError;
 use crate::{Batching, CommandOption, Exit, Host, HostError, Identity, Launch, Mode, Role, Session};
 
@@ -15,6 +16,7 @@ pub struct Application {
     identity: Identity,
     options: Vec<CommandOption>,
     batching: Batching,
+    create_log: CreateLog,
 }
 
 impl Default for Application {
@@ -26,7 +28,12 @@ impl Default for Application {
 impl Application {
     /// This program, without options of its own.
     pub fn new() -> Self {
-        Self { identity: Identity::this_program(), options: Vec::new(), batching: Batching::default() }
+        Self {
+            identity: Identity::this_program(),
+            options: Vec::new(),
+            batching: Batching::default(),
+            create_log: diagnostic::create,
+        }
     }
 
     /// What runs the tests, as servers show it beside the architecture; `native` otherwise.
@@ -54,6 +61,13 @@ impl Application {
     #[must_use]
     pub fn batching(mut self, batching: Batching) -> Self {
         self.batching = batching;
+        self
+    }
+
+    /// How the file of the log (`--diagnostic`) is made; by its path and with the rights of any new file otherwise.
+    #[must_use]
+    pub fn create_log(mut self, create: CreateLog) -> Self {
+        self.create_log = create;
         self
     }
 
@@ -144,7 +158,8 @@ impl Application {
     /// # Errors
     /// As [`Host::connect`].
     pub fn connect(&self, launch: &Launch) -> Result<Host, HostError> {
-        Host::connect(launch, self.identity.clone(), &Role::test_host()?, self.batching)
+        let (identity, role) = (self.identity.clone(), Role::test_host()?);
+        Host::connect_with(launch, identity, &role, self.batching, self.create_log)
     }
 
     /// `--info`: no server is told anything.

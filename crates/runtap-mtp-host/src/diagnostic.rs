@@ -49,6 +49,9 @@ impl Verbosity {
     }
 }
 
+/// Makes the file of the log at this path, where nothing is yet, with the folders that are missing on the way.
+pub type CreateLog = fn(&Path) -> io::Result<File>;
+
 /// What the command line says of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -72,7 +75,7 @@ struct Open {
 
 impl Log {
     /// As the command line and the environment want it.
-    pub(crate) fn open(launch: &Launch, module: &Path) -> Result<Self, HostError> {
+    pub(crate) fn open(launch: &Launch, module: &Path, create: CreateLog) -> Result<Self, HostError> {
         let wanted = env::var(DIAGNOSTIC).is_ok_and(|text| text == "1" || text.eq_ignore_ascii_case("true"));
         let default = || Diagnostic { file_prefix: "log".to_owned(), verbosity: Verbosity::Everything };
         let asked = launch.diagnostic.clone().or_else(|| wanted.then(default));
@@ -83,8 +86,10 @@ impl Log {
         let directory = directory.or_else(|| env::var_os(DIRECTORY).map(PathBuf::from));
         let directory = directory.or_else(|| launch.results_directory.clone());
         let directory = directory.unwrap_or_else(|| PathBuf::from("TestResults"));
-        let (file, path) = create(&directory, &asked.file_prefix, module).map_err(|error| {
-            HostError::Diagnostic { directory: directory.display().to_string(), error: Arc::new(error) }
+        let path = directory.join(file_name(&asked.file_prefix, module));
+        let file = create(&path).map_err(|error| HostError::Diagnostic {
+            directory: directory.display().to_string(),
+            error: Arc::new(error),
         })?;
         let open = Open { file: Mutex::new(file), verbosity: asked.verbosity, since: Instant::now() };
         let this = Self(Some(Arc::new(open)));
@@ -123,11 +128,15 @@ impl Log {
     }
 }
 
-/// A new file: modules that run beside each other, and attempts, have one each.
-fn create(directory: &Path, prefix: &str, module: &Path) -> io::Result<(File, PathBuf)> {
-    fs::create_dir_all(directory)?;
+/// A new one each time: modules that run beside each other, and attempts, have their own.
+fn file_name(prefix: &str, module: &Path) -> String {
     let stem = module.file_stem().unwrap_or_default().to_string_lossy();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let path = directory.join(format!("{prefix}_{stem}_{now}_{}.diag", process::id()));
-    File::create_new(&path).map(|file| (file, path))
+    format!("{prefix}_{stem}_{now}_{}.diag", process::id())
+}
+
+/// Makes a log that was not there, and its folder.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    fs::create_dir_all(path.parent().unwrap_or_else(|| Path::new("")))?;
+    File::create_new(path)
 }

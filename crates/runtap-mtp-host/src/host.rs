@@ -11,7 +11,7 @@ use runtap_mtp_proto::{
 };
 
 use crate::control::Control;
-use crate::diagnostic::Log;
+use crate::diagnostic::{self, CreateLog, Log};
 use crate::exit::Tally;
 use crate::link::{Link, PATIENCE};
 use crate::post::{Post, Sender};
@@ -52,10 +52,20 @@ impl Host {
         role: &Role,
         batching: Batching,
     ) -> Result<Self, HostError> {
+        Self::connect_with(launch, identity, role, batching, diagnostic::create)
+    }
+
+    pub(crate) fn connect_with(
+        launch: &Launch,
+        identity: Identity,
+        role: &Role,
+        batching: Batching,
+        create_log: CreateLog,
+    ) -> Result<Self, HostError> {
         let deadline = launch.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let is_discovery = launch.mode == Mode::Discover;
         let mode = if is_discovery { ExecutionMode::Discover } else { ExecutionMode::Run };
-        let log = Log::open(launch, &identity.module)?;
+        let log = Log::open(launch, &identity.module, create_log)?;
         let log_problem = |error: &HostError| log.problem(error);
         let mut link = Link::connect(&launch.server, PATIENCE).inspect_err(log_problem)?;
         let mut connection = Connection::data();

@@ -63,7 +63,7 @@ mod wire;
 pub use application::Application;
 pub use artifact::Artifact;
 pub use cancel::{Cancel, CancelReason};
-pub use diagnostic::{Diagnostic, Verbosity};
+pub use diagnostic::{CreateLog, Diagnostic, Verbosity};
 pub use error::HostError;
 pub use exit::{Exit, Policy};
 pub use host::{HelpError, Host};

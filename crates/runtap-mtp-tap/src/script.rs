@@ -57,8 +57,9 @@ pub fn write_module(path: &Path, words: &[OsString]) -> Result<(), ScriptError> 
     let draft = Draft::of(path)?;
     let mut file = draft.file();
     file.write_all(&text)?;
-    let (_, path) = draft.appear()?;
-    make_executable(&path)?;
+    let (file, _) = draft.appear()?;
+    // Not by its path, where something else may be by now.
+    make_executable(&file)?;
     Ok(())
 }
 

@@ -13,6 +13,7 @@
 //!   away. A keeper (the crate `runtap-keeper`) is the process that sees to it; on Windows a job object does.
 
 mod child;
+mod log;
 mod output;
 mod report;
 mod tail;
@@ -104,7 +105,7 @@ pub enum WrapError {
 impl Wrap {
     /// Does what a server has asked for.
     pub fn run(&self, launch: &Launch) -> Exit {
-        let mut application = Application::new();
+        let mut application = Application::new().create_log(log::create);
         if let Some(module) = &self.module {
             application = application.module(module);
         }

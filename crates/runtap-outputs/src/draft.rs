@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Cause, Error};
 use crate::names::NAMES_TRIED;
-use crate::native::{self, FolderHandle, Mode, PRIVATE, PUBLIC};
+use crate::native::{self, FolderHandle, LOADABLE, Mode, PRIVATE, PUBLIC};
 use crate::place::{Folder, Lead, Place};
 
 /// A file that has no name yet that anybody asked for.
@@ -56,6 +56,19 @@ impl Draft {
     /// Those of [`of`](Self::of).
     pub fn public(path: &Path) -> Result<Self, Error> {
         Self::with_rights(path, PUBLIC)
+    }
+
+    /// The same for what everybody may read, and programs load: nobody else may write to it, whatever the process's mask is,
+    /// and whatever the rights of its predecessor were.
+    ///
+    /// # Errors
+    /// Those of [`of`](Self::of).
+    pub fn loadable(path: &Path) -> Result<Self, Error> {
+        let mut draft = Self::with_rights(path, LOADABLE)?;
+        if let Some(beside) = &mut draft.beside {
+            beside.mode = None;
+        }
+        Ok(draft)
     }
 
     fn with_rights(path: &Path, rights: Mode) -> Result<Self, Error> {

@@ -46,6 +46,8 @@ mod shared;
 #[cfg_attr(not(target_os = "linux"), path = "system/bsd.rs")]
 mod system;
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 pub use self::copy::copy;
@@ -67,5 +69,26 @@ use self::place::Folder;
 /// # Errors
 /// It can't be made, lies behind a link that is not followed, or is there and is no folder.
 pub fn make_folder(path: &Path) -> Result<(), Error> {
-    Folder::made(path).map(drop).map_err(Error::folder(path))
+    Folder::made(path, false).map(drop).map_err(Error::folder(path))
+}
+
+/// The same for folders that only this user may enter, whatever the process's mask is.
+///
+/// # Errors
+/// Those of [`make_folder`].
+pub fn make_private_folder(path: &Path) -> Result<(), Error> {
+    Folder::made(path, true).map(drop).map_err(Error::folder(path))
+}
+
+/// Makes a file that was not there, private, under its name at once: for what is read while it is written, such as a log.
+///
+/// # Errors
+/// Something has the name, the file can't be made, or the path is one that is not followed.
+pub fn create_new(path: &Path) -> Result<File, Error> {
+    let make = || -> Result<File, Cause> {
+        let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+        let folder = Folder::of(path.parent().unwrap_or_else(|| Path::new("")))?;
+        Ok(folder.create(name, native::PRIVATE)?)
+    };
+    make().map_err(Error::file(path))
 }

@@ -77,15 +77,16 @@ impl Folder {
 }
 
 impl Folder {
-    /// The same, and makes what is missing, for everybody whom the process's mask lets in.
+    /// The same, and makes what is missing, for everybody whom the process's mask lets in, or for us alone.
     ///
     /// # Errors
     /// Those of [`of`](Self::of), and a folder that can't be made.
-    pub(crate) fn made(path: &Path) -> Result<Self, Cause> {
+    pub(crate) fn made(path: &Path, is_private: bool) -> Result<Self, Cause> {
+        let mode = if is_private { Mode::RWXU } else { Mode::RWXU | Mode::RWXG | Mode::RWXO };
         let mut walk = Walk::new(path)?;
         while let Some(name) = walk.pending.pop() {
             if name != ".." && matches!(walk.look(&name)?, Seen::Nothing) {
-                match rustix::fs::mkdirat(&walk.at()?.fd, &name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+                match rustix::fs::mkdirat(&walk.at()?.fd, &name, mode) {
                     // Somebody else was first; what it is shows in the next step.
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),

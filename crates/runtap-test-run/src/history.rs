@@ -160,8 +160,8 @@ impl Store {
     }
 
     fn add_one(&self, name: &str, told: &Told, results: &Results) -> Result<(), StoreError> {
-        own_file::make_private_folder(&self.directory).map_err(|error| {
-            StoreError::Unwritable(format!("{} can't be made: {error}", self.directory.display()))
+        runtap_outputs::make_private_folder(&self.directory).map_err(|error| {
+            StoreError::Unwritable(format!("{} can't be made: {}", self.directory.display(), error.cause))
         })?;
         // Without a framework it has to be looked up whose run it is.
         let added = !told.key.framework.is_empty() && self.add_by_test(name, told, results)?;
@@ -203,12 +203,16 @@ fn is_damaged(error: &HistoryError) -> bool {
 }
 
 fn draft(path: &Path) -> Result<Draft, StoreError> {
-    Draft::of(path).map_err(|error| StoreError::Unwritable(error.to_string()))
+    Draft::of(path).map_err(|error| unwritable_output(&error))
 }
 
 /// What a crash of the machine damages is made anew.
 fn appear(draft: Draft) -> Result<(), StoreError> {
-    draft.appear_soon().map(drop).map_err(|error| StoreError::Unwritable(error.to_string()))
+    draft.appear_soon().map(drop).map_err(|error| unwritable_output(&error))
+}
+
+fn unwritable_output(error: &runtap_outputs::Error) -> StoreError {
+    StoreError::Unwritable(format!("{error}: {}", error.cause))
 }
 
 /// A name that people recognize, that no other bytes have, and that fits into a directory.

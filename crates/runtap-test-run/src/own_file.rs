@@ -6,7 +6,7 @@ mod system;
 
 use std::fs::File;
 
-pub(crate) use self::system::{make_private_folder, open, owner_of};
+pub(crate) use self::system::{open, owner_of};
 
 /// What is there.
 #[derive(Debug)]

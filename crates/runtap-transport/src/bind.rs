@@ -18,7 +18,7 @@ pub struct BindOptions {
     pub everybody: bool,
     /// Programs go on dialling the name when we are gone, and obey whoever listens there. So in a folder where others
     /// could take it then, but not while it is there ([`Exposure::Shared`](crate::Exposure::Shared)), the file stays, and is stale. That of a
-    /// program of [`stale_of`](Self::stale_of) becomes that user's. And no link of another user is followed to the folder.
+    /// program of [`stale_of`](Self::stale_of) becomes that user's.
     pub keeps_name: bool,
 }
 

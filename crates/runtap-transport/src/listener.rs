@@ -27,7 +27,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds `path` and listens on it. Needs a tokio runtime with I/O.
+    /// Binds `path` and listens on it. Needs a tokio runtime with I/O. No link of another user is followed to the folder: that
+    /// user chooses then where we listen, and which stale socket we replace.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -38,7 +39,7 @@ impl Listener {
             return Err(failed(io::ErrorKind::NotFound.into()));
         };
         let folder = Folder::open(parent).map_err(failed)?;
-        if options.keeps_name && folder.is_behind_foreign_link() {
+        if folder.is_behind_foreign_link() {
             let reason = "a link on the way there belongs to another user, who can lay it elsewhere";
             return Err(failed(io::Error::new(io::ErrorKind::PermissionDenied, reason)));
         }

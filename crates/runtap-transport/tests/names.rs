@@ -147,6 +147,31 @@ async fn a_name_is_kept_where_others_could_take_it() {
     }
 }
 
+/// Whoever has laid the link would choose where we listen, and which of our stale sockets is replaced.
+#[tokio::test]
+async fn no_socket_is_bound_behind_a_link_of_another_user() {
+    if !is_root() {
+        return;
+    }
+    let (shared, ours) = (folder(0o1777), folder(0o755));
+    let link = shared.path().join("link");
+    symlink(ours.path(), &link).unwrap();
+    drop(UnixListener::bind(ours.path().join("s")).unwrap());
+    let stale = fs::metadata(ours.path().join("s")).unwrap().ino();
+    lchown(&link, Some(NOBODY), None).unwrap();
+    for keeps in [false, true] {
+        let options = BindOptions::default().replace_stale(true).keeps_name(keeps);
+        for name in ["s", "new"] {
+            let refused = Listener::bind(link.join(name), options).unwrap_err().to_string();
+            assert!(refused.contains("a link on the way there belongs to another user"), "{refused}");
+        }
+    }
+    assert_eq!(fs::metadata(ours.path().join("s")).unwrap().ino(), stale);
+    assert_eq!(fs::read_dir(ours.path()).unwrap().count(), 1);
+    lchown(&link, Some(0), None).unwrap();
+    drop(Listener::bind(link.join("s"), BindOptions::default().replace_stale(true)).unwrap());
+}
+
 /// The name of another user's program stays that user's.
 #[cfg(target_os = "linux")]
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Scripts of `/bin/sh`.
 
 use std::ffi::OsString;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -29,8 +29,8 @@ pub(super) fn script(_path: &Path, words: &[OsString]) -> Result<Vec<u8>, Script
 }
 
 /// What it replaces may have had another mode.
-pub(super) fn make_executable(path: &Path) -> io::Result<()> {
-    std::fs::set_permissions(path, Permissions::from_mode(0o700))
+pub(super) fn make_executable(file: &File) -> io::Result<()> {
+    file.set_permissions(Permissions::from_mode(0o700))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Scripts of `cmd.exe`.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -30,6 +31,6 @@ pub(super) fn script(path: &Path, words: &[OsString]) -> Result<Vec<u8>, ScriptE
 
 /// Its name does it.
 #[expect(clippy::unnecessary_wraps, reason = "the same as on Unix")]
-pub(super) fn make_executable(_path: &Path) -> io::Result<()> {
+pub(super) fn make_executable(_file: &File) -> io::Result<()> {
     Ok(())
 }

@@ -22,6 +22,8 @@ pub(crate) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// Read and write for everybody whom the process's mask lets.
 pub(crate) const PUBLIC: Mode =
     PRIVATE.union(Mode::RGRP).union(Mode::WGRP).union(Mode::ROTH).union(Mode::WOTH);
+/// Read and write for us, and read for everybody whom the process's mask lets.
+pub(crate) const LOADABLE: Mode = PRIVATE.union(Mode::RGRP).union(Mode::ROTH);
 /// No file that is there, and no link.
 const NEW: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

@@ -20,6 +20,7 @@ pub(crate) struct Mode;
 
 pub(crate) const PRIVATE: Mode = Mode;
 pub(crate) const PUBLIC: Mode = Mode;
+pub(crate) const LOADABLE: Mode = Mode;
 
 /// A folder, by its absolute path.
 pub(crate) type FolderHandle = PathBuf;

@@ -77,11 +77,11 @@ impl Folder {
         }
     }
 
-    /// The same, and makes what is missing.
+    /// The same, and makes what is missing. Folders have no modes here.
     ///
     /// # Errors
     /// Those of [`of`](Self::of), and a folder that can't be made.
-    pub(crate) fn made(path: &Path) -> Result<Self, Cause> {
+    pub(crate) fn made(path: &Path, _is_private: bool) -> Result<Self, Cause> {
         if !path.as_os_str().is_empty() {
             fs::create_dir_all(path)?;
         }

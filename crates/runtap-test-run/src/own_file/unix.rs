@@ -1,12 +1,11 @@
 //! By the owner and the mode of a file.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::Found;
@@ -25,13 +24,15 @@ pub(crate) fn open(path: &Path, most: u64, anybodys: bool) -> io::Result<Found> 
     let foreign = || std::fs::symlink_metadata(path).map(|it| Found::Foreign(it.uid()));
     let file = match File::options().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
-        Err(error) if !anybodys && error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            return foreign();
-        }
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(Found::Nothing);
         }
-        Err(error) => return Err(error),
+        // A link, a socket, a file that its owner keeps to itself: whatever others have put there fails no run.
+        Err(error) => {
+            let found = std::fs::symlink_metadata(path).ok().filter(|_| !anybodys);
+            let foreign = found.filter(|found| !found.is_file() || !is_ours(found));
+            return foreign.map(|found| Found::Foreign(found.uid())).ok_or(error);
+        }
     };
     let metadata = file.metadata()?;
     if !metadata.is_file() && !anybodys {
@@ -40,8 +41,7 @@ pub(crate) fn open(path: &Path, most: u64, anybodys: bool) -> io::Result<Found> 
     if !metadata.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
-    let ours = [0, geteuid().as_raw()].contains(&metadata.uid()) && metadata.mode() & 0o022 == 0;
-    if !anybodys && !ours {
+    if !anybodys && !is_ours(&metadata) {
         return Ok(Found::Foreign(metadata.uid()));
     }
     if metadata.len() > most {
@@ -50,17 +50,14 @@ pub(crate) fn open(path: &Path, most: u64, anybodys: bool) -> io::Result<Found> 
     Ok(Found::File(file))
 }
 
+/// Whether only this user and root can have written it.
+fn is_ours(found: &Metadata) -> bool {
+    [0, geteuid().as_raw()].contains(&found.uid()) && found.mode() & 0o022 == 0
+}
+
 /// The user whose a file or a folder is; `None` for what is not there.
 pub(crate) fn owner_of(path: &Path) -> Option<u32> {
     rustix::fs::stat(path).ok().map(|found| found.st_uid)
-}
-
-/// Makes a directory, and those above it that are missing, for this user alone, whatever the umask is.
-///
-/// # Errors
-/// The file system refuses.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(test)]
@@ -100,6 +97,12 @@ mod tests {
         assert_eq!(text(&link, 4, false), foreign);
         assert_eq!(text(&link, 4, true), whole);
         assert_eq!(text(directory.path(), 4, false), foreign, "no file at all");
+        let socket = directory.path().join("socket");
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        assert_eq!(text(&socket, 4, false), foreign, "it can't be opened");
+        assert!(open(&socket, 4, true).is_err());
+        rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(text(&directory.path().join("pipe"), 4, false), foreign);
         assert_eq!(open(directory.path(), 4, true).unwrap_err().to_string(), "it is no regular file");
     }
 }

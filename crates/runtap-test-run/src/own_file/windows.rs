@@ -28,11 +28,3 @@ pub(crate) fn open(path: &Path, most: u64, anybodys: bool) -> io::Result<Found> 
 pub(crate) fn owner_of(path: &Path) -> Option<u32> {
     path.exists().then(runtap_transport::my_uid)
 }
-
-/// Makes a directory, and those above it that are missing. The user's own directories are theirs alone here.
-///
-/// # Errors
-/// The file system refuses.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(path)
-}

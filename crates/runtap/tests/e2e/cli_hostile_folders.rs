@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::cli_launch::{DEMO, demo, words};
 use crate::cli_outputs::{names, recorded};
-use crate::common::{command, folder, shell};
+use crate::common::{command, folder, runtap, shell};
 use crate::real_doctor_rights::{NOBODY, Place};
 
 const NOBODYS: u32 = 65534;
@@ -267,6 +268,70 @@ fn a_file_of_somebody_else_is_replaced_not_used() {
             fs::remove_file(&output).unwrap();
             fs::remove_file(shared.path("x.kept")).unwrap();
         }
+    }
+}
+
+/// What is no output of a recording: sockets, a folder that is made, a script, a library that root is told to load.
+#[test]
+fn no_socket_folder_or_library_is_made_behind_anothers_link() {
+    let all = require!(Shared::all());
+    for shared in &all {
+        let (only, printed) = (shared.dir.path().join("only"), shared.dir.path().join("printed"));
+        fs::create_dir(&only).unwrap();
+        let stale = only.join("stale");
+        drop(UnixListener::bind(&stale).unwrap());
+        let socket = fs::symlink_metadata(&stale).unwrap().ino();
+        shared.nobody("ln -s \"${2%/*}/only\" \"$1\"", &shared.path("link"));
+        let at = |name: &str| shared.path("link").join(name).to_str().unwrap().to_owned();
+        let (stale, new) = (at("stale"), at("new"));
+        fs::write(&printed, "TAP version 13\nok 1 - a\n1..1\n").unwrap();
+        let module = shared.dir.path().join("module");
+        let (printed, module) = (printed.to_str().unwrap(), module.to_str().unwrap());
+        let tap = ["mtp", "host", "--from", "tap"];
+        let with_log = shared.dir.path().join("with-log");
+        let script = format!(
+            "#!/bin/sh\nexec '{}' mtp host --from tap --diagnostic --diagnostic-output-directory '{new}' \"$@\" -- cat '{printed}'\n",
+            env!("CARGO_BIN_EXE_runtap")
+        );
+        fs::write(&with_log, script).unwrap();
+        fs::set_permissions(&with_log, fs::Permissions::from_mode(0o700)).unwrap();
+        runtap([&tap[..], &["--write-module", module, "--", "cat", printed]].concat()).expect_code(0);
+        let (by_output, by_socket) = ("link is a link of user 65534", "belongs to another user");
+        for (words, code, why) in [
+            (&["jvm", "agent", "-o", &new][..], 2, by_output),
+            (&["jvm", "hq", "--listen", "127.0.0.1:0", "--record", &new, "--duration", "1s"], 2, by_output),
+            (&["mtp", "host", "--from", "tap", "--write-module", &new, "--", "cat", printed], 2, by_output),
+            (&["test", "--history", &new, module], 0, by_output),
+            (&["test", "--no-history", with_log.to_str().unwrap()], 1, by_output),
+            (
+                &["jvm", "hq", "--listen", "127.0.0.1:0", "--control", &stale, "--duration", "1s"],
+                1,
+                by_socket,
+            ),
+            (&["record", "--listen", &stale, "-o", printed, "--dport", "/nothing"], 1, by_socket),
+            (
+                &["router", "server-server", "--ipc-server", &stale, "--tcp-server", "127.0.0.1:0"],
+                1,
+                by_socket,
+            ),
+        ] {
+            // With no mask, as a service may have none.
+            let mut verb = Command::new("sh");
+            verb.args(["-c", "umask 0; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_runtap")]).args(words);
+            let told = run(verb);
+            told.expect_code(code);
+            assert!(told.to_string().contains(why), "{told}");
+            assert_eq!(names(&only), ["stale"], "{words:?}");
+            assert_eq!(fs::symlink_metadata(only.join("stale")).unwrap().ino(), socket, "{words:?}");
+        }
+        let library = only.join("agent.so");
+        let mut agent = Command::new("sh");
+        agent.args(["-c", "umask 0; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_runtap"), "jvm", "agent", "-o"]);
+        agent.arg(&library);
+        fs::write(&library, "").unwrap();
+        fs::set_permissions(&library, fs::Permissions::from_mode(0o666)).unwrap();
+        run(agent).expect_code(0);
+        assert_eq!(fs::metadata(&library).unwrap().mode() & 0o777, 0o644);
     }
 }
 

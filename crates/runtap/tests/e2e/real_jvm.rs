@@ -413,7 +413,7 @@ fn the_library_is_written_to_a_file() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let mut agent = command(["jvm", "agent", "-o"]);
     agent.arg(folder.path());
-    run(agent).expect_code(1).says("cannot write");
+    run(agent).expect_code(1).says("can't write");
 }
 
 /// Whoever attaches hears why there is no trace, and the program goes on.

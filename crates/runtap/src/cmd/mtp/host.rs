@@ -5,12 +5,13 @@ use std::path::Path;
 
 use clap::CommandFactory as _;
 use runtap_mtp_host::Launch;
-use runtap_mtp_tap::write_module;
 use runtap_mtp_wrap::Wrap;
 
 use crate::cli::{Cli, MtpHost, MtpKeep};
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
+
+use super::write_script;
 
 /// Puts what a server has said before `--` where its words are in a script: behind the command's. So both
 /// `mtp host --from tap "$@" -- COMMAND` and `mtp host --from tap -- COMMAND` are of use to scripts of people's own, and
@@ -92,8 +93,7 @@ fn write(options: &MtpHost, module: &Path, output: Output) -> anyhow::Result<u8>
     words.push(format!("--words={}", options.command.len()).into());
     words.push("--".into());
     words.extend(options.command.iter().cloned());
-    write_module(module, &words)
-        .map_err(|error| expected(exit::USAGE, format!("{}: {error}", module.display()), None))?;
+    write_script(module, &words)?;
     let shown = options.command.join(OsStr::new(" "));
     output.note(format_args!("{} runs {}", module.display(), shown.display()));
     Ok(exit::OK)

@@ -92,8 +92,16 @@ fn warned(path: &Path, partial: Option<&Partial>, output: Output) -> u8 {
 /// Writes a script that servers start in the place of an application.
 fn write_script(path: &Path, words: &[OsString]) -> anyhow::Result<()> {
     write_module(path, words).map_err(|error| {
-        let hint = matches!(error, ScriptError::Taken).then(|| "remove it, or give another name".to_owned());
-        expected(exit::USAGE, format!("{}: {error}", path.display()), hint)
+        let hint = match &error {
+            ScriptError::Taken => Some("remove it, or give another name"),
+            // As any other output, with what stood in its way.
+            ScriptError::Output(error) => {
+                let advice = error.cause.advice().map(str::to_owned);
+                return expected(exit::USAGE, format!("{error}: {}", error.cause), advice);
+            }
+            _ => None,
+        };
+        expected(exit::USAGE, format!("{}: {error}", path.display()), hint.map(str::to_owned))
     })
 }
 

@@ -143,6 +143,8 @@ fn configuration(tracing: &JvmTracing) -> Configuration {
 fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
     match Folder::create(path) {
         Ok(folder) => Ok(Arc::new(folder)),
+        // With what stood in its way, and the next step.
+        Err(runtap_bytefrog_record::Error::Output(error)) => Err(error.into()),
         Err(error) => Err(expected(exit::FAILED, format!("--record {}: {error}", path.display()), None)),
     }
 }
