@@ -273,7 +273,7 @@ fn a_file_of_somebody_else_is_replaced_not_used() {
 
 /// What is no output of a recording: sockets, a folder that is made, a script, a library that root is told to load.
 #[test]
-fn no_socket_folder_or_library_is_made_behind_anothers_link() {
+fn no_socket_folder_or_library_is_made_behind_a_link_of_another_user() {
     let all = require!(Shared::all());
     for shared in &all {
         let (only, printed) = (shared.dir.path().join("only"), shared.dir.path().join("printed"));
