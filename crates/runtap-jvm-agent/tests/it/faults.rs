@@ -248,12 +248,8 @@ fn forever(jdk: &Jdk) -> std::process::Child {
 }
 
 /// What the JVM says when it is to load the agent.
-pub(crate) fn load(pid: u32, options: &str) -> Result<String, runtap_testkit::Skip> {
-    let jcmd = Jdk::with_compiler()?.home().join("bin/jcmd");
-    let mut command = std::process::Command::new(jcmd);
-    command.arg(pid.to_string()).arg("JVMTI.agent_load").arg(crate::common::library());
-    command.arg(format!("\"{options}\""));
-    Ok(String::from_utf8_lossy(&runtap_testkit::run(command).stdout).into_owned())
+fn load(pid: u32, options: &str) -> Result<String, runtap_testkit::Skip> {
+    Ok(crate::losses::load(&Jdk::with_compiler()?, pid, options))
 }
 
 /// A JVM unloads an agent that refuses. Nothing of it may be called then, and the next one works.

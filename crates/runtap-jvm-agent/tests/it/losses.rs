@@ -193,7 +193,7 @@ fn what_runs_before_the_trace_is_told() {
 }
 
 /// What the JVM says when it was told to load the agent.
-fn load(tools: &Jdk, id: u32, options: &str) -> String {
+pub(crate) fn load(tools: &Jdk, id: u32, options: &str) -> String {
     let mut command = std::process::Command::new(tools.home().join("bin/jcmd"));
     command.arg(id.to_string()).arg("JVMTI.agent_load").arg(library()).arg(format!("\"{options}\""));
     String::from_utf8_lossy(&runtap_testkit::run(command).stdout).into_owned()

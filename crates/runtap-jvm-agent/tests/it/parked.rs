@@ -8,11 +8,12 @@ use runtap_bytefrog_proto::ClassOutcome;
 use runtap_testkit::{Jdk, eventually, require};
 
 use crate::common::{Listening, demo, programs};
-use crate::faults::load;
+use crate::losses::load;
 
 /// What they are in is reported as running, so that no report calls it dead; what they call is counted.
 #[test]
 fn what_virtual_threads_are_in_is_not_dead() {
+    let tools = require!(Jdk::with_compiler());
     for jdk in require!(Jdk::all()).iter().filter(|jdk| jdk.major() >= 21) {
         let mut java = jdk.java();
         java.args(["-XX:+EnableDynamicAgentLoading", "-Xverify:all", "-cp"]);
@@ -21,7 +22,7 @@ fn what_virtual_threads_are_in_is_not_dead() {
         let mut ready = [0; 6];
         child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
         let hq = Listening::with(demo());
-        let said = require!(load(child.id(), &format!("host=127.0.0.1,port={}", hq.hq.address().port())));
+        let said = load(&tools, child.id(), &format!("host=127.0.0.1,port={}", hq.hq.address().port()));
         assert!(said.contains("return code: 0"), "{said}");
         let steps = || {
             let report = hq.hq.report(AgentId(0)).ok()?;
@@ -29,7 +30,7 @@ fn what_virtual_threads_are_in_is_not_dead() {
             (step.entries > 10).then_some(())
         };
         eventually("calls of a virtual thread are counted", steps);
-        assert!(load(child.id(), "detach").unwrap().contains("return code: 0"));
+        assert!(load(&tools, child.id(), "detach").contains("return code: 0"));
         drop(child.stdin.take());
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "JDK {}", jdk.major());
