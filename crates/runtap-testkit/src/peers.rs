@@ -66,25 +66,30 @@ impl Peer {
         command
     }
 
-    /// The process ids that `dotnet-trace ps` lists for a folder of sockets, a line each.
+    /// The lines in which `dotnet-trace ps` lists the processes of a folder of sockets.
     ///
     /// It looks at every process of the machine for one in another namespace, and its whole list ends with an error when one
     /// of them ends meanwhile: only then it is asked again.
     ///
     /// # Panics
     /// It ends with another error, or with that one a hundred times.
-    pub fn pids_listed(&self, sockets: &Path) -> Vec<u32> {
+    pub fn listed(&self, sockets: &Path) -> Vec<String> {
         for _ in 0..100 {
             let mut ps = self.command();
             ps.arg("ps").env("TMPDIR", sockets);
             let listed = crate::run(ps);
             if listed.status.success() {
-                let first_words = listed.text().lines().filter_map(|line| line.split_whitespace().next());
-                return first_words.filter_map(|word| word.parse().ok()).collect();
+                return listed.text().lines().map(str::to_owned).collect();
             }
             assert!(listed.stderr.contains("Process has exited"), "{}", listed.stderr);
         }
         panic!("processes ended under every list of dotnet-trace's");
+    }
+
+    /// The process ids in [`listed`](Self::listed).
+    pub fn pids_listed(&self, sockets: &Path) -> Vec<u32> {
+        let lines = self.listed(sockets);
+        lines.iter().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
     }
 }
 

@@ -37,10 +37,9 @@ fn real_dotnet_trace_lists_the_service_and_records_each_profile() {
     let peer = require!(Peer::available("dotnet-trace"));
     let tebench = require!(Peer::available("tebench"));
     let service = Service::new();
-    let listed = run(on(&service, &peer, &["ps"]));
-    let listed = listed.expect_code(0).text();
-    let ours = listed.lines().find(|line| line.split_whitespace().next() == Some(&service.pid()));
-    assert!(ours.is_some_and(|line| line.contains("axum-service")), "{listed}");
+    let listed = peer.listed(service.dir.path());
+    let ours = listed.iter().find(|line| line.split_whitespace().next() == Some(&service.pid()));
+    assert!(ours.is_some_and(|line| line.contains("axum-service")), "{listed:?}");
     for profile in ["dotnet-common", "dotnet-sampled-thread-time", "gc-verbose", "gc-collect", "database"] {
         let options = ["--profile", profile, "--providers", "axum_service::4"];
         let file = recorded(&service, &peer, &options, || drop(service.get("/orders/1")));
