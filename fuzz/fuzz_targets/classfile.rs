@@ -4,7 +4,7 @@
 
 use runtap_classfile::ClassFile;
 use runtap_classfile::jar::{self, Limits, ListedClass, Options};
-use runtap_classfile::rewrite::{Probe, Probes, rewrite};
+use runtap_classfile::rewrite::{Constructing, Probe, Probes, rewrite};
 
 const PROBE: Option<Probe<'_>> = Some(Probe { name: "probe", line: true });
 
@@ -18,7 +18,9 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     if let Ok(written) = class.encode() {
         assert!(written == input, "another class");
     }
-    let probes = Probes { class: "P", entry: PROBE, exit: PROBE, throwing: PROBE, unwinding: PROBE };
+    let constructing = Some(Constructing { called: "called", constructed: "constructed" });
+    let probes =
+        Probes { class: "P", entry: PROBE, exit: PROBE, throwing: PROBE, unwinding: PROBE, constructing };
     if let Ok(untouched) = rewrite(&class, &probes, |_| None) {
         assert!(untouched.bytes.is_none() && untouched.unchanged.is_empty());
     }
