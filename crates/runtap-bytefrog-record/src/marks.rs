@@ -176,7 +176,7 @@ impl Marks {
         self.parts().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// When the part of this name was. Empty: there is none.
+    /// The ranges of time in which the part with this name was recorded. Empty if there is no such part.
     pub fn ranges(&self, name: &str) -> Ranges {
         let mut part = OpenRanges::default();
         self.marks.iter().filter(|mark| mark.name == name).for_each(|mark| part.add(mark));

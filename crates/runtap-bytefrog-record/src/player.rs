@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use runtap_bytefrog::Model;
 use runtap_bytefrog::hq::Connection;
+use runtap_bytefrog::{Model, in_order};
 use runtap_bytefrog_proto::hq::{Control, Data, Event, Settings};
 use runtap_bytefrog_proto::{
     ClassOutcome, Configuration, Decoder, Dialect, Message, Rule, Side, Stream as Direction, Violation,
@@ -257,18 +257,6 @@ impl Player {
             self.played.unfinished.push(name.connection);
         }
     }
-}
-
-/// Ranges in order, those that overlap as one: a recording may have hundreds of thousands, and as many chunks.
-fn in_order(mut ranges: Vec<(Duration, Duration)>) -> Vec<(Duration, Duration)> {
-    ranges.retain(|(from, until)| from < until);
-    ranges.sort_unstable();
-    ranges.dedup_by(|next, kept| {
-        let touch = next.0 <= kept.1;
-        kept.1 = if touch { kept.1.max(next.1) } else { kept.1 };
-        touch
-    });
-    ranges
 }
 
 /// Bytes of the first message, if it is a hello.

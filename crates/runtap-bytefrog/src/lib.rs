@@ -19,5 +19,7 @@ pub use model::call_tree::{CallTree, TreeRow};
 pub use model::report::{
     Detail, ExceptionReport, LONGEST_PATH, Line, MethodReport, Report, SegmentReport, SlowCall, ThreadReport,
 };
-pub use model::{Change, Counters, Fate, Finding, Limits, Model, Segment, Selection, StackChange, Sums};
+pub use model::{
+    Change, Counters, Fate, Finding, Limits, Model, Segment, Selection, StackChange, Sums, in_order,
+};
 pub use signature::{fitted, readable};

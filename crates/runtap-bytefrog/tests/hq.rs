@@ -141,22 +141,26 @@ fn agents_of_all_versions() {
             let process = Process { pid: 1, wall: 0, resolution: 1, jvm: text, main: text };
             agent.run(&[Step::Control(say(dialect, &Message::Process(process)))]).expect("said");
         }
-        let steps = [
-            Step::Heartbeat(Mode::Initializing),
-            Step::Await(Command::Start),
-            Step::Dial,
-            Step::Data(0, events),
-            Step::CloseData(0),
-            Step::Heartbeat(Mode::ShuttingDown),
-            Step::CloseControl,
-        ];
-        agent.run(&steps).expect("served");
+        agent.run(&traced(events)).expect("served");
         assert_eq!(finished(&heard, number), [], "{dialect}");
         let report = hq.report(AgentId(number)).expect("kept");
         assert_eq!((report.dialect, report.findings.len()), (dialect, 0));
         assert_eq!((report.methods[0].entries, report.methods[0].exits), (1, 1));
         assert_eq!(report.methods[0].signature, "a/B.c;1;()V");
     }
+}
+
+/// What an agent does once it is configured: it sends these events, and ends.
+fn traced(events: Vec<u8>) -> [Step; 7] {
+    [
+        Step::Heartbeat(Mode::Initializing),
+        Step::Await(Command::Start),
+        Step::Dial,
+        Step::Data(0, events),
+        Step::CloseData(0),
+        Step::Heartbeat(Mode::ShuttingDown),
+        Step::CloseControl,
+    ]
 }
 
 /// Agents one after the other, more than are kept: what the first ones had is added up.
@@ -171,18 +175,8 @@ fn agents_that_make_room_are_added_up() {
         events.extend(say(Dialect::V1, &Message::Entry { at: at(5, 0), method: number }));
         events.extend(say(Dialect::V1, &Message::Exit { at: at(7, 1), method: number, exit: Exit::Line(3) }));
         let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
-        let steps = [
-            Step::Hello,
-            Step::AwaitConfiguration,
-            Step::Heartbeat(Mode::Initializing),
-            Step::Await(Command::Start),
-            Step::Dial,
-            Step::Data(0, events),
-            Step::CloseData(0),
-            Step::Heartbeat(Mode::ShuttingDown),
-            Step::CloseControl,
-        ];
-        agent.run(&steps).expect("served");
+        agent.run(&[Step::Hello, Step::AwaitConfiguration]).expect("greeted");
+        agent.run(&traced(events)).expect("served");
         assert_eq!(finished(&heard, number), []);
     }
     let (count, report) = hq.former().expect("three have made room");

@@ -32,7 +32,7 @@ pub(crate) struct Doubts<'a> {
     work: Cell<u64>,
 }
 
-/// The same for the methods of one class.
+/// Why methods of one class that were not called are [`Unknown`].
 pub(crate) struct ClassDoubts<'a> {
     /// Why all methods are unknown.
     all: Option<Told<'a>>,

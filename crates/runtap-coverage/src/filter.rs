@@ -84,8 +84,7 @@ impl<'c, 'a> Rules<'c, 'a> {
     ) -> Result<Option<Filtered>, DecodeError> {
         let (pool, origin) = (self.class.pool(), self.origin);
         let name = method.name(pool)?.to_string();
-        let is_kept = name.starts_with("lambda$") || origin.keeps_synthetic(&name);
-        if method.access.is_synthetic() && !is_kept {
+        if method.access.is_synthetic() && !origin.keeps_synthetic(&name) {
             return Ok(Some(Filtered::Synthetic));
         }
         if self.is_generated(&method.attributes)? {

@@ -25,6 +25,27 @@ enum Language {
     Scala,
 }
 
+impl Language {
+    /// Whether a synthetic method with this name is in the source nevertheless.
+    fn keeps_synthetic(self, name: &str) -> bool {
+        match self {
+            Self::Kotlin => name.ends_with("$suspendImpl"),
+            Self::Scala => name.contains("$anonfun$") && !name.ends_with("$adapted"),
+        }
+    }
+}
+
+/// Whether a method is the body of a lambda, which is synthetic and in the source.
+fn is_lambda(name: &str) -> bool {
+    name.starts_with("lambda$")
+}
+
+/// Whether a synthetic method with this name may be in the source, if the language of its class is unknown.
+pub(crate) fn may_keep_synthetic(name: &str) -> bool {
+    is_lambda(name)
+        || [Language::Kotlin, Language::Scala].iter().any(|language| language.keeps_synthetic(name))
+}
+
 /// What the methods of a class are judged by.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
@@ -54,11 +75,7 @@ impl Origin {
 
     /// Whether a synthetic method is in the source nevertheless.
     pub(crate) fn keeps_synthetic(self, name: &str) -> bool {
-        match self.language {
-            None => false,
-            Some(Language::Kotlin) => name.ends_with("$suspendImpl"),
-            Some(Language::Scala) => name.contains("$anonfun$") && !name.ends_with("$adapted"),
-        }
+        is_lambda(name) || self.language.is_some_and(|language| language.keeps_synthetic(name))
     }
 
     /// Whether a method that has code is the compiler's.

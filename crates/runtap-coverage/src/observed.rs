@@ -17,6 +17,7 @@ use runtap_bytefrog::{MethodReport, Report};
 use runtap_classfile::AccessFlags;
 use thiserror::Error;
 
+use crate::languages::may_keep_synthetic;
 use crate::signature::Signature;
 
 /// How many lines a single place may have; of a longer one only the first line counts.
@@ -263,14 +264,9 @@ impl MethodId {
     }
 }
 
-/// Whether the compiler has made a method. Bodies of lambdas, of Scala's function literals, and of Kotlin's open suspending
-/// functions are in the source.
+/// Whether the compiler has made a method, in whatever language.
 fn is_synthetic(signature: &Signature<'_>) -> bool {
-    let name = signature.name;
-    let is_body = name.starts_with("lambda$")
-        || name.ends_with("$suspendImpl")
-        || (name.contains("$anonfun$") && !name.ends_with("$adapted"));
-    signature.access & u32::from(AccessFlags::SYNTHETIC.0) != 0 && !is_body
+    signature.access & u32::from(AccessFlags::SYNTHETIC.0) != 0 && !may_keep_synthetic(signature.name)
 }
 
 /// Adds to a line, if it is kept or there is room for it among all that are.

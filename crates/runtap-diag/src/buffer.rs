@@ -113,7 +113,7 @@ struct State {
     /// We gave up reading before that.
     closed: bool,
     received: u64,
-    /// More than so many bytes are not to come.
+    /// The most bytes that the stream may have in all; `None` if it may have any number.
     most: Option<u64>,
     last_read: Option<Instant>,
     /// Nothing is read because nothing is taken.
@@ -310,13 +310,13 @@ impl Buffer {
         self.lock().end.is_some()
     }
 
-    /// Whether nobody waits for more of it.
+    /// Whether the stream has ended or was closed.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
         state.end.is_some() || state.closed
     }
 
-    /// The stream may have so many bytes more. Behind them it ends with an error.
+    /// Limits the rest of the stream: after so many more bytes it ends with an error.
     pub(crate) fn allow(&self, bytes: u64) {
         let mut state = self.lock();
         state.most = Some(state.received.saturating_add(bytes));

@@ -341,14 +341,9 @@ impl Stop {
     async fn see_the_end(&self, drain: &Drain) {
         self.buffer.allow(MOST_AFTER_STOP);
         let limit = self.client.timeouts().stop;
-        let mut progress = Instant::now();
-        while Instant::now() < progress + limit {
-            // Not to the limit at once: what was received takes memory that is needed no longer when all was taken.
-            sleep(LOOK.min(limit)).await;
-            if self.buffer.is_over() {
-                return;
-            }
-            progress = self.buffer.last_progress().map_or(progress, |last| last.max(progress));
+        tokio::select! {
+            () = self.end(LOOK.min(limit)) => return,
+            () = silence(&self.buffer, limit) => {}
         }
         let said = format!(
             "the runtime has confirmed the end of the session, and for {} s neither sent more nor closed the connection",
@@ -356,6 +351,14 @@ impl Stop {
         );
         self.buffer.fail(io::Error::new(io::ErrorKind::TimedOut, said));
         drain.stop();
+    }
+
+    /// Over when the stream is, which is looked at so often. Not waited for with the silence alone, for its whole limit: what
+    /// was received takes memory until then.
+    async fn end(&self, look: Duration) {
+        while !self.buffer.is_over() {
+            sleep(look).await;
+        }
     }
 }
 

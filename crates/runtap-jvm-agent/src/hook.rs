@@ -2,6 +2,8 @@
 //!
 //! Owns: the decision whether it is traced, and the probes that it gets. Refuses to: call the JVM; a class is bytes here.
 
+use std::collections::BTreeMap;
+
 use runtap_bytefrog_proto::{ClassOutcome, Record};
 use runtap_classfile::rewrite::{
     Constructing, Lines as LineProbes, Probe, Probes, Reason, Rewritten, rewrite, rewrite_lines,
@@ -121,7 +123,7 @@ impl Plan {
         });
         let probes = self.probes(super_has_probes);
         let mut full = false;
-        let mut ids = Vec::new();
+        let mut constructors = BTreeMap::new();
         let choose = |method: &runtap_classfile::rewrite::Candidate<'_>| {
             let mut signature = own.to_vec();
             signature.push(b'.');
@@ -134,7 +136,7 @@ impl Plan {
             let id = names.id(&signature, MOST_METHODS);
             full |= id.is_none();
             if method.name == "<init>" {
-                ids.extend(id.map(|id| (method.number, id)));
+                constructors.extend(id.map(|id| (method.number, id)));
             }
             id.and_then(|id| i32::try_from(id).ok())
         };
@@ -149,7 +151,7 @@ impl Plan {
             rewrite(&class, &probes, choose)
         };
         for delegate in rewritten.iter().flat_map(|rewritten| &rewritten.delegates) {
-            if let Some((_, id)) = ids.iter().find(|(number, _)| *number == delegate.number) {
+            if let Some(id) = constructors.get(&delegate.number) {
                 delegates.add(*id, &delegate.class, &delegate.descriptor);
             }
         }

@@ -115,6 +115,11 @@ struct Row {
 }
 
 impl Row {
+    /// Whether the next result may replace it: the last of so many attempts of its test has not done so.
+    fn is_pending(&self, attempts: u32) -> bool {
+        self.superseded || self.attempt < attempts
+    }
+
     fn is_flaky(&self) -> bool {
         self.has_failed && self.state == State::Passed
     }
@@ -150,21 +155,16 @@ impl Test {
         if place == 0 { self.row.as_mut() } else { self.more.get_mut(place - 1) }
     }
 
-    /// Whether the next result may replace it: the test's last attempt has not done so.
-    fn is_pending(&self, row: &Row) -> bool {
-        row.superseded || row.attempt < self.attempts
-    }
-
     /// The place of the row that a result with this name replaces. One that is `about` a row, by its name, never takes that
     /// row's place.
     fn replaced(&mut self, name: u32, about: Option<u32>, outdated: bool) -> Option<usize> {
-        while self.get(self.first_pending).is_some_and(|row| !self.is_pending(row)) {
+        while self.get(self.first_pending).is_some_and(|row| !row.is_pending(self.attempts)) {
             self.first_pending += 1;
         }
         let start = if outdated { 0 } else { self.first_pending };
         let place = |wanted: &dyn Fn(&Row) -> bool| {
             let rows = (start..start + MOST_COMPARED).map_while(|place| Some((place, self.get(place)?)));
-            let mut fit = rows.filter(|(_, row)| outdated || self.is_pending(row));
+            let mut fit = rows.filter(|(_, row)| outdated || row.is_pending(self.attempts));
             fit.find(|(_, row)| wanted(row)).map(|(place, _)| place)
         };
         place(&|row| row.name == name).or_else(|| place(&|row| about != Some(row.name)))
@@ -225,16 +225,15 @@ impl Tally {
             return merged;
         }
         for test in self.tests.values_mut().filter(|test| !test.more.is_empty()) {
-            let last = || test.row.iter().chain(&test.more).filter(|row| !test.is_pending(row));
+            let attempts = test.attempts;
+            let last = || test.row.iter().chain(&test.more).filter(|row| !row.is_pending(attempts));
             let Some(first) = last().map(|row| row.index).min() else { continue };
             if last().any(|row| row.state.is_failure()) {
                 continue;
             }
             let (totals, settled) = (&mut self.totals, &mut self.settled);
             let before = merged.len();
-            let attempts = test.attempts;
-            let is_pending = |row: &Row| row.superseded || row.attempt < attempts;
-            for row in test.rows().filter(|row| is_pending(row) && row.state.is_failure()) {
+            for row in test.rows().filter(|row| row.is_pending(attempts) && row.state.is_failure()) {
                 leave(totals, settled, row);
                 totals.retried += 1;
                 merged.push((row.index, first));

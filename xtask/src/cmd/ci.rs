@@ -104,7 +104,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     });
     reports.push(step::run("fuzz", missing, || fuzz::smoke(ws, FUZZ_SECONDS)));
     // Of every step before.
-    reports.push(step::run("outside", missing, || outside.check(missing)));
+    reports.push(step::run("outside", missing, || outside.check()));
     output::summary(&reports, start.elapsed());
     let failed: Vec<&str> =
         reports.iter().filter(|report| report.outcome.is_err()).map(|report| report.name).collect();

@@ -379,8 +379,8 @@ impl Hq {
         self.shared.abandon_at(Instant::now());
     }
 
-    /// Ends all connections and waits for their threads: not to be called by what is told of events. What connections have
-    /// received is still read for two seconds at most. Reports of what has come are still there while HQ is.
+    /// Ends all connections and waits for their threads; must not be called by the receiver of events. What connections have
+    /// received is still read, for two seconds at most. Reports of what has come are still there while HQ is.
     pub fn close(&self) {
         self.shared.closing.store(true, Ordering::SeqCst);
         self.shared.abandon_at(Instant::now() + REST);

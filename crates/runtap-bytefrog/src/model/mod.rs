@@ -45,7 +45,7 @@ pub use counters::Counters;
 pub use exceptions::Fate;
 pub use findings::Finding;
 pub use segments::Segment;
-pub use selection::Selection;
+pub use selection::{Selection, in_order};
 pub use sums::Sums;
 
 /// How much is kept. What has no room is counted, and said in the report.

@@ -17,6 +17,18 @@ pub enum Selection {
     Sequences(Vec<(u64, u64)>),
 }
 
+/// Ranges in order, without empty ones; those that overlap or touch are one.
+pub fn in_order<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
+    ranges.retain(|(from, until)| from < until);
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, kept| {
+        let touch = next.0 <= kept.1;
+        kept.1 = if touch { kept.1.max(next.1) } else { kept.1 };
+        touch
+    });
+    ranges
+}
+
 /// Ranges that do not overlap, in order. Empty: nothing is in them.
 #[derive(Debug, Clone)]
 pub(crate) struct Ranges<T> {
@@ -27,14 +39,8 @@ pub(crate) struct Ranges<T> {
 }
 
 impl<T: Ord + Copy + Default> Ranges<T> {
-    pub(crate) fn new(mut ranges: Vec<(T, T)>) -> Self {
-        ranges.retain(|(from, until)| from < until);
-        ranges.sort_unstable();
-        ranges.dedup_by(|next, kept| {
-            let touch = next.0 <= kept.1;
-            kept.1 = if touch { kept.1.max(next.1) } else { kept.1 };
-            touch
-        });
+    pub(crate) fn new(ranges: Vec<(T, T)>) -> Self {
+        let ranges = in_order(ranges);
         let bounds = ranges.first().zip(ranges.last()).map(|(first, last)| (first.0, last.1));
         let (first, end) = bounds.unwrap_or_default();
         Self { first, end, all: ranges }

@@ -7,7 +7,8 @@ use crate::{AccessFlags, ClassFile, DecodeError, Member, Version};
 
 /// Bytes that the names and descriptors of a class's methods may have, however small it is.
 const FREE: u64 = 64 << 10;
-/// The same for each byte of the class. Methods may share one name of 64 KiB, and a listing has it for each of them.
+/// Further bytes of names for each byte of the class file. Methods may share one name of 64 KiB, of which a listing has a copy
+/// for each.
 const RATIO: u64 = 16;
 
 /// A class of a jar. Strings that are no text have U+FFFD in the place of what is none.

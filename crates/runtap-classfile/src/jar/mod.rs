@@ -31,7 +31,8 @@ pub struct Limits {
     pub entry: u64,
     /// Bytes of everything that is unpacked, and of all paths.
     pub total: u64,
-    /// The same for each byte of the archive: entries may overlap, and share one path. 64 MiB are always allowed.
+    /// Bytes that may be unpacked, paths included, for each byte of the archive, beyond the 64 MiB that any archive may have.
+    /// Entries may overlap, and share one path.
     pub ratio: u64,
     /// How deep archives may lie in each other: 0 for none.
     pub depth: u8,

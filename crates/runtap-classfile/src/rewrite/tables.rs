@@ -23,7 +23,7 @@ pub(super) struct Tables<'t, 'p, 'a> {
     pub(super) additions: &'t mut Additions<'p, 'a>,
 }
 
-/// Where the handlers for everything are, as far as there are any.
+/// The places of the handlers that catch every exception; `None` where there is no such handler.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Unwinding {
     pub(super) initialized: Option<u16>,

@@ -1,5 +1,5 @@
-//! Which events the runtime's own provider has, and what switches them on: for whoever asks for one by its name before there
-//! is a stream. Says nothing of other providers, which define their events themselves.
+//! The events of the runtime's own provider, with the level and the keywords that enable each: they are known before a stream
+//! defines them. Other providers are left out, because they define their own events.
 
 use super::native;
 use crate::clr::RUNTIME;
@@ -26,7 +26,7 @@ pub struct KnownEvent {
 pub struct EventSwitch {
     /// The number of the least level; 0 is every level.
     pub level: u8,
-    /// One of these keywords is needed; 0 is none.
+    /// At least one of these keywords has to be enabled; 0 if the event needs no keyword.
     pub keywords: u64,
 }
 

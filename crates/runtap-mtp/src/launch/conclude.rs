@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use runtap_mtp_proto::server::Mode;
 use runtap_mtp_proto::{Rule, Severity as RuleSeverity};
 
+use super::running::MOST_BYTES;
 use super::speak::failure;
 use super::supervise::{Because, Ending, Supervisor, seconds};
 use super::{Happening, host};
@@ -109,8 +110,9 @@ impl Supervisor<'_> {
         }
         if self.tests.left_out() > 0 {
             let more = self.tests.left_out();
+            let most = MOST_BYTES >> 20;
             self.tell(format!(
-                "{more} tests that it had begun were not waited for: the ids and names of those that were running took 64 MiB"
+                "{more} tests that it had begun were not waited for: the ids and names of those that were running took {most} MiB"
             ));
         }
         if self.more_failures > 0 {

@@ -43,7 +43,7 @@ const SHARE: u32 = 20;
 /// So much of a name is shown of a test that runs.
 const MOST_OF_A_NAME: usize = 64 << 10;
 /// The ids and names of all of them may take so many bytes. More are not waited for, nor told of.
-const MOST_BYTES: usize = 64 << 20;
+pub(super) const MOST_BYTES: usize = 64 << 20;
 
 /// Those of one process, by the order in which they have begun: mostly few, but an application may begin any number.
 #[derive(Debug, Default)]

@@ -14,14 +14,11 @@ use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
 
 use crate::output;
-use crate::step::{Missing, Outcome};
+use crate::step::Outcome;
 use crate::workspace::Workspace;
 
 /// The beginnings of names that Java machines and Wine leave in `/tmp`.
 const LEFT_BY_OTHERS: [&str; 3] = ["hsperfdata_", ".java_pid", ".wine-"];
-/// As the names of what our tests and the programs that they start make begin. Nothing else on a machine for checks has
-/// such names.
-const OURS: [&str; 6] = [".tmp", "clr-debug-pipe-", "core", "dotnet-diagnostic-", "perf-", "runtap"];
 /// Differences that are named.
 const MOST_SHOWN: usize = 40;
 const TEXT: &str = "planted: nothing of this may change\n";
@@ -50,39 +47,32 @@ impl Outside {
         Ok(Self(folders.into_iter().map(Place::plant).collect::<Result<_>>()?))
     }
 
-    /// Whatever has become of the planted files fails, and with `--all` a new name that is one of ours. Other names that are
-    /// new or gone are told: somebody else may have made or removed them meanwhile.
-    pub(crate) fn check(&self, missing: Missing) -> Result<Outcome> {
-        let (mut changed, mut left) = (Vec::new(), Vec::new());
+    /// Whatever has become of the planted files fails. Names that are new or gone are told: others may have made or removed
+    /// them meanwhile.
+    pub(crate) fn check(&self) -> Result<Outcome> {
+        let mut changed = Vec::new();
         for place in &self.0 {
             let folder = place.folder.display();
             let now = names(&place.folder)?;
-            for name in now.difference(&place.names).filter(|name| !place.is_by_others(name)) {
-                changed.push(format!("{folder}: new: {}", name.display()));
-                if OURS.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
-                    left.push(format!("{folder}: {}", name.display()));
-                }
+            for (what, names) in
+                [("new", now.difference(&place.names)), ("gone", place.names.difference(&now))]
+            {
+                let ours = names.filter(|name| !place.is_by_others(name));
+                changed.extend(ours.map(|name| format!("{folder}: {what}: {}", name.display())));
             }
-            let gone = place.names.difference(&now).filter(|name| !place.is_by_others(name));
-            changed.extend(gone.map(|name| format!("{folder}: gone: {}", name.display())));
             if let Some(planted) = &place.planted {
                 planted.unchanged().with_context(|| format!("what was planted in {folder}"))?;
             }
         }
-        if missing == Missing::Fail && !left.is_empty() {
-            bail!("{} names were left behind: {}", left.len(), shown(&left));
-        }
         if changed.is_empty() {
             return Ok(Outcome::Passed);
         }
-        let said =
-            format!("{} names outside the checkout, by us or by others: {}", changed.len(), shown(&changed));
-        Ok(Outcome::Told(said))
+        let shown = changed.iter().take(MOST_SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+        Ok(Outcome::Told(format!(
+            "{} names outside the checkout, by us or by others: {shown}",
+            changed.len()
+        )))
     }
-}
-
-fn shown(names: &[String]) -> String {
-    names.iter().take(MOST_SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
 impl Place {
@@ -180,27 +170,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("old"), "").unwrap();
         let outside = outside(folder.path());
-        assert!(matches!(outside.check(Missing::Fail), Ok(Outcome::Passed)));
+        assert!(matches!(outside.check(), Ok(Outcome::Passed)));
         fs::write(folder.path().join("hsperfdata_anna"), "").unwrap();
         #[cfg(unix)]
         let _pipe =
             std::os::unix::net::UnixListener::bind(folder.path().join("0123456789abcdef0123456789abcdef"))
                 .unwrap();
-        assert!(matches!(outside.check(Missing::Fail), Ok(Outcome::Passed)));
+        assert!(matches!(outside.check(), Ok(Outcome::Passed)));
         fs::write(folder.path().join("new"), "").unwrap();
         fs::remove_file(folder.path().join("old")).unwrap();
-        let Ok(Outcome::Told(told)) = outside.check(Missing::Fail) else { panic!("it is not told") };
+        let Ok(Outcome::Told(told)) = outside.check() else { panic!("it is not told") };
         assert!(told.contains("new: new") && told.contains("gone: old"), "{told}");
-    }
-
-    #[test]
-    fn what_we_leave_fails_where_everything_was_asked_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let outside = outside(folder.path());
-        fs::write(folder.path().join("runtap-1"), "").unwrap();
-        assert!(matches!(outside.check(Missing::Skip), Ok(Outcome::Told(_))));
-        let error = outside.check(Missing::Fail).unwrap_err().to_string();
-        assert!(error.contains("runtap-1"), "{error}");
     }
 
     #[test]
@@ -215,7 +195,7 @@ mod tests {
         for touch in touch {
             let outside = outside(folder.path());
             touch(&planted(&outside));
-            assert!(outside.check(Missing::Skip).is_err());
+            assert!(outside.check().is_err());
         }
     }
 }
