@@ -14,7 +14,7 @@ use crate::codec::{self, Reply, ReplyReader, Request, Version, version_of};
 use crate::error::AttachError;
 use crate::identity::as_its_user;
 use crate::jvm::Jvm;
-use crate::library::path_in_target;
+use crate::private::path_in_target;
 use crate::trigger::Trigger;
 
 /// Between two looks at whether it listens.

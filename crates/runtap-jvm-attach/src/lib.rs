@@ -44,7 +44,7 @@ pub mod fuzzing {
         let mapped = Mapped::parse(bytes, "libruntap_jvm_agent");
         assert!(mapped.wanted.len() <= bytes.len());
         for path in &mapped.wanted {
-            let _ = crate::library::path_in_target(path);
+            let _ = crate::private::path_in_target(path);
         }
         let _ = on_quit(bytes);
     }
@@ -57,6 +57,8 @@ mod jvm;
 mod kept;
 #[cfg(target_os = "linux")]
 mod library;
+#[cfg(target_os = "linux")]
+mod private;
 #[cfg(target_os = "linux")]
 mod proc_texts;
 #[cfg(target_os = "linux")]

@@ -10,19 +10,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_transport::linux::Root;
-use runtap_transport::{Folder, random_u64};
 use rustix::fs::{Mode, OFlags};
 
 use crate::error::AttachError;
-use crate::folder::open_for_code;
 use crate::identity::as_its_user;
 use crate::jvm::Jvm;
+use crate::private::Private;
 use crate::proc_texts::CLibrary;
 
-/// Where one is tried, in this order. The first two are on disks; the third is memory, and there in most containers.
-const PLACES: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// How the names of our folders begin; 16 digits follow.
-const FOLDER: &str = "runtap-";
 /// Slow disks, and file systems of users.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -33,62 +28,6 @@ const WRITE: &str = "write the agent";
 const ANSWER: &str = "answer";
 /// How much of that is read.
 const MOST_SAID: u64 = 8 << 10;
-
-/// A new folder that only the JVM's user may enter. Removed when it is dropped; what is in it must be removed before.
-#[derive(Debug)]
-struct Private {
-    /// As the JVM sees it.
-    path: PathBuf,
-    folder: Folder,
-    name: String,
-    inside: Folder,
-}
-
-impl Private {
-    /// In the first place that is fit, else what is wrong with each.
-    fn below(root: &Root, user: u32) -> Result<Self, String> {
-        Self::first(root, user, Ok)
-    }
-
-    /// The same for a folder in which something can be done.
-    fn first<T>(root: &Root, user: u32, act: impl Fn(Self) -> io::Result<T>) -> Result<T, String> {
-        let mut reasons = Vec::new();
-        for place in PLACES {
-            let done = open_for_code(root, user, place).and_then(|folder| {
-                let made = Self::create(user, place, folder).and_then(&act);
-                made.map_err(|error| format!("{place}: {error}"))
-            });
-            match done {
-                Ok(done) => return Ok(done),
-                Err(reason) => reasons.push(reason),
-            }
-        }
-        Err(reasons.join("; "))
-    }
-
-    fn create(user: u32, place: &str, folder: Folder) -> io::Result<Self> {
-        let name = format!("{FOLDER}{:016x}", random_u64());
-        rustix::fs::mkdirat(&folder, &name, Mode::RWXU)?;
-        let inside = folder.folder(name.as_ref()).inspect_err(|_| {
-            let _ = folder.remove_folder(name.as_ref());
-        })?;
-        // From here on everything is removed when it is dropped.
-        let private = Self { path: Path::new(place).join(&name), folder, name, inside };
-        let stat = rustix::fs::fstat(&private.inside)?;
-        let others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
-        if stat.st_uid != user || !others.is_empty() {
-            return Err(io::Error::other("somebody has exchanged our folder"));
-        }
-        Ok(private)
-    }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        // By descriptors: whatever has this name now, nothing is removed elsewhere.
-        let _ = self.folder.remove_folder(self.name.as_ref());
-    }
-}
 
 /// A place where an agent that is attached can say why it refuses. Removed when it is dropped.
 #[derive(Debug)]
@@ -108,7 +47,7 @@ impl Answer {
             let root = jvm.dir().root().map_err(AttachError::io(WHAT))?;
             let private = Private::below(&root, jvm.user());
             let private = private.map_err(|reason| AttachError::NoPlace { pid: jvm.pid(), reason })?;
-            Ok(Self { path: private.path.join(ANSWER), private })
+            Ok(Self { path: private.path().join(ANSWER), private })
         })
         .await
     }
@@ -120,7 +59,7 @@ impl Answer {
 
     /// What it has written: a line, of 8 KiB at most. Any program of its user can write there.
     pub fn read(&self) -> Option<String> {
-        let file = self.private.inside.open_itself(ANSWER.as_ref()).ok()?;
+        let file = self.private.inside().open_itself(ANSWER.as_ref()).ok()?;
         let mut bytes = Vec::new();
         file.take(MOST_SAID).read_to_end(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes);
@@ -131,7 +70,7 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        let _ = self.private.inside.remove(ANSWER.as_ref());
+        let _ = self.private.inside().remove(ANSWER.as_ref());
     }
 }
 
@@ -171,10 +110,10 @@ impl Placed {
     }
 
     fn in_folder(private: Private, name: &str, bytes: &[u8]) -> io::Result<Self> {
-        let path = private.path.join(name);
+        let path = private.path().join(name);
         let placed = Self { path, name: name.to_owned(), private };
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&placed.private.inside, name, flags, Mode::RUSR | Mode::WUSR)?;
+        let file = rustix::fs::openat(placed.private.inside(), name, flags, Mode::RUSR | Mode::WUSR)?;
         let mut file = File::from(file);
         file.write_all(bytes)?;
         rustix::fs::fchmod(&file, Mode::RUSR | Mode::XUSR)?;
@@ -187,7 +126,7 @@ impl Placed {
     fn verify(&self, bytes: &[u8]) -> io::Result<()> {
         let mut there = Vec::new();
         let limit = u64::try_from(bytes.len()).map_err(io::Error::other)?.saturating_add(1);
-        self.private.inside.open_itself(self.name.as_ref())?.take(limit).read_to_end(&mut there)?;
+        self.private.inside().open_itself(self.name.as_ref())?.take(limit).read_to_end(&mut there)?;
         if there == bytes { Ok(()) } else { Err(io::Error::other("what was written reads differently")) }
     }
 
@@ -199,43 +138,6 @@ impl Placed {
 
 impl Drop for Placed {
     fn drop(&mut self) {
-        let _ = self.private.inside.remove(self.name.as_ref());
-    }
-}
-
-/// The path by which a JVM has loaded a library of ours, from the one in its memory map: with a root of its own inside of a mount
-/// namespace the map has more in front.
-pub(crate) fn path_in_target(mapped: &Path) -> Option<PathBuf> {
-    let text = mapped.to_str()?;
-    let begins = PLACES.iter().filter_map(|place| text.rfind(&format!("{place}/{FOLDER}"))).min()?;
-    let path = text.get(begins..)?;
-    // /tmp/runtap-0123456789abcdef/NAME
-    let (folder, name) = path.rsplit_once('/')?;
-    let digits = folder.rsplit_once(FOLDER)?.1;
-    let ours = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) && !name.is_empty();
-    ours.then(|| path.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_path_of_a_loaded_library_is_known_again() {
-        let path = |mapped: &str| path_in_target(Path::new(mapped));
-        let plain = "/tmp/runtap-0123456789abcdef/librt.so";
-        assert_eq!(path(plain), Some(plain.into()));
-        assert_eq!(path(&format!("/var/lib/jail{plain}")), Some(plain.into()));
-        let var = "/var/tmp/runtap-0123456789abcdef/librt.so";
-        assert_eq!(path(var), Some(var.into()));
-        for other in [
-            "/tmp/runtap-0123456789abcde/librt.so",
-            "/tmp/runtap-0123456789abcdeX/librt.so",
-            "/tmp/runtap-0123456789abcdef/",
-            "/opt/librt.so",
-            "librt.so",
-        ] {
-            assert_eq!(path(other), None, "{other}");
-        }
+        let _ = self.private.inside().remove(self.name.as_ref());
     }
 }

@@ -127,7 +127,7 @@ impl Launch {
     }
 }
 
-/// A program that runs. Killed when it is dropped; the socket that it leaves then is removed.
+/// A program that runs. Killed when it is dropped; the files that it leaves then are removed.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
@@ -240,18 +240,20 @@ impl Drop for Program {
     }
 }
 
-/// What a runtime with this pid leaves: the socket and the debugger's pipes of .NET, the socket of a JVM, which is always in
-/// this place.
+/// What a runtime with this pid leaves: the socket, the debugger's pipes and the maps for perf of .NET, and what a JVM and the
+/// shared profiler write, which is always in `/tmp`.
 fn remains(command: &Command, pid: u32) -> Vec<PathBuf> {
     let given =
         command.get_envs().find(|(name, _)| *name == "TMPDIR").map(|(_, value)| value.map(OsStr::to_owned));
     let temp = given.unwrap_or_else(|| env::var_os("TMPDIR")).filter(|folder| !folder.is_empty());
     let temp = temp.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-    let of_jvm = PathBuf::from(format!("/tmp/.java_pid{pid}"));
-    let Some(key) = start_time(pid) else { return vec![of_jvm] };
-    let socket = format!("dotnet-diagnostic-{pid}-{key}-socket");
-    let pipes = ["in", "out"].map(|end| format!("clr-debug-pipe-{pid}-{key}-{end}"));
-    [socket].into_iter().chain(pipes).map(|name| temp.join(name)).chain([of_jvm]).collect()
+    let mut names = vec![format!("perf-{pid}.map"), format!("perfinfo-{pid}.map"), format!("jit-{pid}.dump")];
+    if let Some(key) = start_time(pid) {
+        names.push(format!("dotnet-diagnostic-{pid}-{key}-socket"));
+        names.extend(["in", "out"].map(|end| format!("clr-debug-pipe-{pid}-{key}-{end}")));
+    }
+    let always = [format!("/tmp/.java_pid{pid}"), format!("/tmp/demo-profiler-{pid}.txt")];
+    names.iter().map(|name| temp.join(name)).chain(always.map(PathBuf::from)).collect()
 }
 
 /// The 22nd field of `/proc/PID/stat`, by which a runtime names its files. Read here, so that tests of decoders need no

@@ -123,8 +123,10 @@ fn is_product(path: &str) -> bool {
 fn way_in(text: &str) -> Option<Finding> {
     let product = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
     let is_comment = |line: &str| line.trim_start().starts_with("//");
+    // A C string names a field or a method of the JVM, never a path.
+    let spells = |line: &str| WAYS_IN.iter().any(|way| line.replace("c\"", "").contains(way));
     let mut lines = product.enumerate();
-    let found = lines.find(|(_, line)| !is_comment(line) && WAYS_IN.iter().any(|way| line.contains(way)));
+    let found = lines.find(|(_, line)| !is_comment(line) && spells(line));
     found.map(|(n, _)| Finding::WayIn(n + 1))
 }
 
@@ -166,6 +168,7 @@ mod tests {
         let join = "//! doc\n// dir.join(\"root\")\nlet path = dir.join(\"root\");\n";
         assert_eq!(way_in(join), Some(Finding::WayIn(3)));
         assert_eq!(way_in("format!(\"/proc/{pid}/root/tmp\")"), Some(Finding::WayIn(1)));
+        assert_eq!(way_in("jvm.call_static(class, c\"root\", c\"()V\")"), None);
         assert_eq!(way_in("let x = 1;\n#[cfg(test)]\nmod tests { \"root\" }"), None);
         assert!(is_product("crates/runtap/src/cmd/dump/mod.rs"));
         for other in [

@@ -18,7 +18,7 @@ use crate::step::Outcome;
 use crate::workspace::Workspace;
 
 /// The beginnings of names that Java machines and Wine leave in `/tmp`.
-const LEFT_BY_OTHERS: [&str; 3] = ["hsperfdata_", ".java_pid", ".wine-"];
+const LEFT_BY_OTHERS: [&str; 4] = ["hsperfdata_", ".java_pid", ".wine-", "wine-"];
 /// Differences that are named.
 const MOST_SHOWN: usize = 40;
 const TEXT: &str = "planted: nothing of this may change\n";
