@@ -28,6 +28,7 @@ pub(crate) mod report;
 mod segments;
 mod selection;
 mod slow;
+mod summary;
 mod sums;
 mod tree;
 

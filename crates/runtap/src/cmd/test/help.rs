@@ -8,7 +8,7 @@ use clap::CommandFactory as _;
 use runtap_mtp::{AppOption, Mode, Module, ModuleId, RunEvent, RunSpec, Severity, Stop, run};
 use runtap_text::{Clean, DIM};
 
-use super::model::describe;
+use super::module_failure::describe;
 use crate::cli::Cli;
 use crate::output::Output;
 

@@ -11,7 +11,7 @@ use runtap_test_report::{Attempt, TestResult as Reported, text};
 use runtap_text::{Clean, DIM};
 
 use super::failures::{Failure, Failures, word};
-use super::model::{describe, explain};
+use super::module_failure::{describe, explain};
 use super::screen::Screen;
 use super::words::{BAD, GOOD, MIDDLE, time};
 use crate::cli::Detail;

@@ -4,7 +4,7 @@ use runtap_mtp::{Module, ModuleId, RunEvent, Severity, TestInfo};
 use serde::Serialize;
 
 use super::lines::{LINE, cleaned};
-use super::model::describe;
+use super::module_failure::describe;
 use crate::cli::ListFormat;
 use crate::output::Output;
 use crate::units::Things;

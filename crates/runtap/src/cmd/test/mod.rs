@@ -9,6 +9,7 @@ mod list;
 mod live;
 mod mistakes;
 mod model;
+mod module_failure;
 mod nothing;
 mod progress;
 mod reports;
@@ -35,7 +36,7 @@ use runtap_test_run::plan::{Empty, PlanError, Planned, plan};
 use runtap_transport::in_a_thread;
 
 pub(super) use self::dotnet_words::familiar;
-use self::model::describe;
+use self::module_failure::describe;
 use self::settings::Settings;
 use self::sink::Sink;
 use crate::cli::{NoTests, Test, TestTransport};

@@ -6,12 +6,14 @@ use std::mem::take;
 use std::time::SystemTime;
 
 use runtap_mtp as mtp;
-use runtap_mtp::{HostError, ModuleFailure, ModuleId, RunEvent, TestInfo};
+use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
 use runtap_outputs::Draft;
 use runtap_test_report::{
     Artifact, Attempt, Exception, Facts, Level, Location, Message, Module, Run, Source as _, Spool, State,
     TestResult, Trait, told_by_id,
 };
+
+use super::module_failure::explain;
 
 /// Gathers a run. Which results are attempts at the same row of a test, the run says.
 #[derive(Debug)]
@@ -346,106 +348,6 @@ pub(super) fn level(severity: mtp::Severity) -> Level {
         mtp::Severity::Information => Level::Info,
         mtp::Severity::Warning => Level::Warning,
         mtp::Severity::Error => Level::Error,
-    }
-}
-
-/// What a module has failed by, in a sentence.
-pub(super) fn describe(failure: &ModuleFailure) -> String {
-    let all = explain(failure);
-    // The second line of a broken rule says how; what follows it is evidence.
-    all.lines().take(2).collect::<Vec<_>>().join(": ")
-}
-
-/// The same with all that is known of it: a line that says what, and others that say more.
-pub(super) fn explain(failure: &ModuleFailure) -> String {
-    match failure {
-        ModuleFailure::NotStarted(why) => format!("can't be started: {why}"),
-        ModuleFailure::NoHandshake(code) => no_handshake(*code),
-        ModuleFailure::NotHosted { exit, why } => {
-            let why = match why {
-                HostError::NoApplication(path) => format!(
-                    "this program only starts {path}, which does not exist. Copy that file, and all files beside it, along \
-                     with the program"
-                ),
-                HostError::NoRuntime => {
-                    "it found no .NET runtime that it can use. Set DOTNET_ROOT, or name a host with \
-                                         --dotnet"
-                        .to_owned()
-                }
-            };
-            format!("exited with {exit} before it connected (MTP033): {why}")
-        }
-        ModuleFailure::Incompatible(why) => {
-            format!("speaks no version of the protocol that is known here: {why}")
-        }
-        ModuleFailure::Protocol(what) => format!("broke the protocol: {what}"),
-        ModuleFailure::Died { running, exit } => {
-            let how = match signal(*exit) {
-                Some(signal) => signal,
-                None if *exit == 0 => {
-                    "ended with exit code 0 in the middle of its session (MTP030): something in it ends the process, such as Environment.Exit".to_owned()
-                }
-                // That tests have failed does not end a session.
-                None if *exit == 2 => "ended with exit code 2 in the middle of its session".to_owned(),
-                None => format!("ended with exit code {exit} in the middle of its session{}", meaning(*exit)),
-            };
-            if running.is_empty() { how } else { format!("{how}\nwhile it ran {}", running.join(", ")) }
-        }
-        ModuleFailure::ExitCode(code) => match signal(*code) {
-            Some(signal) => format!("{signal} after its tests"),
-            None => format!("exited with {code}{}", meaning(*code)),
-        },
-        ModuleFailure::Unresponsive(why) => format!("was killed: {why}"),
-        ModuleFailure::NotRun(which) => format!("has not run all of its tests: {which}"),
-    }
-}
-
-/// It has ended, or was ended, before it had introduced itself.
-fn no_handshake(code: Option<i32>) -> String {
-    let Some(code) = code else { return "never connected (MTP033)".to_owned() };
-    if let Some(signal) = signal(code) {
-        return format!("{signal} before it connected (MTP033)");
-    }
-    // What other codes mean to the platform, other programs do not know.
-    let why = match code {
-        3..=7 | 10..=12 => meaning(code),
-        _ => ": no application of Microsoft.Testing.Platform, or it ended before it said anything",
-    };
-    format!("exited with {code} without connecting (MTP033){why}")
-}
-
-/// What a signal has done, by the code that stands for it.
-fn signal(code: i32) -> Option<String> {
-    let name = match code {
-        130 => "SIGINT",
-        132 => "SIGILL",
-        134 => return Some("crashed (exit code 134, SIGABRT)".to_owned()),
-        135 => "SIGBUS",
-        136 => "SIGFPE",
-        137 => return Some("was killed (exit code 137, SIGKILL): perhaps because memory ran out".to_owned()),
-        139 => return Some("crashed (exit code 139, SIGSEGV)".to_owned()),
-        143 => "SIGTERM",
-        _ => return None,
-    };
-    Some(format!("was ended by a signal (exit code {code}, {name})"))
-}
-
-/// What the platform means by a code.
-fn meaning(code: i32) -> &'static str {
-    match code {
-        2 => ": tests failed, but none was reported",
-        3 => ": its session was aborted",
-        4 => ": its set-up is invalid",
-        5 => ": it does not know an option",
-        7 => ": its test host died",
-        8 => ": it ran no test",
-        9 => ": it ran fewer tests than it expects",
-        10 => ": its test framework could not open or close a session",
-        11 => ": the process that it depends on has ended",
-        12 => ": it does not speak our version of the protocol",
-        13 => ": it stopped at its own limit of failed tests",
-        14 => ": its coverage is below its threshold",
-        _ => "",
     }
 }
 
