@@ -65,6 +65,8 @@ impl Launch {
     pub fn called(mut self, name: &str, folder: &Path) -> Self {
         for extension in ["dll", "runtimeconfig.json"] {
             let copy = folder.join(format!("{name}.{extension}"));
+            // A copy of a read-only file is read-only, and can't be written again but by root.
+            let _ = fs::remove_file(&copy);
             let copied = fs::copy(self.assembly.with_extension(extension), &copy);
             copied.unwrap_or_else(|error| panic!("cannot copy to {}: {error}", copy.display()));
         }
