@@ -242,20 +242,27 @@ impl Drop for Program {
     }
 }
 
-/// What a runtime with this pid leaves: the socket, the debugger's pipes and the maps for perf of .NET, and what a JVM and the
-/// shared profiler write, which is always in `/tmp`.
+/// What a runtime with this pid leaves: the socket and the debugger's pipes of .NET, and what is always in `/tmp`: its maps for
+/// perf, what the shared profiler writes, the socket of a JVM.
 fn remains(command: &Command, pid: u32) -> Vec<PathBuf> {
     let given =
         command.get_envs().find(|(name, _)| *name == "TMPDIR").map(|(_, value)| value.map(OsStr::to_owned));
     let temp = given.unwrap_or_else(|| env::var_os("TMPDIR")).filter(|folder| !folder.is_empty());
     let temp = temp.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-    let mut names = vec![format!("perf-{pid}.map"), format!("perfinfo-{pid}.map"), format!("jit-{pid}.dump")];
+    let mut files = [
+        format!("perf-{pid}.map"),
+        format!("perfinfo-{pid}.map"),
+        format!("demo-profiler-{pid}.txt"),
+        format!(".java_pid{pid}"),
+    ]
+    .map(|name| Path::new("/tmp").join(name))
+    .to_vec();
+    files.push(temp.join(format!("jit-{pid}.dump")));
     if let Some(key) = start_time(pid) {
-        names.push(format!("dotnet-diagnostic-{pid}-{key}-socket"));
-        names.extend(["in", "out"].map(|end| format!("clr-debug-pipe-{pid}-{key}-{end}")));
+        files.push(temp.join(format!("dotnet-diagnostic-{pid}-{key}-socket")));
+        files.extend(["in", "out"].map(|end| temp.join(format!("clr-debug-pipe-{pid}-{key}-{end}"))));
     }
-    let always = [format!("/tmp/.java_pid{pid}"), format!("/tmp/demo-profiler-{pid}.txt")];
-    names.iter().map(|name| temp.join(name)).chain(always.map(PathBuf::from)).collect()
+    files
 }
 
 /// The 22nd field of `/proc/PID/stat`, by which a runtime names its files. Read here, so that tests of decoders need no

@@ -12,14 +12,44 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use crate::servers::runtap;
 
 /// A server, in a process group of its own, as a shell starts it.
-pub(crate) fn start(mut command: Command) -> Child {
+pub(crate) fn start(command: Command) -> Child {
     use std::os::unix::process::CommandExt as _;
+    let mut command = if is_interrupt_ignored() { with_default_interrupt(&command) } else { command };
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("it can be started")
 }
 
+/// What is started in the background of a script inherits that SIGINT does nothing, and then a program that does not handle it
+/// is not ended by it.
+fn is_interrupt_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("it can be read");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("it is there");
+    let bit = 1 << (Signal::INT.as_raw() - 1);
+    u64::from_str_radix(mask.trim(), 16).expect("a mask") & bit != 0
+}
+
+fn with_default_interrupt(command: &Command) -> Command {
+    let mut wrapped = Command::new("env");
+    wrapped.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => wrapped.env(name, value),
+            None => wrapped.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        wrapped.current_dir(folder);
+    }
+    wrapped
+}
+
+/// Nobody may wait for its end where it was left to the first process of a container: it is gone all the same.
 pub(crate) fn is_gone(what: &str, pid: Pid) {
-    eventually(what, || test_kill_process(pid).is_err().then_some(()));
+    let has_ended = || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
+    };
+    eventually(what, || (test_kill_process(pid).is_err() || has_ended()).then_some(()));
 }
 
 /// The process id that a test or a command has written.

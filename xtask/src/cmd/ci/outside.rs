@@ -17,8 +17,8 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// The beginnings of names that Java machines and Wine leave in `/tmp`.
-const LEFT_BY_OTHERS: [&str; 4] = ["hsperfdata_", ".java_pid", ".wine-", "wine-"];
+/// The beginnings of names that Java machines, Wine and .NET (its named locks) leave in `/tmp`.
+const LEFT_BY_OTHERS: [&str; 5] = ["hsperfdata_", ".java_pid", ".wine-", "wine-", ".dotnet"];
 /// Differences that are named.
 const MOST_SHOWN: usize = 40;
 const TEXT: &str = "planted: nothing of this may change\n";
@@ -89,7 +89,7 @@ impl Place {
         Ok(Self { folder, planted, names })
     }
 
-    /// Whether it is what is left in `/tmp` whatever the folder for temporary files: by Java machines and Wine, and the pipes
+    /// Whether it is what is left in `/tmp` whatever the folder for temporary files: by Java machines, Wine and .NET, and the pipes
     /// of test applications, which Microsoft's library puts there, when the application is ended by force.
     fn is_by_others(&self, name: &OsStr) -> bool {
         let text = name.to_string_lossy();
