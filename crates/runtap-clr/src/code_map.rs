@@ -87,7 +87,7 @@ pub struct CodeMap {
     methods: Vec<Method>,
     /// Methods that were not unloaded yet, by id and start.
     live: HashMap<(u64, u64), MethodId, foldhash::fast::RandomState>,
-    /// Names that each module id has had, with the ticks from which on.
+    /// Names that each module id has had, with the ticks from which on; `seal` puts them in order.
     modules: HashMap<ModuleId, Vec<(u64, String)>, foldhash::fast::RandomState>,
     /// Methods by start; built by `seal`.
     by_start: Vec<MethodId>,
@@ -113,8 +113,8 @@ impl CodeMap {
     /// The name of a module at a time.
     pub fn module_name(&self, id: ModuleId, time: u64) -> Option<&str> {
         let names = self.modules.get(&id)?;
-        let then = names.iter().rev().find(|(from, _)| *from <= time).or_else(|| names.first());
-        then.map(|(_, name)| name.as_str())
+        let then = names.partition_point(|(from, _)| *from <= time).saturating_sub(1);
+        names.get(then).map(|(_, name)| name.as_str())
     }
 
     /// A method that was loaded at `time`, or (`None`) that was seen to be there. The same code told twice, live and by
@@ -190,6 +190,8 @@ impl CodeMap {
 
     /// Orders the methods for look-ups. Call it after the last `load` and `unload`.
     pub fn seal(&mut self) {
+        // Those of one time in the order in which they were told.
+        self.modules.values_mut().for_each(|names| names.sort_by_key(|(from, _)| *from));
         self.by_start = (0..self.methods.len()).filter_map(|i| u32::try_from(i).ok()).map(MethodId).collect();
         let methods = &self.methods;
         let key = |id: &MethodId| methods.get(id.0 as usize).map(|m| (m.start, m.loaded));
@@ -217,10 +219,9 @@ impl CodeMap {
     }
 
     /// The method at `address` at `time`: the one that lived then, the latest of several; else the one whose life is
-    /// nearest, because load events come a moment after the code first runs.
-    pub fn at(&self, address: u64, time: u64) -> Option<MethodId> {
-        let distance = |id: &MethodId| {
-            let m = self.method(*id)?;
+    /// nearest, because load events come a moment after the code first runs. And how many methods were looked at.
+    pub fn at(&self, address: u64, time: u64) -> (Option<MethodId>, usize) {
+        let distance = |m: &Method| {
             let away = if m.lives_at(time) {
                 0
             } else if time < m.loaded {
@@ -228,13 +229,22 @@ impl CodeMap {
             } else {
                 time - m.unloaded
             };
-            Some((away, u64::MAX - m.loaded))
+            (away, u64::MAX - m.loaded)
         };
-        self.candidates(address).min_by_key(|id| distance(id).unwrap_or((u64::MAX, u64::MAX)))
+        let mut steps = 0;
+        let near = self.near(address).inspect(|_| steps += 1);
+        let covering = near.filter_map(|id| self.method(id).filter(|m| m.covers(address)).map(|m| (id, m)));
+        let nearest = covering.min_by_key(|(_, m)| distance(m)).map(|(id, _)| id);
+        (nearest, steps)
     }
 
     /// All methods that ever covered `address`, from the last start backwards.
     fn candidates(&self, address: u64) -> impl Iterator<Item = MethodId> + '_ {
+        self.near(address).filter(move |id| self.method(*id).is_some_and(|m| m.covers(address)))
+    }
+
+    /// Those among which they are.
+    fn near(&self, address: u64) -> impl Iterator<Item = MethodId> + '_ {
         let behind = self.starts.partition_point(|start| *start <= address);
         let starts = self.by_start.get(..behind).unwrap_or_default().iter();
         let reach = self.reach.get(..behind).unwrap_or_default().iter();
@@ -244,7 +254,6 @@ impl CodeMap {
             .take(MOST_STEPS)
             .take_while(move |(_, reach)| **reach > address)
             .map(|(id, _)| *id)
-            .filter(move |id| self.method(*id).is_some_and(|m| m.covers(address)))
     }
 }
 
@@ -265,7 +274,7 @@ mod tests {
     }
 
     fn name_at(map: &CodeMap, address: u64, time: u64) -> &str {
-        map.at(address, time).map_or("?", |id| &map.method(id).unwrap().name)
+        map.at(address, time).0.map_or("?", |id| &map.method(id).unwrap().name)
     }
 
     #[test]
@@ -318,7 +327,7 @@ mod tests {
         map.load(code(7, 0x100, 10), None, || Some("told".to_owned()));
         map.seal();
         assert_eq!((name_at(&map, 0x100, 9), name_at(&map, 0x200, 9)), ("told", "0x200"));
-        let method = map.at(0x100, 9).and_then(|id| map.method(id)).unwrap();
+        let method = map.at(0x100, 9).0.and_then(|id| map.method(id)).unwrap();
         assert_eq!((method.tier, method.rejit_id, method.loaded), ("OptimizedTier1", 2, 5));
     }
 

@@ -29,6 +29,7 @@ pub mod gc;
 pub mod layout;
 pub mod lines;
 mod names;
+mod nested;
 pub mod payload;
 mod profile;
 mod record;

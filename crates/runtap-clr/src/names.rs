@@ -27,6 +27,19 @@ pub struct Names {
     malformed: u64,
 }
 
+/// What is known of a frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) method: Option<MethodId>,
+    /// Whether it is the same at any time.
+    pub(crate) is_always: bool,
+    /// How many steps it took ([`MAX_STEPS`](runtap_model::MAX_STEPS)).
+    pub(crate) steps: usize,
+}
+
+/// Steps of a search among all methods.
+const LOOK_UP: usize = 16;
+
 impl Names {
     /// Nothing learned yet.
     pub fn new() -> Self {
@@ -124,12 +137,22 @@ impl Names {
     ///
     /// `is_leaf` tells an address that was executed from a return address, which stands behind its call.
     pub fn method(&self, ip: u64, is_leaf: bool, time: u64) -> (Option<MethodId>, bool) {
+        let found = self.look_up(ip, is_leaf, time);
+        (found.method, found.is_always)
+    }
+
+    /// The same with what it took.
+    pub(crate) fn look_up(&self, ip: u64, is_leaf: bool, time: u64) -> Found {
         // The call is before the return address, and at the end of a method the next one begins right there.
         let address = if is_leaf { ip } else { ip.saturating_sub(1) };
+        let found = |method, is_always, steps| Found { method, is_always, steps };
         match self.code.lookup(address) {
-            Address::Always(method) => (Some(method), true),
-            Address::Depends => (self.code.at(address, time), false),
-            Address::Unknown => (None, true),
+            Address::Always(method) => found(Some(method), true, LOOK_UP),
+            Address::Unknown => found(None, true, LOOK_UP),
+            Address::Depends => {
+                let (method, steps) = self.code.at(address, time);
+                found(method, false, LOOK_UP + steps)
+            }
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Stacks {
     hasher: RandomState,
     /// Index by the stream's stack id; [`NONE`] where it is not known.
     by_id: Vec<u32>,
+    /// The ids that are known there: what follows a new set costs what the old one had.
+    known_ids: Vec<usize>,
     /// Which set of stacks those ids are of.
     epoch: u64,
     scratch: Vec<u64>,
@@ -47,7 +49,7 @@ impl Stacks {
     #[inline(never)]
     fn index_slow(&mut self, stack: Stack<'_>, id: usize) -> u32 {
         if self.epoch != stack.epoch() {
-            self.by_id.clear();
+            self.forget_ids();
             self.epoch = stack.epoch();
         }
         let index = self.intern(stack);
@@ -57,9 +59,18 @@ impl Stacks {
             }
             if let Some(slot) = self.by_id.get_mut(id) {
                 *slot = index;
+                self.known_ids.push(id);
             }
         }
         index
+    }
+
+    fn forget_ids(&mut self) {
+        for id in self.known_ids.drain(..) {
+            if let Some(slot) = self.by_id.get_mut(id) {
+                *slot = NONE;
+            }
+        }
     }
 
     fn intern(&mut self, stack: Stack<'_>) -> u32 {
@@ -86,7 +97,7 @@ impl Stacks {
     /// Takes in the stacks of the next part; the index here of each of them.
     pub fn join(&mut self, next: &Self) -> Vec<u32> {
         // Readers of other parts number their epochs otherwise.
-        self.by_id.clear();
+        self.forget_ids();
         (0..next.len())
             .map(|index| self.insert(next.list.get(index).map_or(0, |(hash, _)| *hash), next.get(index)))
             .collect()

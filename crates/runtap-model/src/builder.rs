@@ -128,6 +128,13 @@ impl TraceBuilder {
         has_room
     }
 
+    /// Tells what adding a stack has taken, beside its sample: frames that were added, and steps
+    /// ([`MAX_STEPS`](crate::MAX_STEPS)). What comes after too much of either [has no room](Self::has_room).
+    pub fn took(&mut self, frames: usize, steps: usize) {
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        self.room.took(count(frames), count(steps));
+    }
+
     /// Says that the source marks samples as running or waiting without error: none is [in doubt](Trace::doubtful_ticks).
     pub fn set_exact_states(&mut self) {
         self.trace.has_exact_states = true;

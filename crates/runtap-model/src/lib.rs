@@ -50,7 +50,7 @@ pub use kinds::{Class, KindInfo, KindTable, MAX_KINDS, SampleKind};
 pub use samples::{Run, Sample, Thread, ThreadHandle};
 pub use stacks::{Frames, Stack, StackHandle, StackTable};
 pub use strings::{StringHandle, StringTable};
-pub use threads::{MAX_THREADS, Room};
+pub use threads::{MAX_STEPS, MAX_THREADS, Room};
 pub use ticks::{ThreadTicks, TickRun, Ticks};
 pub use totals::{FrameTotals, StackWeights};
 pub use trace::{Process, Trace};

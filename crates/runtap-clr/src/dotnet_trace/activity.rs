@@ -7,7 +7,8 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::collect::{Raw, What, Work};
-use super::frames::{Framed, Frames, Part};
+use super::frames::{Framed, Frames, Piece, Whole};
+use super::part::Part;
 use super::paths::Path;
 use super::requests::Requests;
 
@@ -142,7 +143,7 @@ impl Activities {
             Doing::Task(id) => self.list.get(id).map_or(0, |creator| creator.chain),
             Doing::Own(_) => 0,
         };
-        let origin = self.rooted(without_telling(&whole), raw.thread, frames);
+        let origin = self.rooted(&whole, whole.without_telling(), raw.thread, frames);
         let id = self.list.len();
         self.list.push(Activity {
             work: Some(work),
@@ -232,42 +233,43 @@ impl Activities {
     pub(super) fn stack(&mut self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
         let whole = frames.of_stream(raw.stack, raw.timestamp);
         self.doing(raw.thread);
-        self.rooted(&whole, raw.thread, frames)
+        self.rooted(&whole, whole.all(), raw.thread, frames)
     }
 
     /// The stack of an event without the frames that only tell it.
     pub(super) fn stack_of_await(&mut self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
         let whole = frames.of_stream(raw.stack, raw.timestamp);
         self.doing(raw.thread);
-        self.rooted(without_telling(&whole), raw.thread, frames)
+        self.rooted(&whole, whole.without_telling(), raw.thread, frames)
     }
 
     /// The stack of what a thread does, for an event that has none.
     pub(super) fn stack_without_event(&mut self, raw: &Raw, frames: &mut Frames<'_>) -> Rooted {
         self.doing(raw.thread);
-        self.rooted(&[], raw.thread, frames)
+        let none = Whole::new(Vec::new(), None);
+        self.rooted(&none, none.all(), raw.thread, frames)
     }
 
-    fn rooted(&self, whole: &[Framed], thread: u64, frames: &mut Frames<'_>) -> Rooted {
+    fn rooted(&self, whole: &Whole, piece: Piece, thread: u64, frames: &mut Frames<'_>) -> Rooted {
         let origin = match self.current.get(&thread) {
             Some(Doing::Task(id)) => self.list.get(*id).and_then(|activity| activity.origin),
             _ => None,
         };
         if let Some((root, origin)) = origin
-            && let Some(own) = own_frames(whole)
+            && let Some(own) = whole.own(piece)
         {
-            if !whole.is_empty() && frames.ends_in_task(origin, own) {
+            if !piece.is_empty() && frames.ends_in_task(origin, whole, own) {
                 return (root, origin);
             }
             let start = frames.start_task(origin);
-            return (root, frames.put(start, own));
+            return (root, frames.put(start, whole, own));
         }
-        (thread, frames.put(Path::default(), whole))
+        (thread, frames.put(Path::default(), whole, piece))
     }
 }
 
 /// The frames of a task: those above the method that runs it. `None` if no method on the stack runs tasks.
-fn own_frames(whole: &[Framed]) -> Option<&[Framed]> {
+pub(super) fn own_frames(whole: &[Framed]) -> Option<&[Framed]> {
     if whole.is_empty() {
         return Some(whole);
     }
@@ -284,7 +286,7 @@ fn own_frames(whole: &[Framed]) -> Option<&[Framed]> {
 }
 
 /// A stack without the frames that only tell the event.
-fn without_telling(whole: &[Framed]) -> &[Framed] {
+pub(super) fn without_telling(whole: &[Framed]) -> &[Framed] {
     let mut rest = whole;
     let mut told = false;
     for (depth, Framed { part, .. }) in whole.iter().enumerate() {

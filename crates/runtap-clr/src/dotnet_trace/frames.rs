@@ -1,13 +1,16 @@
 //! Stacks as dotnet-trace writes them, and what the frames of the task library are for.
 
+use std::rc::Rc;
+
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_model::{FrameHandle, StackHandle, TraceBuilder};
 use runtap_nettrace::TraceHeader;
 
-use super::activity::Rooted;
+use super::activity::{Rooted, own_frames, without_telling};
 use super::collect::{IO_POOL, Raw, Role, What, Work};
 use super::modules::Modules;
+use super::part::Part;
 use super::paths::{Path, Paths, Place};
 use super::requests::{Request, Requests};
 use crate::code_map::MethodId;
@@ -15,81 +18,71 @@ use crate::frame;
 use crate::names::Names;
 use crate::stacks::Stacks;
 
-/// What a method of the task library does; bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Part(u8);
-
-impl Part {
-    /// Runs a task: what is below it, towards the start of the thread, is not the task's.
-    pub(super) const RUNS: Self = Self(1);
-    /// Helps with that, above the one that runs it.
-    pub(super) const HELPS_TO_RUN: Self = Self(2);
-    /// Tells the event of a task.
-    pub(super) const TELLS: Self = Self(4);
-    /// Helps with that.
-    pub(super) const HELPS_TO_TELL: Self = Self(8);
-    /// Blocks its thread until a task has ended.
-    const WAITS_FOR_TASK: Self = Self(16);
-    /// Waits for something to do: the thread works for nobody.
-    const IDLE: Self = Self(32);
-
-    /// `plain` as in [`Frames`]: there also what later runtimes tell with is known.
-    fn of(module: Option<&str>, name: &str, plain: bool) -> Self {
-        if plain && IDLE.iter().any(|idle| name.starts_with(idle)) {
-            return Self::IDLE;
-        }
-        let module = module.unwrap_or_default().to_ascii_lowercase();
-        if !module.starts_with("mscorlib") && !module.contains("system.private.corelib") {
-            return Self::default();
-        }
-        let starts = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
-        if starts(&[
-            "System.Threading.ExecutionContext.Run",
-            "System.Threading.Tasks.AwaitTaskContinuation.Run",
-            "System.Threading.Tasks.Task.Execute",
-        ]) {
-            Self::RUNS
-        } else if name.contains("System.Threading.Tasks.Task") && name.contains(".InnerInvoke") {
-            Self::HELPS_TO_RUN
-        } else if starts(&[
-            "System.Threading.Tasks.TplEtwProvider.TaskScheduled",
-            "System.Threading.Tasks.TplEtwProvider.TaskWaitBegin(",
-            "System.Threading.Tasks.TplEtwProvider.TaskWaitEnd",
-        ]) || plain && starts(&["System.Threading.Tasks.TplEventSource."])
-        {
-            Self::TELLS
-        } else if starts(&["System.Threading.Tasks.Task.ScheduleAndStart"])
-            || (starts(&["System.Runtime.CompilerServices.AsyncTaskMethodBuilder"])
-                && name.contains(".AwaitUnsafeOnCompleted"))
-            || (starts(&["System.Runtime.CompilerServices"])
-                && name.contains("TaskAwaiter")
-                && (name.contains("OnCompleted") || name.contains("OutputWaitEtwEvents")))
-        {
-            Self::HELPS_TO_TELL
-        } else if plain
-            && starts(&["System.Threading.Tasks.Task.InternalWait", "System.Threading.Tasks.Task.Wait"])
-        {
-            Self::WAITS_FOR_TASK
-        } else {
-            Self::default()
-        }
-    }
-}
-
-/// Methods in which threads of the pool, of sockets and of timers wait for something to do.
-const IDLE: [&str; 5] = [
-    "System.Threading.LowLevelLifoSemaphore.Wait",
-    "System.Threading.PortableThreadPool+IOCompletionPoller.Poll",
-    "System.Threading.PortableThreadPool+GateThread.GateThreadStart",
-    "System.Threading.TimerQueue.TimerThread",
-    "Interop+Sys.WaitForSocketEvents",
-];
-
 /// A frame of a stack: where, how it is written, and what its method is for, if that is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Framed {
     pub(super) place: Place,
     pub(super) part: Option<Part>,
+}
+
+/// A stack of the stream.
+#[derive(Debug)]
+pub(super) struct Whole {
+    /// Leaf first.
+    frames: Vec<Framed>,
+    /// Its index, if it means the same at any time.
+    index: Option<u32>,
+    /// How many frames only tell the event.
+    telling: usize,
+    /// Up to which frame it is the task's, if a method on it runs tasks; and the same without the frames that tell.
+    own: [Option<usize>; 2],
+    waits_for_task: bool,
+    is_idle: bool,
+}
+
+impl Whole {
+    pub(super) fn new(frames: Vec<Framed>, index: Option<u32>) -> Self {
+        let without = without_telling(&frames);
+        let telling = frames.len() - without.len();
+        let of_task = own_frames(without).map(|own| telling + own.len());
+        let own = [own_frames(&frames).map(<[_]>::len), of_task];
+        let has = |part| frames.iter().any(|framed| framed.part == Some(part));
+        let (waits_for_task, is_idle) = (has(Part::WAITS_FOR_TASK), has(Part::IDLE));
+        Self { frames, index, telling, own, waits_for_task, is_idle }
+    }
+
+    pub(super) fn all(&self) -> Piece {
+        Piece { from: 0, to: self.frames.len() }
+    }
+
+    /// Without the frames that only tell the event.
+    pub(super) fn without_telling(&self) -> Piece {
+        Piece { from: self.telling, to: self.frames.len() }
+    }
+
+    /// What of a piece is the task's. `None` if no method on it runs tasks.
+    pub(super) fn own(&self, Piece { from, .. }: Piece) -> Option<Piece> {
+        let [all, without_telling] = self.own;
+        let to = if from == 0 { all } else { without_telling };
+        to.map(|to| Piece { from, to })
+    }
+
+    fn get(&self, Piece { from, to }: Piece) -> &[Framed] {
+        self.frames.get(from..to).unwrap_or_default()
+    }
+}
+
+/// Frames of a stack from one depth to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Piece {
+    from: usize,
+    to: usize,
+}
+
+impl Piece {
+    pub(super) fn is_empty(self) -> bool {
+        self.from == self.to
+    }
 }
 
 pub(super) struct Frames<'a> {
@@ -99,6 +92,11 @@ pub(super) struct Frames<'a> {
     builder: TraceBuilder,
     methods: HashMap<MethodId, (FrameHandle, Part), RandomState>,
     paths: Paths,
+    /// Stacks that mean the same at any time, by their index.
+    whole: HashMap<u32, Rc<Whole>, RandomState>,
+    /// What a piece of such a stack is on a path, and whether the path ends in a task that has just its frames.
+    put: HashMap<(Path, u32, Piece), Path, RandomState>,
+    ends_in: HashMap<(Path, u32, Piece), bool, RandomState>,
     unknown: FrameHandle,
     starting: FrameHandle,
     /// The process.
@@ -147,6 +145,9 @@ impl<'a> Frames<'a> {
             root: builder.stack_of([process]),
             threads: HashMap::default(),
             paths: Paths::default(),
+            whole: HashMap::default(),
+            put: HashMap::default(),
+            ends_in: HashMap::default(),
             written: HashMap::default(),
             roles: roles(raw),
             builder,
@@ -167,6 +168,11 @@ impl<'a> Frames<'a> {
 
     pub(super) fn label(&mut self, text: &str) -> FrameHandle {
         self.builder.label(text)
+    }
+
+    /// Whether there is room for one more event; if not, a sample is counted as left out.
+    pub(super) fn has_room(&mut self, is_sample: bool) -> bool {
+        self.builder.has_room(is_sample.into())
     }
 
     /// The stack that ends in `frame`, called from `caller`.
@@ -200,6 +206,7 @@ impl<'a> Frames<'a> {
             }
             at = below;
         }
+        self.builder.took(frames.len(), 0);
         for (path, frame) in frames.into_iter().rev() {
             onto = self.push(onto, frame);
             self.written.insert((root, path), onto);
@@ -221,6 +228,8 @@ impl<'a> Frames<'a> {
         let labels =
             if self.plain { activities } else { [&[first], &activities[..], &["Threads", &text]].concat() };
         let mut stack = if self.plain { None } else { self.root };
+        // Each request names all those in which it lies.
+        self.builder.took(labels.len(), labels.len().saturating_mul(LABEL));
         for label in labels {
             let frame = self.builder.label(label);
             stack = Some(self.builder.stack(stack, frame));
@@ -234,18 +243,35 @@ impl<'a> Frames<'a> {
         stack
     }
 
-    /// The frames of a stack of the stream, leaf first.
-    pub(super) fn of_stream(&mut self, index: u32, time: u64) -> Vec<Framed> {
-        let ips = self.stacks.get(usize::try_from(index).unwrap_or(usize::MAX));
-        ips.iter().enumerate().map(|(depth, ip)| self.frame(*ip, depth == 0, time)).collect()
+    /// A stack of the stream.
+    pub(super) fn of_stream(&mut self, index: u32, time: u64) -> Rc<Whole> {
+        if let Some(known) = self.whole.get(&index) {
+            return Rc::clone(known);
+        }
+        let stacks = self.stacks;
+        let ips = stacks.get(usize::try_from(index).unwrap_or(usize::MAX));
+        let (mut is_always, mut steps) = (true, ips.len());
+        let mut frames = Vec::with_capacity(ips.len());
+        for (depth, ip) in ips.iter().enumerate() {
+            // There the addresses of callers are taken as they are: the byte behind the call.
+            let found = self.names.look_up(*ip, depth == 0 || !self.plain, time);
+            is_always &= found.is_always;
+            steps += found.steps;
+            frames.push(self.frame(*ip, found.method));
+        }
+        let whole = Rc::new(Whole::new(frames, is_always.then_some(index)));
+        if is_always {
+            self.whole.insert(index, Rc::clone(&whole));
+        } else {
+            self.builder.took(0, steps);
+        }
+        whole
     }
 
-    fn frame(&mut self, ip: u64, is_leaf: bool, time: u64) -> Framed {
-        // There the addresses of callers are taken as they are: the byte behind the call.
-        let is_leaf = is_leaf || !self.plain;
+    fn frame(&mut self, ip: u64, method: Option<MethodId>) -> Framed {
         let has_name =
             |method: &MethodId| self.names.code().method(*method).is_some_and(|method| method.has_name);
-        let Some(method) = self.names.method(ip, is_leaf, time).0.filter(has_name) else {
+        let Some(method) = method.filter(has_name) else {
             let frame = if self.plain {
                 self.builder.add_frame(&frame::clr(None, &format!("{ip:#x}")))
             } else {
@@ -266,8 +292,7 @@ impl<'a> Frames<'a> {
 
     /// Whether a stack of the stream is that of a thread that waits for a task.
     pub(super) fn waits_for_task(&mut self, index: u32, time: u64) -> bool {
-        self.plain
-            && self.of_stream(index, time).iter().any(|framed| framed.part == Some(Part::WAITS_FOR_TASK))
+        self.plain && self.of_stream(index, time).waits_for_task
     }
 
     /// Whether a stack of the stream is that of a thread that has nothing to do. Threads of a native pool have no frames then.
@@ -275,30 +300,41 @@ impl<'a> Frames<'a> {
         if !self.plain {
             return false;
         }
-        let frames = self.of_stream(index, time);
-        frames.is_empty() || frames.iter().any(|framed| framed.part == Some(Part::IDLE))
+        let whole = self.of_stream(index, time);
+        whole.frames.is_empty() || whole.is_idle
     }
 
-    /// Puts frames, leaf first, onto a stack.
-    pub(super) fn put(&mut self, mut onto: Path, frames: &[Framed]) -> Path {
-        for framed in frames.iter().rev() {
-            onto = self.paths.push(onto, framed.place);
+    /// Puts frames onto a stack.
+    pub(super) fn put(&mut self, onto: Path, whole: &Whole, piece: Piece) -> Path {
+        let key = whole.index.map(|index| (onto, index, piece));
+        if let Some(known) = key.and_then(|key| self.put.get(&key)) {
+            return *known;
         }
-        onto
+        let frames = whole.get(piece).iter().rev();
+        let put = frames.fold(onto, |onto, framed| self.paths.push(onto, framed.place));
+        self.builder.took(whole.get(piece).len(), 0);
+        self.put.extend(key.map(|key| (key, put)));
+        put
     }
 
-    /// Whether a stack ends in a task that has just these frames, leaf first.
-    pub(super) fn ends_in_task(&self, path: Path, frames: &[Framed]) -> bool {
-        let mut at = path;
-        for framed in frames {
-            match self.paths.last(at) {
-                Some((below, place)) if place == framed.place => at = below,
-                _ => return false,
-            }
+    /// Whether a stack ends in a task that has just these frames.
+    pub(super) fn ends_in_task(&mut self, path: Path, whole: &Whole, piece: Piece) -> bool {
+        let key = whole.index.map(|index| (path, index, piece));
+        if let Some(known) = key.and_then(|key| self.ends_in.get(&key)) {
+            return *known;
         }
-        self.paths.last(at).is_some_and(|(_, place)| place.frame == self.starting)
+        let below = whole.get(piece).iter().try_fold(path, |at, framed| {
+            self.paths.last(at).filter(|(_, place)| *place == framed.place).map(|(below, _)| below)
+        });
+        let starting = self.starting;
+        let ends = below.and_then(|at| self.paths.last(at)).is_some_and(|(_, place)| place.frame == starting);
+        self.ends_in.extend(key.map(|key| (key, ends)));
+        ends
     }
 }
+
+/// Steps that a label at the root of a stack takes.
+const LABEL: usize = 32;
 
 /// A thread that takes work of the I/O pool is for that; else the first thing that it is known for counts.
 fn roles(raw: &[Raw]) -> HashMap<u64, Role, RandomState> {

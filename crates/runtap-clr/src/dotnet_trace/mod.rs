@@ -19,6 +19,7 @@ mod collect;
 mod frames;
 mod ids;
 mod modules;
+mod part;
 mod paths;
 mod requests;
 mod spans;
@@ -177,6 +178,10 @@ fn samples(
         if matches!(raw.what, What::Is(_)) {
             continue;
         }
+        let is_sample = matches!(raw.what, What::Managed | What::Unmanaged);
+        if !frames.has_room(is_sample) {
+            continue;
+        }
         requests.settle();
         let now = since_start(header, raw.timestamp);
         if requests.plain {
@@ -224,7 +229,6 @@ fn samples(
             _ => activities.stack(raw, frames),
         };
         let doing = activities.doing(raw.thread);
-        let is_sample = matches!(raw.what, What::Managed | What::Unmanaged);
         let idle = is_sample && frames.is_idle(raw.stack, raw.timestamp);
         if idle {
             requests.leave(doing);

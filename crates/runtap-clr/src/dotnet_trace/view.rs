@@ -5,6 +5,7 @@
 //! ends first, which is the innermost; else for nothing that is known. A request that begins within another one stands below it.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use runtap_model::{Process, SampleKind, StackHandle, Trace, TraceBuilder};
 
@@ -59,18 +60,20 @@ fn moments(samples: &[Sample], from: u64, to: u64) -> Vec<(u64, u64, Option<Stac
     let mut by_start: Vec<&Sample> =
         samples.iter().filter(|sample| sample.to > from && sample.from < to).collect();
     by_start.sort_by_key(|sample| sample.from);
-    let (mut waiting, mut active) = (by_start.into_iter().peekable(), Vec::<&Sample>::new());
+    let mut waiting = by_start.into_iter().enumerate().peekable();
+    // The greatest is on top; those below it may have ended.
+    let mut active = BinaryHeap::new();
     let mut moments: Vec<(u64, u64, Option<StackHandle>)> = Vec::new();
     for pair in edges.windows(2) {
         let [start, end] = *pair else { continue };
-        while let Some(sample) = waiting.next_if(|sample| sample.from <= start) {
-            active.push(sample);
+        while let Some((n, sample)) = waiting.next_if(|(_, sample)| sample.from <= start) {
+            let order = (rank(sample), Reverse((sample.to, sample.from, sample.thread)), n);
+            active.push((order, sample.to, sample.stack));
         }
-        active.retain(|sample| sample.to > start);
-        let best = active
-            .iter()
-            .max_by_key(|sample| (rank(sample), Reverse((sample.to, sample.from, sample.thread))));
-        let stack = best.map(|sample| sample.stack);
+        while active.peek().is_some_and(|(_, to, _)| *to <= start) {
+            active.pop();
+        }
+        let stack = active.peek().map(|(.., stack)| *stack);
         match moments.last_mut() {
             Some((_, last, known)) if *known == stack && *last == start => *last = end,
             _ => moments.push((start, end, stack)),
@@ -91,6 +94,8 @@ fn rank(sample: &Sample) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::state::Purpose;
     use super::*;
 
@@ -121,5 +126,36 @@ mod tests {
                 (80, 100, None)
             ]
         );
+    }
+
+    proptest! {
+        /// Against a search of everything at each moment.
+        #[test]
+        fn what_counts_is_the_greatest_of_all(
+            made in prop::collection::vec((0u64..30, 0u64..30, 0u64..3, 0usize..3), 0..20),
+        ) {
+            let mut builder = TraceBuilder::new();
+            let mut samples = Vec::new();
+            for (n, (from, length, thread, kind)) in made.into_iter().enumerate() {
+                let frame = builder.label(&n.to_string());
+                let stack = builder.stack(None, frame);
+                let kind = [SampleKind::MANAGED, SampleKind::EXTERNAL, SampleKind::OTHER][kind];
+                samples.push(Sample { purpose: Purpose::default(), thread, from, to: from + length, kind, stack });
+            }
+            let of_all = |at: u64| {
+                let active = samples.iter().filter(|sample| sample.from <= at && at < sample.to);
+                let order = |sample: &&Sample| (rank(sample), Reverse((sample.to, sample.from, sample.thread)));
+                active.max_by_key(order).map(|sample| sample.stack)
+            };
+            let mut expected = 5;
+            for (from, to, stack) in moments(&samples, 5, 40) {
+                prop_assert_eq!(from, expected);
+                expected = to;
+                for at in from..to {
+                    prop_assert_eq!(stack, of_all(at), "at {}", at);
+                }
+            }
+            prop_assert_eq!(expected, 40);
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::io::Write;
 use crate::{Member, MemberValue, Record};
 
 use super::json::{self, Odd};
+use super::shown;
 use runtap_model::text::Clean;
 
 pub(super) fn head(out: &mut Vec<u8>, stacks: bool) {
@@ -25,7 +26,7 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
         // Writing to a Vec can't fail.
         let _ = match record.member(member) {
             Some(MemberValue::Text(value)) => {
-                text_cell(out, value);
+                text_cell(out, &shown(value));
                 Ok(())
             }
             Some(MemberValue::Int(value)) => write!(out, "{value}"),

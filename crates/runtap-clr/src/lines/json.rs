@@ -19,6 +19,8 @@ use runtap_wire::Utf16;
 
 use runtap_model::text::{acts_unseen, json_escape};
 
+use super::shown;
+
 /// The parts of lines that are the same for all events of a kind, by metadata id.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
@@ -118,7 +120,7 @@ fn members(out: &mut Vec<u8>, record: &Record<'_>, members: &[Member]) {
         out.extend_from_slice(b"\":");
         match record.member(*member) {
             None => out.extend_from_slice(b"null"),
-            Some(MemberValue::Text(value)) => text(out, value),
+            Some(MemberValue::Text(value)) => text(out, &shown(value)),
             Some(MemberValue::Int(value)) => number(out, value),
             Some(MemberValue::UInt(value)) => number(out, value),
             Some(MemberValue::Hex(value)) => hex(out, value),
@@ -178,7 +180,7 @@ fn object(out: &mut Vec<u8>, fields: Fields<'_>) -> Option<String> {
             if !std::mem::take(&mut first) {
                 out.push(b',');
             }
-            text(out, name);
+            text(out, &shown(name));
             out.push(b':');
             value(out, one);
         }

@@ -10,6 +10,7 @@ mod live;
 mod text;
 mod unmet;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -19,6 +20,19 @@ pub use self::live::Live;
 pub use self::unmet::{Matched, NameOf, Unmet, nearest};
 use crate::payload::Decoder;
 use crate::{Filter, Names, Record};
+
+/// The bytes of a name that a line shows: of a provider, an event or a field. They stand in a definition, of which there may be
+/// millions of events of a few bytes each.
+const LONGEST_NAME: usize = 256;
+
+/// A name as lines have it: of a longer one the beginning, and `…`.
+fn shown(name: &str) -> Cow<'_, str> {
+    if name.len() <= LONGEST_NAME {
+        return Cow::Borrowed(name);
+    }
+    let beginning = name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default();
+    Cow::Owned(format!("{beginning}…"))
+}
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

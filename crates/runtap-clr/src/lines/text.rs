@@ -7,6 +7,8 @@ use crate::{Member, MemberValue, Record, UtcNs};
 
 use runtap_model::text::Clean;
 
+use super::shown;
+
 /// Writes a line. With `name_process` it says whose it is: there are several.
 pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>, name_process: bool) {
     let mut line = Vec::new();
@@ -24,10 +26,10 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
     if !log(&mut line, record) {
         let metadata = record.event.metadata;
         let provider = metadata.map_or("?", |metadata| &metadata.provider);
-        put(&mut line, format_args!("{provider}/"));
+        put(&mut line, format_args!("{}/", shown(provider)));
         match record.payload.schema().name() {
             "" => put(&mut line, format_args!("{}", metadata.map_or(0, |metadata| metadata.event_id))),
-            name => put(&mut line, name),
+            name => put(&mut line, shown(name)),
         }
         put(&mut line, format_args!("  [{}] ", record.event.thread_id));
         payload(&mut line, record.payload);
@@ -94,7 +96,7 @@ fn fields(out: &mut Vec<u8>, fields: Fields<'_>) {
 fn field(out: &mut Vec<u8>, read: Result<(&str, Value<'_>), PayloadError>) {
     match read {
         Ok((name, one)) => {
-            put(out, format_args!(" {name}="));
+            put(out, format_args!(" {}=", shown(name)));
             value(out, one);
         }
         Err(error) => put(out, format_args!(" ({error})")),

@@ -20,14 +20,31 @@ pub(super) struct Namer<'a> {
     always: HashMap<(u64, bool), FrameHandle, RandomState>,
     methods: HashMap<MethodId, FrameHandle, RandomState>,
     unknown: HashMap<u64, FrameHandle, RandomState>,
+    /// Steps that looking up has taken, and that the builder was not told of yet.
+    steps: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Named {
     /// Every address on it has one meaning.
     Always(Option<StackHandle>),
-    /// Its memory was used for several methods: to be named for each sample.
-    Depends,
+    /// Memory of some of its addresses was used for several methods.
+    Depends(Box<Then>),
+}
+
+/// What an address means.
+enum Meaning {
+    Always,
+    /// Another method was there at another time, or none.
+    Then(Option<MethodId>),
+}
+
+/// What a stack last meant that means something else at another time.
+#[derive(Debug, Clone)]
+struct Then {
+    stack: Option<StackHandle>,
+    /// The depths of the addresses that it depends on, and the methods that were there.
+    methods: Vec<(usize, Option<MethodId>)>,
 }
 
 impl<'a> Namer<'a> {
@@ -40,53 +57,86 @@ impl<'a> Namer<'a> {
             always: HashMap::default(),
             methods: HashMap::default(),
             unknown: HashMap::default(),
+            steps: 0,
         }
     }
 
     /// A stack of the stream, by its index, as it was at a time.
     pub(super) fn stack(&mut self, index: u32, timestamp: u64) -> Option<StackHandle> {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        match self.named.get(index).copied().flatten() {
-            Some(Named::Always(stack)) => stack,
-            Some(Named::Depends) => self.whole(index, timestamp).0,
-            None => {
-                let (stack, always) = self.whole(index, timestamp);
-                if let Some(slot) = self.named.get_mut(index) {
-                    *slot = Some(if always { Named::Always(stack) } else { Named::Depends });
+        match self.named.get(index).and_then(Option::as_ref) {
+            Some(Named::Always(stack)) => return *stack,
+            Some(Named::Depends(then)) => {
+                let (ips, names, mut steps) = (self.stacks.get(index), self.names, 0);
+                let holds = then.methods.iter().all(|(depth, method)| {
+                    let found = ips.get(*depth).map(|ip| names.look_up(*ip, *depth == 0, timestamp));
+                    steps += found.map_or(0, |found| found.steps);
+                    found.is_some_and(|found| found.method == *method)
+                });
+                let stack = then.stack;
+                self.builder.took(0, steps);
+                if holds {
+                    return stack;
                 }
-                stack
             }
+            None => {}
         }
+        let (stack, methods) = self.whole(index, timestamp);
+        if let Some(slot) = self.named.get_mut(index) {
+            *slot = Some(if methods.is_empty() {
+                Named::Always(stack)
+            } else {
+                Named::Depends(Box::new(Then { stack, methods }))
+            });
+        }
+        stack
     }
 
-    /// The named stack, and whether it is the same at any time.
-    fn whole(&mut self, index: usize, timestamp: u64) -> (Option<StackHandle>, bool) {
+    /// The named stack, and the methods in it that were not there at any time.
+    fn whole(
+        &mut self,
+        index: usize,
+        timestamp: u64,
+    ) -> (Option<StackHandle>, Vec<(usize, Option<MethodId>)>) {
         let ips = self.stacks.get(index);
         let mark = self.truncated(ips);
-        let (mut always, mut stack) = (true, mark.map(|mark| self.builder.stack(None, mark)));
+        let (mut then, mut stack) = (Vec::new(), mark.map(|mark| self.builder.stack(None, mark)));
         for (depth, ip) in ips.iter().enumerate().rev() {
-            let (frame, same) = self.frame(*ip, depth == 0, timestamp);
-            always &= same;
+            let (frame, meaning) = self.frame(*ip, depth == 0, timestamp);
+            if let Meaning::Then(method) = meaning {
+                then.push((depth, method));
+            }
             stack = Some(self.builder.stack(stack, frame));
         }
-        (stack, always)
+        let steps = std::mem::take(&mut self.steps);
+        // Without those it is named once, which takes no more than its size in the stream allows.
+        self.builder.took(ips.len(), if then.is_empty() { 0 } else { steps + ips.len() });
+        (stack, then)
     }
 
-    /// The frame of an address, and whether it is the same at any time.
-    fn frame(&mut self, ip: u64, is_leaf: bool, timestamp: u64) -> (FrameHandle, bool) {
+    /// The frame of an address, and for how long it is that.
+    fn frame(&mut self, ip: u64, is_leaf: bool, timestamp: u64) -> (FrameHandle, Meaning) {
         let key = (ip, is_leaf);
         if let Some(frame) = self.always.get(&key) {
-            return (*frame, true);
+            return (*frame, Meaning::Always);
         }
-        let (method, same) = self.names.method(ip, is_leaf, timestamp);
-        let frame = match method {
+        let found = self.names.look_up(ip, is_leaf, timestamp);
+        self.steps += found.steps;
+        let frame = match found.method {
             Some(method) => self.method(method),
             None => self.unknown(ip),
         };
-        if same {
+        if found.is_always {
             self.always.insert(key, frame);
+            return (frame, Meaning::Always);
         }
-        (frame, same)
+        (frame, Meaning::Then(found.method))
+    }
+
+    /// Whether a stack of the stream means something else at another time.
+    pub(super) fn depends_on_time(&self, index: u32) -> bool {
+        let ips = self.stacks.get(usize::try_from(index).unwrap_or(usize::MAX));
+        ips.iter().enumerate().any(|(depth, ip)| !self.names.look_up(*ip, depth == 0, 0).is_always)
     }
 
     fn method(&mut self, id: MethodId) -> FrameHandle {
@@ -114,12 +164,17 @@ impl<'a> Namer<'a> {
         is_wanted: impl Fn(&str) -> bool,
     ) -> Option<Vec<FrameHandle>> {
         let ips = self.stacks.get(usize::try_from(index).unwrap_or(usize::MAX));
-        let names = self.names;
+        let (names, mut steps) = (self.names, 0);
         let start = ips.iter().enumerate().position(|(depth, ip)| {
-            names.method(*ip, depth == 0, timestamp).0.is_some_and(|method| is_wanted(names.texts(method).1))
-        })?;
-        let rest = ips.iter().enumerate().skip(start);
+            let found = names.look_up(*ip, depth == 0, timestamp);
+            steps += found.steps;
+            found.method.is_some_and(|method| is_wanted(names.texts(method).1))
+        });
+        let rest = ips.iter().enumerate().skip(start.unwrap_or(ips.len()));
         let mut frames: Vec<_> = rest.map(|(depth, ip)| self.frame(*ip, depth == 0, timestamp).0).collect();
+        steps += std::mem::take(&mut self.steps) + frames.len();
+        self.builder.took(frames.len(), steps);
+        start?;
         frames.extend(self.truncated(ips));
         Some(frames)
     }

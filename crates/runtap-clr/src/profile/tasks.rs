@@ -7,7 +7,7 @@
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use runtap_model::FrameHandle;
+use runtap_model::{FrameHandle, StackHandle};
 use runtap_nettrace::TraceHeader;
 
 use super::collect::{Collector, Raw, Text, What};
@@ -27,25 +27,23 @@ pub(super) fn add(raw: &[Raw], collector: &Collector, header: &TraceHeader, end:
         operation.close(end);
     }
 
-    let shapes: Vec<Shape> = list.iter().map(|operation| Shape::of(operation, collector, namer)).collect();
     let mut spans: Vec<(u64, u64, usize)> = Vec::new();
     for (index, operation) in list.iter().enumerate() {
         spans.extend(operation.own.iter().map(|(from, to)| (*from, *to, index)));
     }
     spans.sort_unstable();
+    let mut shapes = Shapes { collector, known: HashMap::default(), depends: HashMap::default() };
     for (from, to, index) in spans {
         let chain = chain(&list, index);
         let outermost = chain.last().copied().unwrap_or(index);
-        let Some(Shape { callers, .. }) = shapes.get(outermost) else { continue };
-        let builder = &mut namer.builder;
-        let begun_on = list.get(outermost).map_or(0, |operation| operation.begin.thread);
-        let Some(thread) = builder.thread_for_sample(begun_on) else { continue };
-        let mut stack = builder.stack_of(callers.iter().copied());
-        for index in chain.iter().rev() {
-            if let Some(shape) = shapes.get(*index) {
-                stack = Some(builder.stack(stack, shape.itself));
-            }
+        let Some(begun) = list.get(outermost) else { continue };
+        let Some(thread) = namer.builder.thread_for_sample(begun.begin.thread) else { continue };
+        let mut stack = shapes.of(begun, namer).callers;
+        for operation in chain.iter().rev().filter_map(|index| list.get(*index)) {
+            let itself = shapes.of(operation, namer).itself;
+            stack = Some(namer.builder.stack(stack, itself));
         }
+        namer.builder.took(chain.len(), 0);
         let ns = u64::try_from(header.ticks_to_ns(i128::from(to) - i128::from(from))).unwrap_or(0);
         namer.builder.add_event(thread, super::since_start(header, from), ns, stack);
     }
@@ -169,16 +167,38 @@ impl Operations {
 }
 
 /// How an operation looks on a stack.
+#[derive(Debug, Clone, Copy)]
 struct Shape {
     itself: FrameHandle,
-    /// The code that started it, from the root.
-    callers: Vec<FrameHandle>,
+    /// The code that started it.
+    callers: Option<StackHandle>,
 }
 
-impl Shape {
-    fn of(operation: &Operation, collector: &Collector, namer: &mut Namer<'_>) -> Self {
+/// The shapes of operations. Those that begin at one place at one time, under one name, look the same.
+struct Shapes<'a> {
+    collector: &'a Collector,
+    known: HashMap<(u32, u64, Option<Text>), Shape, RandomState>,
+    /// Whether a stack means something else at another time.
+    depends: HashMap<u32, bool, RandomState>,
+}
+
+impl Shapes<'_> {
+    fn of(&mut self, operation: &Operation, namer: &mut Namer<'_>) -> Shape {
         let Raw { stack, timestamp, .. } = operation.begin;
-        let name = operation.name.map_or("", |name| collector.texts.get(name));
+        let depends = *self.depends.entry(stack).or_insert_with(|| namer.depends_on_time(stack));
+        let time = if depends { timestamp } else { 0 };
+        let key = (stack, time, operation.name);
+        if let Some(known) = self.known.get(&key) {
+            return *known;
+        }
+        let shape = self.found(operation, namer);
+        self.known.insert(key, shape);
+        shape
+    }
+
+    fn found(&self, operation: &Operation, namer: &mut Namer<'_>) -> Shape {
+        let Raw { stack, timestamp, .. } = operation.begin;
+        let name = operation.name.map_or("", |name| self.collector.texts.get(name));
         let method = name.strip_prefix("Async: ");
         if operation.name.is_none() || method.is_some() {
             // The innermost state machine on the stack is the one that gives up its thread.
@@ -186,8 +206,7 @@ impl Shape {
                 |frame: &str| frame.contains(".MoveNext(") && frame.contains(method.unwrap_or_default());
             if let Some(mut frames) = namer.below_frame(stack, timestamp, wanted) {
                 let itself = frames.remove(0);
-                frames.reverse();
-                return Self { itself, callers: frames };
+                return Shape { itself, callers: namer.builder.stack_of(frames.into_iter().rev()) };
             }
         }
         // What the task library does to start it says nothing.
@@ -196,9 +215,9 @@ impl Shape {
                 .iter()
                 .any(|part| frame.starts_with(part))
         };
-        let mut callers = namer.below_frame(stack, timestamp, |frame| !of_library(frame)).unwrap_or_default();
-        callers.reverse();
+        let callers = namer.below_frame(stack, timestamp, |frame| !of_library(frame)).unwrap_or_default();
+        let callers = namer.builder.stack_of(callers.into_iter().rev());
         let name = if name.is_empty() { "an asynchronous operation" } else { name };
-        Self { itself: namer.builder.label(name), callers }
+        Shape { itself: namer.builder.label(name), callers }
     }
 }

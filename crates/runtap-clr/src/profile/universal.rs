@@ -262,6 +262,9 @@ fn tell(kind: Kind, process: &mut Process, payload: Payload<'_>, since: u64) -> 
     Some(())
 }
 
+/// Steps of naming a frame that is new.
+const LOOK_UP: usize = 16;
+
 struct Namer<'a> {
     processes: &'a BTreeMap<u64, Process>,
     stacks: &'a Stacks,
@@ -280,6 +283,8 @@ impl Namer<'_> {
             let frame = self.frame(process, *ip, depth == 0, builder);
             stack = Some(builder.stack(stack, frame));
         }
+        // Each process has names of its own for one stack of the stream.
+        builder.took(ips.len(), ips.len().saturating_mul(LOOK_UP));
         self.named.insert((process, index), stack);
         stack
     }

@@ -10,6 +10,7 @@ use super::namer::Namer;
 use crate::frame;
 use crate::gc;
 use crate::names::Names;
+use crate::nested::Nested;
 use crate::suspensions::{Suspensions, Why};
 
 /// Adds all things of the view to the builder. `end` is the time of the stream's last event.
@@ -158,22 +159,18 @@ fn pauses(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
 
 /// A method's compilation, without what was compiled in between on the same thread.
 fn compilations(raw: &[Raw], collector: &Collector, names: &Names, add: &mut Adder<'_, '_>) {
-    let mut running: HashMap<u64, Vec<(Raw, u64)>, RandomState> = HashMap::default();
+    let mut running: HashMap<u64, Nested<(Raw, u64)>, RandomState> = HashMap::default();
     let mut done: Vec<(Raw, u64)> = Vec::new();
     for raw in raw {
-        let stack = running.entry(raw.thread).or_default();
+        let running = running.entry(raw.thread).or_default();
         match raw.what {
-            What::Compiling { .. } => stack.push((*raw, 0)),
+            What::Compiling { method, .. } => running.begin(method, (*raw, 0)),
             What::Compiled { method } => {
-                let is_it = |(start, _): &(Raw, u64)| matches!(start.what, What::Compiling { method: started, .. } if started == method);
                 // A method that was loaded without being compiled is none of our business.
-                let Some(at) = stack.iter().rposition(is_it) else { continue };
-                // What was begun later and never ended has failed.
-                stack.truncate(at + 1);
-                let Some((start, within)) = stack.pop() else { continue };
+                let Some((start, within)) = running.end(method) else { continue };
                 let ns = add.ns(start.timestamp, raw.timestamp);
                 done.push((start, ns.saturating_sub(within)));
-                if let Some((_, outer)) = stack.last_mut() {
+                if let Some((_, outer)) = running.innermost() {
                     *outer = outer.saturating_add(ns);
                 }
             }

@@ -1,5 +1,7 @@
 //! Collections: why, how long, and what they left.
 
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use serde::Serialize;
 
 use super::collector::{Clock, Collector, Found, Kept, small};
@@ -75,6 +77,9 @@ enum What {
     Resume,
 }
 
+/// The type of a background collection.
+const BACKGROUND: u32 = 1;
+
 /// Makes a [`GcReport`].
 #[derive(Debug)]
 pub struct Gc(Collector<What>);
@@ -113,6 +118,7 @@ fn report((kept, clock): Found<What>) -> GcReport {
     let mut report = GcReport::default();
     let (mut pauses, mut others) = (Vec::new(), Vec::new());
     let mut suspensions = Suspensions::default();
+    let mut running = Running::default();
     // The collections that began in the suspension that goes on, and when.
     let mut begun: Vec<(usize, u64)> = Vec::new();
     for Kept { timestamp, thread, what } in kept {
@@ -126,13 +132,14 @@ fn report((kept, clock): Found<What>) -> GcReport {
             What::Stopped => suspensions.stopped(thread, timestamp),
             What::Resume => {
                 let Some(suspension) = suspensions.end(thread) else { continue };
-                let belongs = report.pause(suspension, timestamp, &begun, &clock);
+                let background = running.background(&report.collections);
+                let belongs = report.pause(suspension, timestamp, &begun, background, &clock);
                 let all = if belongs { &mut pauses } else { &mut others };
                 all.push(clock.ns(suspension.start, timestamp));
                 begun.clear();
             }
             _ => {
-                if let Some(started) = report.take(timestamp, what, &clock) {
+                if let Some(started) = report.take(timestamp, what, &mut running, &clock) {
                     begun.push((started, timestamp));
                 }
             }
@@ -149,15 +156,35 @@ impl Observe for Gc {
     }
 }
 
-/// The background collection that goes on.
-fn in_background(collections: &[Collection]) -> Option<usize> {
-    collections.iter().rposition(|it| it.kind == gc::type_name(1) && it.duration_ns.is_none())
+/// Which collections go on, and which one ended last, by their indexes.
+#[derive(Debug, Default)]
+struct Running {
+    by_number: HashMap<u32, Vec<usize>, RandomState>,
+    /// Some may have ended.
+    background: Vec<usize>,
+    /// When it ended, and which one it is.
+    last: Option<(i64, usize)>,
+}
+
+impl Running {
+    /// The background collection that goes on.
+    fn background(&mut self, collections: &[Collection]) -> Option<usize> {
+        let has_ended = |it: &usize| collections.get(*it).is_none_or(|it| it.duration_ns.is_some());
+        while self.background.pop_if(|it| has_ended(it)).is_some() {}
+        self.background.last().copied()
+    }
 }
 
 impl GcReport {
     /// Gives a suspension that ended `at` a time to the collections that it was for; false if there is none.
-    fn pause(&mut self, of: Suspension, at: u64, begun: &[(usize, u64)], clock: &Clock) -> bool {
-        let background = in_background(&self.collections);
+    fn pause(
+        &mut self,
+        of: Suspension,
+        at: u64,
+        begun: &[(usize, u64)],
+        background: Option<usize>,
+        clock: &Clock,
+    ) -> bool {
         let mut add = |it: usize, from: u64, to: u64| {
             if let Some(collection) = self.collections.get_mut(it) {
                 collection.pause_ns = collection.pause_ns.saturating_add(clock.ns(from, to));
@@ -180,7 +207,7 @@ impl GcReport {
     }
 
     /// The index of a collection that begins.
-    fn take(&mut self, timestamp: u64, what: What, clock: &Clock) -> Option<usize> {
+    fn take(&mut self, timestamp: u64, what: What, running: &mut Running, clock: &Clock) -> Option<usize> {
         match what {
             What::Start { number, generation, reason, kind } => {
                 self.collections_count += 1;
@@ -200,21 +227,30 @@ impl GcReport {
                     pause_ns: 0,
                     heap_after: None,
                 });
-                return Some(self.collections.len() - 1);
+                let index = self.collections.len() - 1;
+                running.by_number.entry(number).or_default().push(index);
+                if kind == BACKGROUND {
+                    running.background.push(index);
+                }
+                return Some(index);
             }
             What::End { number } => {
-                let running = self.collections.iter_mut().rev();
-                if let Some(it) = running.filter(|it| it.duration_ns.is_none()).find(|it| it.number == number)
+                let at = clock.at(timestamp);
+                if let Some(list) = running.by_number.get_mut(&number)
+                    && let Some(index) = list.pop()
+                    && let Some(it) = self.collections.get_mut(index)
                 {
-                    it.duration_ns = u64::try_from(clock.at(timestamp).saturating_sub(it.start_ns)).ok();
+                    it.duration_ns = u64::try_from(at.saturating_sub(it.start_ns)).ok();
+                    if it.duration_ns.is_some() {
+                        running.last = running.last.max(Some((at, index)));
+                    } else {
+                        list.push(index);
+                    }
                 }
             }
             What::Heap(sizes) => {
                 // It comes right behind the end of its collection.
-                let ended = self.collections.iter_mut().filter(|it| it.duration_ns.is_some());
-                if let Some(it) =
-                    ended.max_by_key(|it| (it.start_ns).saturating_add_unsigned(it.duration_ns.unwrap_or(0)))
-                {
+                if let Some(it) = running.last.and_then(|(_, index)| self.collections.get_mut(index)) {
                     it.heap_after = Some(sizes);
                 }
             }

@@ -121,6 +121,32 @@ struct Open {
 }
 type Key = (Teller, Option<String>, String);
 
+/// Requests under way, in the order of their starts.
+#[derive(Default)]
+struct Requests {
+    list: BTreeMap<u64, Open>,
+    started: u64,
+    /// Which of them have an id; some may have ended.
+    by_id: HashMap<String, Vec<u64>>,
+}
+
+impl Requests {
+    fn begin(&mut self, request: Open) {
+        if let Some(id) = &request.id {
+            self.by_id.entry(id.clone()).or_default().push(self.started);
+        }
+        self.list.insert(self.started, request);
+        self.started += 1;
+    }
+
+    /// The last one that has an id.
+    fn last_of(&mut self, id: &str) -> Option<u64> {
+        let places = self.by_id.get_mut(id)?;
+        while places.pop_if(|place| !self.list.contains_key(place)).is_some() {}
+        places.last().copied()
+    }
+}
+
 #[derive(Default)]
 struct Sums {
     requests: u64,
@@ -154,23 +180,23 @@ impl Collect for Http {
 
 fn report((kept, clock): Found<HttpEvent>) -> HttpReport {
     let mut sums: BTreeMap<Key, Sums> = BTreeMap::new();
-    let mut open: HashMap<Teller, Vec<Open>> = HashMap::new();
+    let mut open: HashMap<Teller, Requests> = HashMap::new();
     for Kept { timestamp, what: HttpEvent { by, what, id }, .. } in kept {
         let open = open.entry(by).or_default();
         match what {
             What::Start { method, path } => {
                 let key = (by, method, path);
                 sums.entry(key.clone()).or_default().requests += 1;
-                open.push(Open { key, start: timestamp, id, failed: false });
+                open.begin(Open { key, start: timestamp, id, failed: false });
             }
             What::Stop { .. } | What::Failed => {
-                let found = match &id {
-                    Some(_) => open.iter().rposition(|request| request.id == id),
-                    None => None,
+                let found = id.and_then(|id| open.last_of(&id));
+                let certain = found.is_some() || open.list.len() == 1;
+                let Some(index) = found.or_else(|| open.list.last_key_value().map(|(index, _)| *index))
+                else {
+                    continue;
                 };
-                let certain = found.is_some() || open.len() == 1;
-                let Some(index) = found.or_else(|| open.len().checked_sub(1)) else { continue };
-                let Some(request) = open.get_mut(index) else { continue };
+                let Some(request) = open.list.get_mut(&index) else { continue };
                 let of = sums.entry(request.key.clone()).or_default();
                 let status = match what {
                     What::Stop { status } => status,
@@ -188,7 +214,7 @@ fn report((kept, clock): Found<HttpEvent>) -> HttpReport {
                     if certain {
                         of.times.push(clock.ns(request.start, timestamp));
                     }
-                    open.remove(index);
+                    open.list.remove(&index);
                 }
             }
         }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::collector::{Collector, Found, Kept, small, text};
 use super::{Collect, Durations, Item, Observe, Payload, Report};
 use crate::clr;
+use crate::nested::Nested;
 
 /// What a recording says about compilation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -110,13 +111,13 @@ fn report((kept, clock): Found<What>) -> JitReport {
     let mut report = JitReport::default();
     let mut tiers: std::collections::BTreeMap<&'static str, (u64, u64)> = std::collections::BTreeMap::new();
     let mut times = Vec::new();
-    // What each thread compiles: the method, since when, and what was compiled in between.
-    let mut running: HashMap<u64, Vec<(u64, u64, u64)>, RandomState> = HashMap::default();
+    // What each thread compiles: since when, and what was compiled in between.
+    let mut running: HashMap<u64, Nested<(u64, u64)>, RandomState> = HashMap::default();
     for Kept { timestamp, thread, what } in kept {
-        let stack = running.entry(thread).or_default();
+        let running = running.entry(thread).or_default();
         let (method, flags, size, name, rejit_id) = match what {
             What::Begins { method } => {
-                stack.push((method, timestamp, 0));
+                running.begin(method, (timestamp, 0));
                 continue;
             }
             What::Loaded { method, flags, size, name, rejit_id } => (method, flags, size, name, rejit_id),
@@ -127,16 +128,12 @@ fn report((kept, clock): Found<What>) -> JitReport {
             report.precompiled_count += 1;
             continue;
         }
-        let began = stack.iter().rposition(|(begun, ..)| *begun == method);
-        let compile_ns = began.and_then(|at| {
-            // What began later and never ended has failed.
-            stack.truncate(at + 1);
-            let (_, since, within) = stack.pop()?;
+        let compile_ns = running.end(method).map(|(since, within)| {
             let ns = clock.ns(since, timestamp);
-            if let Some((.., outer)) = stack.last_mut() {
+            if let Some((_, outer)) = running.innermost() {
                 *outer = outer.saturating_add(ns);
             }
-            Some(ns.saturating_sub(within))
+            ns.saturating_sub(within)
         });
         times.extend(compile_ns);
         report.compiled_count += 1;

@@ -11,7 +11,7 @@ use runtap_route::replay::{
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 use runtap_text::document::{DifferenceRow, ExchangeRow, ReplayDocument};
 use runtap_transport::naming::SocketName;
-use runtap_transport::{Endpoint, shell};
+use runtap_transport::{Endpoint, in_thread_called, shell};
 use tokio::sync::watch;
 
 use super::interrupt::unless;
@@ -23,9 +23,14 @@ use crate::output::Output;
 
 pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
     let stops = runtap_record::Stops::listen()?;
-    let input = runtap_files::open_input(&options.file, options.max_size.of())?;
-    let directory = options.file.parent().unwrap_or_else(|| Path::new(""));
-    let talk = Talk::read(input, directory).map_err(|error| unreadable(&options.file, &error))?;
+    let (file, max_size) = (options.file.clone(), options.max_size.of());
+    // A pipe can be opened when somebody writes to it, and may have no end.
+    let reading = in_thread_called("transcript", move || {
+        let input = runtap_files::open_input(&file, max_size)?;
+        let directory = file.parent().unwrap_or_else(|| Path::new(""));
+        Talk::read(input, directory).map_err(|error| unreadable(&file, &error))
+    });
+    let talk = unless(&stops, reading).await??;
     if talk.is_cut() {
         output.warning(format_args!(
             "the last line of {} was cut off and is not played",
