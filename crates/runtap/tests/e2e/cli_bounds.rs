@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use flate2::write::GzEncoder;
 use runtap_testkit::hostile::{Growth, deep_stacks, serve};
-use runtap_testkit::{Finished, eventually, run};
+use runtap_testkit::{Finished, Running, eventually, run};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cli_jvm_memory::peak;
@@ -379,5 +380,26 @@ fn compressed_recordings_are_read_and_files_of_other_tools_are_named() {
     fs::write(&other, "<!DOCTYPE html><html></html>").unwrap();
     for verb in ["events", "inspect", "repair"] {
         runtap([OsStr::new(verb), other.as_os_str()]).expect_code(2).says("is a web page or a flame graph");
+    }
+}
+
+/// Whoever owns the folder may put a pipe where a transcript was, to which nobody writes.
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_place_of_a_transcript_can_be_left() {
+    let folder = folder();
+    let pipe = folder.path().join("x.jsonl");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let replay = Running::start(command(["replay", pipe.to_str().unwrap()]));
+        let status = format!("/proc/{}/status", replay.id());
+        eventually("it hears signals", || {
+            let status = fs::read_to_string(&status).ok()?;
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+            let caught = u64::from_str_radix(mask.trim(), 16).ok()?;
+            (caught & 1 << (signal.as_raw() - 1) != 0).then_some(())
+        });
+        replay.signal(signal);
+        replay.wait().expect_code(code).says("interrupted");
     }
 }
