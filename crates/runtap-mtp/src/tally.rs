@@ -249,6 +249,14 @@ impl Tally {
         merged
     }
 
+    /// The test is run again in this attempt, since its process ended while it was running: its rows wait for that.
+    pub(crate) fn reopen(&mut self, uid: &str) {
+        if self.has(uid) {
+            let test = self.tests.entry(uid);
+            (test.attempts, test.first_pending) = (test.attempts + 1, 0);
+        }
+    }
+
     /// Whether a test has a result.
     pub(crate) fn has(&self, uid: &str) -> bool {
         self.tests.contains(uid)

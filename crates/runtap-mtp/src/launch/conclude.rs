@@ -9,7 +9,7 @@ use runtap_mtp_proto::{Rule, Severity as RuleSeverity};
 use super::running::MOST_BYTES;
 use super::speak::failure;
 use super::supervise::{Because, Ending, Supervisor, seconds};
-use super::{Happening, host};
+use super::{Happening, can_be_asked_for, host};
 use crate::child::Exit;
 use crate::digest::Uids;
 use crate::event::{LaunchEnd, ModuleFailure, RunEvent, Severity, State};
@@ -78,6 +78,13 @@ impl Supervisor<'_> {
         let crashed = died && self.introduced && self.ending == Ending::No && self.spec.mode == Mode::Run;
         let suspects = crashed.then(|| self.suspects(exit)).flatten();
         let alone = self.only_suspect().filter(|_| crashed && self.has_begun_none());
+        let (blamed, alone) = match alone {
+            Some(uid) => match self.spec.suspected.get(&uid) {
+                Some(name) => (Some((uid, name.clone())), None),
+                None => (None, Some(uid)),
+            },
+            None => (None, None),
+        };
         let only_one = self.spec.uids.is_some_and(|uids| uids.len() == 1) && self.has_begun_none();
         let culprit_found = crashed && suspects.is_none() && (only_one || !self.tests.is_empty());
         let disturbed = self.take_neighbours();
@@ -91,7 +98,16 @@ impl Supervisor<'_> {
                     // What they are is found out by other processes.
                     for test in self.tests.take() {
                         self.seen.insert(&test.uid);
+                        self.failed.remove(&test.uid);
                     }
+                } else if let Some((uid, name)) = &blamed {
+                    // Its name is known from the process in which it was running.
+                    self.fail(ModuleFailure::Died {
+                        running: vec![name.clone()],
+                        exit: exit.map_or(-1, Exit::code),
+                    });
+                    let text = format!("The process ended ({}) when only this test was run.", describe(exit));
+                    self.made_up_of(uid, name, None, State::Error, text);
                 } else if let Some(uid) = &alone {
                     self.fail(ModuleFailure::NotRun(format!(
                         "its process ends ({}) if only this test is run, before it begins: {uid}",
@@ -276,20 +292,32 @@ impl Supervisor<'_> {
     }
 
     /// The tests that were running when their process ended; if it had begun none, those that were chosen: it may depend on
-    /// which of them are chosen together how it ends. `None` if there is no more than one.
+    /// which of them are chosen together how it ends. Applications report late, so even a single one may have been over.
+    /// `None` if there is none, or a single one that can't be run alone, or that was.
     fn suspects(&self, exit: Option<Exit>) -> Option<Suspects> {
         let uids = match self.spec.uids {
             Some(chosen) if self.has_begun_none() => chosen.to_vec(),
             _ => self.tests.uids(),
         };
-        let suspects = Suspects { uids, running: self.tests.names(), exit: exit.map_or(-1, Exit::code) };
-        (suspects.uids.len() > 1).then_some(suspects)
+        let is_known = match &uids[..] {
+            [] => true,
+            [only] => self.spec.uids.is_some_and(|chosen| chosen.len() == 1) || !can_be_asked_for(only),
+            _ => false,
+        };
+        if is_known {
+            return None;
+        }
+        let mut names = self.spec.suspected.clone();
+        names.extend(self.tests.by_uid());
+        Some(Suspects { uids, running: self.tests.names(), names, exit: exit.map_or(-1, Exit::code) })
     }
 
     /// The test that is run alone because a process that was to run it and others does not say by which of them it ended.
     fn only_suspect(&self) -> Option<String> {
         match self.spec.uids {
-            Some([uid]) if self.spec.origin == Origin::Part => Some(uid.clone()),
+            Some([uid]) if self.spec.origin == Origin::Part || self.spec.suspected.contains_key(uid) => {
+                Some(uid.clone())
+            }
             _ => None,
         }
     }
@@ -305,6 +333,11 @@ impl Supervisor<'_> {
             format!(
                 "it has ended ({how}) before it began one of {count} chosen tests: they are run in smaller parts, to find \
                  those by which it ends"
+            )
+        } else if let [only] = &suspects.running[..] {
+            format!(
+                "its process ended ({how}) while {only} was running: that test is run again alone, to find out whether it is \
+                 the reason"
             )
         } else {
             let all: Vec<_> = suspects.running.iter().map(String::as_str).collect();

@@ -16,6 +16,7 @@ mod speak;
 mod supervise;
 mod translate;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub(crate) struct LaunchSpec<'a> {
     pub may_lack_uids: bool,
     pub attempt: u32,
     pub origin: Origin,
+    /// Names by ids: tests that were running when another process ended.
+    pub suspected: &'a BTreeMap<String, String>,
     pub part: (usize, usize),
     pub application: &'a ApplicationOptions,
     pub transport: Transport,

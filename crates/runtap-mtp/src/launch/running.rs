@@ -1,6 +1,6 @@
 //! The tests that run at this moment, and how long they have done so.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
 use crate::begun::Begun;
@@ -166,6 +166,11 @@ impl RunningTests {
 
     pub(crate) fn names(&self) -> Vec<String> {
         self.tests.iter().map(|test| test.name.clone()).collect()
+    }
+
+    /// Their names by their ids.
+    pub(crate) fn by_uid(&self) -> BTreeMap<String, String> {
+        self.tests.iter().map(|test| (test.uid.clone(), test.name.clone())).collect()
     }
 }
 

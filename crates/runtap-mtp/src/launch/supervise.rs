@@ -365,11 +365,23 @@ impl<'a> Supervisor<'a> {
 
     /// A result that we give, since the process does not.
     pub(super) fn made_up(&mut self, test: &RunningTest, state: State, message: String) {
+        self.made_up_of(&test.uid, &test.name, Some(test.since.elapsed()), state, message);
+    }
+
+    /// A result like that of [`made_up`](Self::made_up), for a test that the process did not report as running.
+    pub(super) fn made_up_of(
+        &mut self,
+        uid: &str,
+        name: &str,
+        duration: Option<Duration>,
+        state: State,
+        message: String,
+    ) {
         let result = TestResult {
-            uid: test.uid.clone(),
-            name: test.name.clone(),
+            uid: uid.to_owned(),
+            name: name.to_owned(),
             state,
-            duration: Some(test.since.elapsed()),
+            duration,
             attempt: self.spec.attempt,
             exceptions: vec![Exception { message: Some(message), ..Exception::default() }],
             ..TestResult::default()

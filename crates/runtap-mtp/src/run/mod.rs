@@ -90,7 +90,7 @@ pub(crate) enum Said {
     /// Something has happened, in this order.
     Events(Vec<RunEvent>),
     /// A task is done. The last is dropped when it is decided what follows.
-    Done(Task, Done, mpsc::SyncSender<Infallible>),
+    Done(Box<Task>, Done, mpsc::SyncSender<Infallible>),
 }
 
 /// Counts and decides.
@@ -130,8 +130,10 @@ struct ModuleState {
     searches: u32,
     /// Failures that no process has told, beside those that are in `failures` too.
     own_failures: Vec<ModuleFailure>,
-    /// A process ended while several tests were running, and none of them is known to be the reason.
+    /// A process ended while tests were running, and none of them is known to be the reason.
     unexplained: Option<Suspects>,
+    /// Processes ended while no test was running, and no test is known to be the reason.
+    unblamed: Vec<ModuleFailure>,
     started: Option<Instant>,
 }
 
@@ -243,6 +245,7 @@ impl<'a> Coordinator<'a> {
         let mut follow = Vec::new();
         if done.culprit_found {
             module.unexplained = None;
+            module.unblamed.clear();
         }
         if let Some(suspects) = done.suspects.as_ref().filter(|suspects| !suspects.running.is_empty()) {
             module.unexplained.get_or_insert_with(|| suspects.clone());
@@ -252,12 +255,15 @@ impl<'a> Coordinator<'a> {
                 follow.push(task.remaining(remaining));
             }
             if let Some(suspects) = done.suspects {
-                module.searches += 1;
+                suspects.uids.iter().for_each(|uid| module.tally.reopen(uid));
+                // A single test is run once more at most, however many there are: it has no result without that.
+                module.searches += u32::from(suspects.uids.len() > 1);
                 let gets_on = module.tally.totals().total() > 0 || !suspects.running.is_empty();
-                if module.searches <= if gets_on { MOST_SEARCHES } else { FRUITLESS_SEARCHES } {
-                    follow.extend(task.parts(suspects.uids));
+                let most = if gets_on { MOST_SEARCHES } else { FRUITLESS_SEARCHES };
+                if suspects.uids.len() == 1 || module.searches <= most {
+                    follow.extend(task.parts(suspects));
                 } else {
-                    let Suspects { uids, running, exit } = suspects;
+                    let Suspects { uids, running, exit, .. } = suspects;
                     module.unexplained = None;
                     module.own_failures.push(ModuleFailure::Died { running, exit });
                     let all: Vec<_> = uids.iter().map(String::as_str).collect();
@@ -274,10 +280,14 @@ impl<'a> Coordinator<'a> {
                 follow.push(task.again(again));
             }
         }
-        // What a later attempt mends is no failure of the module.
+        // What a later attempt mends is no failure of the module, nor is what a test is found to be the reason of.
         let is_explained =
             |failure: &ModuleFailure| matches!(failure, ModuleFailure::Died { .. }) && !follow.is_empty();
-        module.failures.extend(done.failures.into_iter().filter(|failure| !is_explained(failure)));
+        let (explained, others): (Vec<_>, Vec<_>) = done.failures.into_iter().partition(is_explained);
+        module.failures.extend(others);
+        if !done.culprit_found && module.unblamed.is_empty() {
+            module.unblamed = explained;
+        }
         module.left = module.left - 1 + follow.len();
         let is_over = module.left == 0;
         for task in follow {
@@ -308,14 +318,20 @@ impl<'a> Coordinator<'a> {
         self.wanted.retain(|uid| !module.tally.has(uid));
         if let Some(Suspects { running, exit, .. }) = module.unexplained.take() {
             if !stopped {
-                let text = format!(
-                    "it ended while {} tests were running, and not again when they were run in smaller parts",
-                    running.len()
-                );
+                let text = match &running[..] {
+                    [only] => format!(
+                        "it ended while {only} was running, and not again when that test was run alone"
+                    ),
+                    _ => format!(
+                        "it ended while {} tests were running, and not again when they were run in smaller parts",
+                        running.len()
+                    ),
+                };
                 (self.on_event)(RunEvent::Message { module: id, severity: Severity::Warning, text });
             }
             module.own_failures.push(ModuleFailure::Died { running, exit });
         }
+        module.failures.append(&mut module.unblamed);
         module.failures.extend(module.own_failures.iter().cloned());
         let exit_code = of_module(&totals, &module.failures, self.spec.flaky_fails, stopped);
         let exit_code = if self.spec.ignored_codes.contains(&exit_code) { code::OK } else { exit_code };

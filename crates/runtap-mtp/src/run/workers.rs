@@ -1,6 +1,6 @@
 //! The threads that do the jobs, and the queue from which they take them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,6 +19,8 @@ pub(crate) struct Task {
     pub job: Job,
     pub attempt: u32,
     pub origin: Origin,
+    /// Names by ids: tests that were running when another process ended.
+    pub suspected: BTreeMap<String, String>,
 }
 
 /// Where the tests of a task come from.
@@ -28,7 +30,7 @@ pub(crate) enum Origin {
     Chosen,
     /// Another process did not come to them.
     Rest,
-    /// Another process that was to run them, and others, ended before it had begun any, or while several were running.
+    /// Another process that was to run them, and others, ended before it had begun any, or while they were running.
     Part,
 }
 
@@ -55,42 +57,53 @@ pub(crate) struct Suspects {
     pub uids: Vec<String>,
     /// The names of those that were running; none if the process had begun none.
     pub running: Vec<String>,
+    /// Names by ids, of those whose names are known.
+    pub names: BTreeMap<String, String>,
     /// Its code, as a shell counts.
     pub exit: i32,
 }
 
 impl Task {
     pub(crate) fn first(job: Job) -> Self {
-        Self { job, attempt: 1, origin: Origin::Chosen }
+        Self { job, attempt: 1, origin: Origin::Chosen, suspected: BTreeMap::new() }
     }
 
     /// The same for tests that have failed.
     pub(crate) fn again(&self, failed: Vec<String>) -> Self {
         let job = Job { uids: Some(failed), may_lack_uids: false, ..self.job.clone() };
-        Self { job, attempt: self.attempt + 1, origin: Origin::Chosen }
+        Self { attempt: self.attempt + 1, ..Self::first(job) }
     }
 
     /// The same for tests that were not run.
     pub(crate) fn remaining(&self, uids: Vec<String>) -> Self {
         let job = Job { uids: Some(uids), ..self.job.clone() };
-        Self { job, attempt: self.attempt, origin: Origin::Rest }
+        Self {
+            attempt: self.attempt,
+            origin: Origin::Rest,
+            suspected: self.suspected.clone(),
+            ..Self::first(job)
+        }
     }
 
-    /// Splits tests that may have ended their process into two tasks. The first split separates ids with blanks from the
-    /// others: in the filter languages of adapters, a blank ends a word.
-    pub(crate) fn parts(&self, suspects: Vec<String>) -> [Self; 2] {
+    /// Splits tests that may have ended their process into two tasks; a single one is a task of its own. The first split
+    /// separates ids with blanks from the others: in the filter languages of adapters, a blank ends a word.
+    pub(crate) fn parts(&self, suspects: Suspects) -> Vec<Self> {
         let has_blank = |uid: &String| uid.contains(char::is_whitespace);
-        let (mut ones, mut others): (Vec<_>, Vec<_>) = suspects.into_iter().partition(has_blank);
+        let (mut ones, mut others): (Vec<_>, Vec<_>) = suspects.uids.into_iter().partition(has_blank);
         if ones.is_empty() {
             ones = others.split_off(others.len() / 2);
         } else if others.is_empty() {
             let second = ones.split_off(ones.len() / 2);
             others = std::mem::replace(&mut ones, second);
         }
-        [others, ones].map(|uids| {
+        let parts = [others, ones].into_iter().filter(|uids| !uids.is_empty());
+        let part = |uids: Vec<String>| {
+            let known = uids.iter().filter_map(|uid| suspects.names.get_key_value(uid));
+            let suspected = known.map(|(uid, name)| (uid.clone(), name.clone())).collect();
             let job = Job { uids: Some(uids), ..self.job.clone() };
-            Self { job, attempt: self.attempt, origin: Origin::Part }
-        })
+            Self { attempt: self.attempt, origin: Origin::Part, suspected, ..Self::first(job) }
+        };
+        parts.map(part).collect()
     }
 }
 
@@ -187,7 +200,7 @@ impl Working<'_> {
             let done = self.work(&task);
             let (decided, decision) = mpsc::sync_channel(0);
             // Who listens is there until all have ended.
-            let _ = self.send.send(Said::Done(task, done, decided));
+            let _ = self.send.send(Said::Done(Box::new(task), done, decided));
             // What comes of it is before all that waits, and may be the end of the run. Nothing is ever sent.
             let _ = decision.recv();
         }
@@ -214,6 +227,7 @@ impl Working<'_> {
             may_lack_uids: task.job.may_lack_uids,
             attempt: task.attempt,
             origin: task.origin,
+            suspected: &task.suspected,
             part: task.job.part,
             mode: self.spec.mode,
             application: &self.spec.application,
@@ -241,13 +255,14 @@ mod tests {
         let texts = |uids: &[&str]| uids.iter().map(|uid| (*uid).to_owned()).collect::<Vec<_>>();
         let task = Task::first(Job::whole(ModuleId(0)));
         let parts = |uids: &[&str]| {
-            let parts = task.parts(texts(uids));
+            let parts = task.parts(Suspects { uids: texts(uids), ..Suspects::default() });
             assert!(parts.iter().all(|part| part.origin == Origin::Part && part.attempt == 1));
-            parts.map(|part| part.job.uids.unwrap())
+            parts.into_iter().map(|part| part.job.uids.unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(parts(&["a", "b c", "d", "e\u{a0}f"]), [texts(&["a", "d"]), texts(&["b c", "e\u{a0}f"])]);
         assert_eq!(parts(&["a", "b", "c"]), [texts(&["a"]), texts(&["b", "c"])]);
         assert_eq!(parts(&["a b", "c d"]), [texts(&["a b"]), texts(&["c d"])]);
+        assert_eq!((parts(&["a"]), parts(&["b c"])), (vec![texts(&["a"])], vec![texts(&["b c"])]));
     }
 
     #[test]

@@ -109,6 +109,19 @@ fn unexplained() {
         readers_agree(&folder, &[&together], &["--retries", retries], [2, 2, 0], 137);
         assert!(folder.text("r.trx").contains("while it ran t1, t2"));
     }
+    // So does a single one that is running, only beside others, whether or not a row of it has a result.
+    let beside = "handshake\nstart\nif run\nif wants t1\nif wants t2\nbegin t2\nkill SIGKILL\nfi\nfi\nfi\npass t1\npass t2\nend\n";
+    let beside = folder.application("beside", beside);
+    let rows = "handshake\nstart\npass t1 name=\"row a\"\nif run\nif wants t1\nif wants t2\nbegin t1 name=\"row b\"\n\
+        kill SIGKILL\nfi\nfi\nfi\npass t1 name=\"row b\"\npass t2\nend\n";
+    let rows = folder.application("rows", rows);
+    for (application, all, running) in [(&beside, 2, "t2"), (&rows, 3, "row b")] {
+        readers_agree(&folder, &[application], &[], [all, all, 0], 137);
+        assert!(folder.text("r.trx").contains(&format!("while it ran {running}")));
+    }
+    // No test is running, and the others pass in another process.
+    let between = "handshake\nstart\npass t1\nif run\nif wants t1\nkill SIGKILL\nfi\nfi\npass t2\nend\n";
+    readers_agree(&folder, &[&folder.application("between", between)], &[], [2, 2, 0], 137);
     // No part of the tests can be run, and the search for the reason ends.
     let never =
         "handshake\nstart\nif discover\nrepeat 40\ndiscover t{n}\ndone\nelse\nkill SIGKILL\nfi\nend\n";
