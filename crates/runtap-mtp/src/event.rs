@@ -112,7 +112,7 @@ pub struct TestResult {
     /// The number of its row within the module, from 0 on. A result replaces the one before it of the same row; a test has
     /// several rows if it has several results in one attempt.
     pub row: usize,
-    /// The row has the result of a later attempt already.
+    /// Another attempt of the row counts: a later one that is there already, or a failure before an attempt that was skipped.
     pub outdated: bool,
     /// Why it was skipped, or failed without an exception.
     pub reason: Option<String>,

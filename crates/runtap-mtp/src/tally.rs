@@ -91,7 +91,7 @@ pub(crate) struct Counted {
     pub row: usize,
     /// It has passed, after a failure of an earlier attempt.
     pub flaky: bool,
-    /// The result of a later attempt is there already.
+    /// Another attempt of the row counts: a later one that is there already, or a failure before an attempt that was skipped.
     pub outdated: bool,
 }
 
@@ -197,6 +197,7 @@ impl Tally {
             has_failed: false,
         };
         let place = test.replaced(name, about, outdated);
+        let attempts = test.attempts;
         let Some(row) = place.and_then(|place| test.get_mut(place)) else {
             if test.row.is_none() {
                 test.row = Some(new);
@@ -210,6 +211,18 @@ impl Tally {
         self.repeated = true;
         self.totals.retried += 1;
         leave(&mut self.totals, &mut self.settled, row);
+        if !outdated && state == State::Skipped && row.state.is_failure() {
+            // Only an attempt that passes mends a failure; without a failure, nothing runs the test again.
+            let is_settled = !row.quarantined;
+            *row = Row { is_settled, attempt: attempts, superseded: false, ..*row };
+            enter(&mut self.totals, &mut self.settled, row);
+            return Counted { row: row.index, flaky: false, outdated: true };
+        }
+        if outdated && row.state == State::Skipped && state.is_failure() {
+            *row = Row { index: row.index, attempt: row.attempt, ..new };
+            enter(&mut self.totals, &mut self.settled, row);
+            return Counted { row: row.index, flaky: false, outdated: false };
+        }
         let has_failed = row.has_failed || if outdated { state } else { row.state }.is_failure();
         *row =
             if outdated { Row { has_failed, ..*row } } else { Row { index: row.index, has_failed, ..new } };
@@ -218,7 +231,8 @@ impl Tally {
     }
 
     /// No more results will come. A row that failed and that the test's last attempt does not have any more is an earlier
-    /// attempt of the test's first row, if that attempt has passed: these rows, each with the row that it belongs to.
+    /// attempt of the test's first row that passed, if nothing failed in that attempt: these rows, each with the row that it
+    /// belongs to.
     pub(crate) fn settle(&mut self) -> Vec<(usize, usize)> {
         let mut merged = Vec::new();
         if !self.repeated {
@@ -227,7 +241,8 @@ impl Tally {
         for test in self.tests.values_mut().filter(|test| !test.more.is_empty()) {
             let attempts = test.attempts;
             let last = || test.row.iter().chain(&test.more).filter(|row| !row.is_pending(attempts));
-            let Some(first) = last().map(|row| row.index).min() else { continue };
+            let passed = last().filter(|row| row.state == State::Passed);
+            let Some(first) = passed.map(|row| row.index).min() else { continue };
             if last().any(|row| row.state.is_failure()) {
                 continue;
             }
@@ -401,6 +416,43 @@ mod tests {
         }
         count(&mut tally, &row("y", 2, State::Failed), true);
         assert_eq!((tally.settle(), tally.totals().failed, tally.totals().total()), (vec![], 2, 3));
+    }
+
+    #[test]
+    fn a_skipped_attempt_mends_no_failure() {
+        use State::{Failed, Passed, Skipped};
+
+        let mut tally = Tally::default();
+        count(&mut tally, &result("a", 1, Failed, false), false);
+        let skipped = tally.count(&result("a", 2, Skipped, false), 2, false);
+        assert_eq!(skipped, Counted { row: 0, flaky: false, outdated: true });
+        let expected = Totals { failed: 1, retried: 1, ..Totals::default() };
+        assert_eq!((tally.totals(), tally.settled()), (expected, 1));
+        // One that passes does, also after that.
+        assert!(count(&mut tally, &result("a", 3, Passed, false), true));
+        assert_eq!((tally.totals().flaky, tally.totals().failed, tally.settled()), (1, 0, 0));
+        // The results may come in any order.
+        let mut tally = Tally::default();
+        tally.count(&result("a", 2, Skipped, false), 2, true);
+        let late = tally.count(&result("a", 1, Failed, false), 1, true);
+        assert_eq!(late, Counted { row: 0, flaky: false, outdated: false });
+        assert_eq!((tally.totals().failed, tally.totals().skipped, tally.settled()), (1, 0, 1));
+    }
+
+    #[test]
+    fn a_failed_row_that_a_skipped_attempt_lacks_remains() {
+        let mut tally = Tally::default();
+        count(&mut tally, &row("T", 1, State::Passed), false);
+        count(&mut tally, &row("clean-up of T", 1, State::Failed), false);
+        count(&mut tally, &row("T", 2, State::Skipped), true);
+        assert_eq!((tally.settle(), tally.totals().failed, tally.totals().skipped), (vec![], 1, 1));
+        // Of several rows, the skipped one has failed.
+        let mut tally = Tally::default();
+        count(&mut tally, &row("x", 1, State::Passed), false);
+        count(&mut tally, &row("y", 1, State::Failed), false);
+        count(&mut tally, &row("x", 2, State::Passed), true);
+        count(&mut tally, &row("y", 2, State::Skipped), true);
+        assert_eq!((tally.settle(), tally.totals().failed, tally.totals().passed), (vec![], 1, 1));
     }
 
     #[test]

@@ -140,14 +140,15 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(later)
     }
 
-    /// Adds an attempt at a result that was before its last one, and comes later.
+    /// Adds an attempt at a result that comes later than the one that counts, and does not count itself. Returns the result.
     ///
     /// Fails if there is no such result, or the file can't be read or written.
-    pub fn precede(&mut self, module: usize, index: usize, earlier: Attempt) -> io::Result<()> {
+    pub fn precede(&mut self, module: usize, index: usize, earlier: Attempt) -> io::Result<TestResult> {
         let before = self.stored(module, index)?;
         let mut whole = before.clone();
         whole.earlier.push(earlier);
-        self.replace(module, index, &before, &whole)
+        self.replace(module, index, &before, &whole)?;
+        Ok(whole)
     }
 
     /// Takes results out of a module: the attempts of each, given with another result, are attempts before those of that

@@ -337,10 +337,10 @@ impl<'a> Supervisor<'a> {
             self.unsuccessful += 1;
             let attempt = self.failed.entry(result.uid.clone()).or_default();
             *attempt = result.attempt.max(*attempt);
-        } else if !result.state.is_failure()
+        } else if result.state == State::Passed
             && self.failed.get(&result.uid).is_some_and(|attempt| *attempt < result.attempt)
         {
-            // The application has repeated it itself, and this attempt has not failed so far.
+            // The application has repeated it itself, and this attempt has passed so far.
             self.failed.remove(&result.uid);
         }
         self.seen.insert(&result.uid);

@@ -6,8 +6,9 @@ use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 4] = [
+    let tests: [(&str, fn()); 5] = [
         ("rows_of_one_test_are_counted_alike_everywhere", rows),
+        ("a_test_that_is_skipped_after_a_failure_has_failed", skipped_again),
         ("a_chosen_test_without_a_result_is_an_error", chosen),
         ("an_application_without_tests_is_judged_with_the_run", no_tests),
         ("a_process_that_ends_by_no_single_test_is_an_error", unexplained),
@@ -84,6 +85,28 @@ fn rows() {
         if attempt 1\nexit 2\nfi\n";
     let better = folder.application("better", better);
     readers_agree(&folder, &[&better], &["--retries", "1"], [2, 2, 0], 0);
+}
+
+fn skipped_again() {
+    let folder = Folder::new();
+    let script = "handshake\nstart\nif attempt 1\nfail t1\nelse\nskip t1 reason=moody\nfi\npass t2\nend\nif attempt 1\nexit 2\nfi\n";
+    let application = folder.application("moody", script);
+    for retries in ["1", "2"] {
+        readers_agree(&folder, &[&application], &["--retries", retries], [2, 1, 1], 2);
+        let junit = folder.text("r.xml");
+        assert!(junit.contains("<failure ") && !junit.contains("<flaky"), "{junit}");
+        let ctrf: Value = serde_json::from_str(&folder.text("r.json")).unwrap();
+        let test = &ctrf["results"]["tests"][0];
+        assert_eq!((&test["status"], &test["flaky"]), (&"failed".into(), &false.into()));
+        assert_eq!(test["retryAttempts"][0]["status"], "skipped");
+        let events = folder.text("r.jsonl");
+        let attempts = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let states: Vec<_> = attempts
+            .filter(|event| event["type"] == "test-result" && event["uid"] == "t1")
+            .map(|event| (event["state"].clone(), event["attempt"].clone()))
+            .collect();
+        assert_eq!(states, [("failed".into(), 1.into()), ("skipped".into(), 2.into())]);
+    }
 }
 
 fn chosen() {

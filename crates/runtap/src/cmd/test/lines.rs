@@ -174,7 +174,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             State::Passed => writeln!(self.out, "{GOOD}passed{GOOD:#}{again} {name}{took}"),
             State::Skipped if self.detail == Detail::Minimal => Ok(()),
             State::Skipped => {
-                writeln!(self.out, "{MIDDLE}skipped{MIDDLE:#} {name}")?;
+                writeln!(self.out, "{MIDDLE}skipped{MIDDLE:#}{again} {name}")?;
                 match attempt.reason.as_deref().filter(|reason| !reason.is_empty()) {
                     Some(reason) => writeln!(self.out, "  {}", cleaned(reason.trim_end(), LINE)),
                     None => Ok(()),

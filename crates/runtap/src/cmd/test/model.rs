@@ -259,9 +259,15 @@ impl Gathered {
 
     fn result(&mut self, module: ModuleId, result: &mut mtp::TestResult) -> io::Result<TestResult> {
         self.course(module, |it| it.ran = true);
-        let shown = self.described(module, result);
+        let mut shown = self.described(module, result);
         if result.outdated {
-            self.spool.precede(module.0, result.row, shown.last.clone())?;
+            let mut counts = self.spool.precede(module.0, result.row, shown.last.clone())?;
+            if result.state == mtp::State::Skipped {
+                // It was skipped after the failure that counts.
+                counts.earlier.pop();
+                shown.earlier = counts.earlier;
+                shown.earlier.push(counts.last);
+            }
             return Ok(shown);
         }
         if result.row < self.spool.count(module.0) {
