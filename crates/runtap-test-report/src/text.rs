@@ -57,21 +57,20 @@ pub(crate) fn plain_parts<E>(text: &str, mut take: impl FnMut(&str) -> Result<()
 /// A line of a text that a build server can't take for a command: GitHub obeys lines that begin with `::`, whatever blanks
 /// are in front of it, and GitHub, Azure Pipelines and `TeamCity` obey `##[`, `##vso[` and `##teamcity[` anywhere in a line.
 pub fn no_command(line: &str) -> Cow<'_, str> {
-    let begins = line.trim_start().starts_with("::");
-    if !begins && !line.contains("##") {
-        return Cow::Borrowed(line);
+    let safe = no_inner_command(line);
+    let Some(rest) = safe.trim_start().strip_prefix("::") else { return safe };
+    let blanks = safe.get(..safe.len() - safe.trim_start().len()).unwrap_or_default();
+    Cow::Owned(format!("{blanks}: :{rest}"))
+}
+
+/// A text without the marks of commands that build servers obey anywhere in a line: a blank is between two `#`.
+pub fn no_inner_command(text: &str) -> Cow<'_, str> {
+    if !text.contains("##") {
+        return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(line.len() + 4);
-    let rest = if begins {
-        let (blanks, rest) =
-            line.split_at_checked(line.len() - line.trim_start().len()).unwrap_or(("", line));
-        out.extend([blanks, ": :"]);
-        rest.strip_prefix("::").unwrap_or(rest)
-    } else {
-        line
-    };
+    let mut out = String::with_capacity(text.len() + 4);
     let mut last = ' ';
-    for c in rest.chars() {
+    for c in text.chars() {
         if (last, c) == ('#', '#') {
             out.push(' ');
         }

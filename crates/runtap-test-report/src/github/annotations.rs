@@ -128,10 +128,11 @@ impl<W: Write> Annotations<W> {
     }
 }
 
-/// A message: what would end the line or begin an escape is escaped.
+/// A message: what would end the line or begin an escape is escaped, and nothing in it is another command.
 fn data(text: &str) -> Cow<'_, str> {
+    let text = text::no_inner_command(text);
     if !text.contains(['%', '\r', '\n']) {
-        return Cow::Borrowed(text);
+        return text;
     }
     Cow::Owned(text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
@@ -150,6 +151,11 @@ mod tests {
     fn values_are_escaped_as_the_toolkit_of_actions_does() {
         assert_eq!(data("100%\nok: a,b"), "100%25%0Aok: a,b");
         assert_eq!(property("A::b(1, 2)%"), "A%3A%3Ab(1%2C 2)%25");
+        assert_eq!(property("x ##[add-mask]y"), "x # #[add-mask]y");
+        assert_eq!(
+            data("a\n##vso[task.complete] ###teamcity[x]"),
+            "a%0A# #vso[task.complete] # # #teamcity[x]"
+        );
     }
 
     #[test]
@@ -161,8 +167,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_ends_a_line_or_a_property(text in any::<String>()) {
-            prop_assert!(!data(&text).contains(['\r', '\n']));
+        fn no_text_ends_a_line_or_a_property(text in "[#a%]{0,4}\\PC*\r?\n?#{0,3}") {
+            prop_assert!(!data(&text).contains(['\r', '\n']) && !data(&text).contains("##"));
             prop_assert!(!property(&text).contains(['\r', '\n', ':', ',']));
         }
     }
