@@ -38,9 +38,11 @@ pub(super) fn explain(failure: &ModuleFailure) -> String {
                 None if *exit == 0 => {
                     "ended with exit code 0 in the middle of its session (MTP030): something in it ends the process, such as Environment.Exit".to_owned()
                 }
-                // That tests have failed does not end a session.
-                None if *exit == 2 => "ended with exit code 2 in the middle of its session".to_owned(),
-                None => format!("ended with exit code {exit} in the middle of its session{}", meaning(*exit)),
+                // The platform itself ends a session early with these. Any other code is that of the program.
+                None if matches!(exit, 3 | 7 | 10 | 11 | 13) => {
+                    format!("ended with exit code {exit} in the middle of its session{}", meaning(*exit))
+                }
+                None => format!("ended with exit code {exit} in the middle of its session"),
             };
             if running.is_empty() { how } else { format!("{how}\nwhile it ran {}", running.join(", ")) }
         }
@@ -59,12 +61,15 @@ fn no_handshake(code: Option<i32>) -> String {
     if let Some(signal) = signal(code) {
         return format!("{signal} before it connected (MTP033)");
     }
-    // What other codes mean to the platform, other programs do not know.
-    let why = match code {
-        3..=7 | 10..=12 => meaning(code),
-        _ => ": no application of Microsoft.Testing.Platform, or it ended before it said anything",
+    // Whether the code is one of the platform's is unknown; codes about test results are not, as no test has run.
+    let meant = match code {
+        3..=7 | 10..=12 => format!(". If it is one, the code means{}", meaning(code)),
+        _ => String::new(),
     };
-    format!("exited with {code} without connecting (MTP033){why}")
+    format!(
+        "exited with {code} without connecting (MTP033): not an application of Microsoft.Testing.Platform, or it ended before it \
+         sent anything{meant}"
+    )
 }
 
 /// What a signal has done, by the code that stands for it.
@@ -99,5 +104,27 @@ fn meaning(code: i32) -> &'static str {
         13 => ": it stopped at its own limit of failed tests",
         14 => ": its coverage is below its threshold",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_mean_something_only_where_they_may_be_the_platforms() {
+        let before = explain(&ModuleFailure::NoHandshake(Some(3)));
+        assert!(
+            before.contains("not an application of")
+                && before.contains("If it is one, the code means: its session")
+        );
+        for code in [2, 8, 9] {
+            assert!(!explain(&ModuleFailure::NoHandshake(Some(code))).contains("means"), "{code}");
+            let during = ModuleFailure::Died { running: vec!["B2".to_owned()], exit: code };
+            let text = format!("ended with exit code {code} in the middle of its session\nwhile it ran B2");
+            assert_eq!(explain(&during), text);
+        }
+        let died = ModuleFailure::Died { running: Vec::new(), exit: 7 };
+        assert!(explain(&died).ends_with(": its test host died"));
     }
 }
