@@ -6,10 +6,11 @@ use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 5] = [
+    let tests: [(&str, fn()); 6] = [
         ("rows_of_one_test_are_counted_alike_everywhere", rows),
         ("a_test_that_is_skipped_after_a_failure_has_failed", skipped_again),
         ("a_chosen_test_without_a_result_is_an_error", chosen),
+        ("a_list_that_is_not_complete_has_no_number_of_tests", listed),
         ("an_application_without_tests_is_judged_with_the_run", no_tests),
         ("a_process_that_ends_by_no_single_test_is_an_error", unexplained),
     ];
@@ -151,6 +152,20 @@ fn unexplained() {
     let never = folder.application("never", never);
     readers_agree(&folder, &[&never], &[], [0, 0, 0], 137);
     assert!(folder.text("r.trx").contains("its process ends if these tests are run: "));
+}
+
+fn listed() {
+    let folder = Folder::new();
+    for (name, script, count) in [
+        ("never", "kill SIGKILL\n", "tests unknown\n"),
+        ("begun", "handshake\nstart\ndiscover t1\nkill SIGKILL\n", "1 test or more\n"),
+        ("none", "handshake\nstart\nend\nexit 8\n", "0 tests\n"),
+    ] {
+        let told = folder.run(&[&folder.application(name, script)], &["--list-tests"]);
+        assert!(told.text().contains(&format!("): {count}")), "{name}: {}", told.text());
+    }
+    let all = folder.application("all", "handshake\nstart\ndiscover t1\nend\n");
+    folder.run(&[&all], &["--list-tests", "--filter", "name = nothing"]).expect_code(0);
 }
 
 fn no_tests() {

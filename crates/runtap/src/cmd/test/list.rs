@@ -111,11 +111,14 @@ impl Listed {
         let mut text = String::new();
         for module in &self.modules {
             let of = [&module.framework, &module.architecture].map(|it| it.as_deref().unwrap_or("?"));
-            text.extend([
-                &cleaned(&format!("{} ({}): ", module.path, of.join("|")), usize::MAX),
-                &Things(module.tests.len() as u64, "test").to_string(),
-                "\n",
-            ]);
+            let known = Things(module.tests.len() as u64, "test");
+            let count = match (&module.error, module.tests.is_empty()) {
+                (Some(_), true) => "tests unknown".to_owned(),
+                (Some(_), false) => format!("{known} or more"),
+                (None, _) => known.to_string(),
+            };
+            let title = cleaned(&format!("{} ({}): ", module.path, of.join("|")), usize::MAX);
+            text.extend([&title, &count, "\n"]);
             for test in &module.tests {
                 text.extend(["  ", &cleaned(&test.name, usize::MAX), "\n"]);
             }
