@@ -180,16 +180,22 @@ pub(crate) struct Test {
     #[arg(long, help_heading = "Running")]
     pub(crate) split: bool,
     /// Run a test that has failed again, so many times
-    #[arg(long, value_name = "N", help_heading = "Running")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Running")]
     pub(crate) retries: Option<u32>,
     /// What a test is that has passed only when it was run again [default: pass]
     #[arg(long, value_name = "RESULT", help_heading = "Running")]
     pub(crate) flaky: Option<FlakyResult>,
     /// Stop after so many failed tests; 0: never
-    #[arg(long, alias = "maximum-failed-tests", value_name = "N", help_heading = "Running")]
+    #[arg(
+        long,
+        alias = "maximum-failed-tests",
+        value_name = "N",
+        allow_negative_numbers = true,
+        help_heading = "Running"
+    )]
     pub(crate) max_fail: Option<u32>,
     /// Fewer tests are a failure
-    #[arg(long, value_name = "N", help_heading = "Running")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Running")]
     pub(crate) minimum_expected_tests: Option<u32>,
     /// What a run is in which no test was run
     #[arg(long, value_name = "RESULT", default_value = "fail", help_heading = "Running")]

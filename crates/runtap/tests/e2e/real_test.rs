@@ -229,6 +229,9 @@ fn mistakes_are_told_with_the_platforms_code() {
     // What would have no effect.
     wrong(&["/bin/true", "--list-tests", "--summary"]).expect_code(5).says("--summary");
     wrong(&["/bin/true", "--list-tests", "--report", "junit"]).expect_code(5).says("--report");
+    let negative = wrong(&["/bin/true", "--retries", "-1"]);
+    negative.expect_code(5).says("invalid value '-1'");
+    assert!(!negative.stderr.contains("-- -1"), "{negative}");
     wrong(&["/bin/true", "-j", "0"]).expect_code(5).says("at least 1");
     wrong(&["/bin/true", "--slow", "soon"]).expect_code(5).says("none switches it off");
     // What is asked of us and not of the applications.
@@ -241,7 +244,7 @@ fn mistakes_are_told_with_the_platforms_code() {
     let told = wrong(&["/bin/ls"]);
     let text = told.expect_code(1).text();
     assert!(
-        text.contains("exited with 2 without connecting") && text.contains("no application of"),
+        text.contains("exited with 2 without connecting") && text.contains("not an application of"),
         "{text}"
     );
     let told = wrong(&["/bin/true"]);
