@@ -182,7 +182,10 @@ impl Supervisor<'_> {
             }
             Because::Stubborn => {
                 let grace = seconds(self.spec.timeouts.grace);
-                let text = format!("{} It did not end within {grace}, and was killed.", self.why_ended());
+                let text = format!(
+                    "{} No result of the test arrived; its process did not end within {grace} and was killed.",
+                    self.why_ended()
+                );
                 self.give_up_tests(State::Cancelled, &text);
                 self.tell(format!("it was told to end, did not within {grace}, and was killed"));
             }
