@@ -2,6 +2,8 @@
 //!
 //! Owns: the values and the tables inside of messages, read in place. `docs/bytefrog-f1.md` is their specification.
 
+use std::borrow::Cow;
+
 use crate::JavaStr;
 
 /// The most events of a batch, and rows of a table.
@@ -10,6 +12,31 @@ pub const MOST_ROWS: u32 = 65_536;
 /// The reason that an agent gives in a "transform failed" message for a method that was running when its class got its
 /// probes: neither the beginning nor the end of such a call is seen.
 pub const ALREADY_RUNNING: &str = "already running when the trace began";
+
+/// What an agent adds to the name of a class that the JVM had loaded before the trace began: methods of such a class may have
+/// run before.
+pub const LOADED_BEFORE: &str = "loaded before the trace began";
+
+/// Adds [`LOADED_BEFORE`] to what an agent reports of a class: its name, with or without reasons in brackets.
+pub fn mark_loaded_before(report: &str) -> String {
+    match report.split_once(" (") {
+        Some((class, reasons)) => format!("{class} ({LOADED_BEFORE}; {reasons}"),
+        None => format!("{report} ({LOADED_BEFORE})"),
+    }
+}
+
+/// Returns the report without [`LOADED_BEFORE`], and whether it had that.
+pub fn strip_loaded_before(report: &str) -> (Cow<'_, str>, bool) {
+    let Some((class, reasons)) = report.split_once(" (") else { return (report.into(), false) };
+    match reasons.strip_prefix(LOADED_BEFORE) {
+        Some(")") => (class.into(), true),
+        Some(rest) => match rest.strip_prefix("; ") {
+            Some(reasons) => (format!("{class} ({reasons}").into(), true),
+            None => (report.into(), false),
+        },
+        None => (report.into(), false),
+    }
+}
 
 /// What happened to a method, in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

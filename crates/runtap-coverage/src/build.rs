@@ -8,6 +8,7 @@
 //! | method that was called | covered |
 //! | method of the inventory that was not, in a class that was traced or never loaded | missed |
 //! | method of which it is not known whether it ran ([`Unknown`](crate::Unknown)) | neither: it is left out |
+//! | line of a method that was called, in a class that was loaded before the trace began, and that was not visited since | neither |
 //! | line that was visited | covered, with its visits |
 //! | other line of a method whose lines were visited, or that was never called, if any run has told of lines | missed |
 //! | line of a method that was called without its lines being told | neither |
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::doubts::Doubts;
 use crate::inventory::{self, Inventory};
 use crate::model::{Class, Coverage, Method, assumed_source, package};
-use crate::observed::{MethodId, Observed, Seen};
+use crate::observed::{MethodId, Observed, Seen, Unknown};
 use crate::patterns::Patterns;
 
 /// What coverage counts.
@@ -42,6 +43,7 @@ impl Coverage {
         build.coverage.notes.unparsed_methods = observed.unparsed.len() as u64;
         match inventory {
             Some(inventory) => {
+                build.coverage.notes.uncertain_classes = observed.releases.uncertain(inventory);
                 for (name, class) in &inventory.classes {
                     build.listed(name, class);
                 }
@@ -80,6 +82,7 @@ impl<'a> Build<'a> {
             .map(|(id, seen)| ((id.name.as_str(), id.descriptor.as_str()), seen))
             .collect();
         let doubts = self.doubts.of_class(name, !seen.is_empty());
+        let was_loaded = self.observed.loaded_before.contains(name);
         let (mut methods, mut unknown) = (Vec::new(), 0);
         for method in &listed.methods {
             if method.filtered.is_some() && !self.options.compiler_methods {
@@ -87,11 +90,15 @@ impl<'a> Build<'a> {
                 continue;
             }
             let seen = seen.get(&(method.name.as_str(), method.descriptor.as_str())).copied();
-            if seen.is_none() && doubts.of(&method.name, &method.descriptor).is_some() {
+            if seen.is_none()
+                && let Some(why) = doubts.of(&method.name, &method.descriptor)
+            {
                 unknown += 1;
+                let not_since = why == Unknown::NotSinceAttach;
+                self.coverage.notes.not_called_since_attach += u64::from(not_since);
                 continue;
             }
-            methods.push(self.method(method, seen));
+            methods.push(self.method(method, seen, was_loaded));
         }
         if unknown > 0 && methods.is_empty() {
             self.coverage.notes.untraced_classes += 1;
@@ -104,7 +111,8 @@ impl<'a> Build<'a> {
         self.insert(name, listed.source_file.as_deref(), methods);
     }
 
-    fn method(&mut self, method: &inventory::Method, seen: Option<&Seen>) -> Method {
+    /// `was_loaded`: its class was loaded before the trace began.
+    fn method(&mut self, method: &inventory::Method, seen: Option<&Seen>, was_loaded: bool) -> Method {
         let calls = seen.map_or(0, |seen| seen.calls);
         let first = method.first_line().map(u32::from);
         let mut lines = seen.map(|seen| seen.lines.clone()).unwrap_or_default();
@@ -114,7 +122,9 @@ impl<'a> Build<'a> {
                 |number: &u32| u16::try_from(*number).is_ok_and(|n| method.lines.binary_search(&n).is_ok());
             notes.foreign_lines += lines.keys().filter(|number| !has(number)).count() as u64;
             // Lines that an agent has not yet told may have run too.
-            if seen.is_none_or(|seen| !seen.blind) && self.observed.unsent == 0 {
+            if was_loaded {
+                notes.partly_seen_methods += 1;
+            } else if seen.is_none_or(|seen| !seen.blind) && self.observed.unsent == 0 {
                 for number in &method.lines {
                     lines.entry((*number).into()).or_default();
                 }

@@ -96,7 +96,10 @@ impl<'a> Doubts<'a> {
                 }
             }
         }
-        (self.observed.unsent > 0).then_some(Unknown::Unsent)
+        if self.observed.unsent > 0 {
+            return Some(Unknown::Unsent);
+        }
+        self.observed.loaded_before.contains(class).then_some(Unknown::NotSinceAttach)
     }
 
     /// Whether any of the filters that can be read keeps a class. `None`: to find out takes too much work.

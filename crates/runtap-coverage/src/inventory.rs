@@ -56,6 +56,8 @@ pub struct Inventory {
     pub unread: Vec<Unread>,
     /// Classes that have the name of one that came before.
     pub duplicates: u64,
+    /// The number of classes that multi-release jars have for a release of Java and later ones, by this release.
+    pub versioned: BTreeMap<u16, u64>,
     /// Bytes that the classes take, about.
     pub bytes: u64,
 }
@@ -145,6 +147,9 @@ impl Inventory {
             return Err(Reason::Limit { what: "bytes of classes and methods in all", limit: LARGEST });
         }
         self.bytes = bytes;
+        if let Some(release) = jar::release(&class.path) {
+            *self.versioned.entry(release).or_default() += 1;
+        }
         self.classes.insert(listed.name, class);
         Ok(())
     }

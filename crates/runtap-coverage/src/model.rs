@@ -65,8 +65,14 @@ pub struct Notes {
     pub untraced_classes: u64,
     /// Methods of other classes of which it is not known whether they ran, and that are therefore left out.
     pub unknown_methods: u64,
+    /// Methods of either kind that were not called since the trace began, and whose class was loaded before.
+    pub not_called_since_attach: u64,
+    /// Methods that were called, of classes that were loaded before the trace began: lines that have not run since are left out.
+    pub partly_seen_methods: u64,
     /// Classes left out by patterns.
     pub excluded_classes: u64,
+    /// Classes of multi-release jars that are not the right ones for each run, or of which that is not known.
+    pub uncertain_classes: u64,
     /// Classes that were called and are in none of the jars.
     pub foreign_classes: u64,
     /// Methods that were called and that their class does not have: another version of it ran.

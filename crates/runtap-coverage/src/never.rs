@@ -105,6 +105,12 @@ pub enum Caveat {
         "{0} classes were running when the trace began, and calls from then are not seen: not in the list"
     )]
     AlreadyRunning(u64),
+    /// Methods whose class was loaded before the trace began.
+    #[error(
+        "{0} methods were not called since the trace began, and may have been called before: the agent was attached \
+         when their classes were loaded already: not in the list"
+    )]
+    NotSinceAttach(u64),
     /// Classes that agents were told not to trace.
     #[error("{0} classes are outside of the classes that the agent was told to trace: not in the list")]
     Outside(u64),
@@ -125,6 +131,12 @@ pub enum Caveat {
     /// Classes with the name of another one.
     #[error("{0} classes have the name of one in an earlier jar, which was taken in their place")]
     Duplicates(u64),
+    /// Classes that are not the right ones for each run, or of which that is not known.
+    #[error(
+        "{0} classes of multi-release jars are others in other releases of Java, and the runs had several, or it is not \
+         known which: their methods and lines are those for the newest"
+    )]
+    Releases(u64),
     /// Methods that were called and that are not in their class.
     #[error(
         "{0} methods were called that their classes do not have: the program had other versions of these classes"
@@ -163,6 +175,8 @@ pub struct NeverCalled<'a> {
     pub unknown: Vec<UnknownMethod<'a>>,
     /// How much it is, by package (`com/example`).
     pub packages: BTreeMap<&'a str, Size>,
+    /// Methods in either of the two that were not called since the trace began, and whose class was loaded before.
+    pub not_called_since_attach: u64,
     /// In this order.
     pub caveats: Vec<Caveat>,
 }
@@ -223,8 +237,14 @@ impl<'a> NeverCalled<'a> {
                 None => never.push(method),
             }
         }
+        let not_since =
+            unknown.iter().filter(|unknown| unknown.why == Unknown::NotSinceAttach).count() as u64;
+        self.not_called_since_attach += not_since;
         if ran.is_empty() && never.is_empty() {
-            self.untraced.extend(unknown.into_iter().next().map(|first| (name, first.why)));
+            let first = unknown.into_iter().next().map(|first| (name, first.why));
+            self.untraced.extend(
+                first.map(|(name, why)| (name, if not_since > 0 { Unknown::NotSinceAttach } else { why })),
+            );
             return foreign;
         }
         self.unknown.append(&mut unknown);
@@ -275,6 +295,7 @@ impl Size {
 fn caveats(observed: &Observed, inventory: &Inventory, never: &NeverCalled<'_>, foreign: u64) -> Vec<Caveat> {
     let losses = observed.losses;
     let with = |is: fn(&Unknown) -> bool| never.untraced.iter().filter(|(_, why)| is(why)).count() as u64;
+    let other = never.unknown.iter().filter(|unknown| unknown.why != Unknown::NotSinceAttach).count() as u64;
     let mut caveats: Vec<Caveat> = [
         (losses.events, Caveat::Events as fn(u64) -> Caveat),
         (losses.unknown, Caveat::UncountedDrops),
@@ -286,12 +307,14 @@ fn caveats(observed: &Observed, inventory: &Inventory, never: &NeverCalled<'_>, 
         (with(|why| *why == Unknown::Ignored), Caveat::Ignored),
         (with(|why| matches!(why, Unknown::Failed(_))), Caveat::Failed),
         (with(|why| *why == Unknown::AlreadyRunning), Caveat::AlreadyRunning),
+        (never.not_called_since_attach, Caveat::NotSinceAttach),
         (with(|why| *why == Unknown::Outside), Caveat::Outside),
         (with(|why| *why == Unknown::UnreadableFilter), Caveat::UnreadableFilter),
-        (never.unknown.len() as u64, Caveat::UnknownMethods),
+        (other, Caveat::UnknownMethods),
         (observed.unsent, Caveat::Unsent),
         (inventory.unread.len() as u64, Caveat::Unread),
         (inventory.duplicates, Caveat::Duplicates),
+        (observed.releases.uncertain(inventory), Caveat::Releases),
         (foreign, Caveat::OtherVersion),
     ]
     .into_iter()

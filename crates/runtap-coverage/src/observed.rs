@@ -14,10 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use runtap_bytefrog::{MethodReport, Report};
+use runtap_bytefrog_proto::f1::{ALREADY_RUNNING, strip_loaded_before};
 use runtap_classfile::AccessFlags;
 use thiserror::Error;
 
 use crate::languages::may_keep_synthetic;
+use crate::releases::Releases;
 use crate::signature::Signature;
 
 /// How many lines a single place may have; of a longer one only the first line counts.
@@ -84,6 +86,9 @@ pub enum Unknown {
     /// The expressions that say which classes the agent was told to trace can't be read.
     #[error("the expressions that say which classes the agent was told to trace can't be read")]
     UnreadableFilter,
+    /// Its class was loaded before the trace began, as those of an agent that was attached are, and no call came since.
+    #[error("it was not called since the trace began, and may have been called before")]
+    NotSinceAttach,
     /// The agent, or its process, ended before it had sent everything.
     #[error("the agent ended before it had sent everything")]
     Unsent,
@@ -127,6 +132,9 @@ pub struct Observed {
     /// Classes of which agents could not change everything, as they have said it: the name, and in brackets which methods and
     /// why.
     pub failed: BTreeSet<String>,
+    /// Classes that were loaded before the trace began: what ran of them before is not known. A class is not among them if another
+    /// run has traced it from its loading on.
+    pub loaded_before: BTreeSet<String>,
     /// What each run was told to trace. If that is not known of a run, its entry is the default: everything.
     pub traced: BTreeSet<TracedClasses>,
     /// Agents that ended before they had sent everything.
@@ -135,6 +143,8 @@ pub struct Observed {
     pub lines: bool,
     /// How many lines [`methods`](Self::methods) have together.
     pub kept_lines: u64,
+    /// The releases of Java that the runs had.
+    pub releases: Releases,
     /// How many runs it is.
     pub runs: u64,
     /// What is missing.
@@ -213,19 +223,50 @@ impl Observed {
         observed
     }
 
-    /// What an agent says of a class. The name of one that could not be changed may have the reason behind it.
-    pub fn class(&mut self, name: &str, fate: ClassFate) {
+    /// What an agent says of a class. Behind the name may be that it was loaded before the trace began and, of one that could not
+    /// be changed, the reason.
+    pub fn class(&mut self, report: &str, fate: ClassFate) {
+        let (name, was_loaded) = strip_loaded_before(report);
+        let name = &*name;
         let mut class = name;
         if fate == ClassFate::Failed {
             self.failed.insert(name.to_owned());
             class = name.split_once(" (").map_or(name, |(class, _)| class);
         }
+        if was_loaded {
+            self.loaded_before.insert(class.to_owned());
+        }
+        self.set_fate(class, fate);
+    }
+
+    fn set_fate(&mut self, class: &str, fate: ClassFate) {
         let known = self.classes.entry(class.to_owned()).or_insert(fate);
         *known = fate.max(*known);
     }
 
+    /// To be called after all classes of one run: an agent that does not say which classes were loaded before, and of which a
+    /// method was running already, was attached, so each of its classes may have been loaded before.
+    pub fn end_of_classes(&mut self) {
+        if self.loaded_before.is_empty() && self.failed.iter().any(|report| report.contains(ALREADY_RUNNING))
+        {
+            let reported = self.classes.iter().filter(|(_, fate)| **fate != ClassFate::Ignored);
+            self.loaded_before = reported.map(|(class, _)| class.clone()).collect();
+        }
+    }
+
+    /// Whether a run has traced this class from its loading on.
+    fn has_all_of(&self, class: &str) -> bool {
+        self.classes.get(class) == Some(&ClassFate::Traced) && !self.loaded_before.contains(class)
+    }
+
     /// Adds what other runs have shown: counts are added up.
     pub fn add(&mut self, other: Self) {
+        self.loaded_before.retain(|class| !other.has_all_of(class));
+        for class in &other.loaded_before {
+            if !self.has_all_of(class) {
+                self.loaded_before.insert(class.clone());
+            }
+        }
         for (method, new) in other.methods {
             let seen = self.methods.entry(method).or_default();
             seen.calls = seen.calls.saturating_add(new.calls);
@@ -243,12 +284,13 @@ impl Observed {
             add(self.unparsed.entry(name).or_default(), calls);
         }
         for (class, fate) in other.classes {
-            self.class(&class, fate);
+            self.set_fate(&class, fate);
         }
         self.failed.extend(other.failed);
         self.traced.extend(other.traced);
         self.unsent = self.unsent.saturating_add(other.unsent);
         self.lines |= other.lines;
+        self.releases.add_all(other.releases);
         self.runs = self.runs.saturating_add(other.runs);
         self.losses.add(other.losses);
     }

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::agent::{Control, Event, Output};
-use runtap_bytefrog_proto::f1::Process;
+use runtap_bytefrog_proto::f1::{self, Process};
 use runtap_bytefrog_proto::{
     Command, Configuration, Dialect, JavaString, Message, Mode, Record, WhenSlow, to_bytes,
 };
@@ -375,7 +375,12 @@ impl Trace<'_> {
             }
         }
         for told in self.session.take_told() {
-            let name = JavaString::from(text(&told.name));
+            let mut name = JavaString::from(text(&told.name));
+            // Collectors of the other versions may read all of it as the name.
+            if told.was_loaded && self.dialect == Dialect::F1 {
+                let marked = JavaString::from(&*f1::mark_loaded_before(&name.to_string()));
+                name = JavaString::from(text(marked.as_java_str().as_bytes()));
+            }
             bytes.extend(self.control.class(told.outcome, &name).unwrap_or_default());
         }
         self.write(&bytes)

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control::{self, say, visible};
+use crate::hook::Told;
 use crate::jvm;
 use crate::lines::COVERAGE_BYTES;
 use crate::natives;
@@ -276,7 +277,7 @@ extern "system" fn thread_end(_: *mut c_void, _env: *mut c_void, _thread: Object
 extern "system" fn class_file_load_hook(
     jvmti: *mut c_void,
     _env: *mut c_void,
-    _redefined: Object,
+    redefined: Object,
     loader: Object,
     name: *const c_char,
     _domain: Object,
@@ -298,7 +299,9 @@ extern "system" fn class_file_load_hook(
         let (changed, told) =
             plan.transform(&agent.methods, &agent.lines, &agent.delegates, name, loader.is_null(), bytes);
         if let (Some(told), Some(session)) = (told, agent.session()) {
-            session.tell(told);
+            // Another agent may change loaded classes too, at any time.
+            let was_loaded = !redefined.is_null() && agent.is_changing_loaded();
+            session.tell(Told { was_loaded, ..told });
         }
         let Some(changed) = changed else { return };
         let (Ok(place), Ok(length)) = (jvmti.allocate(&changed), c_int::try_from(changed.len())) else {

@@ -37,6 +37,8 @@ pub(crate) struct Told {
     pub(crate) outcome: ClassOutcome,
     /// Its name in modified UTF-8; if something could not be changed, also what and why.
     pub(crate) name: Vec<u8>,
+    /// Whether the JVM had loaded it before the trace began.
+    pub(crate) was_loaded: bool,
 }
 
 impl Told {
@@ -45,7 +47,12 @@ impl Told {
         let mut told = name.to_vec();
         told.extend(format!(" ({why})").into_bytes());
         told.truncate(usize::from(u16::MAX));
-        Self { outcome: ClassOutcome::Failed, name: told }
+        Self { outcome: ClassOutcome::Failed, name: told, was_loaded: false }
+    }
+
+    /// That this class is not traced.
+    pub(crate) fn ignored(name: &[u8]) -> Self {
+        Self { outcome: ClassOutcome::Ignored, name: name.to_vec(), was_loaded: false }
     }
 }
 
@@ -102,8 +109,7 @@ impl Plan {
         if let (Some(text), Some(name)) = (&text, name)
             && !self.wants(text, by_boot_loader)
         {
-            let told = Told { outcome: ClassOutcome::Ignored, name: name.to_vec() };
-            return (None, Some(told));
+            return (None, Some(Told::ignored(name)));
         }
         let failed = |why: String| (None, Some(Told::failed(name.unwrap_or(b"?"), &why)));
         let class = match ClassFile::parse(bytes) {
@@ -115,7 +121,7 @@ impl Plan {
             Err(error) => return failed(error.to_string()),
         };
         if name.is_none() && !self.wants(&Text::new(own).to_string_lossy(), by_boot_loader) {
-            return (None, Some(Told { outcome: ClassOutcome::Ignored, name: own.to_vec() }));
+            return (None, Some(Told::ignored(own)));
         }
         let super_has_probes = class.super_name().ok().flatten().is_none_or(|name| {
             let name = name.to_string_lossy();
@@ -179,5 +185,6 @@ fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<
         let all = reasons.fold(first, |all, next| format!("{all}; {next}"));
         return (rewritten.bytes, Some(Told::failed(own, &all)));
     }
-    (rewritten.bytes, Some(Told { outcome: ClassOutcome::Transformed, name: own.to_vec() }))
+    let told = Told { outcome: ClassOutcome::Transformed, name: own.to_vec(), was_loaded: false };
+    (rewritten.bytes, Some(told))
 }

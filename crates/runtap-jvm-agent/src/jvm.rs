@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 
-use runtap_bytefrog_proto::ClassOutcome;
 use runtap_bytefrog_proto::f1::ALREADY_RUNNING;
 use runtap_classfile::Text;
 
@@ -84,7 +83,7 @@ pub(crate) fn trace(agent: &'static Agent) {
             let is_wanted = plan.wants(&text, by_boot_loader);
             if !is_wanted && plan.filter.keeps(&text) && !is_hidden(name) {
                 // No hook is called for it any more, which would tell this.
-                session.tell(Told { outcome: ClassOutcome::Ignored, name: name.to_vec() });
+                session.tell(Told::ignored(name));
             }
             is_wanted
         };
@@ -92,7 +91,9 @@ pub(crate) fn trace(agent: &'static Agent) {
             !is_hidden(&one.class) && plan.wants(&Text::new(&one.class).to_string_lossy(), one.by_boot_loader)
         };
         let mut running: Vec<Running> = jvmti.running(jni).into_iter().filter(is_traced).collect();
+        agent.set_changing_loaded(true);
         retransform(jvmti, jni, wants, |name, why| session.tell(Told::failed(name, why)));
+        agent.set_changing_loaded(false);
         // Calls that began meanwhile, and before their classes had probes.
         running.extend(jvmti.running(jni).into_iter().filter(|one| one.is_obsolete && is_traced(one)));
         running.extend(running_virtually(agent, jni));

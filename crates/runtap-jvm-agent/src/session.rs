@@ -53,6 +53,8 @@ pub(crate) struct Agent {
     /// The name of the probe class, once it is defined.
     pub(crate) probe: OnceLock<String>,
     paused: AtomicBool,
+    /// The classes that were loaded before the trace are getting their probes.
+    changing_loaded: AtomicBool,
     gone: AtomicBool,
     when_slow: AtomicU8,
     plan: Mutex<Option<Arc<Plan>>>,
@@ -77,6 +79,7 @@ impl Agent {
             delegates: Arc::default(),
             probe: OnceLock::new(),
             paused: AtomicBool::new(false),
+            changing_loaded: AtomicBool::new(false),
             gone: AtomicBool::new(true),
             when_slow: AtomicU8::new(0),
             plan: Mutex::new(None),
@@ -121,6 +124,14 @@ impl Agent {
 
     pub(crate) fn set_paused(&self, paused: bool) {
         self.paused.store(paused, Ordering::Release);
+    }
+
+    pub(crate) fn is_changing_loaded(&self) -> bool {
+        self.changing_loaded.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_changing_loaded(&self, changing: bool) {
+        self.changing_loaded.store(changing, Ordering::Release);
     }
 
     /// Whether nobody reads the rings.

@@ -197,6 +197,13 @@ fn versioned_name(path: &[u8]) -> Option<(u16, &[u8])> {
     name.strip_prefix(b"/").map(|name| (release, name))
 }
 
+/// The release of Java from which on a multi-release jar has a class, by its path as [`for_each_class`] gives it, with whatever
+/// begins it up to `!/`. `None`: it is for all that have no other.
+pub fn release(path: &str) -> Option<u16> {
+    let inside = path.rsplit_once("!/").map_or(path, |(_, inside)| inside);
+    versioned_name(inside.as_bytes()).map(|(release, _)| release)
+}
+
 /// Whether the main section of a manifest has `Multi-Release: true`.
 fn says_multi_release(manifest: &[u8]) -> bool {
     let lines = manifest.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -230,5 +237,8 @@ mod tests {
             Some((u16::MAX, b"a/B.class".as_slice()))
         );
         assert_eq!(versioned_name(b"META-INF/version/9/B.class"), None);
+        assert_eq!(release("app.jar!/META-INF/versions/11/a/B.class"), Some(11));
+        assert_eq!(release("app.war!/WEB-INF/lib/x.jar!/META-INF/versions/9/B.class"), Some(9));
+        assert_eq!(release("app.jar!/a/B.class"), None);
     }
 }

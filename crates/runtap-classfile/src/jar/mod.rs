@@ -20,7 +20,7 @@ mod class;
 
 use thiserror::Error;
 
-pub use self::archive::for_each_class;
+pub use self::archive::{for_each_class, release};
 pub use self::class::{ListedClass, ListedLine, ListedMethod};
 use crate::DecodeError;
 

@@ -108,3 +108,43 @@ fn class_files_name_no_file_outside_of_the_sources() {
         }
     }
 }
+
+/// A class that only newer releases of Java load is not that of all runs.
+#[test]
+fn releases_of_runs_decide_about_multi_release_jars() {
+    let jdk = require!(Jdk::with_compiler());
+    let folder = tempfile::tempdir().unwrap();
+    for (path, line) in [("base/a/A.class", 1), ("base/a/B.class", 1), ("newer/a/B.class", 4)] {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        fs::write(&path, class(&format!("a/{name}"), line)).unwrap();
+    }
+    let mut jar = Command::new(jdk.home().join("bin/jar"));
+    jar.current_dir(folder.path()).args(["--create", "--file", "x.jar", "-C", "base", "."]);
+    jar.args(["--release", "17", "-C", "newer", "."]);
+    run(jar).expect_code(0);
+    let bytes = fs::read(folder.path().join("x.jar")).unwrap();
+    for (versions, line, uncertain) in [
+        (&[Some("11.0.21+9")][..], 1, 0),
+        (&[Some("17.0.13+11"), Some("21+35")], 4, 0),
+        (&[Some("17.0.13+11"), Some("25.392-b08")], 4, 1),
+        (&[Some("11.0.21+9"), None], 1, 0),
+        (&[Some("17.0.13+11"), None], 4, 1),
+        (&[None], 4, 1),
+    ] {
+        let mut observed = Observed::default();
+        for version in versions {
+            let mut run = Observed::default();
+            run.releases.add(*version);
+            observed.add(run);
+        }
+        let mut inventory = Inventory::default();
+        let options = Options { release: observed.releases.newest(), ..Options::default() };
+        inventory.add_jar("x.jar", &bytes, &options).unwrap();
+        let method = &inventory.classes["a/B"].methods[0];
+        assert_eq!((method.first_line(), observed.releases.uncertain(&inventory)), (Some(line), uncertain));
+        let notes = Coverage::of(&observed, Some(&inventory), &CoverageOptions::default()).notes;
+        assert_eq!(notes.uncertain_classes, uncertain);
+    }
+}

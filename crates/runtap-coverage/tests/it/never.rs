@@ -185,7 +185,7 @@ fn methods_that_ran_when_the_trace_began_are_not_dead() {
     seen.class("b/Broken (x()V: already running when the trace began)", ClassFate::Failed);
     let never = NeverCalled::of(&seen, &inventory, &NeverOptions::default());
     let rows = ["a/A Called idle", "a/B$C NotLoaded run", "b/Cold Loaded x", "b/Excluded NotLoaded x"];
-    assert_eq!(shown(&never), rows);
+    assert_eq!(shown(&never), rows, "classes that were loaded when the trace had begun");
     assert_eq!(never.untraced, [("b/Broken", Unknown::AlreadyRunning)]);
     let [unknown] = &never.unknown[..] else { panic!("{:?}", never.unknown) };
     assert_eq!(
@@ -194,6 +194,84 @@ fn methods_that_ran_when_the_trace_began_are_not_dead() {
     );
     assert_eq!(never.caveats, [Caveat::AlreadyRunning(1), Caveat::UnknownMethods(1)]);
     assert_eq!(missed(&seen, &inventory), ["a/A.idle", "a/B$C.run", "b/Cold.x", "b/Excluded.x"]);
+}
+
+/// Of a class that was loaded before the agent was attached, what ran before is not known; of one that was loaded since, it is.
+#[test]
+fn what_ran_before_an_attach_is_not_dead() {
+    let inventory = more();
+    let mut attached = two_calls();
+    attached.class("a/A (loaded before the trace began)", ClassFate::Traced);
+    attached.class("a/B$C", ClassFate::Traced);
+    attached.class("b/Broken (loaded before the trace began)", ClassFate::Traced);
+    // Another class loader's came later: nothing more is known of the first one.
+    attached.class("b/Broken", ClassFate::Traced);
+    attached.class("b/Cold (loaded before the trace began; x()V: too long)", ClassFate::Failed);
+    attached.end_of_classes();
+    let never = NeverCalled::of(&attached, &inventory, &NeverOptions::default());
+    assert_eq!(shown(&never), ["a/B$C Loaded run", "b/Excluded NotLoaded x"]);
+    assert_eq!(
+        never.untraced,
+        [("b/Broken", Unknown::NotSinceAttach), ("b/Cold", Unknown::NotSinceAttach)],
+        "of 'b/Cold', a method was not traced, and the other may have run before"
+    );
+    let [unknown] = &never.unknown[..] else { panic!("{:?}", never.unknown) };
+    assert_eq!(
+        (unknown.class, &*unknown.method.name, &unknown.why),
+        ("a/A", "idle", &Unknown::NotSinceAttach)
+    );
+    assert_eq!(never.not_called_since_attach, 3);
+    assert_eq!(never.caveats, [Caveat::NotSinceAttach(3)]);
+    assert_eq!(missed(&attached, &inventory), ["a/B$C.run", "b/Excluded.x"]);
+    let notes = Coverage::of(&attached, Some(&inventory), &Options::default()).notes;
+    assert_eq!((notes.not_called_since_attach, notes.unknown_methods, notes.untraced_classes), (3, 1, 2));
+    // A run that was traced from its start knows of these classes, in whatever order the two are added up.
+    let mut started = two_calls();
+    started.class("a/A", ClassFate::Traced);
+    started.class("b/Broken", ClassFate::Ignored);
+    for runs in [[&attached, &started], [&started, &attached]] {
+        let mut both = Observed::default();
+        for run in runs {
+            both.add(run.clone());
+        }
+        assert_eq!(missed(&both, &inventory), ["a/A.idle", "a/B$C.run", "b/Excluded.x"]);
+        assert_eq!(both.loaded_before.iter().collect::<Vec<_>>(), ["b/Broken", "b/Cold"]);
+    }
+}
+
+/// Agents that do not say which classes were loaded before: that a method was running already says that they were attached.
+#[test]
+fn every_class_of_an_agent_that_was_attached_may_have_run_before() {
+    let inventory = more();
+    let mut seen = two_calls();
+    for class in ["a/A", "a/B$C", "b/Cold"] {
+        seen.class(class, ClassFate::Traced);
+    }
+    seen.class("a/A (main()V: already running when the trace began)", ClassFate::Failed);
+    seen.class("b/Excluded", ClassFate::Ignored);
+    seen.end_of_classes();
+    assert_eq!(seen.loaded_before.iter().collect::<Vec<_>>(), ["a/A", "a/B$C", "b/Cold"]);
+    assert_eq!(missed(&seen, &inventory), ["b/Broken.x"], "a class that was never loaded");
+}
+
+/// A line that has not run since the trace began may have run before.
+#[test]
+fn lines_of_a_class_that_was_loaded_before_are_not_missed() {
+    let mut inventory = Inventory::default();
+    inventory
+        .classes
+        .insert("a/A".to_owned(), class(None, vec![method("run", &[1, 2]), method("idle", &[5])]));
+    let lines = |report: &str| {
+        let mut trace = Trace::new(Dialect::V4);
+        trace.call("a/A.run;1;()V", &[1]);
+        let mut seen = Observed::of(&trace.report());
+        seen.class(report, ClassFate::Traced);
+        let coverage = Coverage::of(&seen, Some(&inventory), &Options::default());
+        let lines = coverage.packages["a"].classes["a/A"].lines();
+        (lines.into_iter().collect::<Vec<_>>(), coverage.notes.partly_seen_methods)
+    };
+    assert_eq!(lines("a/A"), (vec![(1, 1), (2, 0), (5, 0)], 0));
+    assert_eq!(lines("a/A (loaded before the trace began)"), (vec![(1, 1)], 1));
 }
 
 #[test]

@@ -16,11 +16,14 @@ const LARGEST_JAR: u64 = 2 << 30;
 /// The largest class file that is read, in bytes: tables of 65,535 entries leave most far below.
 const LARGEST_CLASS: u64 = 64 << 20;
 
-/// The classes of these jars and directories, in their order.
+/// The classes of these jars and directories, in their order; of multi-release jars, those for this release of Java.
 ///
 /// # Errors
 /// One of them can't be read, or is no jar. What in them can't be read is in [`Inventory::unread`].
-pub(super) fn inventory<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> anyhow::Result<Inventory> {
+pub(super) fn inventory<'p>(
+    paths: impl IntoIterator<Item = &'p PathBuf>,
+    release: u16,
+) -> anyhow::Result<Inventory> {
     let mut inventory = Inventory::default();
     for path in paths {
         let before = inventory.classes.len() as u64 + inventory.duplicates;
@@ -28,7 +31,7 @@ pub(super) fn inventory<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> any
         if path.is_dir() {
             directory(path, &mut inventory, DEEPEST).map_err(|error| unreadable(path, error))?;
         } else {
-            file(path, &mut inventory)?;
+            file(path, release, &mut inventory)?;
         }
         if inventory.classes.len() as u64 + inventory.duplicates == before {
             if let Some(first) = inventory.unread.get(unread) {
@@ -60,7 +63,7 @@ fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
 }
 
 /// A jar or a class that somebody has named.
-fn file(path: &Path, inventory: &mut Inventory) -> anyhow::Result<()> {
+fn file(path: &Path, release: u16, inventory: &mut Inventory) -> anyhow::Result<()> {
     let is_class = path.extension().is_some_and(|extension| extension == "class");
     let largest = if is_class { LARGEST_CLASS } else { LARGEST_JAR };
     let bytes = read(path, largest).map_err(|error| unreadable(path, error))?;
@@ -69,7 +72,8 @@ fn file(path: &Path, inventory: &mut Inventory) -> anyhow::Result<()> {
         inventory.add_class(&label, &bytes);
         return Ok(());
     }
-    inventory.add_jar(&label, &bytes, &Options::default()).map_err(|error| unreadable(path, error))
+    let options = Options { release, ..Options::default() };
+    inventory.add_jar(&label, &bytes, &options).map_err(|error| unreadable(path, error))
 }
 
 /// Class files of a directory, by their names. Links to directories are not followed.
@@ -79,6 +83,10 @@ fn directory(path: &Path, inventory: &mut Inventory, depth: usize) -> io::Result
     for entry in entries {
         let path = entry.path();
         if entry.file_type()?.is_dir() {
+            // Only in a jar these take the place of other classes.
+            if path.ends_with("META-INF/versions") {
+                continue;
+            }
             if depth > 0 {
                 directory(&path, inventory, depth - 1)?;
             }

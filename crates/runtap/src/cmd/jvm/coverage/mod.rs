@@ -42,6 +42,7 @@ pub(super) fn observed(
         };
         observed.class(name, fate);
     }
+    observed.end_of_classes();
     let kept: u64 = classes.values().sum();
     observed.losses.class_reports = counts.iter().sum::<u64>().saturating_sub(kept);
     observed
@@ -83,7 +84,10 @@ struct Covered {
 struct NotesDocument {
     untraced_classes: u64,
     unknown_methods: u64,
+    not_called_since_attach: u64,
+    partly_seen_methods: u64,
     excluded_classes: u64,
+    uncertain_classes: u64,
     foreign_classes: u64,
     foreign_methods: u64,
     foreign_lines: u64,
@@ -104,7 +108,10 @@ impl From<&Notes> for NotesDocument {
         Self {
             untraced_classes: notes.untraced_classes,
             unknown_methods: notes.unknown_methods,
+            not_called_since_attach: notes.not_called_since_attach,
+            partly_seen_methods: notes.partly_seen_methods,
             excluded_classes: notes.excluded_classes,
+            uncertain_classes: notes.uncertain_classes,
             foreign_classes: notes.foreign_classes,
             foreign_methods: notes.foreign_methods,
             foreign_lines: notes.foreign_lines,
@@ -138,7 +145,7 @@ pub(super) fn run(
     // A mistake in a path is told before jars are read.
     let outlets = open(options, recording.base)?;
     let to_stdout = outlets.iter().any(|outlet| matches!(outlet, Outlet::Stdout));
-    let never_inventory = classes::inventory(&options.never_called)?;
+    let never_inventory = classes::inventory(&options.never_called, observed.releases.newest())?;
     let never = (!options.never_called.is_empty()).then(|| {
         let options = NeverOptions { patterns: patterns.clone(), compiler_methods: options.compiler_methods };
         NeverCalled::of(observed, &never_inventory, &options)
@@ -194,7 +201,9 @@ fn write(
     outlets: Vec<Outlet>,
     output: Output,
 ) -> anyhow::Result<CoverageDocument> {
-    let own = (!options.classes.is_empty()).then(|| classes::inventory(&options.classes)).transpose()?;
+    let release = observed.releases.newest();
+    let own =
+        (!options.classes.is_empty()).then(|| classes::inventory(&options.classes, release)).transpose()?;
     // The jars of the list are those of the program too.
     let inventory = own.as_ref().or_else(|| (!options.never_called.is_empty()).then_some(never));
     let wanted =
@@ -242,12 +251,30 @@ fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage
         (
             notes.untraced_classes,
             "class",
-            "left out, because it is not known of any method whether it ran: not traced, or the agent ended early",
+            "left out, because it is not known of any method whether it ran: not traced, loaded before the trace began, \
+             or the agent ended early",
         ),
         (
             notes.unknown_methods,
             "method",
-            "left out, because it is not known whether they ran: not traced, or the agent ended early",
+            "left out, because it is not known whether they ran: not traced, loaded before the trace began, or the \
+             agent ended early",
+        ),
+        (
+            notes.not_called_since_attach,
+            "method",
+            "of these not called since the trace began: they may have been called before the agent was attached",
+        ),
+        (
+            notes.partly_seen_methods,
+            "method",
+            "called of classes that were loaded before the trace began: lines that have not run since are left out",
+        ),
+        (
+            notes.uncertain_classes,
+            "class",
+            "of multi-release jars others in other releases of Java, and the runs had several, or it is not known which: \
+             methods and lines are those for the newest",
         ),
         (notes.foreign_classes, "class", "called and in none of the jars: left out"),
         (
@@ -270,6 +297,10 @@ fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage
         if count > 0 {
             output.note(format_args!("{} {what}", Things(count, noun)));
         }
+    }
+    let cobertura = options.coverage.iter().any(|file| file.format == runtap_coverage::Format::Cobertura);
+    if cobertura && coverage.totals().lines.total() == 0 {
+        output.note("no line is known, so the rates of lines in the Cobertura file are 0 and say nothing");
     }
     let lcov = options.coverage.iter().any(|file| file.format == runtap_coverage::Format::Lcov);
     if !lcov {

@@ -27,6 +27,8 @@ pub(super) struct NeverDocument<'a> {
     untraced: Vec<UntracedDocument<'a>>,
     /// Methods of other classes of which it is not known.
     unknown: Vec<UnknownDocument<'a>>,
+    /// Methods in either of the two that were not called since the trace began, and whose class was loaded before.
+    not_called_since_attach: u64,
     /// Why the list may be wrong.
     caveats: Vec<String>,
 }
@@ -89,6 +91,7 @@ fn fate(why: &Unknown) -> &'static str {
         Unknown::Ignored => "ignored",
         Unknown::Failed(_) => "failed",
         Unknown::AlreadyRunning => "already_running",
+        Unknown::NotSinceAttach => "not_called_since_attach",
         Unknown::Outside => "not_included",
         Unknown::UnreadableFilter => "unreadable_filter",
         Unknown::Unsent => "unsent",
@@ -148,6 +151,7 @@ impl<'a> NeverDocument<'a> {
                     method: MethodDocument::new(unknown.method),
                 })
                 .collect(),
+            not_called_since_attach: never.not_called_since_attach,
             caveats: never.caveats.iter().map(ToString::to_string).collect(),
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use runtap_bytefrog::{CallTree, Detail, MethodReport, Report, readable};
 use runtap_bytefrog_proto::ClassOutcome;
+use runtap_bytefrog_proto::f1::strip_loaded_before;
 use runtap_bytefrog_record::Order;
 use serde::{Serialize, Serializer};
 
@@ -190,6 +191,8 @@ pub(super) struct ClassRow {
     pub(super) outcome: &'static str,
     /// How often the agent has said so: a class of several loaders.
     pub(super) count: u64,
+    /// Whether the JVM had loaded it before the trace began.
+    pub(super) loaded_before: bool,
 }
 
 /// The document of a kind; in JSON, of as many rows as were asked for.
@@ -412,10 +415,14 @@ fn classes(agent: &LoadedAgent) -> Vec<ClassRow> {
     let mut rows: Vec<_> = agent.replayed.classes.iter().collect();
     rows.sort_by_key(|((outcome, class), _)| (rank(*outcome).0, class));
     rows.into_iter()
-        .map(|((outcome, class), count)| ClassRow {
-            class: class.replace('/', "."),
-            outcome: rank(*outcome).1,
-            count: *count,
+        .map(|((outcome, report), count)| {
+            let (class, loaded_before) = strip_loaded_before(report);
+            ClassRow {
+                class: class.replace('/', "."),
+                outcome: rank(*outcome).1,
+                count: *count,
+                loaded_before,
+            }
         })
         .collect()
 }

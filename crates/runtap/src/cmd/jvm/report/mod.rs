@@ -87,6 +87,8 @@ fn cover(
                 let report = replayed.model.report();
                 let mut one = coverage::observed(&report, &replayed.classes, replayed.class_counts);
                 one.traced.insert(coverage::traced(replayed.configuration.as_ref()));
+                let jvm = replayed.process.as_ref().map(|process| process.jvm.to_string());
+                one.releases.add(jvm.as_deref());
                 one.unsent = agent.ended_early().into();
                 if one.unsent > 0 {
                     code = code.max(exit::PARTIAL);
