@@ -60,6 +60,11 @@ impl MethodReport {
         self.exits.saturating_add(self.counted.map_or(0, |(calls, thrown, _)| calls.saturating_sub(thrown)))
     }
 
+    /// Whether it is known how calls have ended: not if the agent has only said that the method ran.
+    pub fn counts_ends(&self) -> bool {
+        self.calls() > 0 || self.exits > 0 || self.bubbles > 0
+    }
+
     /// Calls that were only counted although others of the method were sent as events: the method's times are without them.
     pub fn untimed(&self) -> u64 {
         if self.entries > 0 { self.counted.map_or(0, |(calls, ..)| calls) } else { 0 }
@@ -105,12 +110,14 @@ impl MethodReport {
 /// What an agent has told of calls: by it, it is clear which questions a trace can answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Calls, each on its own; or nothing at all.
+    /// Calls, each on its own; or that there were none.
     Calls,
     /// F1: how often methods were called. Nothing is known of callers and times.
     Counts,
     /// F1: which methods have run.
     Coverage,
+    /// Nothing, and the agent ended before it had sent what it had counted: nothing is known of calls.
+    Unsent,
 }
 
 /// A thread.
@@ -211,6 +218,9 @@ pub struct Report {
     pub beyond: u64,
     /// Calls deeper than stacks may be.
     pub too_deep: u64,
+    /// Whether the agent was to count calls, or what ran, and ended before it had sent all of that, as its connections and its
+    /// configuration say.
+    pub unsent: bool,
 }
 
 /// Whether a trace is less than what the agent had to say: of its events, of what had room, of what was understood.
@@ -235,6 +245,8 @@ impl Report {
             Detail::Counts
         } else if self.methods.iter().any(|method| method.has_run) {
             Detail::Coverage
+        } else if self.unsent {
+            Detail::Unsent
         } else {
             Detail::Calls
         }

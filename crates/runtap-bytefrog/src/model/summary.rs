@@ -171,6 +171,7 @@ impl Model {
             untold: core.calls.tree.untold,
             beyond: core.beyond(),
             too_deep: core.calls.too_deep,
+            unsent: false,
         }
     }
 

@@ -47,6 +47,7 @@ pub struct Sums {
     untold: u64,
     beyond: u64,
     too_deep: u64,
+    unsent: bool,
 }
 
 impl Sums {
@@ -102,6 +103,7 @@ impl Sums {
         add(&mut self.untold, report.untold);
         add(&mut self.beyond, report.beyond);
         add(&mut self.too_deep, report.too_deep);
+        self.unsent |= report.unsent;
     }
 
     fn method(&mut self, method: MethodReport) {
@@ -141,6 +143,7 @@ impl Sums {
             untold: self.untold,
             beyond: self.beyond,
             too_deep: self.too_deep,
+            unsent: self.unsent,
         }
     }
 }

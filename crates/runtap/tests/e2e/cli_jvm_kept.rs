@@ -19,7 +19,7 @@ use crate::cli_jvm::Collector;
 use crate::common::{folder, runtap};
 
 /// A folder with what an F1 agent has sent.
-fn recording(folder: &Path, data: &[Message<'_>]) -> String {
+pub(crate) fn recording(folder: &Path, data: &[Message<'_>]) -> String {
     let process = Process {
         pid: 7,
         wall: 1_700_000_000_000_000_000,
@@ -35,7 +35,7 @@ fn recording(folder: &Path, data: &[Message<'_>]) -> String {
     folder.display().to_string()
 }
 
-fn named(method: u32, signature: &str) -> Message<'_> {
+pub(crate) fn named(method: u32, signature: &str) -> Message<'_> {
     Message::MapMethod { method, signature: JavaStr::from_bytes(signature.as_bytes()) }
 }
 

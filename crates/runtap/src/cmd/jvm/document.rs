@@ -45,7 +45,7 @@ pub(in crate::cmd) struct AgentDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     agents_count: Option<u64>,
     run_id: Option<u8>,
-    /// `None`: the agent told which methods ran, and counted no call. The same holds for `exits` and `bubbles`.
+    /// `None`: the agent told which methods ran, and counted no call, or it ended before it had sent what it had counted. The same holds for `exits` and `bubbles`.
     entries: Option<u64>,
     exits: Option<u64>,
     exceptions: u64,
@@ -105,7 +105,7 @@ impl AgentDocument {
                 untimed_entries: method.untimed(),
             }
         });
-        let counts_calls = report.detail() != Detail::Coverage;
+        let counts_calls = !matches!(report.detail(), Detail::Coverage | Detail::Unsent);
         let counted = |of: fn((u64, u64, u64)) -> u64| -> u64 {
             let counted = report.methods.iter().filter_map(|method| method.counted);
             counted.map(of).fold(0, u64::saturating_add)

@@ -63,6 +63,9 @@ pub(in crate::cmd::jvm) fn instead(detail: Detail) -> Option<&'static str> {
         Detail::Coverage => Some(
             "the agent has sent coverage only: 'methods' lists what ran, --coverage and --never-called use it; calls need --mode full",
         ),
+        Detail::Unsent => Some(
+            "nothing is known of calls: the agent ended before it had sent any, as when the program is killed",
+        ),
     }
 }
 
@@ -100,6 +103,7 @@ impl ReportText<'_> {
                 Things(self.thrown(), "call"),
             )?,
             Detail::Coverage => writeln!(out, "{} ran", Things(called, "method"))?,
+            Detail::Unsent => {}
         }
         if let Some(instead) = instead(detail) {
             writeln!(out, "{instead}")?;
@@ -160,7 +164,7 @@ impl ReportText<'_> {
         let by = match self.report.detail() {
             Detail::Calls => "Methods, by the time in them",
             Detail::Counts => "Methods, by calls",
-            Detail::Coverage => "Methods that ran",
+            Detail::Coverage | Detail::Unsent => "Methods that ran",
         };
         heading(out, options, by)?;
         let mut table = Table::new(
@@ -174,11 +178,14 @@ impl ReportText<'_> {
             ],
         );
         table.fill(methods.into_iter(), options, |method| {
+            let counted = |is_known: bool, calls: u64| {
+                if is_known { Count(calls).to_string() } else { "-".to_owned() }
+            };
             [
                 took(method.own(), method.is_partly_timed()),
                 took(method.total(), method.is_partly_timed()),
-                if method.calls() > 0 { Count(method.calls()).to_string() } else { "-".to_owned() },
-                Count(method.thrown()).to_string(),
+                counted(method.calls() > 0, method.calls()),
+                counted(method.counts_ends(), method.thrown()),
                 name(&method.signature, options, NUMBERS),
             ]
         });

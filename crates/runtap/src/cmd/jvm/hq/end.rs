@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use runtap_bytefrog::hq::{AgentId, AgentState, Hq};
 use runtap_bytefrog::{Report, Sums};
-use runtap_bytefrog_proto::Mode;
+use runtap_bytefrog_proto::{Dialect, Mode};
 use runtap_record::{StopListener, Stops};
 use runtap_text::TextOptions;
 use runtap_text::units::Things;
@@ -16,7 +16,7 @@ use super::super::document::{AgentDocument, JvmDocument};
 use super::super::text::ReportText;
 use super::show;
 use super::watch::{Facts, Watch};
-use crate::cli::JvmHq;
+use crate::cli::{JvmHq, JvmMode};
 use crate::exit;
 use crate::output::Output;
 
@@ -77,7 +77,13 @@ pub(in crate::cmd::jvm) async fn end(
     let reports: Vec<(AgentId, Facts, Report)> = hq
         .agents()
         .into_iter()
-        .filter_map(|state| Some((state.id, watch.facts(state.id)?, hq.report(state.id).ok()?)))
+        .filter_map(|state| {
+            let facts = watch.facts(state.id)?;
+            let report = hq.report(state.id).ok()?;
+            let counts = options.tracing.mode != JvmMode::Full && report.dialect == Dialect::F1;
+            let report = Report { unsent: counts && facts.ended_early(), ..report };
+            Some((state.id, facts, report))
+        })
         .collect();
     let former = hq.former();
     let left_out = watch.seen().saturating_sub(reports.len() as u64);

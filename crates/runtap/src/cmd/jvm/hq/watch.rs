@@ -319,6 +319,11 @@ impl State {
 }
 
 impl Facts {
+    /// Whether what the agent still had to send is missing: its process was killed, or a connection was lost.
+    pub(in crate::cmd::jvm) fn ended_early(&self) -> bool {
+        !self.finished || self.broken.rules().iter().any(|finding| finding.rule.is_early_end())
+    }
+
     fn violation(&mut self, violation: &Violation) -> (Weight, String) {
         self.silent |= violation.rule == Rule::HeartbeatMissing;
         // What came before is whole; what should have come behind is not there.

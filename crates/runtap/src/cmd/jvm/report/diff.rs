@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::text::time as shown_time;
 use super::ended;
-use super::load::{Loaded, Operand};
+use super::load::{Loaded, LoadedAgent, Operand};
 use crate::cli::{JvmReport, JvmSort};
 use crate::exit::usage;
 use crate::output::Output;
@@ -91,9 +91,8 @@ pub(super) fn run(
     shown: &TextOptions<'_>,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let reports = |loaded: &Loaded| -> Vec<Report> {
-        loaded.agents.iter().map(|agent| agent.replayed.model.report()).collect()
-    };
+    let reports =
+        |loaded: &Loaded| -> Vec<Report> { loaded.agents.iter().map(LoadedAgent::report).collect() };
     let mut code = 0;
     let mut read = |operand: &Operand, agents: &[String]| -> anyhow::Result<Vec<Report>> {
         let loaded = operand.load(agents, options.slow())?;
@@ -101,7 +100,8 @@ pub(super) fn run(
         Ok(reports(&loaded))
     };
     let (first, second) = (read(before, &[])?, read(after, &options.agent)?);
-    let is_timed = first.iter().chain(&second).all(|report| report.detail() == Detail::Calls);
+    let is_timed = |report: &Report| matches!(report.detail(), Detail::Calls | Detail::Unsent);
+    let is_timed = first.iter().chain(&second).all(is_timed);
     let sort = match options.sort {
         None if is_timed => JvmSort::Own,
         None | Some(JvmSort::Calls) => JvmSort::Calls,

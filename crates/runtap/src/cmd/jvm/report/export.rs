@@ -158,8 +158,7 @@ fn trace(loaded: &Loaded, sums: Option<Sums>) -> anyhow::Result<Trace> {
 
 /// Refuses recordings of agents that have sent no calls: nobody knows whom to draw below whom.
 fn refuse_without_calls(loaded: &Loaded) -> anyhow::Result<()> {
-    let details: Vec<Detail> =
-        loaded.agents.iter().map(|agent| agent.replayed.model.report().detail()).collect();
+    let details: Vec<Detail> = loaded.agents.iter().map(|agent| agent.report().detail()).collect();
     let all =
         details.first().filter(|first| **first != Detail::Calls && details.iter().all(|it| it == *first));
     match all.copied().and_then(instead) {

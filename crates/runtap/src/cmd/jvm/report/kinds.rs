@@ -81,10 +81,10 @@ impl Serialize for MethodName {
 pub(super) struct MethodRow {
     pub(super) signature: String,
     pub(super) name: String,
-    /// `None`: it has run, and nobody has counted how often.
+    /// `None`: it has run, and nobody has counted how often. The same holds for the two below.
     pub(super) entries: Option<u64>,
-    pub(super) exits: u64,
-    pub(super) exception_exits: u64,
+    pub(super) exits: Option<u64>,
+    pub(super) exception_exits: Option<u64>,
     pub(super) throws: u64,
     /// Of calls that have ended. `None`: nobody knows any.
     pub(super) total_ns: Option<u64>,
@@ -211,7 +211,7 @@ pub(super) fn document(
     let first = loaded.agents.first().filter(|_| kind == JvmKind::Segments);
     let parts = first.map(|agent| Parts::of(&agent.recorded.marks));
     let agent = |agent: &LoadedAgent| {
-        let report = agent.replayed.model.report();
+        let report = agent.report();
         let mut rows = match kind {
             JvmKind::Methods => {
                 Rows::Methods(methods(&report, options.sort.map(Into::into).unwrap_or_default()))
@@ -291,8 +291,8 @@ fn methods(report: &Report, order: Order) -> Vec<MethodRow> {
             signature: method.signature.clone(),
             name: readable(&method.signature),
             entries: (calls > 0).then_some(calls),
-            exits: method.returns(),
-            exception_exits: method.thrown(),
+            exits: method.counts_ends().then(|| method.returns()),
+            exception_exits: method.counts_ends().then(|| method.thrown()),
             throws: method.throws,
             total_ns: method.ended_total(),
             self_ns: method.ended_own(),

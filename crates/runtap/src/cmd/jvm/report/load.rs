@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runtap_bytefrog_proto::Rule;
+use runtap_bytefrog::Report;
+use runtap_bytefrog_proto::{Dialect, Record, Rule};
 use runtap_bytefrog_record::{Error, Options, Part, Recorded, Replayed, Resolved, find, replay};
 
 use super::super::broken::{Broken, words};
@@ -99,6 +100,14 @@ impl LoadedAgent {
         let replayed = &self.replayed;
         let is_early = self.broken().rules().iter().any(|finding| finding.rule.is_early_end());
         is_early || !replayed.unfinished.is_empty() || !replayed.damage.is_empty()
+    }
+
+    /// What its trace has come to.
+    pub(in crate::cmd::jvm) fn report(&self) -> Report {
+        let report = self.replayed.model.report();
+        let configuration = self.replayed.configuration.as_ref();
+        let counts = configuration.is_some_and(|told| told.extension.record != Record::Full);
+        Report { unsent: counts && report.dialect == Dialect::F1 && self.ended_early(), ..report }
     }
 
     /// The agent in one line.

@@ -20,7 +20,7 @@ pub(super) fn run(
 ) -> anyhow::Result<u8> {
     let (mut sums, mut classes) = (Sums::default(), Classes::default());
     let code = operand.each(&options.agent, options.slow(), output, |agent| {
-        sums.add(agent.replayed.model.report());
+        sums.add(agent.report());
         classes = classes.and(agent.classes());
     })?;
     let (agents, report) = (sums.agents(), sums.report());

@@ -111,16 +111,15 @@ fn cover(
 pub(super) fn whole(all: &[Loaded], shown: &TextOptions<'_>, output: Output) -> anyhow::Result<()> {
     let agents = || all.iter().flat_map(|loaded| &loaded.agents);
     if output.json() {
-        let documents = agents().map(|agent| {
-            AgentDocument::new(agent.replayed.run, &agent.replayed.model.report(), agent.classes())
-        });
+        let documents =
+            agents().map(|agent| AgentDocument::new(agent.replayed.run, &agent.report(), agent.classes()));
         return output.document(&JvmDocument::new(documents.collect()));
     }
     for (index, agent) in agents().enumerate() {
         if index > 0 {
             output.text("\n")?;
         }
-        let report = agent.replayed.model.report();
+        let report = agent.report();
         let text = ReportText {
             title: agent.title(),
             report: &report,

@@ -74,7 +74,7 @@ pub(super) fn run(
     let called = |operand: &Operand, agents: &[String]| -> anyhow::Result<(Called, u8)> {
         let mut called = Called::default();
         let code = operand.each(agents, options.slow(), output, |agent| {
-            called.add(&agent.replayed.model.report());
+            called.add(&agent.report());
         })?;
         Ok((called, code))
     };

@@ -76,12 +76,14 @@ fn print_methods(
     let mut table = Table::new("method", columns);
     table.fill(rows.iter(), options, |row| {
         let is_more = row.without_end + row.untimed_entries > 0;
+        let counted =
+            |calls: Option<u64>| calls.map_or_else(|| "-".to_owned(), |calls| Count(calls).to_string());
         [
             took(row.own(), is_more),
             row.own().map_or_else(|| "-".to_owned(), |part| Percent { part, whole }.to_string()),
             took(row.total(), is_more),
-            row.entries.map_or_else(|| "-".to_owned(), |calls| Count(calls).to_string()),
-            Count(row.exception_exits).to_string(),
+            counted(row.entries),
+            counted(row.exception_exits),
             name(&row.name, options, 52),
         ]
     });
