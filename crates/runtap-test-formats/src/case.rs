@@ -9,6 +9,9 @@ pub const LONGEST_NAME: usize = 4 << 10;
 /// The most bytes of the name of a suite, with those it is in: it is read once, and is in the uid of each of its tests.
 pub const LONGEST_SUITE: usize = 1 << 10;
 
+/// The most bytes of a name, or of the first line of a panic, that is quoted beside others.
+pub(crate) const LONGEST_REASON: usize = 256;
+
 /// What became of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -60,6 +63,8 @@ pub struct Case {
     pub place: Option<(String, u32)>,
     /// The paths of files that it has left, as it has said them.
     pub artifacts: Vec<String>,
+    /// No test, but a suite, a package or a target that has failed for a reason of its own: a failed test does not explain it.
+    pub is_group: bool,
 }
 
 impl Case {
@@ -79,7 +84,14 @@ impl Case {
             stderr: String::new(),
             place: None,
             artifacts: Vec::new(),
+            is_group: false,
         }
+    }
+
+    /// A suite, a package or a target that has failed for a reason of its own.
+    pub(crate) fn group(name: &str, detail: Detail) -> Self {
+        let case = Self::new(&Arc::default(), "", name, Outcome::Error);
+        Self { detail: Some(detail), is_group: true, ..case }
     }
 }
 

@@ -1,16 +1,26 @@
 //! The JSON of `go test -json` (`go doc test2json`): a line for each event, a test's output in pieces. A package that fails
 //! without a test of it failing (it does not compile, or its `TestMain` ends it) is a test of its own with the package's
-//! name.
+//! name. So is one that fails after its verdict about its tests: it has printed more, or has another exit status than 1.
+//!
+//! Output without an end of line hides what go prints behind it from test2json of go before 1.20: there are no events for
+//! `hello--- PASS: TestX (0.00s)` and `hello=== RUN   TestX`. Such lines count if no event tells of the test.
+
+mod text;
 
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::Read;
-use crate::case::{Case, Detail, Event, LONGEST_NAME, Outcome, seconds, shortened, suite};
+use crate::case::{Case, Detail, Event, LONGEST_NAME, LONGEST_REASON, Outcome, seconds, shortened, suite};
 use crate::printed::{Held, Printed};
+
+use self::text::{
+    after_verdict, detail, end_within, has_panic, messages, outcome_of, place, start_within, without_frames,
+};
 
 #[derive(Debug, Deserialize)]
 struct Line {
@@ -29,29 +39,123 @@ struct Line {
 #[derive(Debug, Default)]
 struct Package {
     output: Printed,
-    /// Tests that have begun and not ended, with what they have printed.
-    tests: BTreeMap<String, Printed>,
+    /// Tests that have begun and not ended.
+    tests: BTreeMap<String, Running>,
     has_failed: bool,
+    /// There was an event of its own for a build that failed.
+    is_broken: bool,
+    /// No event is missing.
+    is_exact: bool,
+    /// The test that events name, and the one that has printed: the start of the latter is in the middle of a line.
+    redirect: Option<(String, String)>,
+}
+
+/// A test without an event for its end.
+#[derive(Debug, Default)]
+struct Running {
+    printed: Printed,
+    /// What a line says of its end.
+    ended: Option<(Outcome, Option<Duration>)>,
+    /// There was no event for its start either.
+    is_guess: bool,
 }
 
 /// The tests that a message names; it tells how many more there are.
 const MOST_NAMED: usize = 10;
 
-/// Of a panic that ended several tests, all but the first have its first line.
-const LONGEST_REASON: usize = 256;
-
 impl Package {
+    /// What events say that this test has printed.
+    fn print(&mut self, package: &str, test: String, text: &str, held: &mut Held, out: &mut Vec<Event>) {
+        if self.is_exact {
+            return self.tests.entry(test).or_default().printed.push(text, held);
+        }
+        let own = match &self.redirect {
+            Some((named, own)) if *named == test => own.clone(),
+            _ => test.clone(),
+        };
+        let mut before = text;
+        if let Some((head, name, outcome, duration)) = end_within(text)
+            && let Some(running) = self.tests.get_mut(name)
+        {
+            running.ended = Some((outcome, duration));
+            before = if head.trim_start().is_empty() { text } else { head };
+        } else if let Some((head, name)) = start_within(text) {
+            if !self.tests.contains_key(name) {
+                let case = Case::new(&suite(package), ".", name, Outcome::Passed);
+                out.push(Event::Begun { uid: case.uid, name: case.name });
+                self.tests.insert(name.to_owned(), Running { is_guess: true, ..Running::default() });
+            }
+            self.redirect = Some((test, name.to_owned()));
+            before = head;
+        }
+        let printed = &mut self.tests.entry(own).or_default().printed;
+        printed.push(before, held);
+        if before.len() < text.len() {
+            printed.push("\n", held);
+        }
+    }
+
+    /// The tests whose end only a line has said have ended so.
+    fn settle(&mut self, package: &str, held: &mut Held, out: &mut Vec<Event>) {
+        for (test, running) in mem::take(&mut self.tests) {
+            match running.ended {
+                // A test that has printed that it passes, and panics, has not passed.
+                Some((outcome, duration))
+                    if outcome == Outcome::Failed || !has_panic(running.printed.text()) =>
+                {
+                    self.has_failed |= outcome == Outcome::Failed;
+                    out.push(ended(package, &test, outcome, duration, &running.printed.take(held)));
+                }
+                _ => drop(self.tests.insert(test, running)),
+            }
+        }
+    }
+
+    /// The package has ended.
+    fn end(mut self, name: &str, outcome: Outcome, held: &mut Held, out: &mut Vec<Event>) {
+        self.settle(name, held, out);
+        let has_unfinished = self.tests.values().any(|test| !test.is_guess);
+        if outcome == Outcome::Failed {
+            if self.has_failed || has_unfinished {
+                match after_verdict(self.output.text()) {
+                    Some(more) if more.is_empty() => {}
+                    Some(more) => {
+                        let why = "the package failed, and printed this after the verdict about its tests";
+                        out.push(Event::Ended(Box::new(broken(name, why, &more))));
+                    }
+                    None if self.is_broken => {}
+                    None => {
+                        let name = shortened(name, LONGEST_NAME);
+                        out.push(Event::Problem(format!(
+                            "the package {name} ended without a verdict about its tests: some may not have run"
+                        )));
+                    }
+                }
+            } else if !self.is_broken {
+                let printed = mem::take(&mut self.output).take(held);
+                out.push(Event::Ended(Box::new(broken(name, "the package failed", &printed))));
+            }
+        }
+        if has_unfinished {
+            return self.unfinished(name, held, out);
+        }
+        self.output.take(held);
+        for (_, running) in self.tests {
+            running.printed.take(held);
+        }
+    }
+
     /// The tests that ran when the package died. The panic is in the output of one of them, or in the package's. The first
     /// one gets that: if each did, they would be as large as the output times the number of tests.
     fn unfinished(self, package: &str, held: &mut Held, out: &mut Vec<Event>) {
         let package = suite(package);
-        let is_told = self.tests.values().any(|printed| has_panic(printed.text()));
+        let is_told = self.tests.values().any(|test| has_panic(test.printed.text()));
         let own = self.output.take(held);
         let mut own = if is_told { String::new() } else { own };
         let own_outcome = outcome_of(&own);
         let mut own_detail = own_outcome.map(|_| detail(&without_frames(&own)));
-        for (test, printed) in self.tests {
-            let mut said = printed.take(held);
+        for (test, running) in self.tests {
+            let mut said = running.printed.take(held);
             let outcome = own_outcome.or_else(|| outcome_of(&said)).unwrap_or(Outcome::Error);
             let mut case = Case::new(&package, ".", &test, outcome);
             case.detail = Some(match &mut own_detail {
@@ -74,18 +178,6 @@ impl Package {
             out.push(Event::Ended(Box::new(case)));
         }
     }
-}
-
-/// What a panic in this output makes of a test.
-fn outcome_of(text: &str) -> Option<Outcome> {
-    match () {
-        () if text.contains("panic: test timed out after ") => Some(Outcome::TimedOut),
-        () => has_panic(text).then_some(Outcome::Failed),
-    }
-}
-
-fn has_panic(text: &str) -> bool {
-    text.lines().any(|line| line.starts_with("panic: ") || line.starts_with("fatal error: "))
 }
 
 #[derive(Debug, Default)]
@@ -115,65 +207,51 @@ impl Read for Go {
                     let case = Case::new(&suite(&name), ".", &test, Outcome::Passed);
                     out.push(Event::Begun { uid: case.uid, name: case.name });
                     package.tests.entry(test).or_default();
+                    package.redirect = None;
                 }
                 return true;
             }
             "output" | "build-output" => {
-                let printed = match test {
-                    Some(test) => package.tests.entry(test).or_default(),
-                    None => &mut package.output,
-                };
-                printed.push(&output.unwrap_or_default(), &mut self.held);
+                let text = output.unwrap_or_default();
+                match test {
+                    Some(test) => package.print(&name, test, &text, &mut self.held, out),
+                    None => package.output.push(&text, &mut self.held),
+                }
+                return true;
+            }
+            // Of go 1.20 and later, whose events are complete.
+            "start" => {
+                package.is_exact = true;
                 return true;
             }
             "pass" => Outcome::Passed,
             "skip" => Outcome::Skipped,
             "fail" => Outcome::Failed,
             "build-fail" => {
-                package.has_failed = true;
+                package.is_broken = true;
                 let printed = mem::take(&mut package.output).take(&mut self.held);
                 let case = broken(&name, "build failed", &printed);
                 out.push(Event::Ended(Box::new(case)));
                 return true;
             }
-            // start, pause, cont, bench
+            // pause, cont, bench
             _ => return true,
         };
         let Some(test) = test else {
             let package = self.packages.remove(&name).unwrap_or_default();
-            if outcome == Outcome::Failed && !package.tests.is_empty() {
-                // It has died: of a panic elsewhere than in the test's goroutine, or its time was over.
-                package.unfinished(&name, &mut self.held, out);
-                return true;
-            }
-            for (_, printed) in package.tests {
-                printed.take(&mut self.held);
-            }
-            let printed = package.output.take(&mut self.held);
-            if outcome == Outcome::Failed && !package.has_failed {
-                out.push(Event::Ended(Box::new(broken(&name, "the package failed", &printed))));
-            }
+            package.end(&name, outcome, &mut self.held, out);
             return true;
         };
-        let printed = package.tests.remove(&test).unwrap_or_default().take(&mut self.held);
+        let printed = package.tests.remove(&test).unwrap_or_default().printed.take(&mut self.held);
         package.has_failed |= outcome == Outcome::Failed;
-        let mut case = Case::new(&suite(&name), ".", &test, outcome);
-        case.duration = elapsed.and_then(seconds);
-        let said = without_frames(&printed);
-        match outcome {
-            Outcome::Skipped => case.reason = messages(&said),
-            Outcome::Failed => case.detail = Some(detail(&said)),
-            Outcome::Passed | Outcome::Error | Outcome::TimedOut => {}
-        }
-        case.place = said.lines().find_map(place).map(|(file, line)| (file.to_owned(), line));
-        case.stdout = said;
-        out.push(Event::Ended(Box::new(case)));
+        out.push(ended(&name, &test, outcome, elapsed.and_then(seconds), &printed));
         true
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
-        for (name, package) in mem::take(&mut self.packages) {
-            if package.has_failed && package.tests.is_empty() {
+        for (name, mut package) in mem::take(&mut self.packages) {
+            package.settle(&name, &mut self.held, out);
+            if package.is_broken && package.tests.is_empty() {
                 continue;
             }
             let more = package.tests.len().saturating_sub(MOST_NAMED);
@@ -192,81 +270,25 @@ fn read(text: &str) -> Option<Line> {
     text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
 }
 
+/// A test that has ended with this output.
+fn ended(package: &str, test: &str, outcome: Outcome, duration: Option<Duration>, printed: &str) -> Event {
+    let mut case = Case::new(&suite(package), ".", test, outcome);
+    case.duration = duration;
+    let said = without_frames(printed);
+    match outcome {
+        Outcome::Skipped => case.reason = messages(&said),
+        Outcome::Failed => case.detail = Some(detail(&said)),
+        Outcome::Passed | Outcome::Error | Outcome::TimedOut => {}
+    }
+    case.place = said.lines().find_map(place).map(|(file, line)| (file.to_owned(), line));
+    case.stdout = said;
+    Event::Ended(Box::new(case))
+}
+
 fn broken(name: &str, why: &str, output: &str) -> Case {
     let mut case = Case::new(&Arc::default(), "", name, Outcome::Error);
     let printed = output.trim_end();
     let message = if printed.is_empty() { why.to_owned() } else { format!("{why}\n{printed}") };
     case.detail = Some(Detail { message, ..Detail::default() });
     case
-}
-
-/// `=== RUN   TestX`, `--- FAIL: TestX (0.00s)`: what go itself says of a test.
-fn is_frame(line: &str) -> bool {
-    let line = line.trim_start();
-    ["=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- PASS", "--- FAIL", "--- SKIP"]
-        .iter()
-        .any(|frame| line.starts_with(frame))
-}
-
-/// `    shop_test.go:12: message`
-fn place(line: &str) -> Option<(&str, u32)> {
-    let (file, rest) = line.trim_start().split_once(':')?;
-    let (number, _) = rest.split_once(": ")?;
-    file.strip_suffix(".go").and_then(|_| Some((file, number.parse().ok()?)))
-}
-
-fn message_of(line: &str) -> &str {
-    let line = line.trim_start();
-    match place(line) {
-        Some(_) => line.splitn(3, ':').nth(2).unwrap_or_default().trim_start(),
-        None => line,
-    }
-}
-
-/// An output without go's own lines.
-fn without_frames(text: &str) -> String {
-    let mut said = String::with_capacity(text.len());
-    for line in text.lines().filter(|line| !is_frame(line)) {
-        said.push_str(line);
-        said.push('\n');
-    }
-    said
-}
-
-/// Lines without the places before them.
-fn messages(text: &str) -> String {
-    let mut all = String::new();
-    for line in text.lines() {
-        all.push_str(message_of(line));
-        all.push('\n');
-    }
-    all.pop();
-    all
-}
-
-/// The text from the first such line on, and what is before it.
-fn split_at_line(text: &str, is: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if is(line) {
-            return text.split_at_checked(at);
-        }
-        at += line.len();
-    }
-    None
-}
-
-/// From the first place on, or from a panic on, whose goroutines are the stack; else all of it.
-fn detail(said: &str) -> Detail {
-    let is_panic = |line: &str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
-    if let Some((_, panic)) = split_at_line(said, is_panic) {
-        let is_stack = |line: &str| line.starts_with("goroutine ");
-        let (message, stack) = split_at_line(panic, is_stack).unwrap_or((panic, ""));
-        let message = message.trim_end();
-        let message = message.strip_prefix("panic: ").unwrap_or(message).to_owned();
-        let stack = stack.strip_suffix('\n').unwrap_or(stack).to_owned();
-        return Detail { message, kind: "panic".to_owned(), stack };
-    }
-    let from = split_at_line(said, |line| place(line).is_some()).map_or(said, |(_, from)| from);
-    Detail { message: messages(from), ..Detail::default() }
 }

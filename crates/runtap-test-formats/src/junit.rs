@@ -1,6 +1,10 @@
 //! Documents of JUnit's form, as Surefire, pytest, gotestsum, nextest and many others write them: `testsuite` and `testcase`
-//! in any nesting, with `failure`, `error`, `skipped`, `system-out`, `system-err`. A line `[[ATTACHMENT|PATH]]` of the last two
+//! in any nesting, with `failure`, `error`, `skipped`, `system-out`, `system-err`. A `failure` or `error` of a suite is an error
+//! of its own, and a suite that has fewer tests or failures than it counts is a problem. A line `[[ATTACHMENT|PATH]]` of the last two
 //! names a file that the test has left (Jenkins, GitLab; runtap's own reports), and is no output.
+
+mod counts;
+mod encoding;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,6 +16,7 @@ use quick_xml::Reader;
 use quick_xml::escape::unescape;
 use quick_xml::events::{BytesStart, Event as Xml};
 
+use self::counts::Counts;
 use crate::case::{self, Case, Detail, Event, Outcome, seconds};
 
 /// What a document may have, and an attribute of it. A document is read as a whole, and there are several copies of an
@@ -35,15 +40,16 @@ pub(crate) struct Document {
 
 impl Document {
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        let mut problems = Vec::new();
         let mut bytes = match String::from_utf8(bytes) {
             Ok(text) => text.into_bytes(),
-            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned().into_bytes(),
+            Err(error) => encoding::decode(error.as_bytes(), &mut problems).into_bytes(),
         };
         let text = str::from_utf8(&bytes).unwrap_or_default();
         let start = text.trim_start_matches('\u{feff}').trim_start();
         bytes.drain(..text.len() - start.len());
         let reader = Reader::from_reader(Cursor::new(bytes));
-        Self { reader, buffer: Vec::new(), state: State::default(), is_over: false, problems: Vec::new() }
+        Self { reader, buffer: Vec::new(), state: State::default(), is_over: false, problems }
     }
 
     fn end(&mut self, error: Option<String>) {
@@ -70,6 +76,8 @@ impl Document {
             say(Event::Problem("there is no JUnit document".to_owned()));
         } else if state.depth > 0 {
             say(Event::Problem("the JUnit document has no end".to_owned()));
+        } else {
+            self.problems.extend(self.state.counts.problem().map(Event::Problem));
         }
     }
 }
@@ -126,6 +134,9 @@ struct State {
     depth: u64,
     suites: Vec<Arc<str>>,
     case: Option<Case>,
+    /// What has failed outside of tests.
+    group: Option<Case>,
+    counts: Counts,
     /// The files of the test, to name each once.
     files: HashSet<String>,
     files_left_out: u64,
@@ -154,16 +165,26 @@ impl State {
         let cut = &mut self.cut;
         let mut text = |name| attribute(tag, name, cut).filter(|text| !text.is_empty());
         match tag.name().as_ref() {
-            b"testsuites" => self.has_root = true,
+            b"testsuites" => {
+                self.has_root = true;
+                let name = text("name").unwrap_or_default();
+                self.counts.open(&name, ["tests", "failures", "errors"].map(&mut text));
+            }
             b"testsuite" => {
                 self.has_root = true;
+                let name = text("name").unwrap_or_default();
+                self.counts.open(&name, ["tests", "failures", "errors"].map(&mut text));
                 self.suites.push(case::suite(&text("name").unwrap_or_default()));
             }
             b"testcase" => {
                 let class = text("classname").map(|class| case::suite(&class));
                 let suite = class.or_else(|| self.suites.last().cloned()).unwrap_or_default();
                 let name = text("name").unwrap_or_default();
-                let mut case = Case::new(&suite, ".", &name, Outcome::Passed);
+                let is_left_out = matches!(text("status").as_deref(), Some("notrun" | "disabled"))
+                    || matches!(text("result").as_deref(), Some("suppressed" | "skipped"));
+                let outcome = if is_left_out { Outcome::Skipped } else { Outcome::Passed };
+                self.counts.test();
+                let mut case = Case::new(&suite, ".", &name, outcome);
                 let time = text("time").and_then(|time| time.replace(',', "").parse().ok());
                 case.duration = time.and_then(seconds);
                 let line = text("line").and_then(|line| line.parse().ok());
@@ -172,7 +193,13 @@ impl State {
                 self.files.clear();
             }
             name @ (b"failure" | b"error") => {
-                if let Some(case) = &mut self.case {
+                self.counts.failure();
+                if self.case.is_none() {
+                    let suite = self.suites.last().map_or("", |suite| &**suite);
+                    let suite = if suite.is_empty() { "the suite" } else { suite };
+                    let [message, kind] = ["message", "type"].map(|name| text(name).unwrap_or_default());
+                    self.group = Some(Case::group(suite, Detail { message, kind, stack: String::new() }));
+                } else if let Some(case) = &mut self.case {
                     // The first one counts: some writers have more of a test.
                     if case.detail.is_none() {
                         case.outcome = if name == b"failure" { Outcome::Failed } else { Outcome::Error };
@@ -236,8 +263,13 @@ impl State {
         if matches!(name, b"system-out" | b"system-err") && self.case.is_some() {
             text = self.output(text);
         }
-        match (name, &mut self.case) {
-            (b"testsuite", _) => drop(self.suites.pop()),
+        let subject = if self.group.is_some() { &mut self.group } else { &mut self.case };
+        match (name, subject) {
+            (b"testsuites", _) => self.counts.close(),
+            (b"testsuite", _) => {
+                self.counts.close();
+                self.suites.pop();
+            }
             (b"testcase", _) => return self.case.take().map(Box::new),
             (b"failure" | b"error", Some(case)) => {
                 let text = text.trim_matches(['\n', '\r']).trim_end();
@@ -253,6 +285,7 @@ impl State {
                         }
                     }
                 }
+                return self.group.take().map(Box::new);
             }
             (b"skipped", Some(case)) if case.reason.is_empty() => {
                 text.trim().clone_into(&mut case.reason);

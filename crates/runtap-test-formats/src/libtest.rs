@@ -17,6 +17,9 @@
 //! the same. Colours are passed over. What libtest-mimic prints in the same form is read too: it pads names, and its blocks
 //! are headed `---- NAME ----`.
 //!
+//! What cargo says of a target that has failed is read too: one of which no test has failed, or that did not end as failed
+//! tests have it end, is an error of its own.
+//!
 //! `--quiet` prints a letter for each test and no names: that can't be read, and is said.
 //!
 //! With `--nocapture`, what tests print is in the same stream, and lines are torn: `test a ... hello`, later `ok`; or, where
@@ -26,12 +29,15 @@
 //! A test may print lines of this form itself. Within the output of failed tests, `failures:` and `test result: ` count only
 //! if what follows, or has come before, is what libtest prints there.
 
+mod names;
+mod target;
+
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
 use std::mem;
 use std::sync::Arc;
 
+use self::names::{FailedNames, Names};
+use self::target::{Summary, Targets, heading};
 use crate::case::{self, Case, Detail, Event, LONGEST_NAME, Outcome, shortened};
 use crate::printed::{Held, Printed};
 use crate::{Read, panicked};
@@ -42,6 +48,9 @@ pub(crate) struct Text {
     /// How many tests the binary has promised; none between binaries.
     expected: Option<u64>,
     ended: u64,
+    /// How many of them have failed.
+    failures: u64,
+    targets: Targets,
     /// Failures whose output is to follow, with what of it is there.
     failed: Vec<(Case, Printed)>,
     held: Held,
@@ -59,41 +68,6 @@ pub(crate) struct Text {
     is_terse: bool,
     /// What follows a `failures:` within them: the list of names, unless a line does not fit.
     names: Option<Names>,
-}
-
-/// The names of all failures of a binary, by their hashes, and where the first of each name is within those whose output is to
-/// follow; at their end if it is not one of them. Looking through these for each line of output would take too long.
-#[derive(Debug, Default)]
-struct FailedNames {
-    hashes: RandomState,
-    places: HashMap<u64, usize>,
-}
-
-impl FailedNames {
-    fn insert(&mut self, name: &str, place: usize) {
-        self.places.entry(self.hashes.hash_one(name)).or_insert(place);
-    }
-
-    /// `None` if no test of this name has failed.
-    fn get(&self, name: &str) -> Option<usize> {
-        let name = shortened(name, LONGEST_NAME);
-        self.places.get(&self.hashes.hash_one(name.as_str())).copied()
-    }
-}
-
-/// The lines that look like the list of names.
-#[derive(Debug, Default)]
-struct Names {
-    text: String,
-    lines: usize,
-}
-
-impl Names {
-    fn push(&mut self, line: &str) {
-        self.text.push_str(line);
-        self.text.push('\n');
-        self.lines += 1;
-    }
 }
 
 /// So many failures of a binary wait for their output. Others are told at once, and without it.
@@ -147,6 +121,7 @@ impl Text {
         rest.trim().clone_into(&mut case.reason);
         self.ended += 1;
         if matches!(outcome, Outcome::Failed | Outcome::TimedOut) {
+            self.failures += 1;
             self.failed_names.insert(&case.name, self.failed.len());
             if self.failed.len() < MOST_FAILED {
                 self.failed.push((case, Printed::default()));
@@ -193,7 +168,7 @@ impl Text {
     }
 
     /// The binary has ended, or another one begins.
-    fn close(&mut self, out: &mut Vec<Event>) {
+    fn close(&mut self, summary: Option<Summary>, out: &mut Vec<Event>) {
         self.failed_names.places.clear();
         for (mut case, printed) in mem::take(&mut self.failed) {
             case.stdout = printed.take(&mut self.held);
@@ -226,8 +201,15 @@ impl Text {
                 let running = open.map(|open| format!(", while {} ran", open.name)).unwrap_or_default();
                 Event::Problem(format!("{suite} ended after {ended} of {expected} tests{running}"))
             });
+            self.targets.has_problem = true;
+        } else if let Some(problem) = summary.and_then(|summary| summary.problem(self.ended, self.failures)) {
+            let suite = if self.suite.is_empty() { "the binary" } else { &*self.suite };
+            out.push(Event::Problem(format!("{suite} {problem}")));
+            self.targets.has_problem = true;
         }
+        self.targets.has_failures |= self.failures > 0;
         self.ended = 0;
+        self.failures = 0;
         self.is_terse = false;
     }
 
@@ -298,26 +280,31 @@ impl Read for Text {
     fn line(&mut self, raw: &str, out: &mut Vec<Event>) -> bool {
         let line = &*plain(raw);
         if let Some(suite) = heading(line) {
-            self.close(out);
+            self.close(None, out);
+            self.targets.begin(out);
             self.suite = case::suite(&suite);
             return true;
         }
         if self.in_failures {
             if self.failures(line, raw) {
-                self.close(out);
+                self.close(Summary::read(line), out);
             }
             return true;
         }
         if let Some(count) = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test")) {
             if let Ok(count) = count.0.parse() {
-                self.close(out);
+                self.close(None, out);
+                self.targets.tell(out);
                 self.expected = Some(count);
             }
             return true;
         }
         if line.starts_with("test result: ") {
             self.settle(out);
-            self.close(out);
+            self.close(Summary::read(line), out);
+            return true;
+        }
+        if self.expected.is_none() && self.targets.line(line, &self.suite, out) {
             return true;
         }
         self.is_terse |= self.expected.is_some() && is_letters(line);
@@ -367,7 +354,8 @@ impl Read for Text {
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
-        self.close(out);
+        self.close(None, out);
+        self.targets.tell(out);
     }
 }
 
@@ -404,18 +392,4 @@ fn is_letters(line: &str) -> bool {
     !letters.is_empty()
         && letters.bytes().all(|c| b".Fiab".contains(&c))
         && (count.is_empty() || count.bytes().all(|c| c.is_ascii_digit() || c == b'/'))
-}
-
-/// The name of the binary whose tests follow, if this is cargo's line.
-fn heading(line: &str) -> Option<String> {
-    let line = line.trim_start();
-    if let Some(name) = line.strip_prefix("Doc-tests ") {
-        return Some(format!("{} (doc)", name.trim_end()));
-    }
-    let path = line.strip_prefix("Running ")?.strip_suffix(')')?;
-    let (_, path) = path.rsplit_once(" (")?;
-    let name = path.rsplit(['/', '\\']).next()?;
-    let name = name.strip_suffix(".exe").unwrap_or(name);
-    let (name, hash) = name.rsplit_once('-')?;
-    (hash.len() == 16 && hash.bytes().all(|c| c.is_ascii_hexdigit())).then(|| name.to_owned())
 }

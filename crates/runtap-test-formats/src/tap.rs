@@ -1,8 +1,13 @@
 //! Test Anything Protocol, versions 13 and 14: test points, directives, diagnostics in YAML, subtests by indentation. A suite
-//! (`type: 'suite'` of node) is no test: its tests are.
+//! (`type: 'suite'` of node) is no test: its tests are. One that fails for another reason than its tests, such as a hook, is
+//! an error of its own.
+//!
+//! A subtest of node-tap comes behind its point, in braces: `ok 1 - name {`. What node says in a comment of an error after a
+//! test's end is the reason of the file that fails because of it, or else an error of its own.
 //!
 //! A test point whose directive is TODO does not fail a run: one that is not ok counts as skipped.
 
+use std::mem;
 use std::sync::Arc;
 
 use crate::Read;
@@ -26,13 +31,21 @@ pub(crate) struct Tap {
     /// The diagnostics that are read.
     yaml: Option<String>,
     has_bailed: bool,
+    /// Errors after the end of a test that are the reason of no file yet.
+    late: Vec<String>,
 }
+
+/// More errors after the end of tests say nothing more.
+const MOST_LATE: usize = 20;
+const LATE: &str = " generated asynchronous activity after the test ended";
 
 #[derive(Debug)]
 struct Point {
     indent: usize,
     case: Case,
     is_ok: bool,
+    /// What the point is if deeper ones follow: its name ends with a brace.
+    opened: Option<(Case, Arc<str>)>,
 }
 
 impl Tap {
@@ -40,9 +53,10 @@ impl Tap {
         let Some(Point { mut case, is_ok, .. }) = self.point.take() else { return };
         let text = self.yaml.take().unwrap_or_default();
         let mut detail = Detail::default();
+        let (mut is_suite, mut is_file, mut failure_type) = (false, false, String::new());
         for (key, value) in yaml::read(&text) {
             match key {
-                "type" if value == "suite" => return,
+                "type" => is_suite = value == "suite",
                 "duration_ms" => {
                     let ms: Option<f64> = value.parse().ok();
                     case.duration = ms.and_then(|ms| case::seconds(ms / 1000.0));
@@ -55,8 +69,26 @@ impl Tap {
                     let (_column, line) = (parts.next(), parts.next().and_then(|line| line.parse().ok()));
                     case.place = parts.next().zip(line).map(|(file, line)| (file.to_owned(), line));
                 }
-                "failureType" if value == "testTimeoutFailure" && !is_ok => case.outcome = Outcome::TimedOut,
+                "failureType" => failure_type = value,
+                "exitCode" => is_file = true,
                 _ => {}
+            }
+        }
+        if is_suite {
+            // Tests that have failed, or that a parent has cancelled, are results already.
+            let is_explained = matches!(failure_type.as_str(), "subtestsFailed" | "cancelledByParent");
+            if !matches!(case.outcome, Outcome::Failed) || is_explained {
+                return;
+            }
+            case.outcome = Outcome::Error;
+            case.is_group = true;
+        } else if failure_type == "testTimeoutFailure" && !is_ok {
+            case.outcome = Outcome::TimedOut;
+        }
+        if is_file && !is_ok && !self.late.is_empty() {
+            for late in self.late.drain(..) {
+                detail.message.push('\n');
+                detail.message.push_str(&late);
             }
         }
         match case.outcome {
@@ -78,6 +110,7 @@ impl Tap {
         let (number, description) = digits.split_at_checked(end).unwrap_or(("", digits));
         let description = description.trim_start();
         let description = description.strip_prefix("- ").unwrap_or(description);
+        let opened = description.trim_end().strip_suffix(" {").map(|description| directive(description).0);
         let (name, directive) = directive(description);
         let count = &mut self.count(depth).0;
         *count += 1;
@@ -103,7 +136,12 @@ impl Tap {
                 "todo".clone_into(&mut case.reason);
             }
         }
-        self.point = Some(Point { indent, case, is_ok });
+        let opened = opened.filter(|name| !name.is_empty()).map(|name| {
+            let own = Case::new(&suite, " > ", &name, outcome);
+            let inner = case::suite(&own.uid);
+            (Case { reason: case.reason.clone(), ..own }, inner)
+        });
+        self.point = Some(Point { indent, case, is_ok, opened });
     }
 
     fn count(&mut self, depth: usize) -> &mut (u64, Option<u64>) {
@@ -141,6 +179,13 @@ impl Read for Tap {
         if indent / 4 > DEEPEST {
             return false;
         }
+        if let Some(point) = self.point.as_mut().filter(|point| indent >= point.indent + 4)
+            && let Some((case, suite)) = point.opened.take()
+        {
+            point.case = case;
+            self.suites.truncate(point.indent / 4);
+            self.suites.push(suite);
+        }
         if let Some(name) = text.strip_prefix("# Subtest: ") {
             self.give(out);
             let (name, _) = directive(name);
@@ -169,6 +214,10 @@ impl Read for Tap {
             self.has_bailed = true;
             let why = case::shortened(why.trim(), case::LONGEST_NAME);
             out.push(Event::Problem(format!("the tests were given up: {why}")));
+        } else if let Some(error) = text.strip_prefix("# Error: ").filter(|error| error.contains(LATE)) {
+            if self.late.len() < MOST_LATE {
+                self.late.push(case::shortened(error, case::LONGEST_NAME));
+            }
         } else {
             return text.starts_with("TAP version ");
         }
@@ -177,6 +226,12 @@ impl Read for Tap {
 
     fn finish(&mut self, out: &mut Vec<Event>) {
         self.give(out);
+        for error in mem::take(&mut self.late) {
+            let test = error.split_once(LATE).map_or("", |(test, _)| test);
+            let name = format!("after the end of {}", case::shortened(test, case::LONGEST_REASON));
+            let detail = Detail { message: error, ..Detail::default() };
+            out.push(Event::Ended(Box::new(Case::group(&name, detail))));
+        }
         match self.counts.first() {
             _ if self.has_bailed => {}
             Some((count, Some(plan))) if count < plan => {

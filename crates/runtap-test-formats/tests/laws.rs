@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use runtap_test_formats::{Event, Format, Outcome, Parser};
 
-const RECORDED: [(Format, &[u8]); 7] = [
+const RECORDED: [(Format, &[u8]); 11] = [
     (Format::Libtest, include_bytes!("fixtures/libtest.txt")),
     (Format::Libtest, include_bytes!("fixtures/libtest-list.txt")),
     (Format::LibtestJson, include_bytes!("fixtures/libtest.json")),
@@ -12,6 +12,10 @@ const RECORDED: [(Format, &[u8]); 7] = [
     (Format::GoJson, include_bytes!("fixtures/go.json")),
     (Format::Tap, include_bytes!("fixtures/node.tap")),
     (Format::Junit, include_bytes!("fixtures/pytest.xml")),
+    (Format::Libtest, include_bytes!("fixtures/libtest-target-dies.txt")),
+    (Format::GoJson, include_bytes!("fixtures/go-no-newline.json")),
+    (Format::GoJson, include_bytes!("fixtures/go-after-tests.json")),
+    (Format::Tap, include_bytes!("fixtures/node-hook.tap")),
 ];
 
 fn read(format: Format, bytes: &[u8], size: usize) -> Vec<Event> {
