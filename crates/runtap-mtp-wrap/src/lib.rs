@@ -8,7 +8,8 @@
 //! - A list is what the command lists with [`Wrap::list_arguments`]; a command that can't list is run.
 //! - Files that a report names are files of their tests, and the report is one of the session.
 //! - A command that fails and of which no test has failed (it did not compile, it died) fails the application, and the end of
-//!   what it has printed is on standard error, which servers show.
+//!   what it has printed is on standard error, which servers show. So does one that ends otherwise than failed tests have it
+//!   end: a server may leave failures of tests out.
 //! - Whoever ends us ends all that the command has started: by a signal, SIGKILL too, over the control pipe, or by going
 //!   away. A keeper (the crate `runtap-keeper`) is the process that sees to it; on Windows a job object does.
 
@@ -18,6 +19,7 @@ mod output;
 mod report;
 mod tail;
 mod tell;
+mod verdict;
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -206,7 +208,8 @@ impl Wrap {
             return Ok(());
         }
         let problems = teller.problems();
-        let is_explained = status.success() || teller.has_failures() || teller.has_other_failures();
+        let has_failures = teller.has_failures() || teller.has_other_failures();
+        let is_explained = status.success() || has_failures && verdict::is_of_failed_tests(self, status);
         if problems.is_empty() && is_explained {
             return Ok(());
         }
@@ -216,10 +219,9 @@ impl Wrap {
         let colon = if tail.is_empty() { "" } else { "; the end of its output:" };
         tail::say(&format!("the command has ended with {status}{colon}"));
         tail.print();
-        if !teller.has_failures() {
-            let has_died = status.code().is_none() || teller.has_cut();
-            session.host().set_exit(if has_died { Exit::DIED } else { Exit::ERROR });
-        }
+        // Not the code of failed tests, though there may be some: who leaves them out must not leave this out.
+        let has_died = verdict::has_died(status) || teller.has_cut();
+        session.host().set_exit(if has_died { Exit::DIED } else { Exit::ERROR });
         Ok(())
     }
 

@@ -54,7 +54,16 @@ impl<'a> Teller<'a> {
                     let is_wanted = self.session.wants(&case.uid);
                     let node = node(&case);
                     let artifacts = std::mem::take(&mut case.artifacts);
+                    let is_group = case.is_group;
+                    let (name, detail) =
+                        if is_group { (case.uid.clone(), case.detail.clone()) } else { Default::default() };
                     let result = result(*case);
+                    if !is_wanted && is_group {
+                        // Tests that are wanted may be in it.
+                        let why = detail.map(|detail| format!(": {}", detail.message)).unwrap_or_default();
+                        self.problem(format!("{name} has failed{why}"));
+                        continue;
+                    }
                     if !is_wanted {
                         self.has_other_failures |= result.is_failure();
                         continue;

@@ -60,6 +60,7 @@ fn main() -> ExitCode {
         real_wrapped::pytest_leaves_a_report,
         real_wrapped::a_report,
         real_wrapped::commands_that_fail_without_a_test,
+        real_wrapped::what_fails_beside_a_quarantined_test,
         real_wrapped::without_a_server,
     )
     .main()

@@ -260,6 +260,39 @@ pub(crate) fn commands_that_fail_without_a_test() -> Outcome {
     })
 }
 
+/// A quarantine hides the failure of its tests, and nothing else that has failed in the command.
+pub(crate) fn what_fails_beside_a_quarantined_test() -> Outcome {
+    const HOOK: &str = include_str!("../../../runtap-test-formats/tests/fixtures/node-hook.tap");
+    const PACKAGE: &str = include_str!("../../../runtap-test-formats/tests/fixtures/go-after-tests.json");
+    const TARGET: &str = include_str!("../../../runtap-test-formats/tests/fixtures/libtest-target-dies.txt");
+    or_skip(|| {
+        let (suite, _) = HOOK.split_once("# Subtest: after fails").expect("there is a suite");
+        let alone = suite.to_owned() + "1..1\n";
+        let alone = alone.as_str();
+        let cut = suite.to_owned() + "1..2\n";
+        let cut = cut.as_str();
+        for (format, text, end, quarantined, (sums, code)) in [
+            ("tap", alone, "exit 1", "q", ([1, 1, 0, 0], 0)),
+            ("tap", HOOK, "exit 1", "q", ([3, 2, 1, 0], 2)),
+            ("tap", cut, "exit 1", "q", ([1, 1, 0, 0], 7)),
+            ("tap", alone, "kill -9 $$", "q", ([1, 1, 0, 0], 7)),
+            ("tap", alone, "exit 139", "q", ([1, 1, 0, 0], 7)),
+            ("go-json", PACKAGE, "exit 1", "example.org/f.TestQ", ([3, 2, 1, 0], 2)),
+            ("libtest", TARGET, "exit 101", "crt::known_bad", ([4, 2, 2, 0], 2)),
+            ("libtest", "running 1 test\ntest a ... FAILED\n", "exit 101", "a", ([1, 1, 0, 0], 0)),
+            ("libtest", "running 1 test\ntest a ... FAILED\n", "exit 2", "a", ([1, 1, 0, 0], 1)),
+        ] {
+            let folder = project(&[("text", text)]);
+            write(folder.path(), &["--from", format], &["sh", "-c", &format!("cat text; {end}")]);
+            let filter = format!("name = {quarantined}");
+            let told =
+                our_sums(folder.path(), &[&folder.path().join("wrapped")], &["--quarantine", &filter])?;
+            assert_eq!(told, (sums, Some(code)), "{format}: {end}");
+        }
+        Ok(())
+    })
+}
+
 pub(crate) fn without_a_server() {
     let told = run(runtap(["mtp", "host", "--from", "tap", "--", "true"]));
     assert!(told.expect_code(2).stderr.contains("no server has started this"), "{told}");
