@@ -37,7 +37,7 @@ struct State {
 }
 
 impl Child {
-    /// Starts it, and gives what it prints. Of libtest that is standard error too: cargo says there which binary comes.
+    /// Starts it, and gives what it prints. Of libtest that is standard error too: cargo says there which binary comes, and which has failed.
     pub(crate) fn start(
         keeper: &[OsString],
         words: &[OsString],
@@ -55,7 +55,7 @@ impl Child {
         if format == Format::Nextest {
             settings.env("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1");
         }
-        if format == Format::Libtest {
+        if matches!(format, Format::Libtest | Format::LibtestJson) {
             settings.stderr(writer.try_clone()?);
         }
         settings.stdout(writer);

@@ -30,7 +30,7 @@
 //! if what follows, or has come before, is what libtest prints there.
 
 mod names;
-mod target;
+pub(crate) mod target;
 
 use std::borrow::Cow;
 use std::mem;

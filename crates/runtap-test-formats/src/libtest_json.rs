@@ -1,11 +1,15 @@
 //! The JSON of libtest, a line for each event, and nextest's in the same form: names there are `package::binary$test`, and
 //! the suites of several binaries overlap.
+//!
+//! Cargo prints what it says of its targets to standard error: the caller has to have both in one stream, as of the text of
+//! libtest. A result in a torn line is missing in what its suite counts.
 
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use crate::case::{Case, Event, Outcome, seconds};
+use crate::libtest::target::{Summary, Targets, heading};
 use crate::{Read, panicked};
 
 #[derive(Debug, Deserialize)]
@@ -19,6 +23,10 @@ struct Line {
     message: Option<String>,
     reason: Option<String>,
     exec_time: Option<f64>,
+    passed: Option<u64>,
+    failed: Option<u64>,
+    ignored: Option<u64>,
+    measured: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -26,16 +34,43 @@ pub(crate) struct Json {
     /// Suites that have begun and not ended.
     open: u64,
     ended: u64,
+    /// Tests that have ended, and that have failed, since the suite began.
+    of_suite: (u64, u64),
+    is_nextest: bool,
+    /// The binary, as cargo names it.
+    binary: String,
+    targets: Targets,
 }
 
 impl Read for Json {
     fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool {
-        let Some(line) = line.strip_prefix('{').map(|_| line) else { return false };
+        let Some(line) = line.strip_prefix('{').map(|_| line) else {
+            if let Some(binary) = heading(line) {
+                self.targets.begin(out);
+                self.binary = binary;
+                return false;
+            }
+            return self.open == 0 && self.targets.line(line, &self.binary, out);
+        };
         let Ok(line) = serde_json::from_str::<Line>(line) else { return false };
         let event = line.event.as_deref().unwrap_or_default();
         match (line.kind.as_str(), event) {
-            ("suite", "started") => self.open += 1,
-            ("suite", _) => self.open = self.open.saturating_sub(1),
+            ("suite", "started") => {
+                self.open += 1;
+                self.of_suite = (0, 0);
+            }
+            ("suite", _) => {
+                self.open = self.open.saturating_sub(1);
+                let (ended, failed) = self.of_suite;
+                let counts = [line.passed, line.failed, line.ignored, line.measured];
+                let total = counts.into_iter().flatten().fold(0, u64::saturating_add);
+                let summary = Summary { is_failed: false, total, failed: line.failed.unwrap_or_default() };
+                // Suites of nextest overlap, and begin again for what is left of them.
+                if let Some(problem) = summary.problem(ended, failed).filter(|_| !self.is_nextest) {
+                    self.targets.has_problem = true;
+                    out.push(Event::Problem(format!("the suite {problem}")));
+                }
+            }
             ("test", "started") => {
                 if let Some(name) = line.name {
                     let case = named(&name, Outcome::Passed);
@@ -45,6 +80,10 @@ impl Read for Json {
             ("test", _) => {
                 if let Some(case) = ended(line) {
                     self.ended += 1;
+                    let has_failed = matches!(case.outcome, Outcome::Failed | Outcome::TimedOut);
+                    self.of_suite = (self.of_suite.0 + 1, self.of_suite.1 + u64::from(has_failed));
+                    self.targets.has_failures |= has_failed;
+                    self.is_nextest |= case.uid.contains('$');
                     out.push(Event::Ended(Box::new(case)));
                 }
             }
@@ -54,6 +93,7 @@ impl Read for Json {
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
+        self.targets.tell(out);
         // How many tests there should be is not sure: nextest starts a suite again for what is left of it.
         if self.open > 0 {
             let ended = self.ended;

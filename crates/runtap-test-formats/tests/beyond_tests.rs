@@ -307,3 +307,28 @@ fn an_error_after_the_end_of_a_node_test() {
     assert_eq!(told(&events), [("a", Failed), ("late", Passed), (name, Error)]);
     assert_eq!(message(&events, name), comment);
 }
+
+#[test]
+fn a_target_that_dies_and_a_torn_line_in_the_json_of_libtest() {
+    let suite = |test: &str, counts: &str| {
+        format!(
+            "{{\"type\":\"suite\",\"event\":\"started\"}}\n{test}\n{{\"type\":\"suite\",\"event\":\"ok\",{counts}}}\n"
+        )
+    };
+    let failed = suite(r#"{"type":"test","event":"failed","name":"a"}"#, r#""passed":0,"failed":1"#);
+    let passed = suite(r#"{"type":"test","event":"ok","name":"b"}"#, r#""passed":1,"failed":0"#);
+    let text = include_str!("fixtures/libtest-target-dies.txt");
+    let (_, end) = text.split_once("error: test failed, to rerun pass `--test z`").unwrap();
+    let first = "     Running unittests src/lib.rs (target/debug/deps/crt-bd4320a1ed4935a6)\n";
+    let second = "     Running tests/z.rs (target/debug/deps/z-8f45318cf33500f4)\n";
+    let text = format!(
+        "{first}{failed}error: test failed, to rerun pass `--lib`\n{second}{passed}error: test failed, to rerun pass `--test z`{end}"
+    );
+    let events = read(Format::LibtestJson, text.as_bytes());
+    assert_eq!(told(&events), [("a", Failed), ("b", Passed), ("z", Error)]);
+    assert_eq!(problems(&events), [""; 0]);
+    assert!(message(&events, "z").ends_with("(signal: 6, SIGABRT: process abort signal)"), "{events:#?}");
+    let torn = failed.replace(r#"{"type":"test""#, r#"oops{"type":"test""#);
+    let events = read(Format::LibtestJson, torn.as_bytes());
+    assert_eq!(problems(&events), ["the suite reported 1 tests, and only 0 of them have a line"]);
+}

@@ -8,11 +8,11 @@ const LONGEST_LINE: usize = 4 << 10;
 
 /// The targets of one cargo.
 #[derive(Debug, Default)]
-pub(super) struct Targets {
+pub(crate) struct Targets {
     /// Whether a test of the target has failed.
-    pub(super) has_failures: bool,
+    pub(crate) has_failures: bool,
     /// Whether tests of the target are missing, which was said.
-    pub(super) has_problem: bool,
+    pub(crate) has_problem: bool,
     /// How many targets cargo has named as failed when they ended, which cargo before 1.64 does not.
     named: u64,
     /// Targets in which a test has failed, or is missing.
@@ -32,7 +32,7 @@ struct Failed {
 
 impl Targets {
     /// The next target begins.
-    pub(super) fn begin(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn begin(&mut self, out: &mut Vec<Event>) {
         self.tell(out);
         self.count();
     }
@@ -43,7 +43,7 @@ impl Targets {
     }
 
     /// A line between two binaries. Gives whether the line is cargo's word about a target.
-    pub(super) fn line(&mut self, line: &str, suite: &str, out: &mut Vec<Event>) -> bool {
+    pub(crate) fn line(&mut self, line: &str, suite: &str, out: &mut Vec<Event>) -> bool {
         let words = ["error: test failed, ", "error: doctest failed, ", "error: bench failed, "];
         if words.iter().any(|word| line.starts_with(word)) {
             self.tell(out);
@@ -51,7 +51,7 @@ impl Targets {
             let rerun = line.rsplit("to rerun pass ").next().unwrap_or_default();
             let name = if suite.is_empty() { rerun.trim_matches(['`', '\'']) } else { suite };
             let is_explained = self.has_failures || self.has_problem;
-            let text = super::shortened(line, LONGEST_LINE);
+            let text = crate::case::shortened(line, LONGEST_LINE);
             self.open = Some(Failed { name: name.to_owned(), text, lines: 0, is_explained });
             return true;
         }
@@ -75,12 +75,12 @@ impl Targets {
         open.is_explained &=
             self.has_problem || !line.trim_start().starts_with("process didn't exit successfully");
         open.text.push('\n');
-        open.text.push_str(&super::shortened(line, LONGEST_LINE));
+        open.text.push_str(&crate::case::shortened(line, LONGEST_LINE));
         false
     }
 
     /// What is known of the failed target now.
-    pub(super) fn tell(&mut self, out: &mut Vec<Event>) {
+    pub(crate) fn tell(&mut self, out: &mut Vec<Event>) {
         if let Some(Failed { name, text, is_explained: false, .. }) = self.open.take() {
             let detail = Detail { message: text.trim_end().to_owned(), ..Detail::default() };
             out.push(Event::Ended(Box::new(Case::group(&name, detail))));
@@ -97,14 +97,14 @@ fn failed_targets(line: &str) -> Option<u64> {
 
 /// `test result: FAILED. 1 passed; 1 failed; …`
 #[derive(Debug, Default)]
-pub(super) struct Summary {
-    is_failed: bool,
-    total: u64,
-    failed: u64,
+pub(crate) struct Summary {
+    pub(crate) is_failed: bool,
+    pub(crate) total: u64,
+    pub(crate) failed: u64,
 }
 
 impl Summary {
-    pub(super) fn read(line: &str) -> Option<Self> {
+    pub(crate) fn read(line: &str) -> Option<Self> {
         let (verdict, counts) = line.strip_prefix("test result: ")?.split_once('.')?;
         let mut summary = Self { is_failed: verdict == "FAILED", ..Self::default() };
         for count in counts.split(';') {
@@ -121,7 +121,7 @@ impl Summary {
     }
 
     /// What the lines of so many tests lack.
-    pub(super) fn problem(&self, ended: u64, failed: u64) -> Option<String> {
+    pub(crate) fn problem(&self, ended: u64, failed: u64) -> Option<String> {
         if self.total > ended {
             return Some(format!("reported {} tests, and only {ended} of them have a line", self.total));
         }
@@ -132,7 +132,7 @@ impl Summary {
 }
 
 /// The name of the binary whose tests follow, if this is cargo's line.
-pub(super) fn heading(line: &str) -> Option<String> {
+pub(crate) fn heading(line: &str) -> Option<String> {
     let line = line.trim_start();
     if let Some(name) = line.strip_prefix("Doc-tests ") {
         return Some(format!("{} (doc)", name.trim_end()));
