@@ -33,8 +33,8 @@ pub enum Missing {
     CompiledMethods,
     /// Decisions on the number of worker threads.
     ThreadPoolAdjustments,
-    /// Exceptions and scopes of log messages.
-    LogDetails,
+    /// Exceptions of log messages.
+    LogExceptions,
     /// Events of the kinds that were chosen.
     Events,
 }
@@ -47,7 +47,7 @@ impl Missing {
             Self::HandleWaits => "no waits other than for locks were recorded",
             Self::CompiledMethods => "no method was compiled during the recording",
             Self::ThreadPoolAdjustments => "the thread pool did not adjust its number of threads",
-            Self::LogDetails => "exceptions and scopes were not recorded",
+            Self::LogExceptions => "exceptions were not recorded",
             Self::Events => "no events",
         }
     }

@@ -13,9 +13,9 @@ use crate::payload::{Payload, Value};
 pub struct LogsReport {
     /// How many messages.
     pub messages_count: u64,
-    /// How many scopes were begun. `None` where only texts were asked for, which do not tell it.
+    /// How many scopes were begun. `None` where nothing was recorded that would tell.
     pub scopes_count: Option<u64>,
-    /// How many messages came with an exception; `None` as above.
+    /// How many messages came with an exception. `None` where only texts were asked for, which do not say it.
     pub exceptions_count: Option<u64>,
     /// By level and category.
     pub by_level: Vec<LogLevelCount>,
@@ -121,7 +121,9 @@ fn report((kept, clock): Found<What>) -> LogsReport {
         What::Scope { .. } => None,
     };
     let best = kept.iter().filter_map(way_of).max();
-    let tells_more = kept.iter().any(|kept| way_of(kept) != Some(Way::Text));
+    // Scopes come with messages of every kind, exceptions with all but texts.
+    let tells_scopes = !kept.is_empty();
+    let tells_exceptions = kept.iter().filter_map(way_of).any(|way| way != Way::Text);
     let mut scopes = [0u64; 2];
     let (mut by_level, mut exceptions) = (std::collections::BTreeMap::<_, u64>::new(), [0u64; 3]);
     for Kept { timestamp, thread, what } in kept {
@@ -138,10 +140,8 @@ fn report((kept, clock): Found<What>) -> LogsReport {
         }
     }
     report.messages_count = u64::try_from(report.messages.len()).unwrap_or(u64::MAX);
-    if tells_more {
-        report.scopes_count = Some(scopes[0].max(scopes[1]));
-        report.exceptions_count = exceptions.into_iter().max();
-    }
+    report.scopes_count = tells_scopes.then(|| scopes[0].max(scopes[1]));
+    report.exceptions_count = exceptions.into_iter().max().filter(|_| tells_exceptions);
     report.by_level = by_level
         .into_iter()
         .map(|((level, category), messages_count)| LogLevelCount {

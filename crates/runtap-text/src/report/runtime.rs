@@ -305,10 +305,12 @@ impl Print for LogsReport {
         if let Some(n) = self.exceptions_count {
             totals = format!("{totals}, {} with an exception", Count(n));
         }
-        totals = match self.scopes_count {
-            Some(n) => format!("{totals}, {}", Things(n, "scope")),
-            None => format!("{totals}; {}", options.missing(Missing::LogDetails)),
-        };
+        if let Some(n) = self.scopes_count {
+            totals = format!("{totals}, {}", Things(n, "scope"));
+        }
+        if self.exceptions_count.is_none() {
+            totals = format!("{totals}; {}", options.missing(Missing::LogExceptions));
+        }
         writeln!(out, "{totals}\n")?;
         let columns = [Column::number("MESSAGES"), Column::text("LEVEL"), Column::text("CATEGORY")];
         let mut table = Table::new("category", columns);

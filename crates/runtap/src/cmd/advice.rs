@@ -124,7 +124,9 @@ pub(super) fn missing(what: Missing) -> &'static str {
         }
         Missing::CompiledMethods => "all its code was precompiled, or compiled before the recording began",
         Missing::ThreadPoolAdjustments => "'runtap trace --clrevents threading' records adjustments",
-        Missing::LogDetails => "'runtap trace --providers Microsoft-Extensions-Logging:0xe:4' records them",
+        Missing::LogExceptions => {
+            "'runtap trace --providers Microsoft-Extensions-Logging:0xe:4' records them"
+        }
         Missing::Events => "the recording is empty",
     }
 }
