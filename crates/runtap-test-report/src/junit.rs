@@ -93,8 +93,9 @@ fn write_as(dialect: Dialect, source: &impl Source, w: impl Write) -> io::Result
         for one in broken.iter().filter(|one| one.number == Some(number)) {
             write_broken(&mut xml, run, one)?;
         }
-        for suite in suites {
-            write_suite(&mut xml, dialect, source, number, module, suite)?;
+        for (place, suite) in suites.iter().enumerate() {
+            let errors: Vec<_> = module.errors().filter(|_| place == 0).collect();
+            write_suite(&mut xml, dialect, source, number, suite, &errors.join("\n"))?;
         }
     }
     xml.close("testsuites")?;
@@ -210,15 +211,17 @@ fn write_suite<W: Write>(
     dialect: Dialect,
     source: &impl Source,
     number: usize,
-    module: &Module,
     suite: &Suite,
+    errors: &str,
 ) -> io::Result<()> {
+    let Some(module) = source.modules().get(number) else { return Ok(()) };
     let started = suite.started.or(module.started).unwrap_or_else(|| source.run().started);
     let file = suite.file.as_deref().filter(|_| dialect == Dialect::Schema10);
     open_suite(xml, module, &suite.class, &suite.counts, suite.time_ns, started, file)?;
     for &index in &suite.results {
         write_case(xml, dialect, &*source.result(number, index)?, &suite.class)?;
     }
+    outputs(xml, "", errors, &[])?;
     xml.close("testsuite")
 }
 

@@ -83,6 +83,11 @@ impl Module {
         }
     }
 
+    /// The errors that its platform or framework reported beside results, such as a failed clean-up of a class.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &str> {
+        self.messages.iter().filter(|it| it.level == Level::Error).map(|it| it.text.trim_end())
+    }
+
     /// The name with framework and architecture, as the platform shows it: `orchard (net10.0|x64)`.
     pub fn title(&self) -> String {
         match (self.framework.as_str(), self.architecture.as_str()) {

@@ -34,6 +34,7 @@ pub fn summary(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     headline(&mut out, source, &all);
     table_of_modules(&mut out, modules, &totals, &all, source.run().duration_ns);
     broken(&mut out, modules);
+    errors(&mut out, modules);
 
     let listed = Listed::of(source)?;
     failures(&mut out, source, &listed.failures)?;
@@ -145,6 +146,18 @@ fn broken(out: &mut String, modules: &[Module]) {
         pre(out, &text::cut(&shown.join("\n"), 4096));
     }
     more(out, broken.len(), LISTED / 5);
+}
+
+/// Errors that no test explains.
+fn errors(out: &mut String, modules: &[Module]) {
+    let with_errors: Vec<&Module> = modules.iter().filter(|it| it.errors().next().is_some()).collect();
+    for module in with_errors.iter().take(LISTED / 5) {
+        let title = escape(&text::cut(&text::line(&module.title()), MAX_NAME));
+        let _ = writeln!(out, "### {title} reported errors\n");
+        let told: Vec<_> = module.errors().map(|error| text::plain(error).into_owned()).collect();
+        pre(out, &text::cut(&told.join("\n"), 4096));
+    }
+    more(out, with_errors.len(), LISTED / 5);
 }
 
 fn failures(out: &mut String, source: &impl Source, places: &[Place]) -> io::Result<()> {

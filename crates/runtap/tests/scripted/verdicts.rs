@@ -1,16 +1,18 @@
 //! One verdict: the exit code, what people read and every report agree, whatever was chosen and repeated.
 
+use runtap_testkit::run;
 use serde_json::Value;
 
 use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 7] = [
         ("rows_of_one_test_are_counted_alike_everywhere", rows),
         ("a_test_that_is_skipped_after_a_failure_has_failed", skipped_again),
         ("a_chosen_test_without_a_result_is_an_error", chosen),
         ("a_list_that_is_not_complete_has_no_number_of_tests", listed),
+        ("errors_beside_results_are_in_every_report", errors),
         ("an_application_without_tests_is_judged_with_the_run", no_tests),
         ("a_process_that_ends_by_no_single_test_is_an_error", unexplained),
     ];
@@ -152,6 +154,28 @@ fn unexplained() {
     let never = folder.application("never", never);
     readers_agree(&folder, &[&never], &[], [0, 0, 0], 137);
     assert!(folder.text("r.trx").contains("its process ends if these tests are run: "));
+}
+
+fn errors() {
+    let folder = Folder::new();
+    let script = "handshake\nstart\npass t1\nmessage \"TearDown failed\" level=2\nend\n";
+    let application = folder.application("clean-up", script);
+    let told = folder.run(&[&application], &[&ALL[..], &["--report", "junit10=s.xml"]].concat());
+    let text = told.expect_code(0).text();
+    assert!(text.contains("\npassed, but an application reported errors: 1 test, 1 passed"), "{text}");
+    for report in ["r.xml", "s.xml"] {
+        let junit = folder.text(report);
+        assert!(junit.contains("<system-err>TearDown failed</system-err>"), "{junit}");
+        assert!(junit.contains("tests=\"1\" failures=\"0\" errors=\"0\""), "{junit}");
+    }
+    for report in ["r.trx", "r.json"] {
+        assert!(folder.text(report).contains("TearDown failed"), "{report}");
+    }
+    let mut command = folder.command(&[&application], &["--report", "github"]);
+    command.env("GITHUB_STEP_SUMMARY", folder.path("summary.md"));
+    run(command).expect_code(0);
+    let summary = folder.text("summary.md");
+    assert!(summary.contains(" reported errors\n\n<pre>TearDown failed</pre>"), "{summary}");
 }
 
 fn listed() {

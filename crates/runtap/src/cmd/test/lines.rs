@@ -34,6 +34,8 @@ pub(super) struct Lines<W> {
     /// Tests that have passed after a failure, by their rows.
     flaky: BTreeMap<(ModuleId, usize), String>,
     artifacts: Vec<(Option<String>, String)>,
+    /// An application reported an error beside its results.
+    has_errors: bool,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,7 @@ impl<W: Write + Send + 'static> Lines<W> {
             broken: Vec::new(),
             flaky: BTreeMap::new(),
             artifacts: Vec::new(),
+            has_errors: false,
         }
     }
 
@@ -126,6 +129,7 @@ impl<W: Write + Send + 'static> Lines<W> {
                 }
                 let verdict = match verdict(*exit_code, *stopped) {
                     "passed" if totals.unsuccessful() > 0 => "failed, and ignored by --ignore-exit-code",
+                    "passed" if self.has_errors => "passed, but an application reported errors",
                     verdict => verdict,
                 };
                 self.summary(totals, verdict, *exit_code, *duration)?;
@@ -137,6 +141,7 @@ impl<W: Write + Send + 'static> Lines<W> {
 
     fn message(&mut self, module: ModuleId, severity: Severity, text: &str) -> io::Result<()> {
         let title = self.title(module);
+        self.has_errors |= severity == Severity::Error;
         let (style, word) = match severity {
             Severity::Information => (Style::new(), ""),
             Severity::Warning => (MIDDLE, "warning "),
