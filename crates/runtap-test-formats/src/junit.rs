@@ -77,7 +77,7 @@ impl Document {
         } else if state.depth > 0 {
             say(Event::Problem("the JUnit document has no end".to_owned()));
         } else {
-            self.problems.extend(self.state.counts.problem().map(Event::Problem));
+            self.problems.extend(self.state.counts.problem().map(Event::Unreadable));
         }
     }
 }
