@@ -219,8 +219,13 @@ impl CodeMap {
     }
 
     /// The method at `address` at `time`: the one that lived then, the latest of several; else the one whose life is
-    /// nearest, because load events come a moment after the code first runs. And how many methods were looked at.
-    pub fn at(&self, address: u64, time: u64) -> (Option<MethodId>, usize) {
+    /// nearest, because load events come a moment after the code first runs.
+    pub fn at(&self, address: u64, time: u64) -> Option<MethodId> {
+        self.look_at(address, time).0
+    }
+
+    /// The same, and how many methods were looked at.
+    pub(crate) fn look_at(&self, address: u64, time: u64) -> (Option<MethodId>, usize) {
         let distance = |m: &Method| {
             let away = if m.lives_at(time) {
                 0
@@ -274,7 +279,7 @@ mod tests {
     }
 
     fn name_at(map: &CodeMap, address: u64, time: u64) -> &str {
-        map.at(address, time).0.map_or("?", |id| &map.method(id).unwrap().name)
+        map.at(address, time).map_or("?", |id| &map.method(id).unwrap().name)
     }
 
     #[test]
@@ -327,7 +332,7 @@ mod tests {
         map.load(code(7, 0x100, 10), None, || Some("told".to_owned()));
         map.seal();
         assert_eq!((name_at(&map, 0x100, 9), name_at(&map, 0x200, 9)), ("told", "0x200"));
-        let method = map.at(0x100, 9).0.and_then(|id| map.method(id)).unwrap();
+        let method = map.at(0x100, 9).and_then(|id| map.method(id)).unwrap();
         assert_eq!((method.tier, method.rejit_id, method.loaded), ("OptimizedTier1", 2, 5));
     }
 

@@ -150,7 +150,7 @@ impl Names {
             Address::Always(method) => found(Some(method), true, LOOK_UP),
             Address::Unknown => found(None, true, LOOK_UP),
             Address::Depends => {
-                let (method, steps) = self.code.at(address, time);
+                let (method, steps) = self.code.look_at(address, time);
                 found(method, false, LOOK_UP + steps)
             }
         }
