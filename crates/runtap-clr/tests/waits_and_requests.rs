@@ -142,7 +142,7 @@ fn texts_of_messages_do_not_tell_exceptions() {
         let scope = stream.define("Microsoft-Extensions-Logging", 3, "ActivityStart", &[]);
         stream.event(message, 1, 1, &bytes(|w| _ = w.i32(2).utf16z("App")));
         // Scopes come with texts, too.
-        stream.event(scope, 1, 2, &[]);
+        stream.event(scope, 1, 2, &bytes(|_| {}));
         let mut logs = Logs::default();
         stream.read(|item| logs.item(item));
         let report = logs.finish();

@@ -55,7 +55,7 @@ fn text_of(reason: &Reason) -> String {
         }
         Reason::LeftOut { samples, besides } => {
             let what = format!(
-                "{} left out, of threads beyond the first {} or because memory ran short",
+                "{} left out, of threads beyond the first {} or because memory, or steps to name them, ran short",
                 Things(*samples, "sample"),
                 Count(MAX_THREADS as u64)
             );
