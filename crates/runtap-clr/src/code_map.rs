@@ -224,7 +224,7 @@ impl CodeMap {
         self.look_at(address, time).0
     }
 
-    /// The same, and how many methods were looked at.
+    /// [`at`](Self::at), with the number of methods that were examined.
     pub(crate) fn look_at(&self, address: u64, time: u64) -> (Option<MethodId>, usize) {
         let distance = |m: &Method| {
             let away = if m.lives_at(time) {

@@ -38,7 +38,7 @@ pub(crate) struct Found {
 }
 
 /// Steps of a search among all methods.
-const LOOK_UP: usize = 16;
+pub(crate) const LOOK_UP: usize = 16;
 
 impl Names {
     /// Nothing learned yet.
@@ -141,7 +141,7 @@ impl Names {
         (found.method, found.is_always)
     }
 
-    /// The same with what it took.
+    /// [`method`](Self::method), with the number of steps that it took.
     pub(crate) fn look_up(&self, ip: u64, is_leaf: bool, time: u64) -> Found {
         // The call is before the return address, and at the end of a method the next one begins right there.
         let address = if is_leaf { ip } else { ip.saturating_sub(1) };

@@ -82,7 +82,7 @@ fn addresses(from: u64) -> Vec<u64> {
     (from..).take(DEPTH).collect()
 }
 
-/// Room that is there so often as it is looked for.
+/// Room that ends after so many looks.
 fn looks(often: u32) -> Room {
     let asked = AtomicU32::new(0);
     Room::while_there_is(move || asked.fetch_add(1, Ordering::Relaxed) < often)

@@ -6,9 +6,13 @@ use std::path::Path;
 
 use runtap_transport::Folder;
 use runtap_transport::linux::{Location, POINT, Root};
-use rustix::fs::{FileType, Mode, Stat, StatVfsMountFlags};
+use rustix::fs::{FileType, Mode, OFlags, Stat, StatVfsMountFlags};
 
 use crate::jvm::Jvm;
+
+/// To open a folder itself for reading: neither a link nor a file.
+pub(crate) const READ_FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What is wrong with a folder, for people.
 pub(crate) type Unfit = String;

@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
 use crate::error::AttachError;
-use crate::folder::open_for_code;
+use crate::folder::{READ_FOLDER, open_for_code};
 
 /// For messages.
 const WHAT: &str = "write the agent";
@@ -128,9 +128,6 @@ fn keep_below(parent: &Folder, user: u32, folder: &str, name: &str, bytes: &[u8]
         Err(io::Error::other("what was written reads differently"))
     }
 }
-
-const READ_FOLDER: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Whether the file is there, is ours alone, can be loaded by everybody, and is what it should be.
 fn is_kept(inside: &Folder, user: u32, name: &str, bytes: &[u8]) -> io::Result<bool> {

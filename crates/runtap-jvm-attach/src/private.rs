@@ -1,7 +1,7 @@
 //! Folders that only the JVM's user may enter, in a temporary folder of the JVM's own root.
 //!
-//! Each is locked (flock) as long as it is used. One that nobody has locked was left by a program that was killed; it goes when
-//! the next one is made beside it.
+//! Each is locked (flock) while it is used. A folder without a lock was left by a program that was killed; it is removed before
+//! the next one is created in the same place.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use runtap_transport::linux::Root;
 use runtap_transport::{Folder, random_u64};
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{FileType, FlockOperation, Mode};
 
-use crate::folder::open_for_code;
+use crate::folder::{READ_FOLDER, open_for_code};
 
 /// Where one is tried, in this order. The first two are on disks; the third is memory, and there in most containers.
 const PLACES: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -21,7 +21,7 @@ const PLACES: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 const PREFIX: &str = "runtap-agent-";
 /// Names of a temporary folder that are looked at.
 const MOST_NAMES: usize = 100_000;
-/// Names that are tried: somebody else may remove a folder before it is locked.
+/// How often one is created: another program may remove a folder before it is locked.
 const TRIES: usize = 4;
 
 /// Removed when it is dropped; what is in it must be removed before.
@@ -31,9 +31,8 @@ pub(crate) struct Private {
     path: PathBuf,
     folder: Folder,
     name: String,
+    /// Its descriptor holds the lock.
     inside: Folder,
-    /// Holds the lock.
-    _locked: OwnedFd,
 }
 
 impl Private {
@@ -42,7 +41,7 @@ impl Private {
         Self::first(root, user, Ok)
     }
 
-    /// The same for a folder in which something can be done.
+    /// Like [`below`](Self::below), in the first place where `act` succeeds with the new folder.
     pub(crate) fn first<T>(root: &Root, user: u32, act: impl Fn(Self) -> io::Result<T>) -> Result<T, String> {
         let mut reasons = Vec::new();
         for place in PLACES {
@@ -68,18 +67,18 @@ impl Private {
                 let _ = folder.remove_folder(name.as_ref());
             });
             let Some(locked) = locked? else { continue };
-            let inside = Folder::opened(locked.try_clone()?, folder.path().join(&name));
+            let inside = Folder::opened(locked, folder.path().join(&name));
             let path = Path::new(place).join(&name);
             // From here on it is removed when it is dropped.
-            let private = Self { path, folder, name, inside, _locked: locked };
+            let private = Self { path, folder, name, inside };
             let stat = rustix::fs::fstat(&private.inside)?;
             let others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
             if stat.st_uid != user || !others.is_empty() {
-                return Err(io::Error::other("somebody has exchanged our folder"));
+                return Err(io::Error::other("another program has replaced the folder that was created"));
             }
             return Ok(private);
         }
-        Err(io::Error::other("somebody removes our folders"))
+        Err(io::Error::other("another program removes the folders that are created"))
     }
 
     /// As the JVM sees it.
@@ -100,11 +99,9 @@ impl Drop for Private {
     }
 }
 
-const READ: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// Locks a folder; `None` if somebody else has locked or removed it.
+/// Locks a folder; `None` if another program has locked or removed it.
 fn lock(folder: &Folder, name: &str) -> io::Result<Option<OwnedFd>> {
-    let opened = match rustix::fs::openat(folder, name, READ, Mode::empty()) {
+    let opened = match rustix::fs::openat(folder, name, READ_FOLDER, Mode::empty()) {
         Err(rustix::io::Errno::NOENT) => return Ok(None),
         opened => opened?,
     };
@@ -118,7 +115,7 @@ fn lock(folder: &Folder, name: &str) -> io::Result<Option<OwnedFd>> {
 
 /// Removes the folders of this user that nobody uses any more.
 fn remove_left(folder: &Folder, user: u32) -> io::Result<()> {
-    let listed = rustix::fs::openat(folder, ".", READ, Mode::empty())?;
+    let listed = rustix::fs::openat(folder, ".", READ_FOLDER, Mode::empty())?;
     for entry in rustix::fs::Dir::new(listed)?.take(MOST_NAMES) {
         let entry = entry?;
         let Some(name) = entry.file_name().to_str().ok().filter(|name| is_ours(name)) else { continue };
@@ -134,8 +131,8 @@ fn remove_left(folder: &Folder, user: u32) -> io::Result<()> {
 
 fn remove(folder: &Folder, name: &str) -> io::Result<()> {
     let Some(locked) = lock(folder, name)? else { return Ok(()) };
-    let inside = Folder::opened(locked.try_clone()?, PathBuf::new());
-    for entry in rustix::fs::Dir::new(locked.try_clone()?)? {
+    let inside = Folder::opened(locked, PathBuf::new());
+    for entry in rustix::fs::Dir::read_from(&inside)? {
         let entry = entry?;
         if entry.file_type() == FileType::RegularFile {
             inside.remove(OsStr::from_bytes(entry.file_name().to_bytes()))?;

@@ -13,6 +13,7 @@ use runtap_model::{self as model, FrameHandle, SampleKind, StackHandle, TraceBui
 use runtap_nettrace::{Event, Item, Metadata, Observe, TraceHeader};
 
 use crate::frame;
+use crate::names::LOOK_UP;
 use crate::payload::{Decoder, Payload};
 use crate::stacks::Stacks;
 
@@ -261,9 +262,6 @@ fn tell(kind: Kind, process: &mut Process, payload: Payload<'_>, since: u64) -> 
     }
     Some(())
 }
-
-/// Steps of naming a frame that is new.
-const LOOK_UP: usize = 16;
 
 struct Namer<'a> {
     processes: &'a BTreeMap<u64, Process>,

@@ -167,7 +167,7 @@ struct Running {
 }
 
 impl Running {
-    /// The background collection that goes on.
+    /// The background collection that is still running.
     fn background(&mut self, collections: &[Collection]) -> Option<usize> {
         let has_ended = |it: &usize| collections.get(*it).is_none_or(|it| it.duration_ns.is_some());
         while self.background.pop_if(|it| has_ended(it)).is_some() {}
