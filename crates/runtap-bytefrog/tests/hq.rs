@@ -4,13 +4,14 @@ mod common;
 
 use std::time::Instant;
 
-use common::{LONG, filters, finished, hq, until, violations};
+use common::{LONG, entry, filters, finished, hq, until, violations};
+use runtap_bytefrog::Limits;
 use runtap_bytefrog::hq::{AgentId, Event, Options};
 use runtap_bytefrog_proto::agent::Reply;
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Process, Rows};
 use runtap_bytefrog_proto::{Command, Configuration, Dialect, Exit, JavaStr, Message, Mode, Rule, Stamp};
 use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
-use runtap_testkit::require;
+use runtap_testkit::{eventually, require};
 
 #[test]
 fn recorded_agents_are_served_and_counted() {
@@ -177,6 +178,9 @@ fn agents_that_make_room_are_added_up() {
         let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
         agent.run(&[Step::Hello, Step::AwaitConfiguration]).expect("greeted");
         agent.run(&traced(events)).expect("served");
+        if let Some(former) = number.checked_sub(2) {
+            until(&heard, |agent, event| (agent, event) == (Some(AgentId(former)), &Event::Replaced));
+        }
         assert_eq!(finished(&heard, number), []);
     }
     let (count, report) = hq.former().expect("three have made room");
@@ -228,4 +232,22 @@ fn a_configuration_is_there_with_one_read() {
         assert_eq!(size, expected.len(), "{dialect}: not all of it");
         assert_eq!(buffer.get(..size), Some(&expected[..]), "{dialect}");
     }
+}
+
+/// Connections that wait for each other's events do not keep HQ from its end.
+#[test]
+fn what_waits_for_an_event_ends_with_hq() {
+    let limits = Limits { window: 64, ..Limits::default() };
+    let (hq, heard) = hq(Options { gap_patience: LONG * 10, limits, ..Options::default() });
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial, Step::Dial]).expect("greeted");
+    agent.run(&[Step::Data(0, [entry(0, 1), entry(1000, 3)].concat())]).expect("served");
+    agent.run(&[Step::Data(1, entry(2000, 3))]).expect("served");
+    eventually("the first event", || {
+        hq.counters(AgentId(0)).is_ok_and(|(counted, _)| counted.entries == 1).then_some(())
+    });
+    let began = Instant::now();
+    hq.close();
+    assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
+    until(&heard, |_, event| *event == Event::Finished);
 }

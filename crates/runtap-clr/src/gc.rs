@@ -17,6 +17,10 @@ pub fn reason_name(reason: u32) -> &'static str {
         11 => "LowMemoryHost",
         12 => "PMFullGC",
         13 => "LowMemoryHostBlocking",
+        14 => "BGCTuningSOH",
+        15 => "BGCTuningLOH",
+        16 => "BGCStepping",
+        17 => "InducedAggressive",
         _ => "unknown reason",
     }
 }

@@ -34,6 +34,7 @@ pub mod payload;
 mod profile;
 mod record;
 pub mod report;
+mod shown;
 mod stacks;
 mod suspensions;
 

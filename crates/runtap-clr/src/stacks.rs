@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
+use hashbrown::{HashMap, HashTable};
 use runtap_nettrace::Stack;
 
 /// Distinct stacks of addresses, leaf first. Give it the stacks of one reader's events; those of other parts of the stream
@@ -17,6 +17,8 @@ pub struct Stacks {
     /// Indexes into `list`, by hash.
     by_hash: HashTable<u32>,
     hasher: RandomState,
+    /// Indexes by the definition, so that a deep stack is looked at once: a set ends with each id that is defined anew.
+    by_definition: HashMap<u64, u32, RandomState>,
     /// Index by the stream's stack id; [`NONE`] where it is not known.
     by_id: Vec<u32>,
     /// The ids that are known there: what follows a new set costs what the old one had.
@@ -28,6 +30,8 @@ pub struct Stacks {
 
 /// No index.
 const NONE: u32 = u32::MAX;
+/// Definitions that are remembered, about: more than there are between two sequence points.
+const DEFINITIONS: usize = 1 << 16;
 
 impl Stacks {
     /// For the stacks of a part of the stream, which [`Self::join`] takes in later.
@@ -52,7 +56,7 @@ impl Stacks {
             self.forget_ids();
             self.epoch = stack.epoch();
         }
-        let index = self.intern(stack);
+        let index = self.index_of_definition(stack);
         if id < 1 << 20 {
             if self.by_id.len() <= id {
                 self.by_id.resize(id + 1, NONE);
@@ -62,6 +66,19 @@ impl Stacks {
                 self.known_ids.push(id);
             }
         }
+        index
+    }
+
+    fn index_of_definition(&mut self, stack: Stack<'_>) -> u32 {
+        let Some(definition) = stack.definition() else { return self.intern(stack) };
+        if let Some(index) = self.by_definition.get(&definition) {
+            return *index;
+        }
+        if self.by_definition.len() >= DEFINITIONS {
+            self.by_definition.clear();
+        }
+        let index = self.intern(stack);
+        self.by_definition.insert(definition, index);
         index
     }
 
@@ -96,8 +113,9 @@ impl Stacks {
 
     /// Takes in the stacks of the next part; the index here of each of them.
     pub fn join(&mut self, next: &Self) -> Vec<u32> {
-        // Readers of other parts number their epochs otherwise.
+        // Readers of other parts number their epochs and definitions otherwise.
         self.forget_ids();
+        self.by_definition.clear();
         (0..next.len())
             .map(|index| self.insert(next.list.get(index).map_or(0, |(hash, _)| *hash), next.get(index)))
             .collect()
@@ -123,4 +141,49 @@ impl Stacks {
 
 fn place(index: u32) -> usize {
     usize::try_from(index).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use runtap_nettrace::{EventToWrite, Item, Metadata, Reader, TraceHeader, Version, Writer};
+
+    use super::*;
+
+    /// A stack that defines this id, without frames, in a block of Nettrace 6.
+    fn empty_stack(id: u8) -> Vec<u8> {
+        [&[12, 0, 0, 5][..], &[id, 0, 0, 0], &[1, 0, 0, 0], &[0; 4]].concat()
+    }
+
+    #[test]
+    fn a_stack_is_looked_at_once_however_often_others_are_defined_anew() {
+        let mut writer = Writer::with_version(&TraceHeader::new(0, 0, 1), Version::Nettrace6);
+        let metadata_id = writer.define_event(&Metadata::new("P", 1, "E")).unwrap();
+        let mut bytes = Vec::new();
+        for timestamp in 0..10 {
+            let stack = [[1, 2, 3], [4, 5, 6]][usize::from(timestamp == 9)];
+            writer
+                .event(&EventToWrite { metadata_id, timestamp, stack: &stack, ..Default::default() })
+                .unwrap();
+            writer.flush();
+            bytes.extend(writer.take_output());
+            bytes.extend(empty_stack(100));
+        }
+        bytes.extend(writer.finish());
+        let mut reader = Reader::new();
+        reader.feed(&bytes);
+        reader.finish();
+        let (mut stacks, mut epochs) = (Stacks::default(), Vec::new());
+        while let Some(item) = reader.next().unwrap() {
+            let Item::Event(event) = item else { continue };
+            epochs.push(event.stack.epoch());
+            stacks.scratch.clear();
+            let index = stacks.index(event.stack);
+            let ips: Vec<u64> = event.stack.ips().collect();
+            assert_eq!(stacks.get(usize::try_from(index).unwrap()), ips);
+            assert_eq!(stacks.scratch.is_empty(), !matches!(event.timestamp, 0 | 9), "{}", event.timestamp);
+        }
+        epochs.dedup();
+        assert!(epochs.len() >= 9, "{epochs:?}");
+        assert_eq!(stacks.len(), 2);
+    }
 }

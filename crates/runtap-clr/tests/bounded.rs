@@ -1,13 +1,16 @@
 //! What a small stream can have done at great length: each stack of a sample named anew, stacks copied, long names written for each
-//! event. It is bounded, and what is left out is counted.
+//! event, fields without bytes read for each event. It is bounded, and what is left out is counted.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use runtap_clr::clr::{RUNTIME, SAMPLE_PROFILER, TPL};
 use runtap_clr::lines::{Choice, Chooser, Lines, Style};
+use runtap_clr::payload::Decoder;
 use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
 use runtap_model::{Room, Trace, View};
-use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
+use runtap_nettrace::{
+    EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Version, Writer,
+};
 use runtap_wire::Writer as Bytes;
 
 /// The writer has at most 100 frames of a stack, as the runtime.
@@ -24,7 +27,11 @@ struct Stream {
 
 impl Stream {
     fn new() -> Self {
-        let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
+        Self::of(Version::Nettrace4)
+    }
+
+    fn of(version: Version) -> Self {
+        let mut writer = Writer::with_version(&TraceHeader::new(0, 0, 1_000_000_000), version);
         let loads = writer.define_event(&Metadata::new(RUNTIME, 143, "")).unwrap();
         let samples = writer.define_event(&Metadata::new(SAMPLE_PROFILER, 0, "")).unwrap();
         Self { writer, loads, samples, now: 0 }
@@ -168,20 +175,73 @@ fn samples_of_one_stack_are_put_together_once() {
     assert!((2 * DEPTH..2 * DEPTH + 20).contains(&all.stacks().len()), "{}", all.stacks().len());
 }
 
+/// The events of a stream as lines.
+fn lines(stream: Stream, style: Style) -> String {
+    let mut written = Vec::new();
+    let mut lines = Lines::new(Chooser::new(Choice::default(), None), style, false, &mut written);
+    stream.read(|item| lines.item(item).unwrap());
+    drop(lines);
+    String::from_utf8(written).unwrap()
+}
+
 #[test]
 fn a_line_has_the_beginning_of_a_long_name() {
-    for style in Style::ALL {
+    // The payload of the second one is too short, which is an error with the field's name in it.
+    for (style, payload) in Style::ALL.into_iter().flat_map(|style| [(style, &[5][..]), (style, &[])]) {
         let mut stream = Stream::new();
         let mut long = Metadata::new("P".repeat(9_000), 7, "N".repeat(9_000));
         long.fields = vec![Field::new("\u{e9}".repeat(9_000), FieldType::U8)];
         let long = stream.writer.define_event(&long).unwrap();
-        stream.event(long, 1, &[], &[5]);
-        let mut written = Vec::new();
-        let mut lines = Lines::new(Chooser::new(Choice::default(), None), style, false, &mut written);
-        stream.read(|item| lines.item(item).unwrap());
-        drop(lines);
-        let text = String::from_utf8(written).unwrap();
+        stream.event(long, 1, &[], payload);
+        let text = lines(stream, style);
         assert!(text.len() < 1_500, "{style:?}: {}", text.len());
         assert!(text.contains("PPP…") && text.contains("NNN…") && text.contains("é…"), "{text}");
+    }
+}
+
+fn without_bytes(n: usize) -> Vec<Field> {
+    (0..n).map(|n| Field::new(format!("{n}{}", "x".repeat(20)), FieldType::Object(Vec::new()))).collect()
+}
+
+/// A definition with many fields that take no bytes is one that is not known: its events are shown all the same.
+#[test]
+fn an_event_costs_no_more_than_its_bytes() {
+    let array = || Field::new("array", FieldType::Array(Box::new(FieldType::U8)));
+    for (version, more) in [
+        (Version::NetPerf3, None),
+        (Version::Nettrace4, None),
+        // The layout of fields that is called version 5.
+        (Version::Nettrace4, Some(array())),
+        (Version::Nettrace6, None),
+        (Version::Nettrace6, Some(Field::new("fixed", FieldType::FixedArray(Box::new(FieldType::U8), 0)))),
+    ] {
+        let stream = |fields: usize| {
+            let mut stream = Stream::of(version);
+            let mut empty = Metadata::new("P", 7, "N");
+            empty.fields = without_bytes(fields).into_iter().chain(more.clone()).collect();
+            let empty = stream.writer.define_event(&empty).unwrap();
+            (0..100).for_each(|_| stream.event(empty, 1, &[], &[0, 0]));
+            stream
+        };
+        let fields = |n: usize| {
+            let mut decoder = Decoder::new();
+            let mut counts = Vec::new();
+            stream(n).read(|item| match item {
+                Item::Event(event) => counts.push(decoder.payload(event).fields().count()),
+                item => decoder.item(item),
+            });
+            assert_eq!(counts.len(), 100);
+            counts[0]
+        };
+        let others = usize::from(more.is_some());
+        assert_eq!((fields(8), fields(1_000)), (8 + others, 0), "{version:?}");
+        for style in Style::ALL {
+            let text = lines(stream(1_000), style);
+            let events = text.lines().filter(|line| line.contains('N')).count();
+            assert_eq!(events, 100, "{style:?}: {text}");
+            assert!(text.len() < 100 * 500, "{style:?}: {}", text.len());
+        }
+        let json = lines(stream(1_000), Style::Json);
+        assert_eq!(json.matches(r#""payload":null,"payload_hex":"0000""#).count(), 100, "{json}");
     }
 }

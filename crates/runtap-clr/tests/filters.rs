@@ -22,11 +22,12 @@ fn stream() -> Vec<u8> {
         Field::new("two words", FieldType::String),
         Field::new("o", FieldType::Object(vec![Field::new("p", FieldType::I32)])),
         Field::new("Arguments", FieldType::Array(Box::new(FieldType::Object(pair)))),
+        Field::new("n", FieldType::I32),
     ];
     let metadata_id = writer.define_event(&metadata).unwrap();
     let mut w = Bytes::new();
     w.i32(-5).u64(u64::MAX).f64(2.5).u32(1).utf16z("/Api/Items").utf16z("x").i32(9);
-    w.u16(2).utf16z("http.method").utf16z("GET").utf16z("n").utf16z("7");
+    w.u16(2).utf16z("http.method").utf16z("GET").utf16z("n").utf16z("7").i32(6);
     let event = EventToWrite {
         metadata_id,
         thread_id: 42,
@@ -90,6 +91,7 @@ fn comparisons() {
         "related_activity = null",
         "payload.n = -5",
         "payload.n < 0",
+        "payload.n_2 = 6",
         "payload.n != 5",
         "payload.n != five",
         "payload.big = 18446744073709551615",

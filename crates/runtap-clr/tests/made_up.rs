@@ -19,7 +19,13 @@ struct Stream {
 
 impl Stream {
     fn new() -> Self {
-        let mut writer = Writer::new(&TraceHeader::new(1_700_000_000_000_000_000, 0, 1_000_000_000));
+        Self::started_at(0)
+    }
+
+    fn started_at(ms: i64) -> Self {
+        let start = ms * 1_000_000;
+        let mut writer =
+            Writer::new(&TraceHeader::new(1_700_000_000_000_000_000 + start.max(0), start, 1_000_000_000));
         let mut define = |provider: &str, id| writer.define_event(&Metadata::new(provider, id, "")).unwrap();
         let (load, unload) = (define(RUNTIME, 143), define(RUNTIME, 144));
         let (exists, module) = (define(RUNDOWN, 144), define(RUNDOWN, 154));
@@ -105,6 +111,27 @@ fn code_memory_that_is_used_again_is_named_by_time() {
         lines(&trace, 5),
         ["?!N.caller();?!N.first() 3", "?!N.caller();?!N.second() 1", "?!N.caller();?!0x3000 3"]
     );
+}
+
+/// The clock of a header can be wrong, but distances are right.
+#[test]
+fn what_happens_before_the_start_has_its_times() {
+    let of = |start| {
+        let mut stream = Stream::started_at(start);
+        for (thread, ms) in [(1, 5), (1, 6), (1, 7), (2, 8), (1, 9)] {
+            stream.sample(thread, ms, 2, &[0x1008]);
+        }
+        stream.profile(&[])
+    };
+    let (sound, late) = (of(0), of(4000));
+    // In milliseconds: 292 years, the most that 64 bits of nanoseconds count.
+    let far = of(i64::MIN / 1_000_000);
+    for wrong in [&late, &far] {
+        assert_eq!((lines(wrong, 1), lines(wrong, 2)), (lines(&sound, 1), lines(&sound, 2)));
+    }
+    assert_eq!(far.start_unix_ns(), None, "unknown");
+    // The first sample is where the profile begins.
+    assert_eq!(late.start_unix_ns(), sound.start_unix_ns().map(|start| start + 5_000_000));
 }
 
 /// A runtime records no more than 100 frames: the last of them need not be where the thread began.

@@ -18,9 +18,11 @@ enum Told {
     Resumed,
     /// Number, generation, type.
     Start(u32, u32, u32),
+    /// The reason of a collection of the oldest generation.
+    Why(u32),
     Stop(u32),
 }
-use Told::{Resumed, Start, Stop, Stopped, Suspend};
+use Told::{Resumed, Start, Stop, Stopped, Suspend, Why};
 
 fn stream(told: &[(u64, u64, Told)]) -> Vec<u8> {
     let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
@@ -30,6 +32,10 @@ fn stream(told: &[(u64, u64, Told)]) -> Vec<u8> {
         let id = match told {
             Start(number, generation, kind) => {
                 payload.u32(*number).u32(*generation).u32(0).u32(*kind).u16(0).u64(0);
+                1
+            }
+            Why(reason) => {
+                payload.u32(1).u32(2).u32(*reason).u32(0).u16(0).u64(0);
                 1
             }
             Stop(number) => {
@@ -157,4 +163,16 @@ fn suspensions_without_a_collection_are_told_apart() {
     let report = report(&stream);
     assert_eq!(pauses(&report), (vec![40], 40));
     assert_eq!((report.other_suspensions.timed_count, report.other_suspensions.total_ns), (1, 70 * US));
+}
+
+#[test]
+fn reasons_have_names_and_those_of_the_program_count_as_induced() {
+    let told: Vec<_> = (0u32..19).map(|reason| (u64::from(reason), USER, Why(reason))).collect();
+    let report = report(&stream(&told));
+    let names: Vec<_> = report.collections.iter().map(|collection| collection.reason).collect();
+    let induced = names.iter().filter(|name| name.starts_with("Induced"));
+    assert_eq!(report.induced_count, 5, "{names:?}");
+    assert_eq!(induced.count(), 5);
+    assert_eq!(names[17..], ["InducedAggressive", "unknown reason"]);
+    assert!(!names[..18].contains(&"unknown reason"), "{names:?}");
 }

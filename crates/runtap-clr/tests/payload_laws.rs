@@ -1,6 +1,8 @@
 //! Laws of payloads: what is written comes back, a cut one gives the fields in front of the cut, and nothing of a
 //! stranger's making panics or takes long.
 
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 use runtap_clr::payload::{Fields, Payload, PayloadError, Schema, Value};
 use runtap_nettrace::{Field, FieldType, Metadata};
@@ -198,13 +200,16 @@ fn walk(fields: Fields<'_>) -> (usize, Option<PayloadError>) {
         }
     }
     let (mut n, mut failed) = (0, None);
-    let mut visited = Vec::new();
+    let (mut visited, mut names) = (Vec::new(), HashSet::new());
     fields.clone().for_each(|field| visited.push(format!("{field:?}")));
     assert_eq!(fields.clone().map(|field| format!("{field:?}")).collect::<Vec<_>>(), visited);
     for field in fields {
         assert_eq!(failed, None, "nothing comes after an error");
         match field {
-            Ok((_, one)) => n += count(one),
+            Ok((name, one)) => {
+                assert!(names.insert(name), "no two fields of an object have the same name: {name}");
+                n += count(one);
+            }
             Err(error) => failed = Some(error),
         }
     }

@@ -1,7 +1,7 @@
 //! Reports on made-up streams: what the recordings of the shared folder have none of.
 
 use runtap_clr::clr::RUNTIME;
-use runtap_clr::report::{Collect, Http, Locks, Logs, ThreadPool};
+use runtap_clr::report::{Collect, Http, HttpReport, Locks, Logs, ThreadPool};
 use runtap_nettrace::{EventToWrite, Field, FieldType, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 use runtap_wire::Writer as Bytes;
 
@@ -78,6 +78,38 @@ fn waits_for_handles_are_told_beside_those_for_locks() {
     );
 }
 
+/// .NET 9 and later tell of what a lock is waited for with, too.
+#[test]
+fn a_wait_for_a_lock_is_no_wait_for_something_else() {
+    let mut stream = Stream::new();
+    let [wanted, taken, start, stop] = [81, 91, 301, 302].map(|id| stream.define(RUNTIME, id, "", &[]));
+    let (lock, nothing) = (bytes(|w| _ = w.u8(0).u16(0)), bytes(|w| _ = w.u16(0)));
+    let handle = bytes(|w| _ = w.u8(0).u64(0).u16(0));
+    // The first attempt is in vain.
+    for (kind, ms, payload) in [
+        (wanted, 10, &lock),
+        (start, 11, &handle),
+        (stop, 20, &nothing),
+        (start, 21, &handle),
+        (stop, 29, &nothing),
+        (taken, 30, &lock),
+        (start, 40, &handle),
+        (stop, 45, &nothing),
+        (wanted, 50, &lock),
+        (start, 51, &handle),
+    ] {
+        stream.event(kind, 1, ms, payload);
+    }
+    stream.event(stop, 2, 100, &nothing);
+    let mut locks = Locks::default();
+    stream.read(|item| locks.item(item));
+    let report = locks.finish();
+    assert_eq!((report.contentions_count, report.unfinished_count), (2, 1));
+    assert_eq!((report.waits.total_ns, report.unfinished_wait_ns), (20 * MS, 50 * MS));
+    assert_eq!((report.handle_waits_count, report.handle_waits_unfinished_count), (1, 0));
+    assert_eq!(report.handle_wait_times.total_ns, 5 * MS);
+}
+
 /// Those of managed code come from a provider of their own.
 #[test]
 fn work_items_are_counted_whoever_tells_of_them() {
@@ -111,10 +143,11 @@ fn a_client_s_failures_and_statuses() {
     let stop = stream.define(client, 2, "RequestStop", &[("statusCode", FieldType::I32)]);
     let failed = stream.define(client, 3, "RequestFailed", &[("exceptionMessage", text)]);
     let begin = bytes(|w| _ = w.utf16z("http").utf16z("h").u32(80).utf16z("/a?b"));
-    let answers = [Some(200), Some(404), Some(-1), Some(503), None];
+    let answers = [Some(200), Some(404), Some(-1), Some(503), None, Some(206)];
     for (n, status) in (0u64..).zip(answers) {
         stream.event(start, 1, 10 * n, &begin);
-        if status == Some(-1) {
+        // The body of the last one ends early.
+        if let Some(-1 | 206) = status {
             stream.event(failed, 1, 10 * n + 1, &bytes(|w| _ = w.utf16z("refused")));
         }
         match status {
@@ -126,11 +159,94 @@ fn a_client_s_failures_and_statuses() {
     let mut http = Http::default();
     stream.read(|item| http.item(item));
     let report = http.finish();
-    assert_eq!((report.client_requests_count, report.client_failures_count), (5, 2));
+    assert_eq!((report.client_requests_count, report.client_failures_count), (6, 3));
     assert_eq!(report.client_error_statuses_count, 2);
     let [endpoint] = &report.endpoints[..] else { panic!("{report:?}") };
-    assert_eq!((endpoint.path.as_str(), endpoint.unfinished_count), ("http://h:80/a", 1));
-    assert_eq!(endpoint.statuses, [(200, 1), (404, 1), (503, 1)].into());
+    assert_eq!((endpoint.path.as_str(), endpoint.unfinished_count), ("http://h:80/a", Some(1)));
+    assert_eq!(endpoint.statuses, [(200, 1), (206, 1), (404, 1), (503, 1)].into());
+}
+
+/// A client's requests without ids, each `+PATH` or `-STATUS`, one every 10 ms.
+fn client_requests(events: &[&str]) -> HttpReport {
+    let text = FieldType::String;
+    let target = [("scheme", text.clone()), ("host", text.clone()), ("port", FieldType::I32)];
+    let target = [&target[..], &[("pathAndQuery", text.clone())]].concat();
+    let mut stream = Stream::new();
+    let start = stream.define("System.Net.Http", 1, "RequestStart", &target);
+    let stop = stream.define("System.Net.Http", 2, "RequestStop", &[("statusCode", FieldType::I32)]);
+    let failed = stream.define("System.Net.Http", 3, "RequestFailed", &[("exceptionMessage", text)]);
+    for (n, event) in (0u64..).zip(events) {
+        let (kind, payload) = match event.split_at(1) {
+            ("+", path) => (start, bytes(|w| _ = w.utf16z("http").utf16z("h").u32(80).utf16z(path))),
+            (_, "failed") => (failed, bytes(|w| _ = w.utf16z("refused"))),
+            (_, status) => (stop, bytes(|w| _ = w.i32(status.parse().unwrap()))),
+        };
+        stream.event(kind, n, 10 * n, &payload);
+    }
+    let mut http = Http::default();
+    stream.read(|item| http.item(item));
+    http.finish()
+}
+
+/// `PATH: FAILED failed, UNFINISHED unfinished, {STATUSES}, UNKNOWN unknown, DURATION ms` of each endpoint.
+fn endpoints(report: &HttpReport) -> Vec<String> {
+    let known = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+    let mut lines: Vec<String> = report
+        .endpoints
+        .iter()
+        .map(|it| {
+            let path = it.path.rsplit('/').next().unwrap();
+            let (failed, unfinished) = (known(it.failed_count), known(it.unfinished_count));
+            let took = it.durations.total_ns / MS;
+            let (statuses, unknown) = (&it.statuses, it.unknown_statuses_count);
+            format!("{path}: {failed} {unfinished} {statuses:?} {unknown}, {took} ms")
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+/// Which end is whose is unknown from the first moment that two are open until none is.
+#[test]
+fn requests_that_overlap_are_not_told_apart() {
+    // The last one is as alone as the first.
+    let report = client_requests(&["+/a", "-200", "+/b", "+/c", "-404", "-200", "+/d", "-503"]);
+    assert_eq!(
+        endpoints(&report),
+        ["a: 0 0 {200: 1} 0, 10 ms", "b: 0 0 {} 1, 0 ms", "c: 0 0 {} 1, 0 ms", "d: 0 0 {503: 1} 0, 10 ms"]
+    );
+    assert_eq!((report.overlapping_count, report.client_error_statuses_count), (2, 2));
+    // One that begins between overlaps too, though it is alone at its end.
+    let report = client_requests(&["+/a", "+/b", "-200", "+/c", "-404", "-500"]);
+    assert_eq!(endpoints(&report), ["a: 0 0 {} 1, 0 ms", "b: 0 0 {} 1, 0 ms", "c: 0 0 {} 1, 0 ms"]);
+}
+
+#[test]
+fn what_is_true_of_all_overlapping_requests_is_known() {
+    // All have the same status, or the same path.
+    let report = client_requests(&["+/a", "+/b", "-200", "-200", "+/c", "+/c", "-404", "-failed", "--1"]);
+    assert_eq!(
+        endpoints(&report),
+        ["a: 0 0 {200: 1} 0, 0 ms", "b: 0 0 {200: 1} 0, 0 ms", "c: 1 0 {404: 1} 0, 0 ms"]
+    );
+    assert_eq!((report.overlapping_count, report.client_failures_count), (4, 1));
+    // One failed, whichever.
+    let report = client_requests(&["+/a", "+/b", "-failed", "--1", "-200"]);
+    assert_eq!(endpoints(&report), ["a: ? 0 {} 1, 0 ms", "b: ? 0 {} 1, 0 ms"]);
+    assert_eq!(report.client_failures_count, 1);
+    // One did not end, or neither.
+    let report = client_requests(&["+/a", "+/b", "-200"]);
+    assert_eq!(endpoints(&report), ["a: 0 ? {} 1, 0 ms", "b: 0 ? {} 1, 0 ms"]);
+    let report = client_requests(&["+/a", "+/b"]);
+    assert_eq!(endpoints(&report), ["a: 0 1 {} 0, 0 ms", "b: 0 1 {} 0, 0 ms"]);
+    assert_eq!(report.overlapping_count, 0, "nothing about them is unknown");
+}
+
+/// Then one of those before may have been its own.
+#[test]
+fn the_end_of_a_request_that_began_before_the_recording_leaves_nothing_certain() {
+    let report = client_requests(&["+/a", "-200", "+/b", "-404", "-200", "+/c", "-200"]);
+    assert_eq!(endpoints(&report), ["a: 0 0 {} 1, 0 ms", "b: 0 0 {} 1, 0 ms", "c: 0 0 {200: 1} 0, 10 ms"]);
 }
 
 #[test]
@@ -149,4 +265,19 @@ fn texts_of_messages_do_not_tell_exceptions() {
         let counts = (report.messages_count, report.exceptions_count, report.scopes_count);
         assert_eq!(counts, (1, known, Some(1)));
     }
+}
+
+/// With a look at all requests for each end, this would take minutes.
+#[test]
+fn any_number_of_requests_may_overlap() {
+    const REQUESTS: usize = 50_000;
+
+    let starts: Vec<String> = (0..REQUESTS).map(|number| format!("+/{number}")).collect();
+    let ends = std::iter::repeat_n("-200", 2 * REQUESTS);
+    let events: Vec<&str> = starts.iter().map(String::as_str).chain(ends).collect();
+    let report = client_requests(&events);
+    let requests = REQUESTS as u64;
+    assert_eq!((report.client_requests_count, report.overlapping_count), (requests, requests));
+    assert_eq!(report.endpoints.len(), REQUESTS);
+    assert!(report.endpoints.iter().all(|endpoint| endpoint.statuses == [(200, 1)].into()));
 }

@@ -26,6 +26,8 @@ pub enum Note {
         /// All frames.
         all: u64,
     },
+    /// The view `request` may show code as awaited: [`Trace::lacks_resumptions`](runtap_model::Trace::lacks_resumptions).
+    LacksResumptions,
     /// Stacks are too deep: their middle is left out.
     DeepStacks {
         /// How many, and how deep.

@@ -47,15 +47,19 @@ impl Profile {
         if malformed > 0 {
             tell(Note::Malformed(malformed));
         }
-        if let Some(note) = nameless(&trace) {
-            tell(note);
-        }
+        notes(&trace).into_iter().for_each(tell);
         Ok(Self { trace, recording })
     }
 }
 
+/// What a reader of a profile should know, whatever is made of it.
+pub fn notes(trace: &Trace) -> Vec<Note> {
+    let lacks = trace.lacks_resumptions().then_some(Note::LacksResumptions);
+    nameless(trace).into_iter().chain(lacks).collect()
+}
+
 /// Says that a profile is made of addresses for more than a quarter.
-pub fn nameless(trace: &Trace) -> Option<Note> {
+fn nameless(trace: &Trace) -> Option<Note> {
     let (mut all, mut nameless) = (0_u64, 0_u64);
     for (_, frame) in trace.all_frames() {
         all += 1;

@@ -12,6 +12,7 @@
 //! | line that was visited | covered, with its visits |
 //! | other line of a method whose lines were visited, or that was never called, if any run has told of lines | missed |
 //! | line of a method that was called without its lines being told | neither |
+//! | line of a class of which another version ran, as lines or methods that it does not have show | neither |
 //! | line, if no run has told of lines | neither, unless [`Options::entry_lines`] |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,6 +65,15 @@ struct Build<'a> {
     skipped: BTreeSet<&'a str>,
 }
 
+/// What is known of the lines of a class.
+#[derive(Debug, Clone, Copy)]
+struct Lines {
+    /// Another version of it ran.
+    is_other_version: bool,
+    /// It was loaded before the trace began.
+    was_loaded: bool,
+}
+
 impl<'a> Build<'a> {
     /// A class of the inventory.
     fn listed(&mut self, name: &str, listed: &inventory::Class) {
@@ -82,7 +92,11 @@ impl<'a> Build<'a> {
             .map(|(id, seen)| ((id.name.as_str(), id.descriptor.as_str()), seen))
             .collect();
         let doubts = self.doubts.of_class(name, !seen.is_empty());
-        let was_loaded = self.observed.loaded_before.contains(name);
+        let lines = Lines {
+            is_other_version: self.is_other_version(listed, &seen),
+            was_loaded: self.observed.loaded_before.contains(name),
+        };
+        self.coverage.notes.other_versions += u64::from(lines.is_other_version);
         let (mut methods, mut unknown) = (Vec::new(), 0);
         for method in &listed.methods {
             if method.filtered.is_some() && !self.options.compiler_methods {
@@ -98,31 +112,54 @@ impl<'a> Build<'a> {
                 self.coverage.notes.not_called_since_attach += u64::from(not_since);
                 continue;
             }
-            methods.push(self.method(method, seen, was_loaded));
+            methods.push(self.method(method, seen, lines));
         }
         if unknown > 0 && methods.is_empty() {
             self.coverage.notes.untraced_classes += 1;
         } else {
             self.coverage.notes.unknown_methods += unknown;
         }
-        let known: BTreeSet<(&str, &str)> =
-            listed.methods.iter().map(|method| (method.name.as_str(), method.descriptor.as_str())).collect();
-        self.coverage.notes.foreign_methods += seen.keys().filter(|id| !known.contains(*id)).count() as u64;
         self.insert(name, listed.source_file.as_deref(), methods);
     }
 
-    /// `was_loaded`: its class was loaded before the trace began.
-    fn method(&mut self, method: &inventory::Method, seen: Option<&Seen>, was_loaded: bool) -> Method {
+    /// Whether another version of a class than the one listed ran, which had lines or methods that this one does not have.
+    /// The numbers of its lines say nothing of this one's then, whichever of them are equal.
+    fn is_other_version(&mut self, listed: &inventory::Class, seen: &BTreeMap<(&str, &str), &Seen>) -> bool {
+        let known: BTreeMap<(&str, &str), &[u16]> = listed
+            .methods
+            .iter()
+            .map(|method| ((method.name.as_str(), method.descriptor.as_str()), &*method.lines))
+            .collect();
+        let notes = &mut self.coverage.notes;
+        let mut is_other = false;
+        for (id, seen) in seen {
+            let Some(lines) = known.get(id) else {
+                notes.foreign_methods += 1;
+                // Other agents add synthetic methods while a class is loaded.
+                is_other |= !seen.is_synthetic;
+                continue;
+            };
+            let has = |line: u32| u16::try_from(line).is_ok_and(|line| lines.binary_search(&line).is_ok());
+            let foreign = seen.lines.keys().filter(|line| !has(**line) && !seen.spanned.contains(line));
+            let foreign = foreign.count() as u64;
+            notes.foreign_lines += foreign;
+            is_other |= foreign > 0;
+        }
+        is_other && self.observed.lines
+    }
+
+    fn method(&mut self, method: &inventory::Method, seen: Option<&Seen>, known: Lines) -> Method {
         let calls = seen.map_or(0, |seen| seen.calls);
         let first = method.first_line().map(u32::from);
-        let mut lines = seen.map(|seen| seen.lines.clone()).unwrap_or_default();
-        if self.observed.lines {
+        let mut lines = BTreeMap::new();
+        if self.observed.lines && !known.is_other_version {
             let notes = &mut self.coverage.notes;
-            let has =
-                |number: &u32| u16::try_from(*number).is_ok_and(|n| method.lines.binary_search(&n).is_ok());
-            notes.foreign_lines += lines.keys().filter(|number| !has(number)).count() as u64;
+            if let Some(seen) = seen {
+                let own = method.lines.iter().map(|number| u32::from(*number));
+                lines.extend(own.filter_map(|number| Some((number, *seen.lines.get(&number)?))));
+            }
             // Lines that an agent has not yet told may have run too.
-            if was_loaded {
+            if known.was_loaded {
                 notes.partly_seen_methods += 1;
             } else if seen.is_none_or(|seen| !seen.blind) && self.observed.unsent == 0 {
                 for number in &method.lines {
@@ -131,7 +168,7 @@ impl<'a> Build<'a> {
             } else {
                 notes.blind_methods += 1;
             }
-        } else if self.options.entry_lines {
+        } else if self.options.entry_lines && !self.observed.lines {
             lines.extend(first.map(|first| (first, calls)));
         }
         let line = first.or_else(|| lines.keys().next().copied());

@@ -75,7 +75,9 @@ pub struct Notes {
     pub uncertain_classes: u64,
     /// Classes that were called and are in none of the jars.
     pub foreign_classes: u64,
-    /// Methods that were called and that their class does not have: another version of it ran.
+    /// Classes of which another version ran, and whose lines are therefore left out.
+    pub other_versions: u64,
+    /// Methods that were called and that their class does not have: another version of it ran, or an agent has added them.
     pub foreign_methods: u64,
     /// Lines that ran and that their method does not have: another version of it ran.
     pub foreign_lines: u64,

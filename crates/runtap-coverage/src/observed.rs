@@ -46,6 +46,8 @@ pub struct Seen {
     pub calls: u64,
     /// Lines that have run, and how often.
     pub lines: BTreeMap<u32, u64>,
+    /// Those of [`lines`](Self::lines) that are within a place of several lines: some may have no code.
+    pub spanned: BTreeSet<u32>,
     /// Whether it was called without any line being told.
     pub blind: bool,
     /// Visits whose place was never told, or has no line.
@@ -213,6 +215,9 @@ impl Observed {
                     seen.blind = true;
                     break;
                 }
+                if number > place.start_line {
+                    seen.spanned.insert(number);
+                }
             }
         }
         for seen in observed.methods.values_mut() {
@@ -273,6 +278,7 @@ impl Observed {
             seen.blind |= new.blind;
             seen.is_synthetic |= new.is_synthetic;
             seen.unplaced = seen.unplaced.saturating_add(new.unplaced);
+            seen.spanned.extend(new.spanned);
             for (number, hits) in new.lines {
                 if !add_line(&mut seen.lines, number, hits, &mut self.kept_lines) {
                     add(&mut self.losses.beyond, 1);

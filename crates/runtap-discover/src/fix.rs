@@ -34,6 +34,11 @@ pub enum Fix {
         /// The process; `None` for the machine.
         pid: Option<u32>,
     },
+    /// Trace it as a Java program.
+    TraceJvm {
+        /// Its id.
+        pid: u32,
+    },
     /// Resume the process.
     Resume {
         /// Its id.
@@ -66,6 +71,7 @@ impl Reason {
                 started may not have loaded it yet"
                     .into()
             }
+            Self::Jvm { pid } => Fix::TraceJvm { pid: *pid },
             Self::TooOld { .. } => "run the program on .NET Core 3.0 or later".into(),
             Self::DiagnosticsDisabled { variable, .. } => {
                 format!("start it again without that variable: env -u {variable} COMMAND").into()
@@ -118,14 +124,23 @@ impl Reason {
     /// How sockets are deleted. Below the root or the working directory of another process no path of ours is given: there
     /// links lead where its owner wants, and whoever deletes by them would follow.
     fn delete(sockets: &[PathBuf]) -> String {
+        /// A longer command does not help anybody.
+        const SHOWN: usize = 20;
         let theirs: Vec<_> = sockets.iter().filter_map(|socket| seen_by(socket)).collect();
         let ours = sockets.iter().filter(|socket| seen_by(socket).is_none());
-        match &theirs[..] {
-            [] => format!("they can be deleted: rm {}", shell::paths(ours)),
-            [(pid, _), ..] => format!(
-                "they can be deleted where process {pid} has its files, by these names of its own: rm {}",
-                shell::paths(theirs.iter().map(|(_, path)| path))
+        let (command, all) = match &theirs[..] {
+            [] => (format!("they can be deleted: rm {}", shell::paths(ours.take(SHOWN))), sockets.len()),
+            [(pid, _), ..] => (
+                format!(
+                    "they can be deleted where process {pid} has its files, by these names of its own: rm {}",
+                    shell::paths(theirs.iter().take(SHOWN).map(|(_, path)| path))
+                ),
+                theirs.len(),
             ),
+        };
+        match all.saturating_sub(SHOWN) {
+            0 => command,
+            more => format!("{command} (and {more} more, which are named once these are gone)"),
         }
     }
 }

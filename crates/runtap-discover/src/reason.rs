@@ -111,6 +111,12 @@ pub enum Reason {
     /// No runtime is loaded and there is no socket.
     #[error("has no .NET runtime loaded")]
     NotDotnet,
+    /// It is a Java program.
+    #[error("runs a Java virtual machine, not .NET")]
+    Jvm {
+        /// Its id.
+        pid: u32,
+    },
     /// Its runtime has no diagnostics server.
     #[error("runs on {runtime}, which is older than the first runtime with a diagnostics server")]
     TooOld {
@@ -220,7 +226,7 @@ impl Reason {
     pub fn code(&self) -> Code {
         match self {
             Self::NoSuchProcess | Self::Thread { .. } | Self::Ended => Code::NoSuchProcess,
-            Self::NotDotnet => Code::NotDotnet,
+            Self::NotDotnet | Self::Jvm { .. } => Code::NotDotnet,
             Self::TooOld { .. } => Code::TooOld,
             Self::DiagnosticsDisabled { .. } | Self::NoServer { .. } => Code::DiagnosticsDisabled,
             Self::OtherUser { .. } | Self::Concealed => Code::OtherUser,
@@ -238,7 +244,10 @@ impl Reason {
 fn denial(label: Option<&str>, capable: bool) -> String {
     match (label, capable) {
         (Some(label), true) => format!("a security module forbids it (the process is labelled {label})"),
-        (None, true) => "a security module forbids it".to_owned(),
+        (None, true) => {
+            "we have CAP_SYS_PTRACE, so a security module forbids it, or its user namespace is not ours"
+                .to_owned()
+        }
         (Some(label), false) => {
             format!(
                 "we lack CAP_SYS_PTRACE, or a security module forbids it (the process is labelled {label})"

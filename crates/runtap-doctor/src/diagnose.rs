@@ -61,6 +61,7 @@ impl Examination {
             Answer::NobodyListens => Reason::StaleSocket { sockets: sockets() },
             Answer::NotThere | Answer::NotAsked => Reason::SocketDeleted { sockets: sockets() },
             Answer::Foreign(_) if self.facts.runtime == Runtime::None => Reason::NotDotnet,
+            Answer::Foreign(_) if self.facts.runtime == Runtime::Jvm => Reason::Jvm { pid: self.facts.pid },
             // Of truncated names several are alike.
             Answer::Foreign(_) if self.facts.usable_sockets().any(is_truncated) => {
                 Reason::long_tmpdir(&self.facts)
@@ -222,7 +223,7 @@ impl Examination {
     }
 
     /// Whether it can write dumps of itself.
-    fn dumps(&self) -> Vec<Finding> {
+    pub(super) fn dumps(&self) -> Vec<Finding> {
         let facts = &self.facts;
         let warning = |code, detail: String, fix: Fix| Finding::new(code, Severity::Warning, detail, fix);
         let mut findings = Vec::new();

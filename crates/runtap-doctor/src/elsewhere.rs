@@ -117,6 +117,11 @@ pub fn stopped(_system: &System, _pid: u32) -> Option<Finding> {
     None
 }
 
+/// Why a process can't write dumps: that does not show here.
+pub fn no_dumps(_system: &System, _pid: u32) -> Option<Finding> {
+    None
+}
+
 /// For what a process waits at its start: that does not show here.
 pub fn stuck_at_startup(_system: &System, _pid: u32) -> Option<Finding> {
     None

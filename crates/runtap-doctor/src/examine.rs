@@ -155,6 +155,12 @@ pub fn stopped(system: &System, pid: u32) -> Option<Finding> {
     Some(complete(system, &system.holders(), facts, Answer::NotAsked).busy())
 }
 
+/// Why a process can't write dumps, as far as that shows from outside: a runtime that refuses gives no reason.
+pub fn no_dumps(system: &System, pid: u32) -> Option<Finding> {
+    let examination = Examination { facts: system.facts(pid), ..Examination::default() };
+    examination.dumps().into_iter().next()
+}
+
 /// For what a process waits at its start that no command over its own port gives it: a port of its environment that it
 /// can't reach, or on which nobody listens. `None` where that is not certain.
 pub fn stuck_at_startup(system: &System, pid: u32) -> Option<Finding> {

@@ -23,7 +23,8 @@ pub use self::answer::{Answer, ask};
 #[cfg(target_os = "linux")]
 pub use self::examine::AwaitedPort;
 pub use self::examine::{
-    Examination, ask_all, examine, examine_asked, explain, reasons, settled, stopped, stuck_at_startup,
+    Examination, ask_all, examine, examine_asked, explain, no_dumps, reasons, settled, stopped,
+    stuck_at_startup,
 };
 #[cfg(target_os = "linux")]
 pub use self::machine::machine;

@@ -80,14 +80,11 @@ pub fn machine(machine: &Machine, leftovers: &[PathBuf]) -> Vec<Finding> {
         ));
     }
     if !leftovers.is_empty() {
-        /// A longer command does not help anybody.
-        const SHOWN: usize = 20;
-        let shown: Vec<PathBuf> = leftovers.iter().take(SHOWN).cloned().collect();
         findings.push(Finding::new(
             Code::StaleSocket,
             Severity::Info,
             format!("{} sockets of killed processes lie in {temp}: other tools list them", leftovers.len()),
-            Reason::StaleSocket { sockets: shown }.fix(),
+            Reason::StaleSocket { sockets: leftovers.to_vec() }.fix(),
         ));
     }
     findings.sort_by_key(|finding| finding.severity);

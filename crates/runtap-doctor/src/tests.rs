@@ -110,6 +110,12 @@ fn obstacles_come_from_the_facts() {
         it.facts.createdump = Createdump::Unknown;
     });
     only(&other, Code::NotDotnet, Severity::Error);
+    let java = but(|it| {
+        it.facts.sockets.clear();
+        (it.facts.runtime, it.answer) = (Runtime::Jvm, Answer::NotAsked);
+        it.facts.createdump = Createdump::Unknown;
+    });
+    assert_eq!(only(&java, Code::NotDotnet, Severity::Error).fixes, [Fix::TraceJvm { pid: 42 }]);
     let old = but(|it| {
         it.facts.sockets.clear();
         (it.facts.runtime, it.answer) = (Runtime::Mono, Answer::NotAsked);

@@ -154,9 +154,7 @@ impl Client {
     async fn wake(&self) -> Result<(), AttachError> {
         let (jvm, listen) = (&self.jvm, self.timeouts.listen);
         let pid = jvm.pid();
-        if jvm.has_option("DisableAttachMechanism") == Some(true) {
-            return Err(AttachError::Disabled { pid });
-        }
+        jvm.check_enabled()?;
         let started = Instant::now();
         while !jvm.handles_quit()? && started.elapsed() < STARTING.min(listen) {
             tokio::time::sleep(LONGEST_PAUSE).await;

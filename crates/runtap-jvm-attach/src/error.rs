@@ -27,9 +27,7 @@ pub enum AttachError {
         user: u32,
     },
     /// It may not be looked into, although it is our own user's.
-    #[error(
-        "process {pid} may not be looked into, although it is of our user: it is protected, or we lack CAP_SYS_PTRACE"
-    )]
+    #[error("process {pid} may not be looked into, although it is of our user")]
     Protected {
         /// Its id.
         pid: u32,

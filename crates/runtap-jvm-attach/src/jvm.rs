@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use runtap_transport::linux::ProcDir;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -148,6 +149,23 @@ impl Jvm {
         // What the command line says comes after what the variables say, but for one of them; the program's own arguments
         // come last and hardly look so.
         last_of(of_variables.chain(of_words), name)
+    }
+
+    /// Whether the process has ended, with all of its threads.
+    pub fn has_ended(&self) -> bool {
+        let mut watched = [PollFd::new(&*self.pidfd, PollFlags::IN)];
+        poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Whether it lets itself be attached to, as far as that shows from outside. Sends it nothing.
+    ///
+    /// # Errors
+    /// [`AttachError::Disabled`]
+    pub fn check_enabled(&self) -> Result<(), AttachError> {
+        match self.has_option("DisableAttachMechanism") {
+            Some(true) => Err(AttachError::Disabled { pid: self.pid }),
+            _ => Ok(()),
+        }
     }
 
     /// Whether it can be asked to listen.

@@ -5,14 +5,18 @@
 //! machine reaches its loopback interface, and the kernel knows who has created a socket. Refuses to: guess. A socket that is
 //! missing, not connected any more, or of no process has no user.
 //!
-//! One query costs the same however many sockets the machine has: a crowd of connections does not delay the others.
+//! One query costs the same however many sockets the machine has: a crowd of connections does not delay the others. Those who
+//! listen for connections divide the places that they have by [`Shares`].
 
 #[cfg(any(target_os = "linux", test))]
 mod diag;
+mod shares;
 #[cfg(any(target_os = "linux", test))]
 mod table;
 
 use std::net::SocketAddr;
+
+pub use shares::Shares;
 
 /// Returns the user who created the socket at the other end of a connection: `peer` is its address, `own` that of this end.
 /// `None` if unknown: it is not connected any more, no process has accepted it yet, or the system does not say. Systems other

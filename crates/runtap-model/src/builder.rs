@@ -42,6 +42,11 @@ impl TraceBuilder {
         self.trace.process = process;
     }
 
+    /// Says that [`Trace::lacks_resumptions`].
+    pub fn set_lacks_resumptions(&mut self) {
+        self.trace.lacks_resumptions = true;
+    }
+
     /// Says when the session started, in nanoseconds since 1970-01-01 UTC.
     pub fn set_start_unix_ns(&mut self, start: i64) {
         self.trace.start_unix_ns = Some(start);

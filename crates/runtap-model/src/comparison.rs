@@ -113,7 +113,7 @@ impl ShareChange {
         self.after - self.before
     }
 
-    /// Whether the difference is more than chance would make.
+    /// Whether the difference is more than the margin: more than chance would make, were the samples independent.
     pub fn is_significant(&self) -> bool {
         self.change().abs() > self.margin.unwrap_or(0.0)
     }

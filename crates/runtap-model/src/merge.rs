@@ -34,9 +34,10 @@ impl Trace {
         let mut builder = TraceBuilder::new();
         let mut threads = Vec::new();
         let (mut duration_ns, mut out_of_order, mut left_out) = (0, 0, 0);
-        let mut has_exact_states = true;
+        let (mut has_exact_states, mut lacks_resumptions) = (true, false);
         for trace in traces {
             has_exact_states &= trace.has_exact_states;
+            lacks_resumptions |= trace.lacks_resumptions;
             let frames: Vec<FrameHandle> =
                 trace.all_frames().map(|(_, frame)| builder.add_frame(&frame)).collect();
             // Callers come before their callees.
@@ -69,6 +70,7 @@ impl Trace {
             out_of_order,
             left_out,
             has_exact_states,
+            lacks_resumptions,
             ..builder.finish()
         }
     }

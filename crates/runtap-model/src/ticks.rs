@@ -136,6 +136,11 @@ impl Ticks {
         thread.runs.push(TickRun { time, stack, kind_and_ticks: one });
     }
 
+    /// Time of the first tick of any thread.
+    pub fn first(&self) -> Option<u64> {
+        self.threads.iter().filter_map(|thread| thread.runs.first()).map(|run| run.time).min()
+    }
+
     /// Says that names have changed: what follows is no part of the runs before it, even if it looks the same.
     pub fn split(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);

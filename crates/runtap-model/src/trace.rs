@@ -46,6 +46,7 @@ pub struct Trace {
     pub(crate) out_of_order: u64,
     pub(crate) left_out: u64,
     pub(crate) has_exact_states: bool,
+    pub(crate) lacks_resumptions: bool,
 }
 
 impl Trace {
@@ -84,6 +85,12 @@ impl Trace {
     /// no [`Room`](crate::Room) for them.
     pub fn left_out(&self) -> u64 {
         self.left_out
+    }
+
+    /// Whether the recording does not say where operations went on after an await: what they ran then may be shown as
+    /// awaited in the view `request`.
+    pub fn lacks_resumptions(&self) -> bool {
+        self.lacks_resumptions
     }
 
     /// The strings.

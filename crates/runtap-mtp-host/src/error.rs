@@ -77,7 +77,7 @@ impl HostError {
     /// The exit code of an application that ends because of it.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Rejected(_) => Exit::INCOMPATIBLE,
+            Self::Rejected(_) | Self::Reply(ReplyError::Version(_)) => Exit::INCOMPATIBLE,
             Self::Attempt(_) => Exit::SETUP,
             Self::Http(HttpError::Endpoint { .. }) => Exit::USAGE,
             _ => Exit::ERROR,

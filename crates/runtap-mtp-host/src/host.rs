@@ -21,6 +21,9 @@ use crate::{
     Mode, Outcome, Policy, Role, Session, TestNode, TestResult,
 };
 
+/// Characters of a text of the server in the log.
+const SHOWN: usize = 100;
+
 /// A connection with its handshake behind it. Dropping it closes the connection; what was not
 /// [flushed](Self::flush) then is lost, but a [session](Self::session) flushes.
 #[derive(Debug)]
@@ -72,7 +75,7 @@ impl Host {
         let handshake = identity.handshake(role, &mode);
         let greeted = link.greet(&mut connection, handshake, PATIENCE);
         let (version, greeting) = greeted.inspect_err(log_problem)?;
-        let of = |key| greeting.get(key).unwrap_or("?");
+        let of = |key| greeting.get(key).unwrap_or("?").chars().take(SHOWN).collect::<String>();
         log.information(format_args!(
             "negotiated version {version} of the protocol with process {} ({}, {}); offered were {}",
             of(HandshakeKey::PID),

@@ -72,6 +72,20 @@ pub(crate) fn field<'a>(reader: &mut Reader<'a>) -> Result<(u16, Reader<'a>), De
     Ok((id, reader.sub(size, "field value")?))
 }
 
+/// Of two lists in one field, the second would take the place of the first: its results would be lost.
+pub(crate) fn refuse_second_list<T: Value>(
+    before: Option<&T>,
+    value: &Reader<'_>,
+    what: &'static str,
+) -> Result<(), DecodeError> {
+    match (before, T::KIND) {
+        (Some(_), Kind::Texts | Kind::List(_)) => {
+            Err(value.error(what, DecodeErrorKind::Invalid("is there twice")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A length or a count: `i32`, not negative.
 pub(crate) fn length(reader: &mut Reader<'_>, what: &'static str) -> Result<usize, DecodeError> {
     let at = reader.clone();
@@ -252,6 +266,7 @@ macro_rules! envelope {
                 match id {
                     $($id => {
                         let what = concat!(stringify!($name), ".", $wire);
+                        $crate::envelope::refuse_second_list(self.$field.as_ref(), &value, what)?;
                         self.$field = Some($crate::envelope::Value::read(value, what, budget)?);
                     })*
                     _ => {}

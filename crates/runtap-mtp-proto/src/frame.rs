@@ -105,6 +105,9 @@ pub(crate) fn finish(mut writer: Writer) -> Result<Vec<u8>, EncodeError> {
     Ok(writer.into_bytes())
 }
 
+/// Memory that a reader keeps between frames.
+const KEPT: usize = 256 << 10;
+
 /// Finds the frames in a stream. Memory is bounded by what was fed: nothing is reserved for a length that is only claimed.
 #[derive(Debug, Clone, Default)]
 pub struct FrameReader {
@@ -162,13 +165,24 @@ impl FrameReader {
         self.queue.pending().len().saturating_sub(self.given)
     }
 
+    /// Offset and size, with its length word, of the frame that is not complete; `None` before its length word has come.
+    pub fn unfinished(&self) -> Option<(u64, usize)> {
+        let head: &[u8; 4] = self.queue.pending().get(self.given..)?.first_chunk()?;
+        let length = u32::from_le_bytes(*head);
+        let size = usize::try_from(length).ok()?.checked_add(4)?;
+        (length <= self.limits.frame).then_some((self.offset(), size))
+    }
+
     /// Offset of the first of those bytes in the stream.
     pub fn offset(&self) -> u64 {
         self.queue.offset().saturating_add(self.given as u64)
     }
 
     fn release(&mut self) {
-        self.queue.consume(std::mem::take(&mut self.given));
+        if self.given > 0 {
+            self.queue.consume(std::mem::take(&mut self.given));
+            self.queue.shrink_to(KEPT);
+        }
     }
 }
 
@@ -212,5 +226,23 @@ mod tests {
         assert_eq!((reader.leftover(), reader.offset()), (1, 9));
         assert_eq!(reader.next_frame(), Ok(None));
         assert_eq!((reader.leftover(), reader.offset()), (1, 9));
+    }
+
+    #[test]
+    fn an_unfinished_frame_has_a_size_and_a_finished_one_leaves_no_memory() {
+        let mut reader = FrameReader::default();
+        reader.feed(&[1, 0, 0]);
+        assert_eq!(reader.unfinished(), None);
+        reader.feed(&[4]);
+        assert_eq!(reader.unfinished(), None, "it is larger than the limit");
+        let mut reader = FrameReader::default();
+        reader.feed(&(1_u32 << 20).to_le_bytes());
+        assert_eq!(reader.unfinished(), Some((0, (1 << 20) + 4)));
+        reader.feed(&vec![0; 1 << 20]);
+        reader.feed(&[9, 0, 0, 0, 0]);
+        assert_eq!(reader.next_frame().unwrap().unwrap().body.len(), (1 << 20) - 4);
+        assert_eq!(reader.next_frame(), Ok(None));
+        assert_eq!(reader.unfinished(), Some(((1 << 20) + 4, 13)));
+        assert!(reader.queue.capacity() <= KEPT, "{}", reader.queue.capacity());
     }
 }

@@ -15,6 +15,7 @@ use runtap_wire::DecodeError;
 use thiserror::Error;
 
 use self::conduct::Conduct;
+use crate::server::quote;
 use crate::{
     EncodeError, Frame, FrameReader, Handshake, Limits, Message, MessageId, Rule, ServerControl, Version,
 };
@@ -110,8 +111,8 @@ pub enum ReplyError {
         /// How many bytes.
         bytes: usize,
     },
-    /// The version that was chosen is none.
-    #[error("the server has chosen the version {0:?}, which is none")]
+    /// The server chose a version that the host did not offer: the version, in quotes.
+    #[error("the server has chosen the version {0}, which was not offered")]
     Version(String),
     /// The server has closed the connection instead of answering.
     #[error("the server has closed the connection and owes the reply to {0}")]
@@ -299,7 +300,8 @@ impl Connection {
             self.stage = Stage::Closed;
             return Ok(Reply::Rejected(handshake));
         }
-        let version = handshake.chosen_version().ok_or_else(|| ReplyError::Version(chosen.to_owned()))?;
+        let version = handshake.chosen_version().filter(|version| self.conduct.has_offered(*version));
+        let version = version.ok_or_else(|| ReplyError::Version(quote(chosen)))?;
         self.stage = Stage::Ready(version);
         self.conduct.accepted(handshake.is_ide());
         Ok(Reply::Accepted { version, handshake })

@@ -61,7 +61,7 @@
 //! | field with a larger size than its type has | misreads all that follows | reads the type, skips the rest of the field |
 //! | field with a smaller size | reads into the next field | error |
 //! | size of a list that does not match its content | not checked | a longer one is skipped over, a shorter one is an error |
-//! | field twice | the last one counts | the last one counts |
+//! | field twice | the last one counts | the last one counts; a list: error |
 //! | handshake property twice | error | error |
 //! | bytes after the last field | ignored | ignored |
 //! | invalid UTF-8 | U+FFFD | U+FFFD |

@@ -156,7 +156,16 @@ fn a_host_takes_no_reply_but_its_own() {
             .unwrap()
     };
     assert!(matches!(to_handshake(&chosen("")), Ok(Some(Reply::Rejected(_)))));
-    assert_eq!(to_handshake(&chosen("1.x")), Err(ReplyError::Version("1.x".into())));
+    for wrong in ["1.x", "9.9.9"] {
+        let error = to_handshake(&chosen(wrong)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("the server has chosen the version {wrong:?}, which was not offered")
+        );
+    }
+    // However long the server's text is, the message is not.
+    let long = to_handshake(&chosen(&"1.".repeat(2_000_000))).unwrap_err().to_string();
+    assert!(long.len() < 200 && long.contains('…'), "{}", long.len());
     assert!(matches!(to_handshake(&[3, 0, 0, 0]), Err(ReplyError::Decode(_))));
     let twice = [chosen("1.0.0"), vec![4]].concat();
     assert_eq!(to_handshake(&twice), Err(ReplyError::Unasked { bytes: 1 }));
@@ -194,6 +203,11 @@ fn quirks_of_the_wire() {
     assert_eq!(
         error("12000000050000000100030000000000010000000000"),
         "DiscoveredTests.DiscoveredTestMessageList at offset 16: needs 4 bytes, 0 are left"
+    );
+    // Two lists in one field: what is in the first would be lost.
+    assert_eq!(
+        error("1a0000000500000002000300040000000000000003000400000000000000"),
+        "DiscoveredTests.DiscoveredTestMessageList at offset 26: is there twice"
     );
 }
 

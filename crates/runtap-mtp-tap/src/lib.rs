@@ -26,6 +26,7 @@
 )]
 #![expect(clippy::doc_markdown, reason = "the names of messages and fields are words here, not code")]
 
+mod artifacts;
 mod direction;
 mod fault;
 mod inspect;

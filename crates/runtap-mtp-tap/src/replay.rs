@@ -2,7 +2,8 @@
 //! their order; each waits for the reply to the one before it.
 //!
 //! Patched is what must be: the ExecutionId, where the server has given one by its variable. All other ids, process ids and
-//! paths are the recorded ones. What a server says on the control pipe is heard and not obeyed; Ctrl-C and signals end us.
+//! paths are the recorded ones; files of this machine outside the folder where it is played are not named (`artifacts`). What
+//! a server says on the control pipe is heard and not obeyed; Ctrl-C and signals end us.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -19,6 +20,7 @@ use thiserror::Error;
 
 use runtap_transport::LocalStream;
 
+use crate::artifacts::Guard;
 use crate::direction::{Direction, implied, mode_of, pipe_of};
 use crate::tap::socket_path;
 
@@ -84,6 +86,8 @@ pub struct Played {
     pub requests: u64,
     /// Control connections that the server had no pipe for.
     pub left_out: u64,
+    /// Files of this machine that were not named, because they are not below the working directory.
+    pub foreign_files: u64,
     /// The exit code to end with: the recorded one, 128 more than the number for a signal, 12 where the server has
     /// rejected the handshake; `None` if none is recorded.
     pub code: Option<i32>,
@@ -115,6 +119,7 @@ pub struct Replay {
     opened: BTreeSet<String>,
     code: Option<i32>,
     execution_id: Option<String>,
+    allows_all_files: bool,
 }
 
 /// A connection to the server.
@@ -122,6 +127,8 @@ struct Link {
     stream: LocalStream,
     pipe: Pipe,
     received: Vec<u8>,
+    /// The beginning of a message.
+    waiting: Vec<u8>,
     /// The request without a reply, and the line of it.
     pending: Option<(u64, MessageId)>,
     is_rejected: bool,
@@ -131,6 +138,13 @@ impl Replay {
     /// One without lines.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Names all files that the recording names. Without it, those of this machine that are not below the working directory are
+    /// left out: recordings are not trusted, and a server may copy the files.
+    #[must_use]
+    pub fn allow_all_files(self, allows: bool) -> Self {
+        Self { allows_all_files: allows, ..self }
     }
 
     /// Takes the next line of the recording.
@@ -204,6 +218,7 @@ impl Replay {
             control: None,
             links: BTreeMap::new(),
             ids: self.execution_id.take().zip(execution_id.map(str::to_owned)),
+            guard: Guard::new(self.allows_all_files),
             played: Played::default(),
         };
         let started = Instant::now();
@@ -218,7 +233,7 @@ impl Replay {
         player.finish()?;
         is_rejected |= player.links.values().any(|link| link.is_rejected);
         let code = if is_rejected { Some(INCOMPATIBLE) } else { self.code };
-        Ok(Played { code, ..player.played })
+        Ok(Played { code, foreign_files: player.guard.left_out, ..player.played })
     }
 }
 
@@ -229,6 +244,7 @@ struct Player<'a> {
     links: BTreeMap<String, Link>,
     /// The recorded ExecutionId and the one in its place.
     ids: Option<(String, String)>,
+    guard: Guard,
     played: Played,
 }
 
@@ -256,7 +272,9 @@ impl Player<'_> {
                 if link.is_rejected {
                     return Ok(false);
                 }
-                link.send(line, &patched(bytes, ids))?;
+                link.waiting.extend(patched(bytes, ids));
+                let ready = self.guard.take(&mut link.waiting);
+                link.send(line, &ready)?;
                 self.played.requests += 1;
                 // What comes next may be a connection to the pipe that the reply names.
                 if link.pipe == Pipe::Data
@@ -268,6 +286,7 @@ impl Player<'_> {
             What::Close => {
                 if let Some(mut link) = self.links.remove(&conn) {
                     link.settle()?;
+                    link.send_rest(line)?;
                     return Ok(link.is_rejected);
                 }
             }
@@ -277,7 +296,8 @@ impl Player<'_> {
 
     fn opened(&mut self, conn: String, stream: LocalStream, pipe: Pipe) {
         self.played.connections += 1;
-        let link = Link { stream, pipe, received: Vec::new(), pending: None, is_rejected: false };
+        let (received, waiting) = (Vec::new(), Vec::new());
+        let link = Link { stream, pipe, received, waiting, pending: None, is_rejected: false };
         self.links.insert(conn, link);
     }
 
@@ -294,6 +314,12 @@ impl Link {
         self.stream.write_all(bytes).map_err(lost)?;
         self.pending = id.map(|id| (line, id));
         Ok(())
+    }
+
+    /// The beginning of a message whose rest never comes.
+    fn send_rest(&mut self, line: u64) -> Result<(), ReplayError> {
+        let rest = std::mem::take(&mut self.waiting);
+        if self.is_rejected { Ok(()) } else { self.send(line, &rest) }
     }
 
     /// Waits for the reply that is due, if one is. On the control pipe none ever is.

@@ -5,7 +5,6 @@
 mod system;
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
@@ -68,7 +67,7 @@ fn may_be_replaced(path: &Path) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {
             let mut start = Vec::new();
-            File::open(path)?.take(HEAD.len() as u64).read_to_end(&mut start)?;
+            runtap_outputs::open_ordinary(path)?.take(HEAD.len() as u64).read_to_end(&mut start)?;
             Ok(start == HEAD)
         }
         // A link may lead to the application, and nothing else that there is can be a module.

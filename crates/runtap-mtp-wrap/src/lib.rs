@@ -111,10 +111,10 @@ impl Wrap {
         if let Some(module) = &self.module {
             application = application.module(module);
         }
-        application.run(launch, |session, _| self.session(session))
+        application.run(launch, |session, launch| self.session(session, launch.filter_uids.as_deref()))
     }
 
-    fn session(&self, session: &Session<'_>) -> Result<(), WrapError> {
+    fn session(&self, session: &Session<'_>, wanted: Option<&[String]>) -> Result<(), WrapError> {
         let (words, lists) = self.words(session.is_discovery());
         if self.verbose {
             let command = words.join(std::ffi::OsStr::new(" "));
@@ -154,7 +154,7 @@ impl Wrap {
         cancel.listen(move |_| ended.stop());
         let mut parser = Parser::new(if prints_list { Format::Libtest } else { self.format });
         let can_list = self.list_arguments.is_some() || self.format == Format::Libtest;
-        let mut teller = Teller::new(session, self.directory.clone(), !can_list);
+        let mut teller = Teller::new(session, wanted, self.directory.clone(), !can_list);
         let mut tail = Tail::default();
         let printed = output::Pieces::of(output).map_err(WrapError::Output)?;
         while let Some(bytes) = printed.next(|| child.has_ended()) {
@@ -220,8 +220,7 @@ impl Wrap {
         tail::say(&format!("the command has ended with {status}{colon}"));
         tail.print();
         // Not the code of failed tests, though there may be some: who leaves them out must not leave this out.
-        let has_died = verdict::has_died(status) || teller.has_cut();
-        session.host().set_exit(if has_died { Exit::DIED } else { Exit::ERROR });
+        session.host().set_exit(verdict::exit(status, teller.has_cut()));
         Ok(())
     }
 

@@ -30,15 +30,12 @@ impl Report {
 
     /// The file that this run has written.
     pub(crate) fn open(&self) -> io::Result<fs::File> {
-        let there = fs::metadata(&self.path)?;
-        if !there.is_file() {
-            // A pipe would be waited for without end.
-            return Err(Error::other("it is not a regular file"));
-        }
-        if self.before == Some(look(&there)) {
+        // A pipe would be waited for without end.
+        let file = runtap_outputs::open_named(&self.path)?;
+        if self.before == Some(look(&file.metadata()?)) {
             return Err(Error::other("the command has not written it: it is as it was before"));
         }
-        fs::File::open(&self.path)
+        Ok(file)
     }
 }
 
@@ -69,6 +66,8 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old", "it is nobody's to remove");
         fs::write(&path, "newer").unwrap();
         assert_eq!(there.read().unwrap(), b"newer");
-        assert!(Report::before(folder.path().to_owned()).read().unwrap_err().to_string().contains("regular"));
+        assert!(
+            Report::before(folder.path().to_owned()).read().unwrap_err().to_string().contains("ordinary")
+        );
     }
 }

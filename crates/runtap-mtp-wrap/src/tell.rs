@@ -1,14 +1,17 @@
 //! From what a command has said to what a server is told.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use runtap_mtp_host::{Artifact, Failure, HostError, Outcome, Session, TestNode, TestResult};
-use runtap_test_formats::{Case, Event, Outcome as Seen};
+use runtap_test_formats::{Case, Event, Outcome as Seen, without_number};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(crate) struct Teller<'a> {
     session: &'a Session<'a>,
+    /// The names of the tests that the server wants, without the numbers of those that share one; `None`: all.
+    wanted: Option<HashSet<String>>,
     /// Where the command runs; where we do otherwise.
     directory: Option<PathBuf>,
     /// The same without links, which its files have to be below.
@@ -27,10 +30,16 @@ pub(crate) struct Teller<'a> {
 const MOST: usize = 20;
 
 impl<'a> Teller<'a> {
-    pub(crate) fn new(session: &'a Session<'a>, directory: Option<PathBuf>, introduces: bool) -> Self {
+    pub(crate) fn new(
+        session: &'a Session<'a>,
+        wanted: Option<&[String]>,
+        directory: Option<PathBuf>,
+        introduces: bool,
+    ) -> Self {
         let real_directory = directory.as_deref().unwrap_or_else(|| Path::new(".")).canonicalize().ok();
         Self {
             session,
+            wanted: wanted.map(|uids| uids.iter().map(|uid| without_number(uid).to_owned()).collect()),
             directory,
             real_directory,
             introduces,
@@ -44,14 +53,14 @@ impl<'a> Teller<'a> {
     pub(crate) fn tell(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), HostError> {
         for event in events {
             match event {
-                Event::Begun { uid, .. } if !self.session.is_discovery() && self.session.wants(&uid) => {
+                Event::Begun { uid, .. } if !self.session.is_discovery() && self.wants(&uid) => {
                     self.session.begin(&TestNode::new(uid))?;
                 }
-                Event::Listed(case) if self.session.is_discovery() && self.session.wants(&case.uid) => {
+                Event::Listed(case) if self.session.is_discovery() && self.wants(&case.uid) => {
                     self.session.discovered(&node(&case))?;
                 }
                 Event::Ended(mut case) => {
-                    let is_wanted = self.session.wants(&case.uid);
+                    let is_wanted = self.wants(&case.uid);
                     let node = node(&case);
                     let artifacts = std::mem::take(&mut case.artifacts);
                     let is_group = case.is_group;
@@ -91,6 +100,12 @@ impl<'a> Teller<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Which one of several tests of one name comes first, and has no number, can differ from run to run: who wants one of them
+    /// gets all.
+    fn wants(&self, uid: &str) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| wanted.contains(without_number(uid)))
     }
 
     fn problem(&mut self, text: String) {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitStatus;
 
+use runtap_mtp_host::Exit;
 use runtap_test_formats::Format;
 
 use crate::Wrap;
@@ -14,6 +15,12 @@ const SIGNALLED: i32 = 128;
 pub(crate) fn has_died(status: ExitStatus) -> bool {
     // Numbers of signals end at 64. PHP ends with 255 of an error of its own.
     status.code().is_none_or(|code| (SIGNALLED + 1..=SIGNALLED + 64).contains(&code))
+}
+
+/// The code for an end that failed tests do not explain. A command that reports success has come to its end, so that what is
+/// missing in its results (`has_cut`) has another reason than its death.
+pub(crate) fn exit(status: ExitStatus, has_cut: bool) -> Exit {
+    if has_died(status) || has_cut && !status.success() { Exit::DIED } else { Exit::ERROR }
 }
 
 /// Whether failed tests explain how the command has ended. Another exit code has another reason, where it is known which one
@@ -67,6 +74,13 @@ mod tests {
         assert_eq!(codes(Format::Tap, &["prove"]), [1, 2, 8, 100, 101, 128]);
         assert_eq!(codes(Format::Junit, &["mvn", "test"]), [1, 2, 8, 100, 101, 128]);
         assert_eq!(codes(Format::Junit, &["python3", "-m", "pytest"]), [1]);
+    }
+
+    #[test]
+    fn a_command_that_reports_success_has_not_died() {
+        let codes = |has_cut| [0, 1, 134].map(|code| exit(ExitStatus::from_raw(code << 8), has_cut));
+        assert_eq!(codes(true), [Exit::ERROR, Exit::DIED, Exit::DIED]);
+        assert_eq!(codes(false), [Exit::ERROR, Exit::ERROR, Exit::DIED]);
     }
 
     #[test]

@@ -41,6 +41,11 @@ impl<V: Default> ByUid<V> {
         self.values.entry(self.keys.digest(uid)).or_default()
     }
 
+    /// Returns the value of a test; `None` if the test has no value.
+    pub(crate) fn get(&self, uid: &str) -> Option<&V> {
+        self.values.get(&self.keys.digest(uid))
+    }
+
     /// Whether there is a value of a test.
     pub(crate) fn contains(&self, uid: &str) -> bool {
         self.values.contains_key(&self.keys.digest(uid))
@@ -60,8 +65,28 @@ pub(crate) struct Uids {
 }
 
 impl Uids {
+    /// A row of a test has a result; that test too.
+    pub(crate) fn insert_row(&mut self, uid: &str, name: &str) {
+        self.insert(uid);
+        self.digests.insert(self.row(uid, name));
+    }
+
+    /// Whether a row of a test has one, by the name that it has.
+    pub(crate) fn contains_row(&self, uid: &str, name: &str) -> bool {
+        self.digests.contains(&self.row(uid, name))
+    }
+
+    fn row(&self, uid: &str, name: &str) -> Digest {
+        let Keys(one, other) = &self.keys;
+        Digest(one.hash_one((uid, name)), other.hash_one((uid, name)))
+    }
+
     pub(crate) fn insert(&mut self, uid: &str) {
         self.digests.insert(self.keys.digest(uid));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.digests.is_empty()
     }
 
     pub(crate) fn contains(&self, uid: &str) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::child::Exit;
 use crate::module::Module;
-use crate::tally::Totals;
+use crate::totals::Totals;
 
 /// Number of a module within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -87,6 +87,14 @@ pub struct TestInfo {
     pub traits: Vec<(String, String)>,
     /// Types of the method's parameters.
     pub parameter_types: Vec<String>,
+}
+
+impl TestInfo {
+    /// Whether the application runs the test only if no other tests are chosen with it. `NUnit`'s adapter marks such tests by
+    /// this trait: it reports nothing of them if others are chosen too.
+    pub fn is_explicit(&self) -> bool {
+        self.traits.iter().any(|(key, value)| key == "Explicit" && value.is_empty())
+    }
 }
 
 /// A result.

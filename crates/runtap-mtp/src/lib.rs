@@ -28,6 +28,7 @@
 )]
 
 mod begun;
+mod budget;
 mod child;
 mod command;
 mod digest;
@@ -47,6 +48,7 @@ mod run;
 mod scratch;
 mod stop;
 mod tally;
+mod totals;
 #[cfg(unix)]
 mod tree;
 
@@ -65,4 +67,4 @@ pub use run::{ArtifactKeeper, Job, Outcome, RunSpec, TestRule, TestRules, Timeou
 pub use runtap_mtp_proto::server::Mode;
 pub use scratch::{Scratch, socket_in};
 pub use stop::{Stop, StopLevel};
-pub use tally::Totals;
+pub use totals::Totals;

@@ -40,7 +40,7 @@ impl Listener {
         match self {
             Self::Pipe(pipe) => pipe.stop_accepting(),
             // Its token went with the application.
-            Self::Http(_) => {}
+            Self::Http(http) => http.has_ended(),
         }
     }
 

@@ -1,78 +1,18 @@
 //! Counting: what became of each test after all its attempts, and which results are of one and the same row of it.
 
+mod rows;
+
+pub(crate) use self::rows::subject;
+use self::rows::{Row, Test};
 use crate::digest::ByUid;
 use crate::event::{State, TestResult};
-
-/// How many tests there were, by what became of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// As expected, flaky ones included.
-    pub passed: u64,
-    /// Assertions that did not hold.
-    pub failed: u64,
-    /// Not run on purpose.
-    pub skipped: u64,
-    /// Failed by something else.
-    pub error: u64,
-    /// Took too long.
-    pub timeout: u64,
-    /// Were stopped.
-    pub cancelled: u64,
-    /// Those that failed in any way, in quarantine: they do not count as failures.
-    pub quarantined: u64,
-    /// Passed after they had failed.
-    pub flaky: u64,
-    /// Results that later attempts have replaced.
-    pub retried: u64,
-}
-
-impl Totals {
-    /// All tests, each once.
-    pub fn total(&self) -> u64 {
-        self.passed + self.skipped + self.not_passed()
-    }
-
-    /// Those by which a run fails: what `dotnet test` calls failed.
-    pub fn unsuccessful(&self) -> u64 {
-        self.not_passed().saturating_sub(self.quarantined)
-    }
-
-    fn not_passed(&self) -> u64 {
-        self.failed + self.error + self.timeout + self.cancelled
-    }
-
-    /// Adds those of another module.
-    pub fn add(&mut self, other: &Self) {
-        self.replace(&Self::default(), other);
-    }
-
-    /// Has the numbers of a part become others: what was counted `before` is contained.
-    pub(crate) fn replace(&mut self, before: &Self, after: &Self) {
-        for state in State::ALL {
-            let count = self.of(state);
-            *count = *count + *after.clone().of(state) - *before.clone().of(state);
-        }
-        self.quarantined = self.quarantined + after.quarantined - before.quarantined;
-        self.flaky = self.flaky + after.flaky - before.flaky;
-        self.retried = self.retried + after.retried - before.retried;
-    }
-
-    fn of(&mut self, state: State) -> &mut u64 {
-        match state {
-            State::Passed => &mut self.passed,
-            State::Failed => &mut self.failed,
-            State::Skipped => &mut self.skipped,
-            State::Error => &mut self.error,
-            State::Timeout => &mut self.timeout,
-            State::Cancelled => &mut self.cancelled,
-        }
-    }
-}
+use crate::totals::Totals;
 
 /// The results of one module. All results that a test has in one attempt count, each as a row of the test; a later attempt
 /// replaces the rows of the one before.
 ///
-/// Rows of two attempts belong together by their names, and where no name fits by their order.
+/// Rows of two processes belong together by their names, and where no name fits by their order. What a process repeats itself is
+/// matched by [`Test::replaced`].
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     tests: ByUid<Test>,
@@ -91,84 +31,9 @@ pub(crate) struct Counted {
     pub row: usize,
     /// It has passed, after a failure of an earlier attempt.
     pub flaky: bool,
-    /// Another attempt of the row counts: a later one that is there already, or a failure before an attempt that was skipped.
+    /// Another attempt of the row counts: a later one that is there already, or a failure before an attempt that was skipped or
+    /// whose failure is in quarantine.
     pub outdated: bool,
-}
-
-/// The last result of a row.
-#[derive(Debug, Clone, Copy)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
-struct Row {
-    index: usize,
-    /// A hash of the display name.
-    name: u32,
-    state: State,
-    quarantined: bool,
-    /// It is a failure that counts, and nothing will change that.
-    is_settled: bool,
-    /// In which of the test's attempts it was last, counted from 0 on.
-    attempt: u32,
-    /// A later attempt in the same process has replaced it.
-    superseded: bool,
-    /// An attempt before has failed.
-    has_failed: bool,
-}
-
-impl Row {
-    /// Whether the next result may replace it: the last of so many attempts of its test has not done so.
-    fn is_pending(&self, attempts: u32) -> bool {
-        self.superseded || self.attempt < attempts
-    }
-
-    fn is_flaky(&self) -> bool {
-        self.has_failed && self.state == State::Passed
-    }
-}
-
-/// The last attempt of a test.
-#[derive(Debug, Default)]
-struct Test {
-    /// The runner's attempt, and the number that the result itself has, both from 1 on.
-    attempt: (u32, u32),
-    /// How many attempts there were before.
-    attempts: u32,
-    row: Option<Row>,
-    /// Further ones. Most tests have one row, so that this needs no memory of its own.
-    more: Vec<Row>,
-    /// No row before this one waits to be replaced.
-    first_pending: usize,
-}
-
-/// So many rows of a test are compared by their names. Behind them, order decides.
-const MOST_COMPARED: usize = 4096;
-
-impl Test {
-    fn rows(&mut self) -> impl Iterator<Item = &mut Row> {
-        self.row.iter_mut().chain(&mut self.more)
-    }
-
-    fn get(&self, place: usize) -> Option<&Row> {
-        if place == 0 { self.row.as_ref() } else { self.more.get(place - 1) }
-    }
-
-    fn get_mut(&mut self, place: usize) -> Option<&mut Row> {
-        if place == 0 { self.row.as_mut() } else { self.more.get_mut(place - 1) }
-    }
-
-    /// The place of the row that a result with this name replaces. One that is `about` a row, by its name, never takes that
-    /// row's place.
-    fn replaced(&mut self, name: u32, about: Option<u32>, outdated: bool) -> Option<usize> {
-        while self.get(self.first_pending).is_some_and(|row| !row.is_pending(self.attempts)) {
-            self.first_pending += 1;
-        }
-        let start = if outdated { 0 } else { self.first_pending };
-        let place = |wanted: &dyn Fn(&Row) -> bool| {
-            let rows = (start..start + MOST_COMPARED).map_while(|place| Some((place, self.get(place)?)));
-            let mut fit = rows.filter(|(_, row)| outdated || row.is_pending(self.attempts));
-            fit.find(|(_, row)| wanted(row)).map(|(place, _)| place)
-        };
-        place(&|row| row.name == name).or_else(|| place(&|row| about != Some(row.name)))
-    }
 }
 
 impl Tally {
@@ -177,27 +42,27 @@ impl Tally {
         let TestResult { uid, state, superseded, quarantined, .. } = result;
         let (state, name) = (*state, self.tests.hash(&result.name));
         let about = subject(&result.name).map(|name| self.tests.hash(name));
-        let key = (attempt, result.attempt);
         let test = self.tests.entry(uid);
-        let outdated = key < test.attempt;
-        if test.attempt < key {
+        let outdated = attempt < test.attempt;
+        if test.attempt < attempt {
             // All of its rows wait for this attempt.
-            (test.attempts, test.first_pending) = (test.attempts + 1, 0);
-            test.attempt = key;
+            (test.process, test.first_pending) = (test.process + 1, 0);
+            test.attempt = attempt;
         }
         let is_settled = state.is_failure() && !quarantined && is_last && !superseded;
         let new = Row {
             index: self.rows,
             name,
+            about,
             state,
             quarantined: *quarantined,
             is_settled,
-            attempt: test.attempts,
+            process: test.process,
+            attempt: result.attempt,
             superseded: *superseded,
             has_failed: false,
         };
-        let place = test.replaced(name, about, outdated);
-        let attempts = test.attempts;
+        let place = test.replaced(&new, outdated);
         let Some(row) = place.and_then(|place| test.get_mut(place)) else {
             if test.row.is_none() {
                 test.row = Some(new);
@@ -211,15 +76,17 @@ impl Tally {
         self.repeated = true;
         self.totals.retried += 1;
         leave(&mut self.totals, &mut self.settled, row);
-        if !outdated && state == State::Skipped && row.state.is_failure() {
-            // Only an attempt that passes mends a failure; without a failure, nothing runs the test again.
+        let mends_nothing = state == State::Skipped || state.is_failure() && *quarantined && !row.quarantined;
+        if !outdated && mends_nothing && row.state.is_failure() {
+            // Only an attempt that passes mends a failure; without a failure that counts, nothing runs the test again.
             let is_settled = !row.quarantined;
-            *row = Row { is_settled, attempt: attempts, superseded: false, ..*row };
+            let Row { process, attempt, .. } = new;
+            *row = Row { is_settled, process, attempt, superseded: false, ..*row };
             enter(&mut self.totals, &mut self.settled, row);
             return Counted { row: row.index, flaky: false, outdated: true };
         }
         if outdated && row.state == State::Skipped && state.is_failure() {
-            *row = Row { index: row.index, attempt: row.attempt, ..new };
+            *row = Row { index: row.index, process: row.process, attempt: row.attempt, ..new };
             enter(&mut self.totals, &mut self.settled, row);
             return Counted { row: row.index, flaky: false, outdated: false };
         }
@@ -230,35 +97,32 @@ impl Tally {
         Counted { row: row.index, flaky: !outdated && row.is_flaky(), outdated }
     }
 
-    /// No more results will come. A row that failed and that the test's last attempt does not have any more is an earlier
-    /// attempt of the test's first row that passed, if nothing failed in that attempt: these rows, each with the row that it
-    /// belongs to.
+    /// No more results will come. A row that failed, is about another row (its clean-up), and that the test's last attempt does not
+    /// have any more is an earlier attempt of that row if that has passed: these rows, each with the row that it belongs to. Within
+    /// a process that holds if the process calls it superseded: others may be about the attempt that has passed. Any other row that
+    /// is missing in the last attempt stays as it was: nothing has mended it.
     pub(crate) fn settle(&mut self) -> Vec<(usize, usize)> {
         let mut merged = Vec::new();
         if !self.repeated {
             return merged;
         }
+        let (totals, settled) = (&mut self.totals, &mut self.settled);
         for test in self.tests.values_mut().filter(|test| !test.more.is_empty()) {
-            let attempts = test.attempts;
-            let last = || test.row.iter().chain(&test.more).filter(|row| !row.is_pending(attempts));
-            let passed = last().filter(|row| row.state == State::Passed);
-            let Some(first) = passed.map(|row| row.index).min() else { continue };
-            if last().any(|row| row.state.is_failure()) {
-                continue;
-            }
-            let (totals, settled) = (&mut self.totals, &mut self.settled);
-            let before = merged.len();
-            for row in test.rows().filter(|row| row.is_pending(attempts) && row.state.is_failure()) {
-                leave(totals, settled, row);
+            let process = test.process;
+            let is_missing =
+                |row: &Row| row.about.is_some() && row.state.is_failure() && row.is_pending(process);
+            let missing: Vec<Row> = test.rows().filter(|row| is_missing(row)).map(|row| *row).collect();
+            for gone in missing {
+                let is_subject = |row: &&mut Row| {
+                    Some(row.name) == gone.about && row.state == State::Passed && !row.is_pending(process)
+                };
+                let Some(subject) = test.rows().find(is_subject) else { continue };
+                leave(totals, settled, subject);
+                subject.has_failed = true;
+                enter(totals, settled, subject);
+                merged.push((gone.index, subject.index));
+                leave(totals, settled, &gone);
                 totals.retried += 1;
-                merged.push((row.index, first));
-            }
-            if merged.len() > before
-                && let Some(row) = test.rows().find(|row| row.index == first)
-            {
-                leave(totals, settled, row);
-                row.has_failed = true;
-                enter(totals, settled, row);
             }
         }
         merged
@@ -268,13 +132,24 @@ impl Tally {
     pub(crate) fn reopen(&mut self, uid: &str) {
         if self.has(uid) {
             let test = self.tests.entry(uid);
-            (test.attempts, test.first_pending) = (test.attempts + 1, 0);
+            (test.process, test.first_pending) = (test.process + 1, 0);
         }
     }
 
     /// Whether a test has a result.
     pub(crate) fn has(&self, uid: &str) -> bool {
         self.tests.contains(uid)
+    }
+
+    /// Whether a row of the test has failed, by its last attempt.
+    pub(crate) fn has_failed(&self, uid: &str) -> bool {
+        let test = self.tests.get(uid);
+        test.is_some_and(|test| test.row.iter().chain(&test.more).any(|row| row.state.is_failure()))
+    }
+
+    /// The runner's last attempt at the test; 0 if it has no result.
+    pub(crate) fn attempt(&self, uid: &str) -> u32 {
+        self.tests.get(uid).map_or(0, |test| test.attempt)
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -285,13 +160,6 @@ impl Tally {
     pub(crate) fn settled(&self) -> u64 {
         self.settled
     }
-}
-
-/// The name of the row that a further row of its test is about: xunit.v3 has `[Test Cleanup Failure (NAME)]`, which may come
-/// before the result of the test itself.
-fn subject(name: &str) -> Option<&str> {
-    let (_, subject) = name.strip_prefix('[')?.strip_suffix(")]")?.split_once(" (")?;
-    Some(subject)
 }
 
 /// Counts what a row is.
@@ -336,6 +204,20 @@ mod tests {
         let expected =
             Totals { passed: 2, timeout: 1, quarantined: 1, flaky: 1, retried: 1, ..Totals::default() };
         assert_eq!(tally.totals(), expected);
+    }
+
+    #[test]
+    fn a_failure_in_quarantine_mends_no_other() {
+        let mut tally = Tally::default();
+        let named = |name: &str, it| TestResult { name: name.to_owned(), ..it };
+        let known = TestResult { quarantined: true, ..named("known", result("a", 2, State::Failed, false)) };
+        count(&mut tally, &named("row", result("a", 1, State::Failed, false)), true);
+        assert!(tally.count(&known, 2, true).outdated);
+        assert_eq!((tally.totals().unsuccessful(), tally.totals().total(), tally.settled()), (1, 1, 1));
+        // One that was in quarantine before stays there.
+        count(&mut tally, &TestResult { uid: "b".to_owned(), attempt: 1, ..known.clone() }, true);
+        assert!(!tally.count(&TestResult { uid: "b".to_owned(), ..known }, 2, true).outdated);
+        assert_eq!((tally.totals().unsuccessful(), tally.totals().quarantined), (1, 1));
     }
 
     #[test]
@@ -401,15 +283,35 @@ mod tests {
         assert_eq!(tally.totals().total(), 200_000);
     }
 
+    /// Of so many rows that not all are looked at, none is replaced by another one.
     #[test]
-    fn a_failed_row_that_a_passed_attempt_lacks_is_an_earlier_attempt() {
+    fn a_row_of_many_mends_no_other() {
+        let mut tally = Tally::default();
+        for number in 0..5001 {
+            let state = if number == 0 { State::Failed } else { State::Passed };
+            tally.count(&row(&format!("row {number}"), 1, state), 1, false);
+        }
+        tally.count(&row("row 5000", 2, State::Passed), 2, true);
+        assert_eq!(tally.totals().unsuccessful(), 1);
+        assert!(tally.count(&row("row 0", 2, State::Passed), 2, true).flaky);
+    }
+
+    #[test]
+    fn a_failed_clean_up_that_a_passed_attempt_lacks_is_an_earlier_attempt() {
         let mut tally = Tally::default();
         count(&mut tally, &row("T", 1, State::Timeout), false);
-        count(&mut tally, &row("clean-up of T", 1, State::Error), false);
+        count(&mut tally, &row("[Test Cleanup Failure (T)]", 1, State::Error), false);
         assert!(count(&mut tally, &row("T", 2, State::Passed), true));
         assert_eq!(tally.settle(), [(1, 0)]);
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 2, ..Totals::default() });
-        // As long as the test fails, nothing is known to have become better.
+        // Of another row, nothing is known to have become better: it was not run again.
+        for other in ["other", "[Test Cleanup Failure (other)]"] {
+            let mut tally = Tally::default();
+            count(&mut tally, &row("T", 1, State::Passed), false);
+            count(&mut tally, &row(other, 1, State::Failed), false);
+            count(&mut tally, &row("T", 2, State::Passed), true);
+            assert_eq!((tally.settle(), tally.totals().failed, tally.totals().passed), (vec![], 1, 1));
+        }
         let mut tally = Tally::default();
         for (name, state) in [("x", State::Passed), ("y", State::Failed), ("z", State::Failed)] {
             count(&mut tally, &row(name, 1, state), false);
@@ -488,6 +390,65 @@ mod tests {
         assert!(!count(&mut tally, &result("a", 1, State::Failed, true), true));
         assert!(count(&mut tally, &result("a", 1, State::Passed, false), true));
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 1, ..Totals::default() });
+    }
+
+    #[test]
+    fn a_superseded_row_is_not_replaced_by_another_one_of_its_attempt() {
+        let superseded = |name, attempt| TestResult { superseded: true, ..row(name, attempt, State::Failed) };
+        let mut tally = Tally::default();
+        count(&mut tally, &superseded("x", 1), true);
+        assert!(!count(&mut tally, &row("y", 1, State::Passed), true));
+        assert_eq!((tally.settle(), tally.totals().failed, tally.totals().passed), (vec![], 1, 1));
+        // Of two, only one is run again.
+        let mut tally = Tally::default();
+        let places = [superseded("x", 1), superseded("y", 1), row("x", 2, State::Passed)]
+            .map(|result| tally.count(&result, 1, true).row);
+        assert_eq!((places, tally.settle(), tally.totals().failed), ([0, 1, 0], vec![], 1));
+        // A later attempt may have another name.
+        let mut tally = Tally::default();
+        count(&mut tally, &superseded("x (1 ms)", 1), true);
+        assert!(count(&mut tally, &row("x (2 ms)", 2, State::Passed), true));
+        assert_eq!(tally.totals().total(), 1);
+    }
+
+    /// A process may repeat one row after the other, and tell of each when it is done.
+    #[test]
+    fn rows_of_a_process_have_attempts_of_their_own() {
+        use State::{Failed, Passed};
+
+        let superseded = |name, attempt| TestResult { superseded: true, ..row(name, attempt, Failed) };
+        for number in [0, 1] {
+            let mut tally = Tally::default();
+            let all = [superseded("x", 1), row("x", 2, Passed), row("y", number, Failed)];
+            let counted = all.map(|result| tally.count(&result, 1, true));
+            assert_eq!(counted.map(|it| (it.row, it.outdated)), [(0, false), (0, false), (1, false)]);
+            assert_eq!((tally.totals().unsuccessful(), tally.totals().total()), (1, 2));
+        }
+        // Two rows of one name.
+        let mut tally = Tally::default();
+        let all = [superseded("x", 1), row("x", 2, Passed), superseded("x", 1)];
+        let places = all.map(|result| tally.count(&result, 1, true).row);
+        assert_eq!((places, tally.totals().unsuccessful()), ([0, 0, 1], 1));
+        assert_eq!(tally.count(&row("x", 2, Passed), 1, true).row, 1);
+        assert_eq!((tally.totals().unsuccessful(), tally.totals().flaky), (0, 2));
+        // A failure that stands is not mended by a later attempt of another row.
+        let mut tally = Tally::default();
+        let places = [row("x", 1, Failed), row("y", 2, Passed)].map(|it| tally.count(&it, 1, true).row);
+        assert_eq!((places, tally.settle(), tally.totals().failed), ([0, 1], vec![], 1));
+        // Nor does one in quarantine hide one that is not.
+        let mut tally = Tally::default();
+        tally.count(&TestResult { quarantined: true, ..row("known", 2, Failed) }, 1, true);
+        tally.count(&row("y", 1, Failed), 1, true);
+        assert_eq!((tally.totals().unsuccessful(), tally.totals().total()), (1, 2));
+        // A clean-up that failed is an earlier attempt's only if it is superseded: it may come before or after its test.
+        let clean_up = row("[Test Cleanup Failure (T)]", 1, State::Error);
+        for (superseded, merged) in [(true, vec![(1, 0)]), (false, vec![])] {
+            let mut tally = Tally::default();
+            tally.count(&row("T", 1, Failed), 1, true);
+            tally.count(&TestResult { superseded, ..clean_up.clone() }, 1, true);
+            assert!(tally.count(&row("T", 2, Passed), 1, true).flaky);
+            assert_eq!((tally.settle(), tally.totals().unsuccessful()), (merged, u64::from(!superseded)));
+        }
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::text::{string, write_string};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
+/// The most nanoseconds between the start of a recording and its first event, 146 years: twice that is the most that 64 bits count.
+const FARTHEST: u64 = i64::MAX.unsigned_abs() / 2;
+
 /// What the stream says about itself before the first event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -172,6 +175,28 @@ impl TraceHeader {
         if self.version < TRACE_VERSION { "NetPerf" } else { "Nettrace" }
     }
 
+    /// The same clock, with a start that is neither after `timestamp` nor [out of reach](Self::within_reach).
+    #[must_use]
+    pub fn started_by(self, timestamp: u64) -> Self {
+        let is_late = i64::try_from(timestamp).is_ok_and(|start| start < self.sync_qpc);
+        if is_late { self.started_at(timestamp) } else { self.within_reach(timestamp) }
+    }
+
+    /// The same clock. If its start is so far from `timestamp`, when something happened, that nanoseconds would not count the
+    /// distance of all that happened, it is wrong, and the clock starts at `timestamp`: all would have the same time.
+    #[must_use]
+    pub fn within_reach(self, timestamp: u64) -> Self {
+        let is_far = self.relative_ns(timestamp).unsigned_abs() > FARTHEST;
+        if is_far { self.started_at(timestamp) } else { self }
+    }
+
+    fn started_at(self, timestamp: u64) -> Self {
+        match i64::try_from(timestamp) {
+            Ok(start) => Self { sync_time: self.utc_ns(timestamp), sync_qpc: start, ..self },
+            Err(_) => self,
+        }
+    }
+
     /// A difference of ticks in nanoseconds, rounded down.
     pub fn ticks_to_ns(&self, ticks: i128) -> i128 {
         (ticks * NS_PER_S).div_euclid(i128::from(self.qpc_frequency.max(1)))
@@ -308,6 +333,36 @@ mod tests {
         let slow = TraceHeader { qpc_frequency: 3, sync_time: None, ..header };
         assert_eq!(slow.relative_ns(99), -333_333_334, "rounds down on both sides of zero");
         assert_eq!(slow.utc_ns(100), None);
+    }
+
+    #[test]
+    fn a_start_is_not_after_what_happened() {
+        let header = TraceHeader { sync_time: Some(1_000), ..TraceHeader::new(0, 100, 1_000_000_000) };
+        for after in [100, 101, u64::MAX] {
+            assert_eq!(header.clone().started_by(after), header);
+        }
+        let earlier = header.clone().started_by(40);
+        assert_eq!((earlier.sync_qpc, earlier.sync_time), (40, Some(940)));
+        assert_eq!((earlier.relative_ns(100), earlier.utc_ns(100)), (60, header.utc_ns(100)));
+    }
+
+    #[test]
+    fn a_start_is_near_what_happened() {
+        for frequency in [1, 3, 10_000_000, 1_000_000_000, i64::MAX] {
+            for start in [i64::MIN, i64::MIN + 1, i64::MIN / 2, -1, 0, i64::MAX / 2, i64::MAX] {
+                let header = TraceHeader { sync_time: Some(1_000), ..TraceHeader::new(0, start, frequency) };
+                for first in [0, 1_000, 1 << 40, 1 << 62] {
+                    let second = first + u64::try_from(frequency).unwrap().min(1 << 61);
+                    let expected = header.ticks_to_ns(i128::from(second - first));
+                    for near in [header.clone().within_reach(first), header.clone().started_by(first)] {
+                        let ns = i128::from(near.relative_ns(second)) - i128::from(near.relative_ns(first));
+                        assert!((ns - expected).abs() <= 1, "{start} {frequency} {first}: {ns}");
+                    }
+                }
+            }
+        }
+        let sound = TraceHeader::new(0, 500, 1_000_000_000);
+        assert_eq!(sound.clone().within_reach(100), sound, "before the start, and near");
     }
 
     proptest! {

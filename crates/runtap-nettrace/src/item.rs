@@ -3,7 +3,7 @@
 use runtap_wire::{Reader, Uuid};
 
 use crate::block::point::{FLUSH_METADATA, FLUSH_THREADS};
-use crate::{Label, Labels, Metadata, Stack, Thread, TraceHeader};
+use crate::{Labels, Metadata, Stack, Thread, TraceHeader};
 
 /// One part of a stream, in the order of the stream.
 #[derive(Debug, Clone, Copy)]
@@ -72,27 +72,22 @@ pub struct Event<'a> {
 impl Event<'_> {
     /// Level: 1 critical to 5 verbose; 0 always.
     pub fn level(&self) -> Option<u32> {
-        let label = self.labels.find(|label| if let Label::Level(n) = label { Some(n.into()) } else { None });
-        label.or_else(|| self.metadata.map(|metadata| metadata.level))
+        self.labels.level().map(u32::from).or_else(|| self.metadata.map(|metadata| metadata.level))
     }
 
     /// Version of the event.
     pub fn version(&self) -> Option<u32> {
-        let label =
-            self.labels.find(|label| if let Label::Version(n) = label { Some(n.into()) } else { None });
-        label.or_else(|| self.metadata.map(|metadata| metadata.version))
+        self.labels.version().map(u32::from).or_else(|| self.metadata.map(|metadata| metadata.version))
     }
 
     /// Keywords, one bit each.
     pub fn keywords(&self) -> Option<u64> {
-        let label = self.labels.find(|label| if let Label::Keywords(n) = label { Some(n) } else { None });
-        label.or_else(|| self.metadata.map(|metadata| metadata.keywords))
+        self.labels.keywords().or_else(|| self.metadata.map(|metadata| metadata.keywords))
     }
 
     /// Opcode, if anything states one.
     pub fn opcode(&self) -> Option<u8> {
-        let label = self.labels.find(|label| if let Label::Opcode(n) = label { Some(n) } else { None });
-        label.or_else(|| self.metadata.and_then(|metadata| metadata.opcode))
+        self.labels.opcode().or_else(|| self.metadata.and_then(|metadata| metadata.opcode))
     }
 }
 

@@ -230,6 +230,18 @@ fn a_file_that_is_being_written_is_not_replaced() {
     Draft::of(&path).unwrap().appear().unwrap();
 }
 
+/// Any reader of a file can lock it; that must not keep its owner from replacing it.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lock_of_somebody_who_only_reads_does_not_count() {
+    let folder = folder();
+    let path = folder.path().join("recording");
+    fs::write(&path, "old").unwrap();
+    let reading = fs::File::open(&path).unwrap();
+    reading.try_lock().unwrap();
+    Draft::of(&path).unwrap().appear().unwrap();
+}
+
 #[test]
 fn what_is_written_as_it_is_stays_when_it_is_whole() {
     let folder = tempfile::tempdir().unwrap();

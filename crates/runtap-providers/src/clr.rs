@@ -72,6 +72,9 @@ pub fn clr_keywords(text: &str) -> Result<u64, ProviderError> {
     let mut bits = 0;
     for name in text.split('+') {
         let name = name.trim().to_ascii_lowercase();
+        if name.is_empty() {
+            return Err(ProviderError::MissingClrKeyword { text: text.to_owned() });
+        }
         match KEYWORDS.iter().find(|keyword| keyword.name == name) {
             Some(keyword) => bits |= keyword.bit,
             None => {
@@ -99,7 +102,8 @@ mod tests {
     fn a_wrong_name_is_told_with_the_nearest() {
         let error = clr_keywords("gc+exceptoin").unwrap_err();
         assert_eq!(error.to_string(), "'exceptoin' is not a CLR event keyword; did you mean 'exception'?");
-        assert!(clr_keywords("gc++jit").is_err());
+        let error = clr_keywords("gc++jit").unwrap_err();
+        assert_eq!(error.to_string(), "a CLR event keyword is missing in 'gc++jit'");
         let error = clr_keywords("zzzzzzzz").unwrap_err().to_string();
         assert!(
             error.starts_with("'zzzzzzzz' is not a CLR event keyword. There are gc, gchandle, "),

@@ -12,7 +12,7 @@ pub enum ProviderError {
     /// Nothing before the first colon, or between two commas.
     #[error("a provider name is missing in '{text}'")]
     MissingName {
-        /// The part without a name.
+        /// The part without a name; the whole list if the part is empty.
         text: String,
     },
     /// Keywords that are not a hexadecimal number.
@@ -53,6 +53,12 @@ pub enum ProviderError {
     #[error("a \" is not closed in '{text}'")]
     Quote {
         /// The whole list.
+        text: String,
+    },
+    /// Nothing before or after a `+`.
+    #[error("a CLR event keyword is missing in '{text}'")]
+    MissingClrKeyword {
+        /// All of them.
         text: String,
     },
     /// A name that is no keyword of the CLR provider.
@@ -151,6 +157,9 @@ impl ProviderSpec {
             return Err(ProviderError::Quote { text: text.to_owned() });
         }
         parts.push(part);
+        if parts.iter().any(|part| part.trim().is_empty()) {
+            return Err(ProviderError::MissingName { text: text.to_owned() });
+        }
         parts.iter().map(|part| Self::parse(part)).collect()
     }
 
@@ -254,8 +263,10 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, message) in [
+            ("Microsoft-Windows-DotNETRuntime:gc+", "a CLR event keyword is missing in 'gc+'"),
             ("", "a provider name is missing in ''"),
-            ("A,,B", "a provider name is missing in ''"),
+            ("A,,B", "a provider name is missing in 'A,,B'"),
+            ("A:1:4:a=b,", "a provider name is missing in 'A:1:4:a=b,'"),
             (":1", "a provider name is missing in ':1'"),
             ("A:-1", "'-1' in 'A' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)"),
             (

@@ -70,9 +70,14 @@ pub enum Event {
         pid: u32,
         /// How long that was.
         after: Duration,
+        /// A Java virtual machine that it runs, if one was seen.
+        jvm: Option<u32>,
     },
     /// The command has ended before a runtime had dialled in.
-    NothingRecorded,
+    NothingRecorded {
+        /// A Java virtual machine that it ran, if one was seen.
+        jvm: Option<u32>,
+    },
     /// The recording is over, and the command is not.
     WaitingForCommand,
     /// Somebody stays behind at the port, for processes that still run.

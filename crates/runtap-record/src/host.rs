@@ -18,6 +18,7 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 use crate::conductor::Arrival;
 use crate::event::Event;
 use crate::guard;
+use crate::java::JavaWatch;
 use crate::job::{Job, Phase};
 use crate::launch::Launched;
 use crate::start;
@@ -40,6 +41,8 @@ pub(crate) struct PortHost {
     job: Arc<Job>,
     port: Port,
     command: Option<Launched>,
+    /// Whether the command runs Java, until a runtime has dialled in.
+    java: JavaWatch,
     /// Whether it is ended with the recording.
     kill: bool,
     /// How the command ended.
@@ -75,9 +78,11 @@ impl PortHost {
         arrivals: UnboundedSender<Arrival>,
     ) -> Self {
         let (command, kill) = command.map_or((None, false), |(command, kill)| (Some(command), kill));
+        let java = JavaWatch::start(command.as_ref().and_then(Launched::pid));
         Self {
             job: Arc::clone(job),
             port,
+            java,
             command,
             kill,
             status: None,
@@ -132,7 +137,7 @@ impl PortHost {
         // One that is stopped does not answer; the guard goes on trying.
         let _ = timeout(GRACE, async { while self.attending.join_next().await.is_some() {} }).await;
         if self.command.is_some() && self.dialled_in == 0 && !self.told_untraced && !job.stops.is_stopping() {
-            job.report(Event::NothingRecorded);
+            job.report(Event::NothingRecorded { jvm: self.java.found() });
         }
         let Self { port, command, status, users, .. } = self;
         match command {
@@ -156,6 +161,7 @@ impl PortHost {
             return;
         }
         self.dialled_in += 1;
+        self.java.stop();
         let claims = (runtime.claims_another_id() == Some(true)).then(|| runtime.process_id());
         // Without children the first one is the one.
         let arrivals = if self.job.spec.children { self.arrivals.clone() } else { self.arrivals.take() };
@@ -201,7 +207,9 @@ impl PortHost {
 
     fn untraced(&mut self) {
         let pid = self.command.as_ref().and_then(Launched::pid).unwrap_or(0);
-        self.job.report(Event::NobodyCame { pid, after: self.job.spec.dial_in });
+        self.java.stop();
+        let (after, jvm) = (self.job.spec.dial_in, self.java.found());
+        self.job.report(Event::NobodyCame { pid, after, jvm });
         self.told_untraced = true;
         if !self.job.spec.children {
             self.arrivals = None;

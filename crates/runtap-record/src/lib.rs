@@ -24,6 +24,7 @@ mod files;
 #[cfg_attr(windows, path = "guard/windows.rs")]
 mod guard;
 mod host;
+mod java;
 mod job;
 mod launch;
 mod live;

@@ -138,6 +138,8 @@ pub(crate) async fn let_go(job: &Job, subject: &Subject) {
             Ok(()) => {}
             // .NET Core 3 can't be suspended.
             Err(error) if error.is_unknown_command() => {}
+            // Recording it fails for the same reason, and that error is reported.
+            Err(runtap_diag::Error::NotPermitted { .. }) => {}
             Err(error) => warn(error),
         }
     });

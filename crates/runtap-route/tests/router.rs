@@ -1,7 +1,7 @@
 //! A router between a server of ours and clients of ours: who waits, who is turned away, what ends it.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -272,6 +272,61 @@ fn what_is_still_carried_when_the_router_ends_is_counted() {
     drop(client);
 }
 
+/// Asks for a session.
+fn collect() -> Vec<u8> {
+    let provider = [&[0; 8][..], &[4, 0, 0, 0], &[2, 0, 0, 0], b"P\0\0\0", &[0; 4]].concat();
+    let one = 1u32.to_le_bytes();
+    let payload = [&one[..], &one, &one, &provider].concat();
+    let size = u16::try_from(20 + payload.len()).unwrap().to_le_bytes();
+    [b"DOTNET_IPC_V1\0", &size[..], &[2, 2, 0, 0], &payload].concat()
+}
+
+/// The reply to that.
+fn started() -> Vec<u8> {
+    [&b"DOTNET_IPC_V1\0\x1c\0\xff\0\0\0"[..], &0x55u64.to_le_bytes()].concat()
+}
+
+/// A runtime that does not begin a session may still do so, so that it is known then what is to be stopped.
+#[test]
+fn a_session_that_does_not_begin_holds_no_place_that_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runtime");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut limits = Limits::default();
+    limits.connections = 2;
+    let router = Running::start(Runtime::Listens(path), limits, None);
+    let accept = |request: &[u8]| {
+        let mut runtime = listener.accept().unwrap().0;
+        runtime.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut asked = vec![0; request.len()];
+        runtime.read_exact(&mut asked).unwrap();
+        assert_eq!(asked, request);
+        runtime
+    };
+    let mut sessions: Vec<UnixStream> = (0..2)
+        .map(|_| {
+            let mut client = router.connect();
+            client.write_all(&collect()).unwrap();
+            accept(&collect())
+        })
+        .collect();
+    let mut client = router.connect();
+    client.write_all(&info()).unwrap();
+    let error = ErrorReply::from(Hresult::BAD_ENCODING).to_bytes().unwrap();
+    accept(&info()).write_all(&error).unwrap();
+    assert_eq!(all_of(client), error);
+    // The oldest has left, and the other one is stopped when it begins.
+    assert!(sessions[0].write_all(&started()).is_err());
+    sessions[1].write_all(&started()).unwrap();
+    accept(&Request::StopTracing(SessionId(0x55)).to_bytes().unwrap()).write_all(&started()).unwrap();
+    sessions.clear();
+    router.wait_for(
+        "the end of the session",
+        |notice| matches!(notice, Notice::Broken { why, .. } if why.contains("its session was stopped")),
+    );
+    router.end();
+}
+
 /// A runtime that has nothing to send notices by nothing that nobody listens to it.
 #[test]
 fn a_session_whose_client_is_gone_is_stopped() {
@@ -285,12 +340,7 @@ fn a_session_whose_client_is_gone_is_stopped() {
         stream
     };
     let router = Running::start(Runtime::Listens(path), Limits::default(), None);
-    let provider = [&[0; 8][..], &[4, 0, 0, 0], &[2, 0, 0, 0], b"P\0\0\0", &[0; 4]].concat();
-    let one = 1u32.to_le_bytes();
-    let payload = [&one[..], &one, &one, &provider].concat();
-    let size = u16::try_from(20 + payload.len()).unwrap().to_le_bytes();
-    let collect = [b"DOTNET_IPC_V1\0", &size[..], &[2, 2, 0, 0], &payload].concat();
-    let started = [&b"DOTNET_IPC_V1\0\x1c\0\xff\0\0\0"[..], &0x55u64.to_le_bytes()].concat();
+    let (collect, started) = (collect(), started());
     let mut client = router.connect();
     client.write_all(&collect).unwrap();
     let mut session = accept();
@@ -311,6 +361,44 @@ fn a_session_whose_client_is_gone_is_stopped() {
         "the end of the session",
         |notice| matches!(notice, Notice::Broken { why, .. } if why.contains("its session was stopped")),
     );
+    router.end();
+}
+
+/// Requests to a runtime that hangs: whoever gives up gives their place up.
+#[test]
+fn a_request_whose_client_is_gone_holds_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runtime");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut limits = Limits::default();
+    limits.unanswered = Duration::from_secs(1);
+    let router = Running::start(Runtime::Listens(path), limits, None);
+    let hangs = |client: &mut dyn Write| {
+        client.write_all(&info()).unwrap();
+        let (mut runtime, _) = listener.accept().unwrap();
+        runtime.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        runtime.read_exact(&mut [0; 20]).unwrap();
+        runtime
+    };
+    let mut client = router.connect();
+    let mut runtime = hangs(&mut client);
+    drop(client);
+    assert_eq!(runtime.read(&mut [0]).unwrap(), 0, "the end of what it sends");
+    router.wait_for("that it is gone", |notice| matches!(notice, Notice::Broken { .. }));
+    // One that only ends sending is answered, as long as that does not take too long.
+    for answers in [true, false] {
+        let mut client = router.connect();
+        let mut runtime = hangs(&mut client);
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(runtime.read(&mut [0]).unwrap(), 0);
+        if answers {
+            let error = ErrorReply::from(Hresult::BAD_ENCODING).to_bytes().unwrap();
+            runtime.write_all(&error).unwrap();
+            assert_eq!(all_of(client), error);
+        } else {
+            assert!(all_of(client).is_empty());
+        }
+    }
     router.end();
 }
 

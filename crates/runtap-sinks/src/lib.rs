@@ -36,7 +36,7 @@ mod spans;
 pub mod speedscope;
 pub mod text;
 
-use runtap_model::{Thread, Trace, View};
+use runtap_model::{Thread, Trace, Unit, View};
 use std::io;
 use thiserror::Error;
 
@@ -165,11 +165,18 @@ fn busiest(threads: &[&Thread], view: View) -> usize {
     (0..threads.len()).rev().max_by_key(|&i| threads[i].weight(view)).unwrap_or(0)
 }
 
+fn noun(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Nanoseconds | Unit::Bytes => unit.name(),
+        _ => "events",
+    }
+}
+
 /// The sum of all weights in `view`, which is not 0.
 fn total_weight(trace: &Trace, view: View) -> Result<u64, Error> {
     let mut total_weight = 0u64;
     for sample in trace.threads().flat_map(|(_, t)| t.samples(view)) {
-        total_weight = total_weight.checked_add(sample.weight).ok_or(Error::TooLong)?;
+        total_weight = total_weight.checked_add(sample.weight).ok_or_else(|| Error::TooLarge(view.unit()))?;
     }
     if total_weight == 0 { Err(Error::no_samples(trace, view)) } else { Ok(total_weight) }
 }
@@ -212,16 +219,18 @@ fn threads(trace: &Trace, view: View) -> Result<Vec<&Thread>, Error> {
 #[non_exhaustive]
 pub enum Error {
     /// Nothing to show: the view has no sample, or none that lasts. Nothing was written.
-    #[error("there are no samples in the view `{view}`{}", elsewhere(*.view, *.recorded))]
+    #[error("there are no samples in the view `{view}`{}", elsewhere(*.view, *.recorded, *.left_out))]
     NoSamples {
         /// The view.
         view: View,
         /// How many ticks the trace has in all.
         recorded: u64,
+        /// How many samples of the recording are not in the trace: [`Trace::left_out`].
+        left_out: u64,
     },
-    /// The times of the recording are nonsense: together more than 584 years. Nothing was written.
-    #[error("the samples add up to more than 2^64 nanoseconds: the recording's times are damaged")]
-    TooLong,
+    /// The weights of the recording are nonsense: together more than 292 years, or 8 EiB. Nothing was written.
+    #[error("the samples add up to more than 2^63 {}: the recording is damaged", noun(*.0))]
+    TooLarge(Unit),
     /// The format shows time, and the weights of the view are none. Nothing was written.
     #[error("the view `{0}` has no time axis, which this format needs")]
     NoTimeAxis(View),
@@ -230,8 +239,11 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-fn elsewhere(view: View, recorded: u64) -> String {
+fn elsewhere(view: View, recorded: u64, left_out: u64) -> String {
     match recorded {
+        _ if left_out > 0 => {
+            format!("; {left_out} of the recording were left out, because they need too much memory")
+        }
         _ if !view.is_sampled() => String::new(),
         0 => ": the recording has no CPU samples".to_owned(),
         1 => "; the recording has 1, in the view `thread-time`".to_owned(),
@@ -241,6 +253,6 @@ fn elsewhere(view: View, recorded: u64) -> String {
 
 impl Error {
     fn no_samples(trace: &Trace, view: View) -> Self {
-        Self::NoSamples { view, recorded: trace.ticks(View::ThreadTime) }
+        Self::NoSamples { view, recorded: trace.ticks(View::ThreadTime), left_out: trace.left_out() }
     }
 }

@@ -1,7 +1,7 @@
 //! Which processes are examined, and what they are called: also those that can't be reached, whosever they are, because nothing
 //! is changed. The examination itself is the doctor's.
 
-use runtap_discover::{Facts, System};
+use runtap_discover::{Facts, Options, Process, System};
 use runtap_doctor::{Answer, Diagnosis, Examination, Finding};
 use runtap_transport::in_a_thread;
 
@@ -12,6 +12,7 @@ mod machine;
 use self::machine::machine;
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::{Error, Row};
+use crate::named::java_called;
 use crate::spec::TargetSpec;
 use crate::subject::name_of;
 use crate::user::Whose;
@@ -100,13 +101,19 @@ async fn named(
         |it: &&Examination| it.facts.endpoint().is_some() && !matches!(it.answer, Answer::Answered(_));
     let silent: Vec<u32> = found.iter().filter(has_not_said).map(|it| it.facts.pid).collect();
     found.retain(|it| it.facts.comm == wanted || file_name(&it.facts) == wanted || name(it) == wanted);
-    let wanted = || wanted.to_owned();
+    let name = wanted.to_owned();
     match found.len() {
-        0 => Err(Error::NobodyLike { name: wanted(), silent }),
+        0 => {
+            let looking = system.clone();
+            let listed = Options::default().all_users(true);
+            let listed = in_a_thread(move || looking.processes(listed)).await?;
+            let is_meant = |process: &Process| whose.0.is_none() || whose.has(process);
+            Err(Error::NobodyLike { java: java_called(wanted, &listed, is_meant), name, silent })
+        }
         n if n == 1 || all => Ok(found),
         _ => {
             let processes = found.iter().map(|it| Row::from(&it.facts)).collect();
-            Err(Error::Several { name: wanted(), processes })
+            Err(Error::Several { name, processes })
         }
     }
 }

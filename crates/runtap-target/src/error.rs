@@ -63,6 +63,8 @@ pub enum Error {
         user: Option<String>,
         /// Those that did not say in time how they are called.
         silent: Vec<u32>,
+        /// Java programs that are called so.
+        java: Vec<Row>,
     },
     /// Processes of others are called so, and none of the user who is meant.
     #[error("no .NET process of the user who is meant is called '{name}'")]
@@ -81,6 +83,8 @@ pub enum Error {
         name: String,
         /// Those that did not say in time how they are called.
         silent: Vec<u32>,
+        /// Java programs that are called so.
+        java: Vec<Row>,
     },
     /// Several are called so.
     #[error("several processes are {} '{name}'", if RemoteAddress::is_meant(name) { "offered as" } else { "called" })]

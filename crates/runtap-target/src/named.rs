@@ -35,6 +35,7 @@ impl<'a> Named<'a> {
         whose.check()?;
         // All are asked: one that is called otherwise on disk may have this entry assembly.
         let mut all = in_a_thread(|| runtap_discover::processes(Options::default().all_users(true))).await?;
+        let java = java_called(name, &all, |process| whose.has(process));
         all.retain(|process| process.kind == Kind::Dotnet);
         let (mut silent, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|process| whose.has(process));
         let left_out = called(name, others, DEADLINE);
@@ -58,7 +59,7 @@ impl<'a> Named<'a> {
         let (name, user) = (name.to_owned(), whose.0.map(str::to_owned));
         if left_out.is_empty() {
             let silent = silent.iter().map(|process| process.pid).collect();
-            return Err(Error::Nobody { name, user, silent });
+            return Err(Error::Nobody { name, user, silent, java });
         }
         Err(Error::OfOthers { name, user, processes: left_out.iter().map(Row::from).collect() })
     }
@@ -80,6 +81,16 @@ impl<'a> Named<'a> {
             }
         }
     }
+}
+
+/// The Java programs that are called so, for whoever takes one for a .NET program.
+pub(crate) fn java_called(name: &str, all: &[Process], is_meant: impl Fn(&Process) -> bool) -> Vec<Row> {
+    let is_called = |process: &&Process| {
+        process.kind == Kind::Jvm
+            && is_meant(process)
+            && (local_name(process) == name || process.comm == name)
+    };
+    all.iter().filter(is_called).map(Row::from).collect()
 }
 
 /// Those of the processes that are called so, and those of the others that did not say in time how they are called.

@@ -12,6 +12,9 @@ pub const LONGEST_SUITE: usize = 1 << 10;
 /// The most bytes of a name, or of the first line of a panic, that is quoted beside others.
 pub(crate) const LONGEST_REASON: usize = 256;
 
+/// The name of what has none, as reports have it.
+const UNNAMED: &str = "(unnamed)";
+
 /// What became of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -70,6 +73,7 @@ pub struct Case {
 impl Case {
     /// `suite` is one that [`suite`] has made.
     pub(crate) fn new(suite: &Arc<str>, separator: &str, name: &str, outcome: Outcome) -> Self {
+        let name = if name.trim().is_empty() { UNNAMED } else { name };
         let name = shortened(name, LONGEST_NAME);
         let uid = if suite.is_empty() { name.clone() } else { format!("{suite}{separator}{name}") };
         Self {

@@ -5,6 +5,7 @@
 //! Output without an end of line hides what go prints behind it from test2json of go before 1.20: there are no events for
 //! `hello--- PASS: TestX (0.00s)` and `hello=== RUN   TestX`. Such lines count if no event tells of the test.
 
+mod build;
 mod text;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::Read;
 use crate::case::{Case, Detail, Event, LONGEST_NAME, LONGEST_REASON, Outcome, seconds, shortened, suite};
 use crate::printed::{Held, Printed};
 
+use self::build::Builds;
 use self::text::{
     after_verdict, detail, end_within, has_panic, messages, outcome_of, place, start_within, without_frames,
 };
@@ -28,6 +30,8 @@ struct Line {
     action: String,
     #[serde(rename = "Package", alias = "ImportPath")]
     package: Option<String>,
+    #[serde(rename = "FailedBuild")]
+    failed_build: Option<String>,
     #[serde(rename = "Test")]
     test: Option<String>,
     #[serde(rename = "Output")]
@@ -42,8 +46,6 @@ struct Package {
     /// Tests that have begun and not ended.
     tests: BTreeMap<String, Running>,
     has_failed: bool,
-    /// There was an event of its own for a build that failed.
-    is_broken: bool,
     /// No event is missing.
     is_exact: bool,
     /// The test that events name, and the one that has printed: the start of the latter is in the middle of a line.
@@ -63,7 +65,14 @@ struct Running {
 /// The tests that a message names; it tells how many more there are.
 const MOST_NAMED: usize = 10;
 
+const BUILD_FAILED: &str = "build failed";
+
 impl Package {
+    /// Whether no test of it has begun.
+    fn is_untested(&self) -> bool {
+        self.tests.is_empty() && !self.has_failed
+    }
+
     /// What events say that this test has printed.
     fn print(&mut self, package: &str, test: String, text: &str, held: &mut Held, out: &mut Vec<Event>) {
         if self.is_exact {
@@ -123,7 +132,6 @@ impl Package {
                         let why = "the package failed, and printed this after the verdict about its tests";
                         out.push(Event::Ended(Box::new(broken(name, why, &more))));
                     }
-                    None if self.is_broken => {}
                     None => {
                         let name = shortened(name, LONGEST_NAME);
                         out.push(Event::Problem(format!(
@@ -131,7 +139,7 @@ impl Package {
                         )));
                     }
                 }
-            } else if !self.is_broken {
+            } else {
                 let printed = mem::take(&mut self.output).take(held);
                 out.push(Event::Ended(Box::new(broken(name, "the package failed", &printed))));
             }
@@ -183,13 +191,27 @@ impl Package {
 #[derive(Debug, Default)]
 pub(crate) struct Go {
     packages: BTreeMap<String, Package>,
+    builds: Builds,
     /// The output in them.
     held: Held,
 }
 
 impl Read for Go {
     fn line(&mut self, text: &str, out: &mut Vec<Event>) -> bool {
-        let Some(Line { action, package: Some(name), test, output, elapsed }) = read(text) else {
+        let mut is_of_format = false;
+        let mut rest = events_in(text);
+        // Two that print at once may leave several events in a line.
+        while !rest.is_empty() {
+            let mut read = serde_json::Deserializer::from_str(rest).into_iter::<Line>();
+            let Some(Ok(line)) = read.next() else { break };
+            rest = rest.get(read.byte_offset()..).unwrap_or_default().trim_start();
+            is_of_format |= self.event(line, out);
+        }
+        if rest.contains("\"Action\"") {
+            out.push(Event::Unreadable(format!("an event of go can't be read: {rest}")));
+            return true;
+        }
+        if !is_of_format {
             // `FAIL example.org/shop [build failed]`, as go before 1.24 says it.
             if let Some(rest) = text.strip_prefix("FAIL\t")
                 && let Some((name, why)) = rest.split_once(' ')
@@ -198,8 +220,48 @@ impl Read for Go {
                 out.push(Event::Ended(Box::new(broken(name, why.trim_matches(['[', ']']), ""))));
                 return true;
             }
-            return false;
+        }
+        is_of_format
+    }
+
+    fn finish(&mut self, out: &mut Vec<Event>) {
+        for (name, mut package) in mem::take(&mut self.packages) {
+            package.settle(&name, &mut self.held, out);
+            let more = package.tests.len().saturating_sub(MOST_NAMED);
+            let mut tests: Vec<_> =
+                package.tests.keys().take(MOST_NAMED).map(|test| shortened(test, LONGEST_REASON)).collect();
+            tests.extend((more > 0).then(|| format!("{more} more")));
+            let tests = tests.join(", ");
+            let tests = if tests.is_empty() { String::new() } else { format!(", while {tests} ran") };
+            let name = shortened(&name, LONGEST_NAME);
+            out.push(Event::Problem(format!("the package {name} has no end{tests}")));
+        }
+        for (path, printed) in self.builds.finish(&mut self.held) {
+            out.push(Event::Ended(Box::new(broken(&path, BUILD_FAILED, &printed))));
+        }
+    }
+}
+
+impl Go {
+    /// Gives whether it is an event of a package.
+    fn event(&mut self, line: Line, out: &mut Vec<Event>) -> bool {
+        let Line { action, package, failed_build, test, output, elapsed } = line;
+        let Some(name) = package else {
+            let action = shortened(&action, LONGEST_REASON);
+            out.push(Event::Unreadable(format!("an event {action} of go names no package")));
+            return true;
         };
+        match action.as_str() {
+            "build-output" => {
+                self.builds.print(name, &output.unwrap_or_default(), &mut self.held);
+                return true;
+            }
+            "build-fail" => {
+                self.builds.fail(name);
+                return true;
+            }
+            _ => {}
+        }
         let package = self.packages.entry(name.clone()).or_default();
         let outcome = match action.as_str() {
             "run" => {
@@ -211,7 +273,7 @@ impl Read for Go {
                 }
                 return true;
             }
-            "output" | "build-output" => {
+            "output" => {
                 let text = output.unwrap_or_default();
                 match test {
                     Some(test) => package.print(&name, test, &text, &mut self.held, out),
@@ -227,18 +289,18 @@ impl Read for Go {
             "pass" => Outcome::Passed,
             "skip" => Outcome::Skipped,
             "fail" => Outcome::Failed,
-            "build-fail" => {
-                package.is_broken = true;
-                let printed = mem::take(&mut package.output).take(&mut self.held);
-                let case = broken(&name, "build failed", &printed);
-                out.push(Event::Ended(Box::new(case)));
-                return true;
-            }
             // pause, cont, bench
             _ => return true,
         };
         let Some(test) = test else {
             let package = self.packages.remove(&name).unwrap_or_default();
+            let failed_build = failed_build.or_else(|| self.builds.has_failed(&name).then(|| name.clone()));
+            if let Some(path) = failed_build.filter(|_| outcome == Outcome::Failed && package.is_untested()) {
+                package.output.take(&mut self.held);
+                let printed = self.builds.output(&path, &name, &mut self.held);
+                out.push(Event::Ended(Box::new(broken(&name, BUILD_FAILED, &printed))));
+                return true;
+            }
             package.end(&name, outcome, &mut self.held, out);
             return true;
         };
@@ -247,27 +309,17 @@ impl Read for Go {
         out.push(ended(&name, &test, outcome, elapsed.and_then(seconds), &printed));
         true
     }
-
-    fn finish(&mut self, out: &mut Vec<Event>) {
-        for (name, mut package) in mem::take(&mut self.packages) {
-            package.settle(&name, &mut self.held, out);
-            if package.is_broken && package.tests.is_empty() {
-                continue;
-            }
-            let more = package.tests.len().saturating_sub(MOST_NAMED);
-            let mut tests: Vec<_> =
-                package.tests.keys().take(MOST_NAMED).map(|test| shortened(test, LONGEST_REASON)).collect();
-            tests.extend((more > 0).then(|| format!("{more} more")));
-            let tests = tests.join(", ");
-            let tests = if tests.is_empty() { String::new() } else { format!(", while {tests} ran") };
-            let name = shortened(&name, LONGEST_NAME);
-            out.push(Event::Problem(format!("the package {name} has no end{tests}")));
-        }
-    }
 }
 
-fn read(text: &str) -> Option<Line> {
-    text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
+/// Where events begin in a line: they may follow what another process has printed.
+fn events_in(text: &str) -> &str {
+    let starts = ["{\"Time\":", "{\"Action\":", "{\"ImportPath\":"];
+    let start = if text.trim_start().starts_with('{') {
+        Some(0)
+    } else {
+        starts.iter().filter_map(|start| text.find(start)).min()
+    };
+    start.and_then(|start| text.get(start..)).unwrap_or_default().trim_start()
 }
 
 /// A test that has ended with this output.

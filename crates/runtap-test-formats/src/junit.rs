@@ -1,7 +1,8 @@
 //! Documents of JUnit's form, as Surefire, pytest, gotestsum, nextest and many others write them: `testsuite` and `testcase`
 //! in any nesting, with `failure`, `error`, `skipped`, `system-out`, `system-err`. A `failure` or `error` of a suite is an error
-//! of its own, and a suite that has fewer tests or failures than it counts is a problem. A line `[[ATTACHMENT|PATH]]` of the last two
-//! names a file that the test has left (Jenkins, GitLab; runtap's own reports), and is no output.
+//! of its own, and a suite that has fewer tests or failures than it counts is a problem. A test of which only an attribute says
+//! that it failed has failed. Entities that a document declares are not read, so such a document is refused. A line
+//! `[[ATTACHMENT|PATH]]` of the output names a file that the test has left (Jenkins, GitLab; runtap's own reports).
 
 mod counts;
 mod encoding;
@@ -72,6 +73,12 @@ impl Document {
                 state.files_left_out
             )));
         }
+        if state.has_text_behind {
+            say(Event::Unreadable("there is text behind the end of the JUnit document".to_owned()));
+        }
+        if let Some(name) = &state.foreign_entity {
+            say(Event::Unreadable(format!("the JUnit document has the entity {name}, which is not known")));
+        }
         if !state.has_root {
             say(Event::Problem("there is no JUnit document".to_owned()));
         } else if state.depth > 0 {
@@ -102,6 +109,12 @@ impl Iterator for Document {
             };
             let state = &mut self.state;
             let ended = match event {
+                Xml::DocType(text) if declares_entities(&text) => {
+                    let why = "the JUnit document declares entities, which are not read";
+                    self.problems.push(Event::Unreadable(why.to_owned()));
+                    self.is_over = true;
+                    break;
+                }
                 Xml::End(tag) => state.close(tag.name().as_ref()),
                 Xml::Empty(tag) => {
                     state.open(&tag);
@@ -120,6 +133,21 @@ impl Iterator for Document {
     }
 }
 
+fn declares_entities(doctype: &[u8]) -> bool {
+    doctype.windows(8).any(|part| part == b"<!ENTITY")
+}
+
+/// What an attribute `status` or `result` of a test says, if it is not that the test passed.
+fn outcome_of(word: &str) -> Option<Outcome> {
+    Some(match word.trim().to_ascii_lowercase().as_str() {
+        "fail" | "failed" | "failure" => Outcome::Failed,
+        "error" | "errored" | "broken" | "crashed" | "aborted" => Outcome::Error,
+        "timeout" | "timedout" | "timed out" | "timed_out" => Outcome::TimedOut,
+        "skipped" | "notrun" | "disabled" | "suppressed" => Outcome::Skipped,
+        _ => return None,
+    })
+}
+
 /// `test_shop.py:11: AssertionError`, the last line of pytest.
 fn place(line: &str) -> Option<(&str, u32, &str)> {
     let (rest, kind) = line.rsplit_once(": ")?;
@@ -136,6 +164,12 @@ struct State {
     case: Option<Case>,
     /// What has failed outside of tests.
     group: Option<Case>,
+    /// The second or a later failure of the test, which is open.
+    further: Option<Detail>,
+    has_text_behind: bool,
+    /// An entity that nothing read declares, of a document that has a DOCTYPE.
+    has_doctype: bool,
+    foreign_entity: Option<String>,
     counts: Counts,
     /// The files of the test, to name each once.
     files: HashSet<String>,
@@ -180,9 +214,11 @@ impl State {
                 let class = text("classname").map(|class| case::suite(&class));
                 let suite = class.or_else(|| self.suites.last().cloned()).unwrap_or_default();
                 let name = text("name").unwrap_or_default();
-                let is_left_out = matches!(text("status").as_deref(), Some("notrun" | "disabled"))
-                    || matches!(text("result").as_deref(), Some("suppressed" | "skipped"));
-                let outcome = if is_left_out { Outcome::Skipped } else { Outcome::Passed };
+                let [status, result] =
+                    ["status", "result"].map(|name| text(name).and_then(|word| outcome_of(&word)));
+                let is_failure = |outcome: &Outcome| *outcome != Outcome::Skipped;
+                let failed = status.filter(is_failure).or_else(|| result.filter(is_failure));
+                let outcome = failed.or(status).or(result).unwrap_or(Outcome::Passed);
                 self.counts.test();
                 let mut case = Case::new(&suite, ".", &name, outcome);
                 let time = text("time").and_then(|time| time.replace(',', "").parse().ok());
@@ -200,16 +236,21 @@ impl State {
                     let [message, kind] = ["message", "type"].map(|name| text(name).unwrap_or_default());
                     self.group = Some(Case::group(suite, Detail { message, kind, stack: String::new() }));
                 } else if let Some(case) = &mut self.case {
-                    // The first one counts: some writers have more of a test.
+                    let [message, kind] = ["message", "type"].map(|name| text(name).unwrap_or_default());
+                    let detail = Detail { message, kind, stack: String::new() };
+                    // The first one counts; the text of others is added to its own.
                     if case.detail.is_none() {
                         case.outcome = if name == b"failure" { Outcome::Failed } else { Outcome::Error };
-                        let [message, kind] = ["message", "type"].map(|name| text(name).unwrap_or_default());
-                        case.detail = Some(Detail { message, kind, stack: String::new() });
+                        case.detail = Some(detail);
+                    } else {
+                        self.further = Some(detail);
                     }
                 }
             }
             b"skipped" => {
-                if let Some(case) = &mut self.case {
+                // One that has failed is not skipped by what came after, such as its clean-up.
+                let is_open = |case: &&mut Case| matches!(case.outcome, Outcome::Passed | Outcome::Skipped);
+                if let Some(case) = self.case.as_mut().filter(is_open) {
                     case.outcome = Outcome::Skipped;
                     case.reason = text("message").unwrap_or_default();
                 }
@@ -222,13 +263,41 @@ impl State {
     fn take(&mut self, event: &Xml<'_>) {
         match event {
             Xml::Start(tag) => self.open(tag),
-            Xml::Text(text) => self.text.push_str(&String::from_utf8_lossy(text)),
-            Xml::CData(text) => self.text.push_str(&String::from_utf8_lossy(text)),
+            Xml::Text(text) => self.text(&String::from_utf8_lossy(text)),
+            Xml::CData(text) => self.text(&String::from_utf8_lossy(text)),
+            Xml::DocType(_) => self.has_doctype = true,
             Xml::GeneralRef(name) => {
                 let name = format!("&{};", String::from_utf8_lossy(name));
-                self.text.push_str(&unescape(&name).unwrap_or_default());
+                match unescape(&name) {
+                    Ok(text) => self.text(&text),
+                    Err(_) if self.has_doctype => {
+                        self.foreign_entity.get_or_insert(name);
+                    }
+                    Err(_) => {}
+                }
             }
             _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.has_text_behind |= self.has_root && self.depth == 0 && !text.trim().is_empty();
+        self.text.push_str(text);
+    }
+
+    /// The end of a failure that is not the first of its test.
+    fn add_further(&mut self, mut further: Detail, text: &str) {
+        let Some(detail) = self.case.as_mut().and_then(|case| case.detail.as_mut()) else { return };
+        if further.message.is_empty() {
+            text.lines().next().unwrap_or(&further.kind).clone_into(&mut further.message);
+        }
+        for (to, more, joint) in
+            [(&mut detail.message, &*further.message, "\n"), (&mut detail.stack, text, "\n\n")]
+        {
+            if !to.is_empty() && !more.is_empty() {
+                to.push_str(joint);
+            }
+            to.push_str(more);
         }
     }
 
@@ -263,6 +332,12 @@ impl State {
         if matches!(name, b"system-out" | b"system-err") && self.case.is_some() {
             text = self.output(text);
         }
+        if matches!(name, b"failure" | b"error")
+            && let Some(further) = self.further.take()
+        {
+            self.add_further(further, text.trim_matches(['\n', '\r']).trim_end());
+            return None;
+        }
         let subject = if self.group.is_some() { &mut self.group } else { &mut self.case };
         match (name, subject) {
             (b"testsuites", _) => self.counts.close(),
@@ -270,7 +345,15 @@ impl State {
                 self.counts.close();
                 self.suites.pop();
             }
-            (b"testcase", _) => return self.case.take().map(Box::new),
+            (b"testcase", _) => {
+                let mut case = self.case.take()?;
+                if case.detail.is_none() && !matches!(case.outcome, Outcome::Passed | Outcome::Skipped) {
+                    self.counts.failure();
+                    let message = "the document says that the test failed, and not why".to_owned();
+                    case.detail = Some(Detail { message, ..Detail::default() });
+                }
+                return Some(Box::new(case));
+            }
             (b"failure" | b"error", Some(case)) => {
                 let text = text.trim_matches(['\n', '\r']).trim_end();
                 if let Some(detail) = case.detail.as_mut().filter(|detail| detail.stack.is_empty()) {
@@ -287,7 +370,7 @@ impl State {
                 }
                 return self.group.take().map(Box::new);
             }
-            (b"skipped", Some(case)) if case.reason.is_empty() => {
+            (b"skipped", Some(case)) if case.reason.is_empty() && case.detail.is_none() => {
                 text.trim().clone_into(&mut case.reason);
             }
             (b"system-out", Some(case)) => {

@@ -127,6 +127,17 @@ struct Uids {
     numbers: HashMap<u64, u32>,
 }
 
+/// The uid that a test would have if no other one had its name: `C.m` of `C.m#2`. Numbers of Go have a zero (`#01`) and stay. A
+/// test that has such a name itself is taken for another `C.m`.
+pub fn without_number(uid: &str) -> &str {
+    let is_number =
+        |text: &str| !text.starts_with('0') && !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match uid.rsplit_once('#') {
+        Some((name, number)) if is_number(number) => name,
+        _ => uid,
+    }
+}
+
 impl Uids {
     /// No uid ends or is listed twice: servers take a second one for a retry of the first. No problem quotes a text of any size.
     fn finish(&mut self, event: &mut Event) {

@@ -27,6 +27,14 @@ struct Line {
     failed: Option<u64>,
     ignored: Option<u64>,
     measured: Option<u64>,
+    test_count: Option<u64>,
+}
+
+/// The type of a line whose other fields can't be read.
+#[derive(Debug, Deserialize)]
+struct Kind {
+    #[serde(rename = "type")]
+    kind: String,
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +44,11 @@ pub(crate) struct Json {
     ended: u64,
     /// Tests that have ended, and that have failed, since the suite began.
     of_suite: (u64, u64),
+    /// How many tests the suite has said that it has.
+    promised: u64,
+    /// How many tests have failed, of all suites, and how many the suites of nextest count.
+    failed: u64,
+    said_failed: u64,
     is_nextest: bool,
     /// The binary, as cargo names it.
     binary: String,
@@ -52,21 +65,33 @@ impl Read for Json {
             }
             return self.open == 0 && self.targets.line(line, &self.binary, out);
         };
-        let Ok(line) = serde_json::from_str::<Line>(line) else { return false };
+        let Ok(line) = serde_json::from_str::<Line>(line) else {
+            let kind = serde_json::from_str::<Kind>(line).map(|line| line.kind);
+            let Some(kind) = kind.ok().filter(|kind| kind == "test" || kind == "suite") else { return false };
+            out.push(Event::Unreadable(format!("a line about a {kind} can't be read: {line}")));
+            return true;
+        };
         let event = line.event.as_deref().unwrap_or_default();
         match (line.kind.as_str(), event) {
             ("suite", "started") => {
                 self.open += 1;
                 self.of_suite = (0, 0);
+                self.promised = line.test_count.unwrap_or_default();
             }
-            ("suite", _) => {
+            ("suite", event) => {
+                let is_failed = event == "failed";
                 self.open = self.open.saturating_sub(1);
                 let (ended, failed) = self.of_suite;
                 let counts = [line.passed, line.failed, line.ignored, line.measured];
                 let total = counts.into_iter().flatten().fold(0, u64::saturating_add);
-                let summary = Summary { is_failed: false, total, failed: line.failed.unwrap_or_default() };
+                let summary = Summary { is_failed, total, failed: line.failed.unwrap_or_default() };
+                self.said_failed = self.said_failed.saturating_add(summary.failed.max(is_failed.into()));
+                // One that stops at its first failure has promised more tests.
+                let promised = if is_failed { 0 } else { self.promised };
+                let short = (promised > ended)
+                    .then(|| format!("has {promised} tests, and only {ended} of them have a line"));
                 // Suites of nextest overlap, and begin again for what is left of them.
-                if let Some(problem) = summary.problem(ended, failed).filter(|_| !self.is_nextest) {
+                if let Some(problem) = summary.problem(ended, failed).or(short).filter(|_| !self.is_nextest) {
                     self.targets.has_problem = true;
                     out.push(Event::Problem(format!("the suite {problem}")));
                 }
@@ -77,11 +102,16 @@ impl Read for Json {
                     out.push(Event::Begun { uid: case.uid, name: case.name });
                 }
             }
+            ("bench", _) => self.of_suite.0 += 1,
+            ("test", "ok" | "failed" | "ignored") if line.name.is_none() => {
+                out.push(Event::Unreadable("a line about a test has no name".to_owned()));
+            }
             ("test", _) => {
                 if let Some(case) = ended(line) {
                     self.ended += 1;
                     let has_failed = matches!(case.outcome, Outcome::Failed | Outcome::TimedOut);
                     self.of_suite = (self.of_suite.0 + 1, self.of_suite.1 + u64::from(has_failed));
+                    self.failed += u64::from(has_failed);
                     self.targets.has_failures |= has_failed;
                     self.is_nextest |= case.uid.contains('$');
                     out.push(Event::Ended(Box::new(case)));
@@ -94,6 +124,12 @@ impl Read for Json {
 
     fn finish(&mut self, out: &mut Vec<Event>) {
         self.targets.tell(out);
+        let (said, failed) = (self.said_failed, self.failed);
+        if self.is_nextest && said > failed {
+            let text =
+                format!("the suites reported {said} failed tests, and only {failed} of them have a line");
+            out.push(Event::Problem(text));
+        }
         // How many tests there should be is not sure: nextest starts a suite again for what is left of it.
         if self.open > 0 {
             let ended = self.ended;

@@ -5,14 +5,19 @@
 //! A subtest of node-tap comes behind its point, in braces: `ok 1 - name {`. What node says in a comment of an error after a
 //! test's end is the reason of the file that fails because of it, or else an error of its own.
 //!
-//! A test point whose directive is TODO does not fail a run: one that is not ok counts as skipped.
+//! A test point whose directive is TODO or SKIP does not fail a run (TAP 14): one that is not ok counts as skipped. Directives
+//! are these two words only, in any case; other text behind `#` is a comment.
 
+mod levels;
+
+use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
 use crate::Read;
 use crate::case::{self, Case, Detail, Event, Outcome};
 use crate::yaml;
+use levels::Levels;
 
 /// Deeper subtests than that are taken for text.
 const DEEPEST: usize = 100;
@@ -24,13 +29,19 @@ const MOST_YAML: usize = 1 << 20;
 pub(crate) struct Tap {
     /// The subtests that are open, by depth: `# Subtest: NAME`. Each has the names of those that it is in before its own.
     suites: Vec<Arc<str>>,
-    /// By depth: how many points there were, and how many the plan has promised.
-    counts: Vec<(u64, Option<u64>)>,
+    levels: Levels,
+    /// Whether `# Subtest: NAME` is indented as the subtest is, as of pgTAP and of Perl before 5.26; known from the first one on.
+    is_announced_within: Option<bool>,
     /// The point whose diagnostics may follow.
     point: Option<Point>,
-    /// The diagnostics that are read.
+    /// The diagnostics that are read, and how far in they are: vitest's are further in than TAP has it.
     yaml: Option<String>,
+    yaml_indent: usize,
     has_bailed: bool,
+    /// Whether a failure was too deep to be read.
+    is_too_deep: bool,
+    /// What the line before counts, of a summary.
+    after: Option<&'static str>,
     /// Errors after the end of a test that are the reason of no file yet.
     late: Vec<String>,
 }
@@ -44,13 +55,15 @@ struct Point {
     indent: usize,
     case: Case,
     is_ok: bool,
+    /// Whether a point of its subtest is not ok.
+    has_failures: bool,
     /// What the point is if deeper ones follow: its name ends with a brace.
     opened: Option<(Case, Arc<str>)>,
 }
 
 impl Tap {
     fn give(&mut self, out: &mut Vec<Event>) {
-        let Some(Point { mut case, is_ok, .. }) = self.point.take() else { return };
+        let Some(Point { indent, mut case, is_ok, has_failures, .. }) = self.point.take() else { return };
         let text = self.yaml.take().unwrap_or_default();
         let mut detail = Detail::default();
         let (mut is_suite, mut is_file, mut failure_type) = (false, false, String::new());
@@ -75,8 +88,12 @@ impl Tap {
             }
         }
         if is_suite {
-            // Tests that have failed, or that a parent has cancelled, are results already.
-            let is_explained = matches!(failure_type.as_str(), "subtestsFailed" | "cancelledByParent");
+            // Tests that have failed are results already, and so is what has made a parent cancel the suite.
+            let is_explained = match failure_type.as_str() {
+                "subtestsFailed" => has_failures,
+                "cancelledByParent" => has_failures || indent > 0,
+                _ => false,
+            };
             if !matches!(case.outcome, Outcome::Failed) || is_explained {
                 return;
             }
@@ -103,7 +120,7 @@ impl Tap {
         out.push(Event::Ended(Box::new(case)));
     }
 
-    fn point(&mut self, indent: usize, is_ok: bool, rest: &str) {
+    fn point(&mut self, indent: usize, is_ok: bool, rest: &str, out: &mut Vec<Event>) {
         let depth = indent / 4;
         let digits = rest.trim_start();
         let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
@@ -112,15 +129,14 @@ impl Tap {
         let description = description.strip_prefix("- ").unwrap_or(description);
         let opened = description.trim_end().strip_suffix(" {").map(|description| directive(description).0);
         let (name, directive) = directive(description);
-        let count = &mut self.count(depth).0;
-        *count += 1;
         let name = match (name.is_empty(), number.is_empty()) {
             (false, _) => name,
             (true, false) => format!("test {number}"),
-            (true, true) => format!("test {count}"),
+            (true, true) => format!("test {}", self.levels.next(depth)),
         };
-        let (word, reason) = directive.split_once(char::is_whitespace).unwrap_or((directive, ""));
-        let is = |known: &str| word.get(..4).is_some_and(|word| word.eq_ignore_ascii_case(known));
+        let end = directive.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(directive.len());
+        let (word, reason) = directive.split_at_checked(end).unwrap_or((&directive, ""));
+        let is = |known: &str| word.eq_ignore_ascii_case(known);
         let outcome = match is_ok {
             _ if is("skip") => Outcome::Skipped,
             false if is("todo") => Outcome::Skipped,
@@ -131,7 +147,7 @@ impl Tap {
         let suite = self.suites.last().cloned().unwrap_or_default();
         let mut case = Case::new(&suite, " > ", &name, outcome);
         if outcome == Outcome::Skipped {
-            reason.trim().clone_into(&mut case.reason);
+            reason.trim_start_matches(':').trim().clone_into(&mut case.reason);
             if case.reason.is_empty() && is("todo") {
                 "todo".clone_into(&mut case.reason);
             }
@@ -141,79 +157,100 @@ impl Tap {
             let inner = case::suite(&own.uid);
             (Case { reason: case.reason.clone(), ..own }, inner)
         });
-        self.point = Some(Point { indent, case, is_ok, opened });
+        let has_failures = self.levels.point(depth, number, is_ok, &case.uid, out);
+        self.point = Some(Point { indent, case, is_ok, has_failures, opened });
     }
 
-    fn count(&mut self, depth: usize) -> &mut (u64, Option<u64>) {
-        // Deeper subtests are at their end.
-        self.counts.truncate(depth + 1);
-        while self.counts.len() < depth {
-            self.counts.push((0, None));
-        }
-        if self.counts.len() == depth {
-            self.counts.push((0, None));
-        }
-        self.counts.last_mut().unwrap_or_else(|| unreachable!("one was pushed"))
+    fn subtest(&mut self, depth: usize, name: &str, out: &mut Vec<Event>) {
+        let (name, _) = directive(name);
+        let is_outside = self.suites.len() < depth;
+        let is_within = *self.is_announced_within.get_or_insert(is_outside);
+        let depth = depth.saturating_sub(usize::from(is_within));
+        self.suites.truncate(depth);
+        let suite = match self.suites.last() {
+            Some(outer) => format!("{outer} > {}", case::shortened(&name, case::LONGEST_SUITE)),
+            None => name,
+        };
+        let suite = case::suite(&suite);
+        self.levels.announce(depth, &suite, out);
+        self.suites.push(suite);
     }
 }
 
 impl Read for Tap {
     fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool {
+        let line = &*if self.yaml.is_some() { Cow::Borrowed(line) } else { without_tabs(line) };
         let text = line.trim_start_matches(' ');
         let indent = line.len() - text.len();
+        // Diagnostics are further in than their point: their end is missing.
+        let is_missed_end =
+            self.point.as_ref().is_some_and(|point| indent <= point.indent) && is_no_diagnostic(text);
+        if self.yaml.is_some() && is_missed_end {
+            self.give(out);
+        }
         if let (Some(yaml), Some(point)) = (&mut self.yaml, &self.point) {
-            if text == "..." && indent <= point.indent + 2 {
+            if text == "..." && indent <= self.yaml_indent.max(point.indent + 2) {
                 self.give(out);
             } else if yaml.len() < MOST_YAML {
-                let line = line.get(indent.min(point.indent + 2)..).unwrap_or_default();
+                let line = line.get(indent.min(self.yaml_indent)..).unwrap_or_default();
                 let room = MOST_YAML - yaml.len();
                 yaml.push_str(line.get(..line.floor_char_boundary(room)).unwrap_or_default());
                 yaml.push('\n');
             }
             return true;
         }
+        let after = self.after.take();
         if text == "---" && self.point.as_ref().is_some_and(|point| indent > point.indent) {
-            self.yaml = Some(String::new());
+            (self.yaml, self.yaml_indent) = (Some(String::new()), indent);
             return true;
         }
-        if indent / 4 > DEEPEST {
+        let depth = indent / 4;
+        if depth > DEEPEST {
+            if rest_of(text, "not ok").is_some() && !mem::replace(&mut self.is_too_deep, true) {
+                out.push(Event::Unreadable(format!("a test that failed is in more than {DEEPEST} subtests")));
+            }
             return false;
         }
         if let Some(point) = self.point.as_mut().filter(|point| indent >= point.indent + 4)
             && let Some((case, suite)) = point.opened.take()
         {
             point.case = case;
+            self.levels.open(point.indent / 4 + 1, &point.case.uid, point.is_ok);
             self.suites.truncate(point.indent / 4);
             self.suites.push(suite);
         }
         if let Some(name) = text.strip_prefix("# Subtest: ") {
             self.give(out);
-            let (name, _) = directive(name);
-            self.suites.truncate(indent / 4);
-            let suite = match self.suites.last() {
-                Some(outer) => format!("{outer} > {}", case::shortened(&name, case::LONGEST_SUITE)),
-                None => name,
-            };
-            self.suites.push(case::suite(&suite));
+            self.subtest(depth, name, out);
         } else if let Some(rest) = rest_of(text, "not ok") {
             self.give(out);
-            self.point(indent, false, rest);
+            self.point(indent, false, rest, out);
         } else if let Some(rest) = rest_of(text, "ok") {
             self.give(out);
-            self.point(indent, true, rest);
+            self.point(indent, true, rest, out);
         } else if let Some(plan) = text.strip_prefix("1..") {
             let digits = plan.split(' ').next().unwrap_or_default();
             if let Ok(plan) = digits.parse() {
                 self.give(out);
-                self.count(indent / 4).1 = Some(plan);
+                self.levels.plan(depth, plan);
             } else {
                 return false;
             }
-        } else if let Some(why) = text.strip_prefix("Bail out!") {
+        } else if let Some(why) = bail_out(text) {
             self.give(out);
             self.has_bailed = true;
             let why = case::shortened(why.trim(), case::LONGEST_NAME);
             out.push(Event::Problem(format!("the tests were given up: {why}")));
+        } else if summary(text, "pass").is_some() {
+            self.after = Some("pass");
+        } else if let Some(failures) = summary(text, "fail").filter(|_| after == Some("pass")) {
+            self.levels.failures(depth, failures);
+            self.after = Some("fail");
+        } else if let Some(cancelled) = summary(text, "cancelled").filter(|_| after == Some("fail")) {
+            self.levels.cancelled(depth, cancelled);
+        } else if text == "}" {
+            self.give(out);
+            return self.levels.brace(depth, out);
         } else if let Some(error) = text.strip_prefix("# Error: ").filter(|error| error.contains(LATE)) {
             if self.late.len() < MOST_LATE {
                 self.late.push(case::shortened(error, case::LONGEST_NAME));
@@ -225,6 +262,9 @@ impl Read for Tap {
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
+        if self.yaml.is_some() {
+            out.push(Event::Problem("the command ended within the diagnostics of a test".to_owned()));
+        }
         self.give(out);
         for error in mem::take(&mut self.late) {
             let test = error.split_once(LATE).map_or("", |(test, _)| test);
@@ -232,18 +272,41 @@ impl Read for Tap {
             let detail = Detail { message: error, ..Detail::default() };
             out.push(Event::Ended(Box::new(Case::group(&name, detail))));
         }
-        match self.counts.first() {
-            _ if self.has_bailed => {}
-            Some((count, Some(plan))) if count < plan => {
-                out.push(Event::Problem(format!("the command ended after {count} of {plan} tests")));
-            }
-            Some((count, Some(plan))) if count > plan => {
-                out.push(Event::Problem(format!("there were {count} tests, and the plan says {plan}")));
-            }
-            Some((_, None)) => out.push(Event::Problem("there is no plan: the end is missing".to_owned())),
-            _ => {}
+        if !self.has_bailed {
+            self.levels.finish(out);
         }
     }
+}
+
+/// A tab of a line's indentation is as four spaces, if the line can be nothing else than one of a subtest.
+fn without_tabs(line: &str) -> Cow<'_, str> {
+    let text = line.trim_start_matches([' ', '\t']);
+    let indent = line.strip_suffix(text).unwrap_or_default();
+    if indent.contains('\t') && is_no_diagnostic(text) {
+        Cow::Owned(indent.replace('\t', "    ") + text)
+    } else {
+        Cow::Borrowed(line)
+    }
+}
+
+/// Whether it is a line that can't be meant as one of diagnostics.
+fn is_no_diagnostic(text: &str) -> bool {
+    let is_named = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with("- ");
+    rest_of(text, "not ok")
+        .or_else(|| rest_of(text, "ok").filter(|rest| is_named(rest.trim_start())))
+        .is_some()
+        || bail_out(text).is_some()
+        || text.strip_prefix("1..").is_some_and(|plan| plan.parse::<u64>().is_ok())
+}
+
+fn bail_out(text: &str) -> Option<&str> {
+    let (words, why) = text.split_at_checked("Bail out!".len())?;
+    words.eq_ignore_ascii_case("Bail out!").then_some(why)
+}
+
+/// The number in `# fail 3`, as node, tape, mocha and others print it at the end.
+fn summary(text: &str, word: &str) -> Option<u64> {
+    text.strip_prefix("# ")?.strip_prefix(word)?.strip_prefix(' ')?.trim().parse().ok()
 }
 
 /// What follows a word.
@@ -251,8 +314,25 @@ fn rest_of<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// A description without its escapes, and its directive.
-fn directive(text: &str) -> (String, &str) {
+/// A description and its directive, without their escapes.
+fn directive(text: &str) -> (String, String) {
+    let (name, rest) = unescaped(text);
+    let mut directive = String::new();
+    let mut rest = Some(rest);
+    // Other hashes are text of the directive.
+    while let Some(text) = rest {
+        let (part, more) = unescaped(text);
+        directive.push_str(&part);
+        rest = (!more.is_empty()).then_some(more);
+        if rest.is_some() {
+            directive.push('#');
+        }
+    }
+    (name.trim_end().to_owned(), directive.trim().to_owned())
+}
+
+/// The text before the first hash that has no escape, and the text behind that.
+fn unescaped(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -262,11 +342,11 @@ fn directive(text: &str) -> (String, &str) {
                 Some((_, c)) => name.extend(['\\', c]),
                 None => name.push('\\'),
             },
-            '#' => return (name.trim_end().to_owned(), text.get(at + 1..).unwrap_or_default().trim()),
+            '#' => return (name, text.get(at + 1..).unwrap_or_default()),
             c => name.push(c),
         }
     }
-    (name.trim_end().to_owned(), "")
+    (name, "")
 }
 
 #[cfg(test)]

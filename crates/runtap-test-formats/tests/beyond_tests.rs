@@ -1,36 +1,12 @@
 //! What fails beside tests is told beside them: a suite's hook, a package, a target, and results that are promised and not there.
 
-use runtap_test_formats::{Case, Event, Format, Outcome, Parser};
+mod told;
+
+use runtap_test_formats::{Event, Format, Outcome};
+
+use told::{cases, problems, read, told};
 
 use Outcome::{Error, Failed, Passed, Skipped};
-
-fn read(format: Format, text: &[u8]) -> Vec<Event> {
-    let mut parser = Parser::new(format);
-    let mut events = parser.feed(text);
-    events.extend(parser.finish());
-    events
-}
-
-fn cases(events: &[Event]) -> Vec<&Case> {
-    let ended = events.iter().filter_map(|event| match event {
-        Event::Ended(case) => Some(&**case),
-        _ => None,
-    });
-    ended.collect()
-}
-
-fn problems(events: &[Event]) -> Vec<&str> {
-    let problems = events.iter().filter_map(|event| match event {
-        Event::Problem(text) | Event::Unreadable(text) => Some(text.as_str()),
-        _ => None,
-    });
-    problems.collect()
-}
-
-/// Uid and outcome of each, in order.
-fn told(events: &[Event]) -> Vec<(&str, Outcome)> {
-    cases(events).into_iter().map(|case| (case.uid.as_str(), case.outcome)).collect()
-}
 
 #[track_caller]
 fn message<'a>(events: &'a [Event], uid: &str) -> &'a str {
@@ -50,7 +26,8 @@ fn a_hook_of_a_suite() {
         let text = format!("{line}\n  ---\n  type: 'suite'\n{why}  ...\n1..1\n");
         read(Format::Tap, text.as_bytes())
     };
-    assert_eq!(told(&suite("not ok 1 - s", "  failureType: 'subtestsFailed'\n")), []);
+    let failed = suite("    not ok 1 - t\n    1..1\nnot ok 1 - s", "  failureType: 'subtestsFailed'\n");
+    assert_eq!(told(&failed), [("t", Failed)]);
     assert_eq!(told(&suite("ok 1 - s", "")), []);
     assert_eq!(told(&suite("not ok 1 - s # TODO later", "  failureType: 'hookFailed'\n")), []);
     assert_eq!(told(&suite("not ok 1 - s", "  failureType: 'testTimeoutFailure'\n")), [("s", Error)]);

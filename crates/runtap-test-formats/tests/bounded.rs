@@ -40,7 +40,9 @@ fn a_long_name_of_a_suite_is_shortened_and_shared() {
     let tap = around(
         &format!("# Subtest: {long}\n    # Subtest: {long}\n"),
         |_| "        ok\n".to_owned(),
-        "1..0\n",
+        &format!(
+            "        1..{TESTS}\n    ok\n      ---\n      type: suite\n      ...\n    1..1\nok\n  ---\n  type: suite\n  ...\n1..1\n"
+        ),
     );
     let junit = around(
         &format!("<testsuites><testsuite name='{long}'>"),
@@ -109,8 +111,9 @@ fn the_output_of_a_go_package_is_attached_once() {
         assert!(printed(&cases) < 2 * LONG + TESTS * 300, "{} bytes", printed(&cases));
 
         let text = around(
-            &line(&format!("\"Action\":\"output\",\"Output\":\"{output}\"")),
-            |_| line("\"Action\":\"build-fail\""),
+            &(line(&format!("\"Action\":\"build-output\",\"Output\":\"{output}\""))
+                + &line("\"Action\":\"build-fail\"")),
+            |number| format!("{{\"Package\":\"p{number}\",\"Action\":\"fail\",\"FailedBuild\":\"p\"}}\n"),
             "",
         );
         let (cases, _) = read(Format::GoJson, &text);

@@ -1,34 +1,10 @@
 //! Output of real commands: cargo 1.95, nextest 0.9, go 1.19, node 20, pytest 9.2 on small suites of known outcomes.
 
+mod told;
+
 use runtap_test_formats::{Case, Event, Format, LONGEST_NAME, LONGEST_SUITE, Outcome, Parser};
 
-fn read(format: Format, text: &[u8]) -> Vec<Event> {
-    let mut parser = Parser::new(format);
-    let mut events = parser.feed(text);
-    events.extend(parser.finish());
-    events
-}
-
-fn cases(events: &[Event]) -> Vec<&Case> {
-    let ended = events.iter().filter_map(|event| match event {
-        Event::Ended(case) => Some(&**case),
-        _ => None,
-    });
-    ended.collect()
-}
-
-fn problems(events: &[Event]) -> Vec<&str> {
-    let problems = events.iter().filter_map(|event| match event {
-        Event::Problem(text) | Event::Unreadable(text) => Some(text.as_str()),
-        _ => None,
-    });
-    problems.collect()
-}
-
-/// Uid and outcome of each, in order.
-fn told(events: &[Event]) -> Vec<(&str, Outcome)> {
-    cases(events).into_iter().map(|case| (case.uid.as_str(), case.outcome)).collect()
-}
+use told::{cases, problems, read, told};
 
 #[track_caller]
 fn case<'a>(events: &'a [Event], uid: &str) -> &'a Case {
@@ -168,9 +144,28 @@ fn go_test_that_does_not_compile() {
     );
     assert_eq!(told(&read(Format::GoJson, old.as_bytes())), [("example.org/shop", Error)]);
     let events = read(Format::GoJson, new.as_bytes());
-    assert_eq!(told(&events), [("example.org/shop [t]", Error), ("example.org/other", Error)]);
+    assert_eq!(told(&events), [("example.org/other", Error), ("example.org/shop [t]", Error)]);
     let message = &case(&events, "example.org/shop [t]").detail.as_ref().unwrap().message;
     assert_eq!(message, "build failed\n./shop_test.go:3:31: undefined: x");
+    assert_eq!(problems(&events), [""; 0]);
+    // The packages that need the build name it: one failed package is one error.
+    let of_package = |name: &str| {
+        [
+            format!(r#"{{"Action":"start","Package":"{name}"}}"#),
+            format!(r#"{{"Action":"output","Package":"{name}","Output":"FAIL\t{name} [build failed]\n"}}"#),
+            format!(
+                r#"{{"Action":"fail","Package":"{name}","Elapsed":0,"FailedBuild":"example.org/shop [t]"}}"#
+            ),
+            String::new(),
+        ]
+        .join("\n")
+    };
+    let [shop, user] = ["example.org/shop", "example.org/user"];
+    let events = read(Format::GoJson, (new.to_owned() + &of_package(shop) + &of_package(user)).as_bytes());
+    assert_eq!(told(&events), [("example.org/other", Error), (shop, Error), (user, Error)]);
+    let message = |name: &str| case(&events, name).detail.as_ref().unwrap().message.clone();
+    assert_eq!(message(shop), "build failed\n./shop_test.go:3:31: undefined: x");
+    assert_eq!(message(user), "build failed\nexample.org/shop needs it too and has its output");
     assert_eq!(problems(&events), [""; 0]);
 }
 
@@ -255,6 +250,18 @@ fn junit_of_others() {
     let detail = case(&events, "C.m").detail.as_ref().unwrap();
     assert_eq!((detail.message.as_str(), detail.kind.as_str()), ("first line", "E"));
     assert_eq!(detail.stack, "first line\nsecond");
+}
+
+/// pytest writes both of a test that fails and whose clean-up is skipped.
+#[test]
+fn a_junit_test_that_has_failed_is_not_skipped() {
+    let (failure, skipped) = ("<failure message='no'/>", "<skipped message='later'/>");
+    for both in [[failure, skipped], [skipped, failure]] {
+        let text = format!("<testsuite><testcase name='a'>{}</testcase></testsuite>", both.concat());
+        let events = read(Format::Junit, text.as_bytes());
+        assert_eq!(told(&events), [("a", Failed)], "{text}");
+        assert_eq!(case(&events, "a").detail.as_ref().unwrap().message, "no");
+    }
 }
 
 #[test]

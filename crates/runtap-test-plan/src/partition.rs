@@ -126,21 +126,22 @@ impl Partition {
 
     /// The positions of the tests of this part, in ascending order.
     ///
-    /// - `count`: the tests are dealt out one by one, in the given order.
-    /// - `slice`: parts of consecutive tests in the given order; their sizes differ by 1 at most.
+    /// - `count`: the tests are dealt out one by one, in the order of module and uid.
+    /// - `slice`: parts of consecutive tests in the order of module and uid; their sizes differ by 1 at most.
     /// - `hash`: by the 64-bit FNV-1a hash of the UTF-8 bytes of module, a zero byte and uid, modulo `N`. A test stays in
     ///   its part whatever happens to the others; the parts are only roughly equal.
     /// - `timing`: the longest test first, each to the part with the shortest total so far. Tests without a duration
-    ///   count as the median of the others. The result does not depend on the given order, except among tests with the
-    ///   same module and uid.
+    ///   count as the median of the others.
+    ///
+    /// The result does not depend on the given order, which an application may choose anew on each machine, except among
+    /// tests with the same module and uid.
     pub fn select(&self, tests: &[TestKey<'_>]) -> Vec<usize> {
         let (part, total) = (u64::from(self.index - 1), u64::from(self.total));
-        let positions = 0..tests.len();
         match self.kind {
-            Kind::Count => positions.filter(|at| *at as u64 % total == part).collect(),
+            Kind::Count => by_place(tests, |place| place % u128::from(total) == u128::from(part)),
             Kind::Slice => {
                 let bound = |part: u64| u128::from(part) * tests.len() as u128 / u128::from(total);
-                positions.filter(|at| (bound(part)..bound(part + 1)).contains(&(*at as u128))).collect()
+                by_place(tests, |place| (bound(part)..bound(part + 1)).contains(&place))
             }
             Kind::Hash => {
                 let keys = tests.iter().enumerate();
@@ -158,6 +159,16 @@ fn fnv1a(key: &TestKey<'_>) -> u64 {
 
 fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The positions of the tests whose place in the order of module and uid is one of these.
+fn by_place(tests: &[TestKey<'_>], is_mine: impl Fn(u128) -> bool) -> Vec<usize> {
+    let mut order: Vec<_> = tests.iter().enumerate().map(|(at, test)| (test.module, test.uid, at)).collect();
+    order.sort_unstable();
+    let mine = (0..).zip(order).filter(|(place, _)| is_mine(*place));
+    let mut mine: Vec<_> = mine.map(|(_, (_, _, at))| at).collect();
+    mine.sort_unstable();
+    mine
 }
 
 fn by_timing(tests: &[TestKey<'_>], part: u64, total: u64) -> Vec<usize> {
@@ -229,6 +240,21 @@ mod tests {
         let keys: Vec<_> =
             uids.into_iter().map(|uid| &*uid.leak()).zip(durations).map(|(u, d)| key((u, d))).collect();
         partition.parse::<Partition>().unwrap().select(&keys)
+    }
+
+    #[test]
+    fn the_given_order_does_not_matter() {
+        let keys = |uids: &[&'static str]| uids.iter().map(|uid| TestKey::new("M", uid)).collect::<Vec<_>>();
+        let (one, other) = (keys(&["a", "b", "c", "d"]), keys(&["d", "b", "a", "c"]));
+        for partition in ["count:1/2", "slice:1/2", "hash:1/2", "timing:1/2", "count:3/3", "slice:3/3"] {
+            let partition: Partition = partition.parse().unwrap();
+            let select = |keys: &[TestKey<'static>]| {
+                let mut uids: Vec<_> = partition.select(keys).into_iter().map(|at| keys[at].uid).collect();
+                uids.sort_unstable();
+                uids
+            };
+            assert_eq!(select(&one), select(&other), "{partition}");
+        }
     }
 
     #[test]

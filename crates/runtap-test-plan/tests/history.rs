@@ -371,3 +371,35 @@ proptest! {
         prop_assert!(all.modules().all(|(_, module)| module.tests().all(|(_, test)| test.outcomes().len() <= 10)));
     }
 }
+
+#[test]
+fn failed_tests_are_forgotten_last_and_not_silently() {
+    let limits = |tests| Limits { tests, ..Limits::default() };
+    let key = ModuleKey::new("M", "net10.0");
+    let run = ModuleRun { at: 1_000, complete: true, ..ModuleRun::default() };
+    let all = ["a", "b", "c", "d"];
+    let outcome = |uid: &str| if uid < "c" { Outcome::Failed } else { Outcome::Passed };
+    let mut history = History::default();
+    history.record(key.clone(), &run, all.iter().map(|uid| Finished::new(uid, outcome(uid))));
+    history.prune(&limits(2));
+    let module = history.module(&key).unwrap();
+    assert_eq!((module.failed().collect::<Vec<_>>(), module.broken), (vec!["a", "b"], false));
+    history.prune(&limits(1));
+    let module = history.module(&key).unwrap();
+    assert_eq!((module.failed().collect::<Vec<_>>(), module.broken), (vec!["b"], true));
+}
+
+#[test]
+fn only_a_complete_run_mends_a_broken_one() {
+    let key = ModuleKey::new("M", "net10.0");
+    let mut history = History::default();
+    let mut broken_after = |at, complete, broken| {
+        let run = ModuleRun { at, complete, broken, ..ModuleRun::default() };
+        history.record(key.clone(), &run, [Finished::new("a", Outcome::Passed)]);
+        history.module(&key).unwrap().broken
+    };
+    assert!(broken_after(1, false, true));
+    assert!(broken_after(2, false, false), "a part of the tests");
+    assert!(!broken_after(3, true, false));
+    assert!(!broken_after(4, false, false));
+}

@@ -67,6 +67,14 @@ struct Counting<'a, W> {
     error: Option<io::Error>,
 }
 
+impl<W> Counting<'_, W> {
+    fn keep(&mut self, error: io::Error) -> io::Error {
+        let kind = error.kind();
+        self.error = Some(error);
+        kind.into()
+    }
+}
+
 impl<W: Write> Write for Counting<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.w.write(bytes) {
@@ -74,16 +82,12 @@ impl<W: Write> Write for Counting<'_, W> {
                 self.bytes += n;
                 Ok(n)
             }
-            Err(error) => {
-                let kind = error.kind();
-                self.error = Some(error);
-                Err(kind.into())
-            }
+            Err(error) => Err(self.keep(error)),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.w.flush()
+        self.w.flush().map_err(|error| self.keep(error))
     }
 }
 
@@ -174,6 +178,13 @@ impl<F: Read + Write + Seek> Spool<F> {
             });
         }
         Ok(())
+    }
+
+    /// Has a module counted otherwise than by its results: not all of them could be added.
+    pub fn set_totals(&mut self, module: usize, totals: Totals) {
+        if let Some(counted) = self.totals.get_mut(module) {
+            *counted = totals;
+        }
     }
 
     fn replace(

@@ -92,6 +92,11 @@ pub fn name(result: &TestResult) -> Cow<'_, str> {
     if name.trim().is_empty() { Cow::Borrowed(UNNAMED) } else { name }
 }
 
+/// A number of things, such as tests.
+pub(crate) fn plural(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// The beginning of `text` in at most `bytes` bytes, with `…` at its end if something is left out. Without room for
 /// that, nothing.
 pub fn cut(text: &str, bytes: usize) -> Cow<'_, str> {

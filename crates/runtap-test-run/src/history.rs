@@ -5,16 +5,18 @@
 //! does.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _};
 use std::path::{Path, PathBuf};
 
-use runtap_mtp::Module;
+use runtap_mtp::{Module, ModuleId};
 use runtap_outputs::Draft;
 use runtap_test_plan::{AddError, History, HistoryError, Limits, ModuleHistory, ModuleKey, add_run};
 use runtap_test_report::Source;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
+use crate::begun;
 use crate::fingerprint::hex;
 use crate::own_file::{self, Found};
 pub use crate::recorder::Recorder;
@@ -29,6 +31,15 @@ pub struct Store {
     directory: PathBuf,
     /// The user has named it.
     named: bool,
+}
+
+/// What is known of earlier runs of the modules of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// How their tests ended and how long they took.
+    pub history: History,
+    /// Those with a run whose end is not recorded: it was killed, or could not write its history.
+    pub unfinished: BTreeSet<ModuleId>,
 }
 
 /// Why earlier runs are not known, or this one can't be kept. The tests can run all the same.
@@ -67,6 +78,9 @@ pub enum StoreError {
         "no test history is kept: neither XDG_STATE_HOME nor HOME (on Windows: LOCALAPPDATA) is an absolute path"
     )]
     NoHome,
+    /// The home directory does not exist. It is not made for this.
+    #[error("no test history is kept: the home directory {} does not exist", .0.display())]
+    MissingHome(PathBuf),
     /// It would be in another user's directory.
     #[error("no test history is kept: {} belongs to user {user}", .path.display())]
     ForeignHome {
@@ -89,13 +103,7 @@ impl Store {
     /// # Errors
     /// There is no home, or it is another user's.
     pub fn of_directory(directory: &Path) -> Result<Self, StoreError> {
-        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = if cfg!(windows) {
-            absolute("LOCALAPPDATA")
-        } else {
-            absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))
-        };
-        let state = state.ok_or(StoreError::NoHome)?;
+        let state = state_directory(|name| std::env::var_os(name))?;
         let nearest = state.ancestors().find_map(|it| Some((it, own_file::owner_of(it)?)));
         let (path, user) = nearest.ok_or(StoreError::NoHome)?;
         if user != runtap_transport::my_uid() {
@@ -122,6 +130,65 @@ impl Store {
             history.merge(self.load_one(&name)?);
         }
         Ok(history)
+    }
+
+    /// What is known of earlier runs of these modules, also of those that have not ended.
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load), or the directory can't be read.
+    pub fn earlier(&self, modules: &[Module]) -> Result<Earlier, StoreError> {
+        let mut unfinished = BTreeSet::new();
+        for (number, module) in modules.iter().enumerate() {
+            if !self.marks(module)?.is_empty() {
+                unfinished.insert(ModuleId(number));
+            }
+        }
+        Ok(Earlier { history: self.load(modules)?, unfinished })
+    }
+
+    fn marks(&self, module: &Module) -> Result<Vec<(u64, PathBuf)>, StoreError> {
+        begun::marks(&self.directory, module)
+            .map_err(|source| StoreError::Unreadable { path: self.directory.clone(), source })
+    }
+
+    /// Marks that the run of these modules has begun. [`add`](Self::add) takes the marks away.
+    ///
+    /// # Errors
+    /// The directory can't be written.
+    pub fn begin(
+        &self,
+        run: &mut Recorder,
+        modules: impl IntoIterator<Item = ModuleId>,
+    ) -> Result<(), StoreError> {
+        self.make_folder()?;
+        for id in modules.into_iter().collect::<BTreeSet<_>>() {
+            if let Some(module) = run.module(id) {
+                let mark = begun::mark(&self.directory, module, run.at()).map_err(|error| {
+                    StoreError::Unwritable(format!("{}: {error}", self.directory.display()))
+                })?;
+                run.marks.push((id, mark));
+            }
+        }
+        Ok(())
+    }
+
+    /// The run is recorded. After a complete one, it does not matter how those before it ended.
+    fn unmark(&self, run: &Recorder) -> Result<(), StoreError> {
+        for (id, mark) in &run.marks {
+            begun::unmark(mark).map_err(unwritable)?;
+            if let Some(module) = run.module(*id).filter(|_| run.is_complete(*id)) {
+                for (_, mark) in self.marks(module)?.into_iter().filter(|(at, _)| *at < run.at()) {
+                    begun::unmark(&mark).map_err(unwritable)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn make_folder(&self) -> Result<(), StoreError> {
+        runtap_outputs::make_private_folder(&self.directory).map_err(|error| {
+            StoreError::Unwritable(format!("{} can't be made: {}", self.directory.display(), error.cause))
+        })
     }
 
     fn file_of(&self, module: &str) -> PathBuf {
@@ -156,13 +223,11 @@ impl Store {
                 }
             }
         }
-        Ok(())
+        self.unmark(run)
     }
 
     fn add_one(&self, name: &str, told: &Told, results: &Results) -> Result<(), StoreError> {
-        runtap_outputs::make_private_folder(&self.directory).map_err(|error| {
-            StoreError::Unwritable(format!("{} can't be made: {}", self.directory.display(), error.cause))
-        })?;
+        self.make_folder()?;
         // Without a framework it has to be looked up whose run it is.
         let added = !told.key.framework.is_empty() && self.add_by_test(name, told, results)?;
         if added { Ok(()) } else { self.add_in_memory(name, told, results) }
@@ -196,6 +261,20 @@ impl Store {
         history.write(BufWriter::new(draft.file())).map_err(unwritable)?;
         appear(draft)
     }
+}
+
+/// The directory for what programs keep between runs. It is made when it is not there, but not the home that it is in.
+fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
+    let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let (home, below) = if cfg!(windows) {
+        (absolute("LOCALAPPDATA"), "")
+    } else if let Some(state) = absolute("XDG_STATE_HOME") {
+        return Ok(state);
+    } else {
+        (absolute("HOME"), ".local/state")
+    };
+    let home = home.ok_or(StoreError::NoHome)?;
+    if home.is_dir() { Ok(home.join(below)) } else { Err(StoreError::MissingHome(home)) }
 }
 
 fn is_damaged(error: &HistoryError) -> bool {
@@ -239,4 +318,23 @@ pub(crate) fn of_module<'a>(
     let named = || history.modules().filter(|(key, _)| key.name == name);
     let found = named().find(same).or_else(|| named().max_by_key(|(_, it)| it.last_run()));
     found.map(|(_, it)| it)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_that_is_not_there_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = folder.path().join("none");
+        let of = |wanted: &'static str, path: &Path| {
+            let path = path.as_os_str().to_owned();
+            state_directory(move |name| (name == wanted).then(|| path.clone()))
+        };
+        assert_eq!(of("HOME", folder.path()).unwrap(), folder.path().join(".local/state"));
+        assert!(matches!(of("HOME", &none), Err(StoreError::MissingHome(path)) if path == none));
+        assert_eq!(of("XDG_STATE_HOME", &none).unwrap(), none, "one that is named is made");
+        assert!(matches!(of("HOME", Path::new("relative")), Err(StoreError::NoHome)));
+    }
 }

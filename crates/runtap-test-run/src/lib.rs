@@ -18,10 +18,12 @@
 )]
 
 pub mod artifacts;
+mod begun;
 pub mod config;
 mod facts;
 mod fingerprint;
 pub mod history;
+mod known;
 pub mod listing;
 mod own_file;
 pub mod plan;

@@ -55,7 +55,9 @@ pub fn list(
                 }
                 RunEvent::LaunchEnded { module, end, .. } => {
                     // Whatever code it ends with, what it has listed may be whole.
-                    let is_code = |failure: &ModuleFailure| matches!(failure, ModuleFailure::ExitCode(_));
+                    let is_code = |failure: &ModuleFailure| {
+                        matches!(failure, ModuleFailure::ExitCode(_) | ModuleFailure::Died { .. })
+                    };
                     let whole = end.failures.iter().all(is_code) && !end.stopped;
                     if !whole || !end.failures.is_empty() && !told.contains(&module) {
                         silent.insert(module);

@@ -3,20 +3,21 @@
 //! Owns: what has to be asked of the applications first, and the way from tests to jobs. Refuses to: decide; filters,
 //! partitions and schedules of [`runtap_test_plan`] do.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::num::NonZeroUsize;
 
-use runtap_mtp::{Job, Mode, ModuleFailure, ModuleId, RunEvent, RunSpec, Stop, TestInfo, run};
+use runtap_mtp::{Job, ModuleFailure, ModuleId, RunSpec, Stop, TestInfo};
 use runtap_test_plan::{
-    Filter, History, Module as Costs, ModuleHistory, Partition, Process, ScheduleOptions, TestCost, TestKey,
-    Unmet, Which, schedule,
+    Filter, Module as Costs, ModuleHistory, Partition, Process, ScheduleOptions, TestCost, TestKey, Unmet,
+    Which, schedule,
 };
 use thiserror::Error;
 
 use crate::facts;
 use crate::fingerprint::fingerprint;
-use crate::history::of_module;
+use crate::history::{Earlier, of_module};
+use crate::known::{apart, discover, untold};
 
 /// Which tests are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,6 +50,10 @@ pub enum PlanError {
         module: String,
         /// Why.
         failure: Box<ModuleFailure>,
+        /// What it has printed.
+        stdout: String,
+        /// What it has printed of errors.
+        stderr: String,
         /// The exit code that fits.
         exit_code: i32,
     },
@@ -69,6 +74,8 @@ pub struct Planned {
     pub untold: Vec<ModuleId>,
     /// Whether all tests of all modules are run.
     pub whole: bool,
+    /// The modules of which all tests are run.
+    pub complete: Vec<ModuleId>,
     /// Failed tests are to be run again, and there are none.
     pub nothing_failed: bool,
     /// Why none of the tests that the applications have listed is run.
@@ -121,20 +128,19 @@ impl Selection {
 pub fn plan(
     spec: &mut RunSpec,
     selection: &Selection,
-    history: &History,
+    earlier: &Earlier,
     stop: &Stop,
 ) -> Result<Planned, PlanError> {
-    let planner = Planner::new(spec, selection, history);
+    let planner = Planner::new(spec, selection, earlier);
     let mut planned = Planned { whole: selection.is_whole(), ..Planned::default() };
     let mut chosen = vec![None; spec.modules.len()];
+    let mut explicit = vec![Vec::new(); spec.modules.len()];
     let mut may_lack = vec![false; spec.modules.len()];
     if let Some(uids) = selection.named() {
         chosen.fill(Some(uids));
         // Of tests that have failed before, it is known whose they are.
-        let is_known = |record: Option<&ModuleHistory>| {
-            selection.failed_only && !record.is_some_and(|record| record.broken)
-        };
-        may_lack = planner.records.iter().map(|record| !is_known(*record)).collect();
+        let is_known = |module| selection.failed_only && !planner.may_have_unknown_failures(module);
+        may_lack = (0..spec.modules.len()).map(|module| !is_known(module)).collect();
     } else if selection.discover || selection.partition.is_some() || selection.filter.is_some() {
         planned.known = discover(spec, stop)?;
         let needs_more = |filter: &Filter| !filter.needs_names_only();
@@ -142,22 +148,23 @@ pub fn plan(
             planned.untold = untold(&planned.known);
         }
         if !selection.is_whole() {
-            (chosen, planned.empty) = planner.choose(&planned.known);
+            (chosen, explicit, planned.empty) = planner.choose(&planned.known);
         }
     }
     if selection.failed_only {
-        if planner.records.iter().all(Option::is_none) {
+        if planner.records.iter().all(Option::is_none) && earlier.unfinished.is_empty() {
             return Err(PlanError::NoEarlierRun);
         }
         planner.keep_failed(&mut chosen);
         planned.nothing_failed = chosen.iter().all(|it| it.as_ref().is_some_and(Vec::is_empty));
     }
-    let listed = if selection.split && planned.whole {
-        planner.confirmed(&mut planned.known, stop)?
-    } else {
-        vec![None; spec.modules.len()]
-    };
-    spec.jobs = planner.jobs(&chosen, &listed);
+    let whole = chosen.iter().enumerate().filter(|(_, chosen)| chosen.is_none());
+    planned.complete = whole.map(|(module, _)| ModuleId(module)).collect();
+    let mut listed = vec![None; spec.modules.len()];
+    if selection.split && planned.whole {
+        (listed, explicit) = planner.confirmed(&mut planned.known, stop)?;
+    }
+    spec.jobs = planner.jobs(&chosen, &listed, &mut explicit);
     for job in &mut spec.jobs {
         job.may_lack_uids = may_lack.get(job.module.0).copied().unwrap_or_default();
     }
@@ -167,17 +174,21 @@ pub fn plan(
 /// For each module, the ids of tests; `None` where it is not known which there are.
 type Lists = Vec<Option<Vec<String>>>;
 
+/// For each module, the explicit tests that are chosen beside others.
+type Explicit = Vec<Vec<TestInfo>>;
+
 struct Planner<'a> {
     spec: &'a RunSpec,
     selection: &'a Selection,
     /// What is remembered of each module, and the fingerprint of its file where that matters.
     records: Vec<Option<&'a ModuleHistory>>,
     fingerprints: Vec<Option<String>>,
+    unfinished: &'a BTreeSet<ModuleId>,
     options: ScheduleOptions,
 }
 
 impl<'a> Planner<'a> {
-    fn new(spec: &'a RunSpec, selection: &'a Selection, history: &'a History) -> Self {
+    fn new(spec: &'a RunSpec, selection: &'a Selection, earlier: &'a Earlier) -> Self {
         // An order may be wrong, a split may not.
         let exact = |module| selection.split.then(|| fingerprint(module)).flatten();
         let fingerprints: Vec<_> = spec.modules.iter().map(exact).collect();
@@ -186,7 +197,10 @@ impl<'a> Planner<'a> {
         Self {
             spec,
             selection,
-            records: modules.map(|(module, print)| of_module(history, module, print.as_deref())).collect(),
+            records: modules
+                .map(|(module, print)| of_module(&earlier.history, module, print.as_deref()))
+                .collect(),
+            unfinished: &earlier.unfinished,
             fingerprints,
             options: ScheduleOptions { split: selection.split, ..ScheduleOptions::new(parallel) },
         }
@@ -201,7 +215,7 @@ impl<'a> Planner<'a> {
 
     /// The tests that filter, ids and partition choose of those that were listed: of each module, each id once. And why
     /// there is none.
-    fn choose(&self, known: &[(ModuleId, TestInfo)]) -> (Lists, Option<Empty>) {
+    fn choose(&self, known: &[(ModuleId, TestInfo)]) -> (Lists, Explicit, Option<Empty>) {
         let paths = facts::paths(&self.spec.modules);
         let uids: HashSet<_> = self.selection.uids.iter().map(String::as_str).collect();
         let mut seen = HashSet::new();
@@ -215,6 +229,16 @@ impl<'a> Planner<'a> {
         let mut wanted: Vec<_> = wanted.collect();
         let mut empty = (wanted.is_empty() && !known.is_empty()).then(|| self.unmatched(known, &paths));
         let tests = wanted.len();
+        let mut explicit = Vec::new();
+        // A test that has failed was run: it is run again.
+        if !self.selection.failed_only {
+            (explicit, wanted) = apart(wanted);
+        }
+        let mut first = BTreeMap::new();
+        for (module, test) in &wanted {
+            let first = first.entry(*module).or_insert(&test.uid);
+            *first = (*first).min(&test.uid);
+        }
         if let Some(partition) = &self.selection.partition {
             let keys: Vec<_> = wanted.iter().map(|(module, test)| self.key(*module, test)).collect();
             let keys: Vec<_> = keys.iter().map(|(name, key)| TestKey { module: name, ..*key }).collect();
@@ -229,7 +253,16 @@ impl<'a> Planner<'a> {
                 chosen.push(test.uid.clone());
             }
         }
-        (chosen, empty)
+        // In the part that has the first of the others, so that all parts together have them once.
+        let mut beside = vec![Vec::new(); self.spec.modules.len()];
+        for (module, test) in explicit {
+            let (here, first) = (chosen.get(module.0), first.get(module));
+            let is_here = here.into_iter().flatten().flatten().any(|uid| Some(&uid) == first);
+            if let (true, Some(beside)) = (is_here, beside.get_mut(module.0)) {
+                beside.push(test.clone());
+            }
+        }
+        (chosen, beside, empty)
     }
 
     /// Why none of these tests is wanted.
@@ -252,11 +285,17 @@ impl<'a> Planner<'a> {
         (name, TestKey { duration, ..TestKey::new("", &test.uid) })
     }
 
-    /// Of the tests that are chosen, those that failed when they were last run; all of a module whose last run was broken.
+    /// Whether a run of the module did not come to all of its tests, or its end is not recorded.
+    fn may_have_unknown_failures(&self, module: usize) -> bool {
+        let record = self.records.get(module).copied().flatten();
+        record.is_some_and(|record| record.broken) || self.unfinished.contains(&ModuleId(module))
+    }
+
+    /// Of the tests that are chosen, those that failed when they were last run; all of a module that may have failures that
+    /// are not known.
     fn keep_failed(&self, chosen: &mut Lists) {
-        for (chosen, record) in chosen.iter_mut().zip(&self.records) {
-            if record.is_some_and(|record| record.broken) {
-                // Nobody knows which tests it did not come to.
+        for (module, (chosen, record)) in chosen.iter_mut().zip(&self.records).enumerate() {
+            if self.may_have_unknown_failures(module) {
                 continue;
             }
             let wanted = chosen.take().map(|uids| uids.into_iter().collect::<HashSet<_>>());
@@ -268,9 +307,14 @@ impl<'a> Planner<'a> {
 
     /// The tests of the modules that are worth splitting, as they list them now. A module that does not list a test which
     /// it ran before makes up tests as it runs: it is not split.
-    fn confirmed(&self, known: &mut Vec<(ModuleId, TestInfo)>, stop: &Stop) -> Result<Lists, PlanError> {
+    fn confirmed(
+        &self,
+        known: &mut Vec<(ModuleId, TestInfo)>,
+        stop: &Stop,
+    ) -> Result<(Lists, Explicit), PlanError> {
         let costs: Vec<_> = self.costs().collect();
         let mut lists = vec![None; costs.len()];
+        let mut beside = vec![Vec::new(); costs.len()];
         let first = schedule(&costs, &self.options);
         let parts = first.processes.iter().filter(|process| matches!(process.which, Which::Uids(_)));
         let split: BTreeSet<_> = parts.map(|process| process.module).collect();
@@ -278,25 +322,29 @@ impl<'a> Planner<'a> {
             let jobs = split.iter().map(|&module| Job::whole(ModuleId(module))).collect();
             *known = match discover(&RunSpec { jobs, ..self.spec.clone() }, stop) {
                 // What it can't list it may run all the same: then as a whole.
-                Err(PlanError::NotListed { .. }) => return Ok(lists),
+                Err(PlanError::NotListed { .. }) => return Ok((lists, beside)),
                 found => found?,
             };
         }
         for module in split {
             let mut seen = HashSet::new();
-            let listed = known.iter().filter(|(of, _)| of.0 == module).map(|(_, test)| test.uid.as_str());
-            let uids: Vec<_> = listed.filter(|uid| seen.insert(*uid)).map(str::to_owned).collect();
+            let listed = known.iter().filter(|(of, test)| of.0 == module && seen.insert(test.uid.as_str()));
+            let (explicit, others) = apart(listed.collect());
+            let uids: Vec<_> = others.iter().map(|(_, test)| test.uid.clone()).collect();
             let mut recorded = costs.get(module).into_iter().flat_map(|costs| &costs.tests);
             if let (true, Some(list)) = (recorded.all(|test| seen.contains(test.uid)), lists.get_mut(module))
             {
                 *list = Some(uids);
+                if let Some(beside) = beside.get_mut(module) {
+                    beside.extend(explicit.into_iter().map(|(_, test)| test.clone()));
+                }
             }
         }
-        Ok(lists)
+        Ok((lists, beside))
     }
 
     /// The processes, in the order in which they are begun.
-    fn jobs(&self, chosen: &Lists, listed: &Lists) -> Vec<Job> {
+    fn jobs(&self, chosen: &Lists, listed: &Lists, explicit: &mut Explicit) -> Vec<Job> {
         let lists = chosen.iter().zip(listed).map(|(chosen, listed)| chosen.as_ref().or(listed.as_ref()));
         let costs: Vec<_> = self.costs().zip(lists).map(|(costs, uids)| certain(costs, uids)).collect();
         let mut schedule = schedule(&costs, &self.options);
@@ -323,7 +371,8 @@ impl<'a> Planner<'a> {
                 Which::Uids(uids) => Some(uids.into_iter().map(str::to_owned).collect()),
             };
             let part = (*begun, *parts.get(process.module)?);
-            Some(Job { uids, part, ..Job::whole(ModuleId(process.module)) })
+            let explicit = explicit.get_mut(process.module).map(std::mem::take).unwrap_or_default();
+            Some(Job { uids, explicit, part, ..Job::whole(ModuleId(process.module)) })
         };
         schedule.processes.into_iter().filter_map(job).collect()
     }
@@ -341,42 +390,4 @@ fn certain<'a>(mut costs: Costs<'a>, uids: Option<&'a Vec<String>>) -> Costs<'a>
         costs.tests = uids.iter().map(cost).collect();
     }
     costs
-}
-
-/// The modules that have tests and tell only names of them.
-fn untold(known: &[(ModuleId, TestInfo)]) -> Vec<ModuleId> {
-    let is_told = |test: &TestInfo| {
-        let facts = [&test.namespace, &test.type_name, &test.method, &test.file];
-        facts.into_iter().any(Option::is_some) || !test.traits.is_empty()
-    };
-    // They are in the order of their modules.
-    let of_modules = known.chunk_by(|(one, _), (other, _)| one == other);
-    let silent = of_modules.filter(|tests| !tests.iter().any(|(_, test)| is_told(test)));
-    silent.filter_map(|tests| tests.first()).map(|(module, _)| *module).collect()
-}
-
-/// All tests of the modules that have a job, in the order of their modules.
-fn discover(spec: &RunSpec, stop: &Stop) -> Result<Vec<(ModuleId, TestInfo)>, PlanError> {
-    let asking = RunSpec { mode: Mode::Discover, max_failed: None, minimum_expected: 0, ..spec.clone() };
-    let (mut found, mut failed) = (Vec::new(), None);
-    let outcome = run(&asking, stop, |event| match event {
-        RunEvent::Discovered { module, test } => found.push((module, test)),
-        RunEvent::LaunchEnded { module, end, .. } => {
-            failed = failed.take().or_else(|| Some((module, end.failures.into_iter().next()?)));
-        }
-        _ => {}
-    })?;
-    if stop.level().is_some() {
-        return Err(PlanError::Stopped);
-    }
-    if let Some((module, failure)) = failed {
-        let module = spec.modules.get(module.0).map(ToString::to_string).unwrap_or_default();
-        return Err(PlanError::NotListed {
-            module,
-            failure: Box::new(failure),
-            exit_code: outcome.exit_code,
-        });
-    }
-    found.sort_by_key(|(module, _)| *module);
-    Ok(found)
 }

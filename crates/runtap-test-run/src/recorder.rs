@@ -1,8 +1,9 @@
 //! What a run leaves for the next one. Owns: what the results alone do not say, and the results as a history wants them.
 //! Refuses to: know files.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,10 @@ pub struct Recorder {
     /// Milliseconds since 1970.
     at: u64,
     modules: Vec<Module>,
-    /// Whether all tests were to run.
-    whole: bool,
+    /// The modules of which all tests were to run.
+    whole: BTreeSet<ModuleId>,
+    /// The marks of the modules whose run has begun.
+    pub(crate) marks: Vec<(ModuleId, PathBuf)>,
     /// Whether the run was stopped.
     interrupted: bool,
     heard: BTreeMap<ModuleId, Heard>,
@@ -41,9 +44,10 @@ struct Launch {
 }
 
 impl Recorder {
-    /// For a run that begins now, at this time in milliseconds since 1970; `whole` if all tests of its modules are to run.
-    pub fn new(at: u64, modules: Vec<Module>, whole: bool) -> Self {
-        Self { at, modules, whole, interrupted: false, heard: BTreeMap::new() }
+    /// For a run that begins now, at this time in milliseconds since 1970; all tests of the modules in `whole` are to run.
+    pub fn new(at: u64, modules: Vec<Module>, whole: impl IntoIterator<Item = ModuleId>) -> Self {
+        let whole = whole.into_iter().collect();
+        Self { at, modules, whole, marks: Vec::new(), interrupted: false, heard: BTreeMap::new() }
     }
 
     /// The run was stopped: tests that it did not come to may still be there.
@@ -106,6 +110,21 @@ impl Recorder {
         modules
     }
 
+    /// When the run began, in milliseconds since 1970.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    pub(crate) fn module(&self, id: ModuleId) -> Option<&Module> {
+        self.modules.get(id.0)
+    }
+
+    /// Whether all tests of a module were run to their end.
+    pub(crate) fn is_complete(&self, id: ModuleId) -> bool {
+        let heard = self.heard.get(&id);
+        self.whole.contains(&id) && !self.interrupted && heard.is_some_and(|heard| !heard.incomplete)
+    }
+
     /// What the run says of a module; `None` if it has nothing to say.
     pub(crate) fn told(&self, id: ModuleId) -> Option<Told> {
         let (module, heard) = (self.modules.get(id.0)?, self.heard.get(&id)?);
@@ -118,7 +137,7 @@ impl Recorder {
         Some(Told {
             key: ModuleKey::new(module.name(), heard.framework.clone()),
             at: self.at,
-            complete: self.whole && !broken,
+            complete: self.is_complete(id),
             broken,
             fingerprint: fingerprint(module),
             start: starts.min(),

@@ -64,7 +64,7 @@ fn modules() -> Vec<Module> {
 }
 
 fn recorder(at: u64, end: LaunchEnd) -> Recorder {
-    let mut recorder = Recorder::new(at, modules(), true);
+    let mut recorder = Recorder::new(at, modules(), [MODULE]);
     for event in &events(end) {
         recorder.event(event);
     }
@@ -147,4 +147,45 @@ fn a_module_has_nothing_to_do_with_the_file_of_another_one() {
     let others = [Module::new("/a/Other.dll")];
     assert_eq!(store.load(&others).unwrap().modules().count(), 0);
     assert!(store.load(&modules()).is_err());
+}
+
+#[test]
+fn a_run_without_a_recorded_end_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::at(directory.path().join("history"));
+    let unfinished = || store.earlier(&modules()).unwrap().unfinished.len();
+    let begun = |at| {
+        let mut recorder = recorder(at, ended_well());
+        store.begin(&mut recorder, [MODULE, MODULE]).unwrap();
+        recorder
+    };
+    assert_eq!(unfinished(), 0);
+    let recorder = begun(1_000);
+    assert_eq!(unfinished(), 1);
+    store.add(&recorder, &results()).unwrap();
+    assert_eq!(unfinished(), 0);
+    // One that was killed, until all tests have run.
+    drop(begun(2_000));
+    let mut part = Recorder::new(3_000, modules(), []);
+    store.begin(&mut part, [MODULE]).unwrap();
+    for event in events(ended_well()) {
+        part.event(&event);
+    }
+    store.add(&part, &results()).unwrap();
+    assert_eq!(unfinished(), 1);
+    assert_eq!(store.earlier(&[Module::new("/b/Shop.dll")]).unwrap().unfinished.len(), 0);
+    let next = begun(4_000);
+    let later = begun(5_000);
+    store.add(&next, &results()).unwrap();
+    assert_eq!(unfinished(), 1, "the one that began later");
+    store.add(&later, &results()).unwrap();
+    assert_eq!(unfinished(), 0);
+    // One that can't be recorded.
+    let lost = begun(6_000);
+    let file = fs::read_dir(store.directory()).unwrap().map(|entry| entry.unwrap().path());
+    let file = file.into_iter().find(|path| path.extension().is_some_and(|it| it == "jsonl")).unwrap();
+    fs::write(&file, "{\"schema\": \"other/1\"}").unwrap();
+    store.add(&lost, &results()).unwrap_err();
+    fs::remove_file(&file).unwrap();
+    assert_eq!(unfinished(), 1);
 }

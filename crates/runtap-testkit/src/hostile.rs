@@ -36,6 +36,8 @@ pub enum Growth {
     Attributes,
     /// Lists of one short label each, in Nettrace 6, without a sequence point.
     Labels,
+    /// The opposite: one list of a hundred thousand labels, and small events that all have it.
+    LongList,
     /// Definitions of Nettrace 6 that a sequence point takes back, again and again, under new ids.
     TakenBack,
     /// Sequence points with thousands of threads of their own, and a thousand without any.
@@ -44,7 +46,7 @@ pub enum Growth {
 
 impl Growth {
     /// All there are.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Definitions,
         Self::Fields,
         Self::Names,
@@ -57,12 +59,13 @@ impl Growth {
         Self::ThreadRows,
         Self::Attributes,
         Self::Labels,
+        Self::LongList,
         Self::TakenBack,
         Self::Points,
     ];
 
     fn is_of_version_6(self) -> bool {
-        matches!(self, Self::ThreadRows | Self::Attributes | Self::Labels | Self::TakenBack)
+        matches!(self, Self::ThreadRows | Self::Attributes | Self::Labels | Self::LongList | Self::TakenBack)
     }
 
     /// Writes a stream of at least so many bytes, without an end marker; returns how many it has.
@@ -179,6 +182,22 @@ impl Growth {
                 block.extend([0x87, 1].repeat(5000));
                 stream.block("", 8, &block)?;
                 stream.event(1, 1, 0, time, b"")
+            }
+            Self::LongList => {
+                let time = u64::from(n) * 20_000 + 1;
+                if n == 0 {
+                    let list = [[5, 0, 0].repeat(99_999), vec![0x85, 0, 0]].concat();
+                    stream.block("", 8, &[words(&[1, 1]), list].concat())?;
+                }
+                let mut events = Vec::new();
+                events.push(SORTED | 0x8f | LABELS);
+                events.extend([1, 0, 1, 0, 1, 0]);
+                events.extend(varint(time));
+                events.extend([1, 12]);
+                events.extend([0; 12]);
+                // All as before it, a tick later.
+                events.extend([&[SORTED, 1], &[0; 12][..]].concat().repeat(20_000));
+                stream.events(&events)
             }
             Self::TakenBack => {
                 // Ids that were not used before, as long as what is kept by id has room.
@@ -301,6 +320,8 @@ impl<W: Write> Stream<W> {
 
 /// Bit of a header's flags: no later event of the stream is older.
 const SORTED: u8 = 0x40;
+/// The same: the id of a list of labels.
+const LABELS: u8 = 0x10;
 
 /// Appends a blob with the fields that every header may have.
 fn head(blobs: &mut Vec<u8>, (id, thread): (u32, u64), stack: u32, ticks: u64, payload: &[u8]) {

@@ -254,6 +254,7 @@ fn remains(command: &Command, pid: u32) -> Vec<PathBuf> {
         format!("perfinfo-{pid}.map"),
         format!("demo-profiler-{pid}.txt"),
         format!(".java_pid{pid}"),
+        format!("jit-{pid}.dump"),
     ]
     .map(|name| Path::new("/tmp").join(name))
     .to_vec();

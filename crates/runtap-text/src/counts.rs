@@ -5,7 +5,7 @@ use std::io;
 use crate::document::CountsDocument;
 use crate::options::Missing;
 use crate::report::full_name;
-use crate::units::{Count, Things};
+use crate::units::{Count, Lost, Things};
 use crate::{Column, Print, Table, TextOptions};
 
 impl Print for CountsDocument<'_> {
@@ -22,6 +22,6 @@ impl Print for CountsDocument<'_> {
         } else {
             table.print(out, options)?;
         }
-        writeln!(out, "{}, {} lost", Things(self.events, "event"), Count(self.lost))
+        writeln!(out, "{}, {}", Things(self.events, "event"), Lost(self.lost))
     }
 }

@@ -50,7 +50,8 @@ impl Print for DiffText<'_> {
         if is_sampled && report.normalized {
             writeln!(
                 out,
-                "{dim}± is the sampling error at 95% confidence, a lower bound; ~ marks a change within it{dim:#}"
+                "{dim}± is the sampling error at 95% confidence if samples were independent, a lower bound; ~ marks a change within it\n\
+                 a change without ~ can still be noise: record the same program twice to see how much it varies{dim:#}"
             )?;
         }
         Ok(())

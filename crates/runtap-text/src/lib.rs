@@ -8,7 +8,7 @@
 //! let report = LossReport { received_count: 990, lost_count: 10, ..LossReport::default() };
 //! let mut text = Vec::new();
 //! report.print(&mut text, &TextOptions::default())?;
-//! assert!(text.starts_with(b"990 events received, 10 lost (1.0%)\n"));
+//! assert!(text.starts_with(b"990 events received, at least 10 lost (1.0%)\n"));
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!

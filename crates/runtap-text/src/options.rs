@@ -35,6 +35,8 @@ pub enum Missing {
     ThreadPoolAdjustments,
     /// Exceptions of log messages.
     LogExceptions,
+    /// Activity ids of requests that ran at the same time.
+    RequestIds,
     /// Events of the kinds that were chosen.
     Events,
 }
@@ -48,6 +50,7 @@ impl Missing {
             Self::CompiledMethods => "no method was compiled during the recording",
             Self::ThreadPoolAdjustments => "the thread pool did not adjust its number of threads",
             Self::LogExceptions => "exceptions were not recorded",
+            Self::RequestIds => "no activity ids were recorded that tell them apart",
             Self::Events => "no events",
         }
     }

@@ -23,6 +23,8 @@ pub struct RouterDocument {
     pub not_reached: u64,
     /// Runtimes that were there.
     pub runtimes: u64,
+    /// How often a runtime was disconnected for lack of a place.
+    pub without_place: u64,
     /// The most clients that have waited at one time.
     pub most_waiting: u64,
     /// Bytes to the runtimes.
@@ -57,6 +59,9 @@ impl Print for RouterDocument {
             if things.0 > 0 {
                 writeln!(out, "{things} {what}")?;
             }
+        }
+        if self.without_place > 0 {
+            writeln!(out, "{} of runtimes without a place", Things(self.without_place, "connection"))?;
         }
         if self.most_waiting > 0 {
             writeln!(out, "at most {} waited at the same time", Things(self.most_waiting, "client"))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::document::{OutputFile, Partial};
-use crate::units::{Bytes, Count, Span, Things};
+use crate::units::{Bytes, Lost, Span, Things};
 use crate::{Clean, Print, TextOptions};
 
 /// `runtap.trace/1`. With several processes the figures are sums, and what belongs to one process is that of the first.
@@ -19,7 +19,7 @@ pub struct TraceDocument {
     /// Every file.
     pub outputs: Vec<OutputFile>,
     events: u64,
-    /// Events that the target dropped.
+    /// Events that the target dropped, at least.
     pub lost: u64,
     bytes: u64,
     duration_ns: u64,
@@ -46,7 +46,7 @@ pub struct TracedProcess {
     pub outputs: Vec<OutputFile>,
     /// Events received.
     pub events: u64,
-    /// Events that the target dropped.
+    /// Events that the target dropped, at least.
     pub lost: u64,
     /// Bytes received.
     pub bytes: u64,
@@ -145,9 +145,9 @@ impl TraceDocument {
             several => format!("{several} processes, "),
         };
         format!(
-            "{processes}{}, {} lost, {} in {}",
+            "{processes}{}, {}, {} in {}",
             Things(self.events, "event"),
-            Count(self.lost),
+            Lost(self.lost),
             Bytes(self.bytes),
             Span(Duration::from_nanos(self.duration_ns))
         )

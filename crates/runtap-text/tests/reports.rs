@@ -86,6 +86,7 @@ fn contention() {
     let locks = LocksReport {
         contentions_count: 2,
         unfinished_count: 1,
+        unfinished_wait_ns: 2_000_000_000,
         waits: Durations { timed_count: 1, total_ns: 1_500_000, max_ns: 1_500_000, ..Durations::default() },
         contentions: vec![
             Wait {
@@ -103,7 +104,7 @@ fn contention() {
         name: "Take()".to_owned(),
         module: None,
         contentions_count: 2,
-        wait_ns: 1_500_000,
+        wait_ns: 2_001_500_000,
         label: "app!Take()".to_owned(),
     }];
     let report = ContentionReport { locks, sites };
@@ -158,11 +159,11 @@ fn collections() {
 fn exceptions() {
     let report = ExceptionsReport {
         thrown_count: 2,
-        rethrown_count: 1,
+        rethrown_count: Some(1),
         types: vec![ExceptionType {
             name: "System.Exception".to_owned(),
             thrown_count: 2,
-            rethrown_count: 1,
+            rethrown_count: Some(1),
             first_message: "no".to_owned(),
         }],
         exceptions: vec![Thrown {
@@ -191,7 +192,7 @@ fn compiled_methods() {
     };
     let mut report = JitReport {
         compiled_count: 2,
-        precompiled_count: 1,
+        precompiled_count: Some(1),
         code_bytes: 764,
         compile_times: Durations { total_ns: 3_000_000, ..Durations::default() },
         tiers: vec![TierCount { tier: "QuickJitted", methods_count: 2, code_bytes: 764 }],
@@ -236,9 +237,10 @@ fn http() {
         method: method.map(str::to_owned),
         path: "/path".to_owned(),
         requests_count: 3,
-        failed_count: 0,
+        failed_count: Some(0),
         statuses,
-        unfinished_count: 0,
+        unknown_statuses_count: 0,
+        unfinished_count: Some(0),
         durations: Durations {
             timed_count,
             total_ns: 6_000_000,
@@ -247,7 +249,7 @@ fn http() {
             p95_ns: 3_000_000,
         },
     };
-    let report = HttpReport {
+    let mut report = HttpReport {
         server_requests_count: 3,
         client_requests_count: 3,
         client_error_statuses_count: 1,
@@ -258,6 +260,14 @@ fn http() {
         ..HttpReport::default()
     };
     insta::assert_snapshot!(text(&report, &PLAIN));
+    report.overlapping_count = 3;
+    report.endpoints.truncate(2);
+    let overlapped = &mut report.endpoints[1];
+    (overlapped.failed_count, overlapped.unknown_statuses_count) = (None, 3);
+    overlapped.statuses.clear();
+    let text = text(&report, &PLAIN);
+    assert!(text.contains("\n3 requests overlapped: durations are unknown"), "{text}");
+    assert!(text.contains(" 3       -       -       -       -  /path (unknown: 3)"), "{text}");
 }
 
 #[test]

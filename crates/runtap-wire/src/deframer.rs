@@ -47,6 +47,14 @@ impl Deframer {
         self.offset += n as u64;
     }
 
+    /// Gives memory back beyond `most` bytes, if what is pending is not larger than that.
+    pub fn shrink_to(&mut self, most: usize) {
+        if self.buffer.capacity() > most && self.pending().len() <= most {
+            self.buffer = self.pending().to_vec();
+            self.start = 0;
+        }
+    }
+
     /// Bytes of memory held.
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
@@ -70,5 +78,17 @@ mod tests {
         queue.consume(usize::MAX);
         assert!(queue.pending().is_empty());
         assert_eq!(queue.offset(), 100_000);
+    }
+
+    #[test]
+    fn memory_of_a_large_message_is_given_back() {
+        let mut queue = Deframer::new();
+        queue.feed(&[7; 10_000]);
+        queue.shrink_to(1000);
+        assert_eq!(queue.pending().len(), 10_000);
+        queue.consume(9_997);
+        queue.shrink_to(1000);
+        assert!(queue.capacity() <= 1000, "{}", queue.capacity());
+        assert_eq!((queue.pending(), queue.offset()), (&[7; 3][..], 9_997));
     }
 }

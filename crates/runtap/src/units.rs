@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use runtap_test_plan::Limit;
 pub(crate) use runtap_text::units::{
-    Bytes, Clock, Count, Span, Things, parse_duration, parse_hex, parse_limit_megabytes, parse_megabytes,
+    Bytes, Clock, Count, Lost, Span, Things, parse_duration, parse_hex, parse_limit_megabytes,
+    parse_megabytes,
 };
 
 /// Parses the value of an option without which there is no end.

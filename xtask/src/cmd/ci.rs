@@ -1,6 +1,6 @@
 //! `cargo xtask ci`: every check, in the order in which they are worth knowing.
 //!
-//! Owns: the order, and what is an extra. Plain `ci` needs cargo, rustfmt, clippy and a C++ compiler; an extra that is
+//! Owns: the order, and what is an extra. Plain `ci` needs cargo, rustfmt and clippy; an extra that is
 //! missing is named and passed over. `ci --all` is what `.ci/run` calls after it installed the extras: there a missing
 //! one fails. Every step runs, whatever came of the ones before.
 

@@ -68,17 +68,12 @@ pub(crate) fn smoke(ws: &Workspace, seconds: u64) -> Result<Outcome> {
 
 /// `until` is told how many targets there are, and how many of them run at a time.
 fn run(ws: &Workspace, (build, built): Build, until: impl Fn(u64, u64) -> Until) -> Result<Outcome> {
-    let manifest = ws.fuzz_manifest();
-    if !manifest.is_file() {
-        return Ok(Outcome::Skipped("there is no fuzz workspace".to_owned()));
-    }
-    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-    if process::find(ws.root(), &compiler).is_none() {
-        bail!("a C++ compiler is needed to build libFuzzer ({compiler} is not there; CXX names another)");
+    if let Some(why) = missing(ws) {
+        return Ok(Outcome::Skipped(why));
     }
     let targets = targets(ws)?;
     if targets.is_empty() {
-        bail!("{} has no targets", manifest.display());
+        bail!("{} has no targets", ws.fuzz_manifest().display());
     }
     build.run()?;
     let confined = Confined::find(ws)?;
@@ -109,10 +104,22 @@ fn run(ws: &Workspace, (build, built): Build, until: impl Fn(u64, u64) -> Until)
     Ok(Outcome::Passed)
 }
 
+/// What is needed to build the targets and is not there.
+fn missing(ws: &Workspace) -> Option<String> {
+    if !ws.fuzz_manifest().is_file() {
+        return Some("there is no fuzz workspace".to_owned());
+    }
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let is_there = process::find(ws.root(), &compiler).is_some();
+    (!is_there).then(|| {
+        format!("a C++ compiler is needed to build libFuzzer ({compiler} is not there; CXX names another)")
+    })
+}
+
 /// All targets are there.
 pub(crate) fn targets_built(ws: &Workspace) -> Result<Outcome> {
-    if !ws.fuzz_manifest().is_file() {
-        return Ok(Outcome::Skipped("there is no fuzz workspace".to_owned()));
+    if let Some(why) = missing(ws) {
+        return Ok(Outcome::Skipped(why));
     }
     build_quickly(ws)?.0.run()?;
     Ok(Outcome::Passed)

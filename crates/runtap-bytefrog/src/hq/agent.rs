@@ -9,14 +9,16 @@ use runtap_bytefrog_proto::hq::{CommandError, Control};
 use runtap_bytefrog_proto::{Dialect, Side};
 
 use super::record::Taped;
-use super::shared::locked;
+use super::shared::{User, locked};
 use super::turn::Queue;
-use super::{AgentId, AgentState, HqError};
+use super::{AgentId, AgentState, HqError, REST};
 use crate::{Counters, Model};
 
 pub(super) struct Agent {
     pub(super) id: AgentId,
     pub(super) run: u8,
+    /// Whose process it is.
+    pub(super) user: User,
     pub(super) dialect: Dialect,
     /// Whether its trace has all of the limits ([`super::Options::large`]).
     pub(super) large: bool,
@@ -36,6 +38,17 @@ pub(super) struct Agent {
     ends: Mutex<Ends>,
 }
 
+/// How far an agent has come to its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Lives,
+    /// Everything has ended, and was said to.
+    Over,
+    /// The trace is complete, and does not change any more.
+    Complete,
+}
+
 /// Which connections are open.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ends {
@@ -43,16 +56,31 @@ struct Ends {
     data: usize,
     /// Data connections that there have been.
     numbered: u32,
-    /// Everything has ended, and was said to.
-    over: bool,
+    phase: Phase,
+    /// Another agent has its place.
+    left: bool,
+    /// Until when its connections are read; `None` if that has no limit.
+    read_until: Option<Instant>,
     /// When the last of them began, while further ones may.
     opened: Option<Instant>,
+}
+
+impl Ends {
+    fn read_until(&mut self, at: Instant) {
+        self.read_until = Some(self.read_until.map_or(at, |before| before.min(at)));
+    }
+
+    fn end_if_all_closed(&mut self) {
+        if self.control && self.data == 0 {
+            self.phase = Phase::Over;
+        }
+    }
 }
 
 impl Agent {
     pub(super) fn new(
         id: AgentId,
-        run: u8,
+        (run, user): (u8, User),
         dialect: Dialect,
         control: Control,
         socket: TcpStream,
@@ -61,6 +89,7 @@ impl Agent {
         Self {
             id,
             run,
+            user,
             dialect,
             large,
             control: Mutex::new(control),
@@ -133,6 +162,49 @@ impl Agent {
         locked(&self.ends).numbered == 0 && self.with(|control| control.said().is_none())
     }
 
+    /// It loses its place: whether its trace was complete by then.
+    pub(super) fn leave(&self) -> bool {
+        let complete = {
+            let mut ends = locked(&self.ends);
+            ends.left = true;
+            ends.read_until(Instant::now() + REST);
+            ends.phase == Phase::Complete
+        };
+        // Without the model, which others may hold for a while: those that miss this look again.
+        self.queue.moved.notify_all();
+        complete
+    }
+
+    /// If it has lost its place, what its connections have not read yet is left out.
+    pub(super) fn abandon(&self) {
+        let mut ends = locked(&self.ends);
+        if ends.left {
+            ends.read_until(Instant::now());
+        }
+    }
+
+    /// What its connections have not read by then is left out.
+    pub(super) fn read_until(&self, at: Instant) {
+        locked(&self.ends).read_until(at);
+    }
+
+    /// Whether its connections should end without what they have not read yet.
+    pub(super) fn is_abandoned(&self) -> bool {
+        locked(&self.ends).read_until.is_some_and(|until| until <= Instant::now())
+    }
+
+    /// Its trace is complete: whether it had lost its place by then.
+    pub(super) fn finish(&self) -> bool {
+        let mut ends = locked(&self.ends);
+        ends.phase = Phase::Complete;
+        ends.left
+    }
+
+    /// Whether it has lost its place.
+    pub(super) fn has_left(&self) -> bool {
+        locked(&self.ends).left
+    }
+
     /// Ends the control connection.
     pub(super) fn close(&self) {
         // It may be closed already.
@@ -141,13 +213,13 @@ impl Agent {
 
     /// Whether nothing more can come.
     pub(super) fn is_over(&self) -> bool {
-        locked(&self.ends).over
+        locked(&self.ends).phase != Phase::Lives
     }
 
     /// A data connection has begun: how many are open, and its number. `None`: it came too late.
     pub(super) fn open_data(&self) -> Option<(usize, u32)> {
         let mut ends = locked(&self.ends);
-        if ends.over {
+        if ends.phase != Phase::Lives {
             return None;
         }
         ends.data += 1;
@@ -161,13 +233,13 @@ impl Agent {
         let now = {
             let mut ends = locked(&self.ends);
             ends.data = ends.data.saturating_sub(1);
-            ends.over = ends.control && ends.data == 0;
+            ends.end_if_all_closed();
             *ends
         };
         // Whoever holds the model has seen that, or waits.
         drop(self.model());
         self.queue.moved.notify_all();
-        (now.data, now.over)
+        (now.data, now.phase == Phase::Over)
     }
 
     /// How many data connections are open, and how long no further one has begun.
@@ -188,7 +260,7 @@ impl Agent {
     pub(super) fn close_control(&self) -> bool {
         let mut ends = locked(&self.ends);
         ends.control = true;
-        ends.over = ends.data == 0;
-        ends.over
+        ends.end_if_all_closed();
+        ends.phase == Phase::Over
     }
 }

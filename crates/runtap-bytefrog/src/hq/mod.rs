@@ -12,11 +12,13 @@
 //!
 //! An agent that breaks a rule, falls silent or goes away costs nobody else anything: what it has sent is kept, and what is
 //! wrong with it is an [`Event`]. A connection that does not say hello in time is closed. The protocol has no password; on
-//! Linux the users whose processes may connect by loopback can be named ([`Options::users`]). Whoever has only said hello
-//! makes room for others.
+//! Linux the users whose processes may connect by loopback can be named ([`Options::users`]). Places
+//! are shared among users: the one with most makes room for others, first with what has only said hello.
 
 mod agent;
 mod keep_alive;
+mod options;
+mod places;
 mod record;
 mod serve;
 mod shared;
@@ -31,78 +33,25 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use runtap_bytefrog_proto::hq::{AgentProcess, CommandError, Settings};
+use runtap_bytefrog_proto::hq::{AgentProcess, CommandError};
 use runtap_bytefrog_proto::{
     ClassOutcome, Command, Configuration, Dialect, JavaString, Mode, ModeByte, State, Violation,
 };
 use thiserror::Error;
 
-use crate::{CallTree, Counters, Limits, Report};
+use crate::{CallTree, Counters, Report};
 use agent::Agent;
 use shared::{Shared, locked};
 
+pub use options::Options;
 pub use record::{Connection, Recorder, Tape};
 
-/// How long connections read on after the end, for what has already come.
+/// How long connections read on after the end, or when their agent has lost its place, for what has already come.
 const REST: Duration = Duration::from_secs(2);
 
 /// Names an agent: 0, 1, 2 … in the order in which they said hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub u32);
-
-/// What HQ tells agents, and how much it takes from them.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The versions that are accepted, and how much is read of one message.
-    pub protocol: Settings,
-    /// What each agent is told to trace. Its run is given by HQ.
-    pub configuration: Configuration,
-    /// The mode that an agent is led to as soon as it has its configuration. `None`: it waits for [`Hq::go`].
-    pub begin: Option<Mode>,
-    /// How much is kept of each trace.
-    pub limits: Limits,
-    /// Agents of those that are kept whose traces have all of [`Options::limits`]. All others have [an eighth](Limits::small), so
-    /// that a crowd of agents can't take all memory: 64 agents 1.5 GB at most by default.
-    pub large: usize,
-    /// Calls that take so many nanoseconds get into the log of slow calls.
-    pub slow: u64,
-    /// Agents that are kept with their traces, those that are over too. The oldest of these makes room for a new agent, then
-    /// the oldest that has said nothing but hello; if there is none, the new one is refused.
-    pub agents: usize,
-    /// Connections at a time. For those above it, the oldest is closed that has not said hello; without one, they are.
-    pub connections: usize,
-    /// How long a connection may take to say hello, and a write to be taken.
-    pub patience: Duration,
-    /// Versions 1 to 4: for how long data connections that are far ahead wait for an event that another one should have. If
-    /// all of them wait, for so long after the last has begun.
-    pub gap_patience: Duration,
-    /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, on Linux
-    /// ([`runtap_loopback::is_known`]). All others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
-    pub users: Option<Vec<u32>>,
-    /// Who keeps what goes over the connections.
-    pub recorder: Option<Arc<dyn Recorder>>,
-}
-
-impl Default for Options {
-    /// All versions; everything is traced from the beginning; calls of 100 ms are slow; 64 agents, 8 of them large, 200
-    /// connections; 10 seconds, and 3 for gaps.
-    fn default() -> Self {
-        Self {
-            protocol: Settings::default(),
-            configuration: Configuration::default(),
-            begin: Some(Mode::Tracing),
-            limits: Limits::default(),
-            large: 8,
-            slow: 100_000_000,
-            agents: 64,
-            connections: 200,
-            patience: Duration::from_secs(10),
-            gap_patience: Duration::from_secs(3),
-            users: None,
-            recorder: None,
-        }
-    }
-}
 
 /// Something that has happened at an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,6 +101,17 @@ pub enum Event {
         peer: SocketAddr,
         /// What there is no room for.
         cause: Refusal,
+    },
+    /// It had ended, and its place was taken by another one. What it had come to is in [`Hq::former`].
+    Replaced,
+    /// Its connections are closed, to make room for another one. What they have brought is in [`Hq::former`].
+    Displaced {
+        /// Whose process it is; `None` if unknown.
+        user: Option<u32>,
+        /// The user of the other one.
+        newcomer: Option<u32>,
+        /// Whether it has said nothing but hello.
+        silent: bool,
     },
     /// It has broken a rule.
     Violation(Violation),
@@ -350,8 +310,8 @@ impl Hq {
         Ok(self.shared.agent(agent)?.model().report())
     }
 
-    /// What agents had come to together that have ended and made room for others, and how many they are. `None` if there are
-    /// none.
+    /// What agents had come to together that have ended or were displaced, and made room for others, and how many they are. `None`
+    /// if there are none.
     pub fn former(&self) -> Option<(u64, Report)> {
         let former = locked(&self.shared.former);
         (former.agents() > 0).then(|| (former.agents(), former.report()))

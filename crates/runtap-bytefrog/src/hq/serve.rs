@@ -13,8 +13,9 @@ use runtap_bytefrog_proto::{Configuration, Dialect, Message, Side, Violation};
 
 use super::agent::Agent;
 use super::keep_alive::keep_alive;
+use super::places::Open;
 use super::record::Taped;
-use super::shared::{Shared, locked};
+use super::shared::{Shared, User, locked};
 use super::turn::Turn;
 use super::{AgentId, Connection, Event, HqError, Refusal};
 use crate::Model;
@@ -24,8 +25,6 @@ const CHUNK: usize = 256 << 10;
 
 /// The least time between two looks at what is overdue.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the thread of a connection that was shut takes to see that, on a busy machine.
-const LEAVES: Duration = Duration::from_secs(1);
 
 /// Accepts connections until HQ closes, of a listener that does not block: what would wake one needs a descriptor, and an
 /// address that can be dialled.
@@ -45,11 +44,9 @@ pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             }
         };
         // Before it takes a place.
-        if !is_welcome(&stream, shared) {
-            continue;
-        }
+        let Some(user) = welcomed(&stream, shared) else { continue };
         number += 1;
-        if let Err(cause) = begin(stream, shared, number) {
+        if let Err(cause) = begin(stream, shared, number, user) {
             (shared.tell)(None, Event::Refused { peer, cause });
         }
     }
@@ -73,66 +70,43 @@ fn await_connection(_: &TcpListener) {
 }
 
 /// Gives a connection its thread, if there is room for it.
-fn begin(stream: TcpStream, shared: &Arc<Shared>, number: u64) -> Result<(), Refusal> {
+fn begin(stream: TcpStream, shared: &Arc<Shared>, number: u64, user: User) -> Result<(), Refusal> {
     let mut threads = locked(&shared.threads);
     threads.retain(|thread| !thread.is_finished());
-    if !has_room(shared) {
-        return Err(Refusal::Connections(shared.open.load(Ordering::SeqCst)));
+    if !shared.has_room(user) {
+        return Err(Refusal::Connections(shared.options.connections));
     }
     // Some systems hand the listener's mode on. What can't be shut when HQ closes would be waited for.
     let socket = stream.set_nonblocking(false).and_then(|()| stream.try_clone());
     let Ok(socket) = socket else { return Err(Refusal::System) };
-    shared.open.fetch_add(1, Ordering::SeqCst);
-    locked(&shared.sockets).insert(number, socket);
-    locked(&shared.unknown).insert(number);
+    locked(&shared.connections).insert(number, Open::new(socket, user));
     let state = Arc::clone(shared);
     let spawned = std::thread::Builder::new().name(format!("bytefrog-{number}")).spawn(move || {
         // An error is the end of a connection, which is told where it is known whose it was.
-        let _ = serve(stream, &state, number);
-        locked(&state.unknown).remove(&number);
-        locked(&state.sockets).remove(&number);
-        state.open.fetch_sub(1, Ordering::SeqCst);
+        let _ = serve(stream, &state, number, user);
+        locked(&state.connections).remove(&number);
     });
     let Ok(thread) = spawned else {
-        locked(&shared.unknown).remove(&number);
-        locked(&shared.sockets).remove(&number);
-        shared.open.fetch_sub(1, Ordering::SeqCst);
+        locked(&shared.connections).remove(&number);
         return Err(Refusal::System);
     };
     threads.push(thread);
     Ok(())
 }
 
-/// Whether a connection is of a user who may connect. If not, that is told.
-fn is_welcome(stream: &TcpStream, shared: &Shared) -> bool {
-    let Some(users) = &shared.options.users else { return true };
-    let (Ok(peer), Ok(own)) = (stream.peer_addr(), stream.local_addr()) else { return false };
-    let user = runtap_loopback::user_of(peer, own);
+/// Returns the user of a connection if that user may connect. Reports a refused connection as [`Event::Stranger`].
+fn welcomed(stream: &TcpStream, shared: &Shared) -> Option<User> {
+    let (peer, own) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
+    let user = runtap_loopback::is_known(own).then(|| runtap_loopback::user_of(peer, own)).flatten();
+    let Some(users) = &shared.options.users else { return Some(user) };
     let welcome = user.is_some_and(|user| users.contains(&user));
     if !welcome {
         (shared.tell)(None, Event::Stranger { peer, user });
     }
-    welcome
+    welcome.then_some(user)
 }
 
-/// Whether there is room for one more connection; if need be, because the oldest leaves that has not said hello.
-fn has_room(shared: &Shared) -> bool {
-    let full = || shared.open.load(Ordering::SeqCst) >= shared.options.connections;
-    if !full() {
-        return true;
-    }
-    let Some(oldest) = locked(&shared.unknown).pop_first() else { return false };
-    if let Some(socket) = locked(&shared.sockets).get(&oldest) {
-        let _ = socket.shutdown(Shutdown::Both);
-    }
-    let began = Instant::now();
-    while full() && began.elapsed() < LEAVES {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    !full()
-}
-
-fn serve(mut stream: TcpStream, shared: &Arc<Shared>, number: u64) -> io::Result<()> {
+fn serve(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, user: User) -> io::Result<()> {
     let patience = shared.options.patience;
     stream.set_read_timeout(Some(patience.max(TICK)))?;
     stream.set_write_timeout(Some(patience.max(TICK)))?;
@@ -145,8 +119,8 @@ fn serve(mut stream: TcpStream, shared: &Arc<Shared>, number: u64) -> io::Result
         return Ok(());
     }
     match first {
-        [0x1e] => data(stream, shared, number, first[0]),
-        _ => control(stream, shared, number, first[0]),
+        [DATA] => data(stream, shared, number, user),
+        [first] => control(stream, shared, (number, user), first),
     }
 }
 
@@ -171,7 +145,12 @@ fn is_timeout(error: &io::Error) -> bool {
 }
 
 /// A control connection until it has said hello. Then it is an agent's.
-fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> io::Result<()> {
+fn control(
+    mut stream: TcpStream,
+    shared: &Arc<Shared>,
+    (number, user): (u64, User),
+    first: u8,
+) -> io::Result<()> {
     let began = Instant::now();
     let mut control = Control::new(shared.options.protocol.clone(), shared.now());
     let mut output = control.handle_bytes(&[first], shared.now());
@@ -204,7 +183,6 @@ fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) 
         }
     }
     let Some(project) = hello else { return refuse(&stream, &output.transmit) };
-    locked(&shared.unknown).remove(&number);
     let peer = stream.peer_addr()?;
     let socket = stream.try_clone().inspect_err(|_| {
         (shared.tell)(None, Event::Refused { peer, cause: Refusal::System });
@@ -213,14 +191,15 @@ fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) 
         let limits = shared.options.limits;
         let limits = if large { limits } else { limits.small() };
         let model = Model::new(dialect, &limits, shared.options.slow);
-        Agent::new(id, run, dialect, control, socket, (model, large))
+        Agent::new(id, (run, user), dialect, control, socket, (model, large))
     };
     // Registered before the configuration is sent: data connections may follow at once.
-    let Some(agent) = shared.admit(make) else {
+    let Some(agent) = shared.admit(user, make) else {
         let cause = Refusal::Agents(locked(&shared.agents).len());
         (shared.tell)(None, Event::Refused { peer, cause });
         return refuse(&stream, &full());
     };
+    shared.belongs(number, &agent);
     agent.tape.begin(shared.options.recorder.as_deref(), agent.id, Connection::Control);
     agent.tape.write(Side::Agent, shared.now(), &said);
     let configuration = Configuration { run: agent.run, ..shared.options.configuration.clone() };
@@ -246,7 +225,8 @@ fn control(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) 
             Err(io::Error::other(text))
         }
     };
-    for violation in agent.with(Control::handle_close) {
+    // The end of an agent that has lost its place is no fault of its own.
+    for violation in agent.with(Control::handle_close).into_iter().filter(|_| !agent.has_left()) {
         (shared.tell)(Some(agent.id), Event::Violation(violation));
     }
     agent.tape.end(shared.now());
@@ -271,13 +251,17 @@ fn finish(shared: &Shared, agent: &Agent) {
         model.finish();
         agent.publish(&model);
     }
+    if agent.finish() && !agent.has_only_said_hello() {
+        shared.keep_sums(agent);
+    }
     (shared.tell)(Some(agent.id), Event::Finished);
 }
 
 /// Reads a control connection to its end.
 fn listen(stream: &mut TcpStream, shared: &Arc<Shared>, agent: &Agent) -> io::Result<()> {
     let mut buffer = [0; 4096];
-    loop {
+    // At HQ's own end it is shut.
+    while !(agent.has_left() && agent.is_abandoned()) {
         let now = shared.now();
         let next = agent.with(|control| control.next_timeout());
         let wait = next.map_or(Duration::from_secs(1), |at| at.saturating_sub(now));
@@ -319,28 +303,32 @@ fn listen(stream: &mut TcpStream, shared: &Arc<Shared>, agent: &Agent) -> io::Re
             return leave(stream);
         }
     }
+    Ok(())
 }
 
+/// The first byte of a data connection.
+const DATA: u8 = 0x1e;
+
 /// A data connection from its first byte to its end.
-fn data(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> io::Result<()> {
+fn data(mut stream: TcpStream, shared: &Arc<Shared>, place: u64, user: User) -> io::Result<()> {
     let mut data = Data::new();
-    data.handle_bytes(&[first], |_| None, |_, _| {});
+    data.handle_bytes(&[DATA], |_| None, |_, _| {});
     let mut run = [0];
     stream.read_exact(&mut run)?;
-    let agent = shared.by_run(run[0]);
+    let agent = shared.by_run(run[0], user);
     let opened = agent.as_ref().and_then(|agent| agent.open_data());
     let dialect = agent.as_ref().filter(|_| opened.is_some()).map(|agent| agent.dialect);
     let output = data.handle_bytes(&run, |_| dialect, |_, _| {});
-    locked(&shared.unknown).remove(&number);
     let (Some(agent), Some((count, number))) = (agent, opened) else {
         tell_all(shared, None, output.violations);
         return refuse(&stream, &output.transmit);
     };
+    shared.belongs(place, &agent);
     (shared.tell)(Some(agent.id), Event::Data(count));
     let (tape, connection) = (Taped::off(), Connection::Data(number));
     tape.begin(shared.options.recorder.as_deref(), agent.id, connection);
     let [run] = run;
-    tape.write(Side::Agent, shared.now(), &[first, run]);
+    tape.write(Side::Agent, shared.now(), &[DATA, run]);
     tape.write(Side::Hq, shared.now(), &output.transmit);
     let read = stream.write_all(&output.transmit).and_then(|()| {
         let mut record = |side, bytes: &[u8]| {
@@ -351,7 +339,7 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, first: u8) -> 
     });
     tape.end(shared.now());
     tell_failure(shared, agent.id, connection, &tape);
-    tell_all(shared, Some(agent.id), data.handle_close().into_iter().collect());
+    tell_all(shared, Some(agent.id), data.handle_close().into_iter().filter(|_| !agent.has_left()).collect());
     let (count, over) = agent.close_data();
     (shared.tell)(Some(agent.id), Event::Data(count));
     if over {
@@ -370,7 +358,7 @@ fn events(
     // A program may be idle for as long as it likes: its agent's heartbeats are what is watched.
     stream.set_read_timeout(None)?;
     let mut buffer = vec![0; CHUNK];
-    while !shared.is_abandoned() {
+    while !shared.is_abandoned() && !agent.is_abandoned() {
         let size = match stream.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(size) => size,
@@ -379,11 +367,15 @@ fn events(
         };
         let bytes = buffer.get(..size).unwrap_or_default();
         record(Side::Agent, bytes);
-        let output = {
+        let (output, is_over) = {
             let mut turn = Turn::new(agent, number, shared.options.gap_patience);
-            data.handle_bytes(bytes, |_| None, |_, message| turn.take(&message))
+            let output = data.handle_bytes(bytes, |_| None, |_, message| turn.take(&message));
+            (output, turn.is_over())
         };
         tell_all(shared, Some(agent.id), output.violations);
+        if is_over {
+            return Ok(());
+        }
         if output.close {
             record(Side::Hq, &output.transmit);
             return refuse(stream, &output.transmit);

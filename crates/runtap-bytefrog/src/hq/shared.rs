@@ -1,10 +1,9 @@
 //! What the threads of connections share: the agents, and the connections that are open.
 //!
-//! Owns: which agent makes room for a new one, and the runs that they are given.
+//! Owns: admitting agents, and the runs that they are given.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::model::Sums;
 
 use super::agent::Agent;
+use super::places::Open;
 use super::{AgentId, Event, HqError, Options};
 
 /// What is told of an agent. None: of a connection that is no agent's.
@@ -24,15 +24,12 @@ pub(super) struct Shared {
     pub(super) closing: AtomicBool,
     /// When connections stop reading what has already come.
     pub(super) abandoned: Mutex<Option<Instant>>,
-    pub(super) open: AtomicUsize,
     pub(super) next_agent: AtomicU32,
     pub(super) agents: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
     /// What agents had come to that have ended and made room for others.
     pub(super) former: Mutex<Sums>,
-    /// Every open connection, to be shut when HQ closes.
-    pub(super) sockets: Mutex<BTreeMap<u64, TcpStream>>,
-    /// Those of them that have not said hello.
-    pub(super) unknown: Mutex<BTreeSet<u64>>,
+    /// Every open connection, by its number.
+    pub(super) connections: Mutex<BTreeMap<u64, Open>>,
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -40,6 +37,9 @@ pub(super) struct Shared {
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// The user whose process is at the other end of a connection; `None` if unknown.
+pub(super) type User = Option<u32>;
 
 impl Shared {
     pub(super) fn new(options: Options, tell: Tell) -> Self {
@@ -49,12 +49,10 @@ impl Shared {
             began: Instant::now(),
             closing: AtomicBool::new(false),
             abandoned: Mutex::default(),
-            open: AtomicUsize::new(0),
             next_agent: AtomicU32::new(0),
             agents: Mutex::default(),
             former: Mutex::default(),
-            sockets: Mutex::default(),
-            unknown: Mutex::default(),
+            connections: Mutex::default(),
             threads: Mutex::default(),
         }
     }
@@ -66,8 +64,15 @@ impl Shared {
 
     /// Limits for how long connections read on.
     pub(super) fn abandon_at(&self, at: Instant) {
-        let mut abandoned = locked(&self.abandoned);
-        *abandoned = Some(abandoned.map_or(at, |before| before.min(at)));
+        {
+            let mut abandoned = locked(&self.abandoned);
+            *abandoned = Some(abandoned.map_or(at, |before| before.min(at)));
+        }
+        // Their connections may wait for each other.
+        let agents: Vec<_> = locked(&self.agents).values().cloned().collect();
+        for agent in agents {
+            agent.read_until(at);
+        }
     }
 
     /// Whether connections should end without what they have not read yet.
@@ -75,42 +80,33 @@ impl Shared {
         locked(&self.abandoned).is_some_and(|at| at <= Instant::now())
     }
 
-    /// Ends all connections.
-    pub(super) fn shut(&self) {
-        for socket in locked(&self.sockets).values() {
-            // It may be closed already.
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-    }
-
     pub(super) fn agent(&self, id: AgentId) -> Result<Arc<Agent>, HqError> {
         locked(&self.agents).get(&id).cloned().ok_or(HqError::NoAgent(id))
     }
 
-    /// The agent whose run this is. Of those that have ended none: a run is given again after 255 others.
-    pub(super) fn by_run(&self, run: u8) -> Option<Arc<Agent>> {
-        locked(&self.agents).values().rev().find(|agent| agent.run == run && !agent.is_over()).cloned()
+    /// Returns the running agent with this run number and user. The user is compared because a run number is one byte, which
+    /// another user can guess. A run number is reused after 255 agents, so agents that have ended are left out.
+    pub(super) fn by_run(&self, run: u8, user: User) -> Option<Arc<Agent>> {
+        let is_it = |agent: &Arc<Agent>| (agent.run, agent.user) == (run, user) && !agent.is_over();
+        locked(&self.agents).values().rev().find(|agent| is_it(agent)).cloned()
     }
 
-    /// A new agent, with a run that no living one has, and whether its trace may be large. `None`: there is no room for it.
-    pub(super) fn admit(&self, make: impl FnOnce(AgentId, u8, bool) -> Agent) -> Option<Arc<Agent>> {
+    /// A new agent of a user, with a run that no living one has, and whether its trace may be large. `None`: there is no room for it.
+    pub(super) fn admit(
+        &self,
+        user: User,
+        make: impl FnOnce(AgentId, u8, bool) -> Agent,
+    ) -> Option<Arc<Agent>> {
         let mut agents = locked(&self.agents);
         let mut left = None;
         if agents.len() >= self.options.agents {
-            let over = agents.iter().find(|(_, agent)| agent.is_over());
-            let leaves = over.or_else(|| agents.iter().find(|(_, agent)| agent.has_only_said_hello()));
-            let leaves = leaves.map(|(id, _)| *id)?;
-            left = agents.remove(&leaves);
+            let leaving = Self::leaving(agents.values().map(Arc::as_ref), user)?;
+            left = agents.remove(&leaving);
         }
-        let admitted = self.insert(&mut agents, make);
+        let admitted = self.insert(&mut agents, user, make);
         drop(agents);
-        // A report takes a while, in which others look at the agents.
         if let Some(agent) = left {
-            if agent.is_over() {
-                let report = agent.model().report();
-                locked(&self.former).add(report);
-            }
-            agent.close();
+            self.displace(&agent, user);
         }
         admitted
     }
@@ -118,6 +114,7 @@ impl Shared {
     fn insert(
         &self,
         agents: &mut BTreeMap<AgentId, Arc<Agent>>,
+        user: User,
         make: impl FnOnce(AgentId, u8, bool) -> Agent,
     ) -> Option<Arc<Agent>> {
         let id = self.next_agent.load(Ordering::Relaxed);
@@ -125,9 +122,20 @@ impl Shared {
         let taken = |run: u8| agents.values().any(|agent| agent.run == run && !agent.is_over());
         let run = (0..=255u8).map(|step| first.wrapping_add(step)).find(|run| !taken(*run))?;
         self.next_agent.store(id.wrapping_add(1), Ordering::Relaxed);
-        let large = agents.values().filter(|agent| agent.large).count() < self.options.large;
+        let large = self.has_large_place(agents, user);
         let agent = Arc::new(make(AgentId(id), run, large));
         agents.insert(AgentId(id), Arc::clone(&agent));
         Some(agent)
+    }
+
+    /// Whether a new agent's trace may be large. Of the places for these, one is left for each user that has none.
+    fn has_large_place(&self, agents: &BTreeMap<AgentId, Arc<Agent>>, user: User) -> bool {
+        let has_one = |user: User| agents.values().any(|agent| agent.large && agent.user == user);
+        let mut others = self.options.users.clone().unwrap_or_default();
+        others.sort_unstable();
+        others.dedup();
+        let waiting = others.into_iter().map(Some).filter(|other| *other != user && !has_one(*other)).count();
+        let left = if has_one(user) { waiting } else { 0 };
+        agents.values().filter(|agent| agent.large).count() + left < self.options.large
     }
 }

@@ -6,6 +6,8 @@
 //!
 //! An id is given up when nobody can bring it: when all open connections wait, or one has waited for as long as it should.
 //! An agent may open its connections one after the other, so the first of these counts only if none has begun for as long.
+//!
+//! Connections of an agent that has lost its place wait for nothing: what would have to wait is left out.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,6 +18,9 @@ use runtap_bytefrog_proto::Message;
 use super::agent::Agent;
 use super::shared::locked;
 use crate::Model;
+
+/// How often those that wait look whether their agent has lost its place.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The connections of an agent that wait.
 #[derive(Default)]
@@ -32,7 +37,7 @@ pub(super) struct Turn<'a> {
     /// The connection's.
     number: u32,
     patience: Duration,
-    /// Always there, but while the thread waits.
+    /// There, but while the thread waits, and when nothing more is taken.
     model: Option<MutexGuard<'a, Model>>,
     /// What was awaited when others were told of that last.
     told: u64,
@@ -42,7 +47,13 @@ impl<'a> Turn<'a> {
     pub(super) fn new(agent: &'a Agent, number: u32, patience: Duration) -> Self {
         let model = agent.model();
         let told = model.awaited();
-        Self { agent, number, patience, model: Some(model), told }
+        let model = (!agent.is_abandoned()).then_some(model);
+        Self { agent, number, patience, model, told }
+    }
+
+    /// Whether nothing more is taken.
+    pub(super) fn is_over(&self) -> bool {
+        self.model.is_none()
     }
 
     /// Takes a message. An event that has no room waits first, and with it what comes behind it.
@@ -61,7 +72,7 @@ impl<'a> Turn<'a> {
         self.tell();
         let Some(model) = self.model.take() else { return };
         self.agent.publish(&model);
-        let model = self.agent.give_way(model, (self.number, id), self.patience);
+        let Some(model) = self.agent.give_way(model, (self.number, id), self.patience) else { return };
         self.told = model.awaited();
         self.model = Some(model);
     }
@@ -87,19 +98,23 @@ impl Drop for Turn<'_> {
 }
 
 impl Agent {
-    /// Waits until there is room for an event, or there is but one connection.
+    /// Waits until there is room for an event, or there is but one connection. `None` if the agent has lost its place, or its
+    /// connections are read no longer.
     fn give_way<'a>(
         &'a self,
         mut model: MutexGuard<'a, Model>,
         (number, id): (u32, u64),
         patience: Duration,
-    ) -> MutexGuard<'a, Model> {
+    ) -> Option<MutexGuard<'a, Model>> {
         locked(&self.queue.waiting).insert(number, id);
         let (mut awaited, mut since) = (model.awaited(), Instant::now());
-        loop {
+        let has_room = loop {
             let (open, settled) = self.data();
             if !model.is_beyond(id) || open < 2 {
-                break;
+                break true;
+            }
+            if self.has_left() || self.is_abandoned() {
+                break false;
             }
             if model.awaited() != awaited {
                 (awaited, since) = (model.awaited(), Instant::now());
@@ -112,11 +127,11 @@ impl Agent {
                 since = Instant::now();
                 continue;
             }
-            let woken = self.queue.moved.wait_timeout(model, left);
+            let woken = self.queue.moved.wait_timeout(model, left.min(LOOK));
             model = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        };
         locked(&self.queue.waiting).remove(&number);
-        model
+        has_room.then_some(model)
     }
 
     /// How many connections can't go on. Others have been woken, or bring what they have read.

@@ -45,6 +45,8 @@ pub(crate) struct Core {
     /// Places that have run, by method and location, and how often.
     pub(crate) visited: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
     pub(crate) counted: HashMap<u32, Counted, foldhash::fast::RandomState>,
+    /// The calls of all methods in `counted`, of which `counters` has as many as it can.
+    pub(super) counted_calls: u128,
     lines: usize,
     markers: Vec<Option<(JavaString, JavaString)>>,
     /// Places in `markers` that are free.
@@ -90,6 +92,7 @@ impl Core {
             locations: HashMap::default(),
             visited: HashMap::default(),
             counted: HashMap::default(),
+            counted_calls: 0,
             lines: limits.lines,
             markers: Vec::new(),
             free_markers: Vec::new(),

@@ -166,9 +166,10 @@ impl Core {
             let before = counted.total().calls;
             counted.set(Numbers { calls, thrown, nanoseconds }, self.resets);
             // Of an agent that counts backwards it is less then.
-            self.counters.counted =
-                self.counters.counted.saturating_sub(before).saturating_add(counted.total().calls);
+            self.counted_calls += u128::from(counted.total().calls);
+            self.counted_calls -= u128::from(before);
         }
+        self.counters.counted = u64::try_from(self.counted_calls).unwrap_or(u64::MAX);
         if rows.last && std::mem::take(&mut self.reset) {
             // Each method moves its numbers when its next row comes: a message without rows may reset as well.
             self.resets += 1;
@@ -204,5 +205,23 @@ mod tests {
         take(&mut core, &[row(0, 1)], false);
         assert_eq!((core.counted[&0].total().calls, core.counted[&1].total().calls), (9, 7));
         assert_eq!(core.counters.counted, 16);
+    }
+
+    #[test]
+    fn calls_of_all_methods_are_the_sum_of_those_of_each() {
+        let mut core = Core::new(Dialect::F1, &Limits::default(), 1);
+        for (counts, sum) in [
+            ([u64::MAX, 3], u64::MAX),
+            ([u64::MAX, u64::MAX], u64::MAX),
+            ([5, u64::MAX], u64::MAX),
+            ([5, 1], 6),
+            ([u64::MAX - 1, 1], u64::MAX),
+        ] {
+            let rows = [(0, counts[0]), (1, counts[1])]
+                .map(|(method, calls)| Count { method, calls, thrown: 0, nanoseconds: 0 }.to_bytes());
+            core.count(&CountRows { snapshot: 0, time: 0, reset: false, last: true, rows: Rows::new(&rows) });
+            let each = [0, 1].map(|method| core.counted[&method].total().calls);
+            assert_eq!((core.counters.counted, each), (sum, counts));
+        }
     }
 }

@@ -61,6 +61,10 @@ pub(super) struct Activities {
     current: HashMap<u64, Doing, RandomState>,
     /// The first awaits of an activity that have not ended, or of a thread.
     awaits: HashMap<Doing, Vec<Id>, RandomState>,
+    /// The activity at which each operation resumes, by the operation's number: its last await, or its start.
+    operations: HashMap<u32, Id, RandomState>,
+    /// The activities that each thread has resumed and not yet suspended, the latest last.
+    resumed: HashMap<u64, Vec<Option<Id>>, RandomState>,
 }
 
 impl Activities {
@@ -83,8 +87,25 @@ impl Activities {
             What::Scheduled(work) | What::Continues(work) | What::Queued(work) => {
                 self.create(work, raw, now, frames, requests);
             }
-            What::Awaits { task, blocks } => {
+            What::OperationBegins(number) if !self.operations.contains_key(&number) => {
+                let id = self.create(Work::Operation(number), raw, now, frames, requests);
+                self.operations.insert(number, id);
+            }
+            What::OperationEnds(Work::Continuation(number)) => {
+                self.operations.remove(&number);
+            }
+            What::Resumes(number) => self.resume(number, raw.thread, now, requests),
+            What::Suspends => {
+                let id = self.resumed.get_mut(&raw.thread).and_then(Vec::pop).flatten();
+                if id.is_some_and(|id| self.is_doing(raw.thread, id)) {
+                    self.stop(id, raw.thread);
+                }
+            }
+            What::Awaits { task, by, blocks } => {
                 let id = self.create(task, raw, now, frames, requests);
+                if by != 0 {
+                    self.operations.insert(by, id);
+                }
                 if let Some(new) = self.list.get_mut(id) {
                     (new.awaits, new.blocks) = (true, blocks);
                     if let Some(creator) = new.creator {
@@ -109,20 +130,7 @@ impl Activities {
                 self.stop(id, raw.thread);
             }
             What::Parks => {
-                let before = self.current.get(&raw.thread).copied();
-                let (id, leads_to_own) = (self.list.len(), self.leads_to_own(before));
-                self.list.push(Activity {
-                    work: None,
-                    origin: None,
-                    creator: None,
-                    created: now,
-                    blocks: false,
-                    awaits: false,
-                    before,
-                    leads_to_own,
-                    chain: 0,
-                });
-                self.current.insert(raw.thread, Doing::Task(id));
+                self.do_something_unknown(raw.thread, now);
             }
             _ => {}
         }
@@ -161,9 +169,73 @@ impl Activities {
         id
     }
 
+    /// Starts an activity of which nothing is known on a thread.
+    fn do_something_unknown(&mut self, thread: u64, now: u64) -> Id {
+        let before = self.current.get(&thread).copied();
+        let (id, leads_to_own) = (self.list.len(), self.leads_to_own(before));
+        self.list.push(Activity {
+            work: None,
+            origin: None,
+            creator: None,
+            created: now,
+            blocks: false,
+            awaits: false,
+            before,
+            leads_to_own,
+            chain: 0,
+        });
+        self.current.insert(thread, Doing::Task(id));
+        id
+    }
+
+    /// Resumes an operation or a task on a thread, whatever the thread did before.
+    fn resume(&mut self, number: Option<u32>, thread: u64, now: u64, requests: &mut Requests) {
+        let id = number.map(|number| {
+            let task = || self.by_work.get(&Work::Task(number)).copied();
+            match self.operations.get(&number).copied().or_else(task) {
+                Some(id) if self.current.get(&thread) == Some(&Doing::Task(id)) => id,
+                Some(id) if self.list.get(id).is_none_or(|activity| activity.before.is_none()) => {
+                    self.start_known(id, thread);
+                    id
+                }
+                // The end of what was resumed before is missing: this is the same anew.
+                Some(id) => {
+                    let new = self.do_something_unknown(thread, now);
+                    let origin = self.list.get(id).and_then(|activity| activity.origin);
+                    if let Some(activity) = self.list.get_mut(new) {
+                        activity.origin = origin;
+                    }
+                    requests.inherit(Doing::Task(id), Doing::Task(new));
+                    self.operations.insert(number, new);
+                    new
+                }
+                None => self.do_something_unknown(thread, now),
+            }
+        });
+        self.resumed.entry(thread).or_default().push(id);
+    }
+
+    /// Whether what a thread does leads to an activity.
+    fn is_doing(&self, thread: u64, id: Id) -> bool {
+        let mut at = self.current.get(&thread).copied();
+        for _ in 0..MAX_CHAIN {
+            match at {
+                Some(Doing::Task(task)) if task == id => return true,
+                Some(Doing::Task(task)) => at = self.list.get(task).and_then(|activity| activity.before),
+                _ => break,
+            }
+        }
+        false
+    }
+
     fn start(&mut self, work: Work, raw: &Raw) {
-        let Some(id) = self.by_work.get(&work).copied() else { return };
-        let current = self.current.get(&raw.thread).copied();
+        if let Some(id) = self.by_work.get(&work).copied() {
+            self.start_known(id, raw.thread);
+        }
+    }
+
+    fn start_known(&mut self, id: Id, thread: u64) {
+        let current = self.current.get(&thread).copied();
         let leads_to_own = self.leads_to_own(current);
         let Some(activity) = self.list.get_mut(id) else { return };
         if activity.before.is_some() || current == Some(Doing::Task(id)) {
@@ -171,9 +243,9 @@ impl Activities {
         }
         (activity.before, activity.leads_to_own) = (current, leads_to_own);
         let blocks = activity.blocks;
-        self.current.insert(raw.thread, Doing::Task(id));
+        self.current.insert(thread, Doing::Task(id));
         if blocks {
-            self.stop(Some(id), raw.thread);
+            self.stop(Some(id), thread);
         }
     }
 

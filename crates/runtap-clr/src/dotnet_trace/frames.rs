@@ -155,6 +155,10 @@ impl<'a> Frames<'a> {
         }
     }
 
+    pub(super) fn builder(&mut self) -> &mut TraceBuilder {
+        &mut self.builder
+    }
+
     pub(super) fn into_builder(self) -> TraceBuilder {
         self.builder
     }

@@ -19,6 +19,7 @@ mod collect;
 mod frames;
 mod ids;
 mod modules;
+mod overlaps;
 mod part;
 mod paths;
 mod requests;
@@ -34,7 +35,6 @@ use self::collect::{Collector, Raw, What};
 use self::frames::Frames;
 use self::modules::Modules;
 use self::requests::Requests;
-use self::spans::Span;
 use self::state::{Emit, Purpose, ThreadState};
 use crate::names::Names;
 use crate::profile::{ProfileOptions, program_name, since_start};
@@ -90,6 +90,8 @@ impl DotnetTraceBuilder {
     pub fn finish(mut self, options: &ProfileOptions) -> Trace {
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
+        let first = self.collector.raw.iter().map(|raw| raw.timestamp).min();
+        let header = header.started_by(first.unwrap_or(u64::MAX));
         builder.set_room(options.room.clone());
         self.names.seal();
         let command_line = self.names.command_line();
@@ -109,14 +111,19 @@ impl DotnetTraceBuilder {
         let mut frames = Frames::new(&self.names, &self.modules, &self.stacks, builder, &header, &raw);
         if self.collector.requests {
             let mut frames = frames.plain();
-            let mut requests = Requests::default();
-            requests.plain = true;
-            let pieces = samples(&raw, &self.collector.spans, &header, &mut frames, &mut requests);
+            let mut requests = Requests::of_view(header.process_id);
+            overlaps::detach(&raw, &mut self.collector.spans, &header);
+            let pieces = samples(&raw, &self.collector, &header, &mut frames, &mut requests);
+            let has = |what: fn(&What) -> bool| raw.iter().any(|raw| what(&raw.what));
+            if has(|it| matches!(it, What::Awaits { blocks: false, .. }))
+                && !has(|it| matches!(it, What::Suspends))
+            {
+                frames.builder().set_lacks_resumptions();
+            }
             let end = raw.last().map_or(0, |raw| since_start(&header, raw.timestamp));
             return view::finish(&requests, pieces, end, frames.into_builder(), process);
         }
-        let mut samples =
-            samples(&raw, &self.collector.spans, &header, &mut frames, &mut Requests::default());
+        let mut samples = samples(&raw, &self.collector, &header, &mut frames, &mut Requests::default());
         samples.sort_by_key(|sample| (sample.from, sample.to));
         let roles = frames.roles();
         let mut builder = frames.into_builder();
@@ -145,16 +152,23 @@ impl Observe for DotnetTraceBuilder {
                     self.header.as_ref().map_or((0, 8), |header| (header.process_id, header.pointer_size));
                 if let Some(what) = self.collector.what(event, pid, pointer_size) {
                     let stack = self.stacks.index(event.stack);
+                    let activity = self.collector.activity(event);
                     self.collector.raw.push(Raw {
                         timestamp: event.timestamp,
                         thread: event.thread_id,
                         stack,
+                        activity,
                         what,
                     });
                 }
             }
             Item::Metadata(metadata) => self.collector.redefined(metadata.id),
-            Item::SequencePoint(point) => self.complete_until = point.timestamp,
+            Item::SequencePoint(point) => {
+                self.complete_until = point.timestamp;
+                if point.flushes_metadata() {
+                    self.collector.forget_kinds();
+                }
+            }
             _ => {}
         }
     }
@@ -163,7 +177,7 @@ impl Observe for DotnetTraceBuilder {
 /// Goes through what was collected, in the order of time.
 fn samples(
     raw: &[Raw],
-    spans: &[Span],
+    collector: &Collector,
     header: &TraceHeader,
     frames: &mut Frames<'_>,
     requests: &mut Requests,
@@ -185,8 +199,11 @@ fn samples(
         requests.settle();
         let now = since_start(header, raw.timestamp);
         if requests.plain {
+            if let What::Scheduled(_) | What::Awaits { .. } | What::OperationBegins(_) = raw.what {
+                requests.seen(collector.id(raw.activity), activities.doing(raw.thread));
+            }
             match raw.what {
-                What::Awaits { task, blocks: false } => {
+                What::Awaits { task, blocks: false, .. } => {
                     let (thread, path) = activities.stack_of_await(raw, frames);
                     let request = requests.of(activities.doing(raw.thread));
                     let stack = frames.written((thread, path), request, requests);
@@ -204,7 +221,7 @@ fn samples(
         }
         if let What::Begins(span) | What::Stops(span) = raw.what {
             let doing = activities.doing(raw.thread);
-            match (raw.what, spans.get(span)) {
+            match (raw.what, collector.spans.get(span)) {
                 (What::Begins(_), Some(span)) => requests.begin(span, raw.thread, now, doing),
                 (_, Some(span)) => requests.end(span, now, doing),
                 _ => {}
@@ -222,9 +239,13 @@ fn samples(
             samples.push(Sample { thread, from: since, to: now, kind, stack, purpose });
         }
         let stack = match raw.what {
-            What::Ended(_) | What::OperationEnds(_) | What::Queued(_) | What::Dequeued(_) | What::Parks => {
-                continue;
-            }
+            What::Ended(_)
+            | What::OperationEnds(_)
+            | What::Queued(_)
+            | What::Dequeued(_)
+            | What::Parks
+            | What::Resumes(_)
+            | What::Suspends => continue,
             What::AwaitEnds(_) => activities.stack_without_event(raw, frames),
             _ => activities.stack(raw, frames),
         };

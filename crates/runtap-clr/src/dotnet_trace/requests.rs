@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
 use super::activity::Doing;
+use super::ids;
 use super::spans::Span;
 
 /// As many activities inside each other are looked at.
@@ -29,6 +30,9 @@ struct Activity {
     /// How long it took, once its end was told; what takes no time never counts as ended.
     took: u64,
     ended: bool,
+    /// The id is a path.
+    is_path: bool,
+    detached: bool,
 }
 
 #[derive(Debug, Default)]
@@ -40,9 +44,46 @@ pub(super) struct Requests {
     pending: Option<(Request, Doing)>,
     /// Labels are those of the view `request`.
     pub(super) plain: bool,
+    /// The process, of which the ids of its activities tell, and the open activities by the texts of their paths.
+    process: u32,
+    paths: HashMap<String, Request, RandomState>,
 }
 
 impl Requests {
+    /// For the view `request`.
+    pub(super) fn of_view(process: u32) -> Self {
+        Self { plain: true, process, ..Self::default() }
+    }
+
+    /// The activity that an id stands for, or the nearest open one around it.
+    fn at_path(&self, id: &[u8; 16]) -> Option<Request> {
+        if let Some(known) = self.open.get(id) {
+            return Some(*known);
+        }
+        let text = ids::text(id, self.process);
+        let mut path = text.as_str();
+        while let Some((outer, _)) = path.trim_end_matches('/').rsplit_once(['/', '$']) {
+            path = outer;
+            if let Some(known) = self.paths.get(path) {
+                return Some(*known);
+            }
+        }
+        None
+    }
+
+    /// The code of a thread had this activity id, or none: that says more than who started the code.
+    pub(super) fn seen(&mut self, id: Option<[u8; 16]>, doing: Doing) {
+        let mark = self.live(self.marks.get(&doing).copied());
+        // What has another kind of id lies in what has a path.
+        if mark.and_then(|mark| self.list.get(mark)).is_some_and(|activity| !activity.is_path) {
+            return;
+        }
+        match id.and_then(|id| self.at_path(&id)) {
+            Some(request) => self.marks.insert(doing, request),
+            None => self.marks.remove(&doing),
+        };
+    }
+
     pub(super) fn begin(&mut self, span: &Span, thread: u64, at: u64, doing: Doing) {
         let open = |id: Option<[u8; 16]>| self.open.get(&id?).copied();
         let mark = self.marks.get(&doing).copied();
@@ -50,11 +91,19 @@ impl Requests {
             Some(_) => span.inside.and_then(|_| self.live(mark)),
             None => open(span.inside),
         };
-        let creator = inside.or_else(|| open(span.related)).or_else(|| self.live(mark));
+        let creator = if self.plain && span.is_path {
+            open(span.related).or_else(|| self.at_path(&span.id))
+        } else {
+            inside.or_else(|| open(span.related)).or_else(|| self.live(mark))
+        };
         let new = self.list.len();
+        if self.plain && span.is_path {
+            let path = ids::text(&span.id, self.process);
+            self.paths.insert(path.trim_end_matches('/').to_owned(), new);
+        }
         self.list.push(Activity {
             creator,
-            outermost: creator.map_or(new, |creator| self.outermost(creator)),
+            outermost: creator.filter(|_| !span.detached).map_or(new, |creator| self.outermost(creator)),
             id: span.id,
             label: span.label.clone(),
             group: creator.and_then(|_| group(&span.task, &span.label)),
@@ -62,6 +111,8 @@ impl Requests {
             began: at,
             took: 0,
             ended: false,
+            is_path: span.is_path,
+            detached: span.detached,
         });
         self.open.insert(span.id, new);
         self.marks.insert(doing, new);
@@ -81,6 +132,9 @@ impl Requests {
         let Some(activity) = self.list.get_mut(ended) else { return };
         activity.ended = true;
         let (id, creator) = (activity.id, activity.creator);
+        if self.plain && activity.is_path {
+            self.paths.remove(ids::text(&id, self.process).trim_end_matches('/'));
+        }
         let outer = self.live(creator);
         match outer {
             Some(outer) => self.marks.insert(doing, outer),
@@ -144,11 +198,26 @@ impl Requests {
     }
 
     /// The thread that an activity began on, and from when to when it lasted; to the end of the recording if it did not
-    /// end. Of one that lies in another one nothing.
-    pub(super) fn outermost_span(&self, request: Request, end: u64) -> Option<(u64, u64, u64)> {
-        let activity = self.list.get(request).filter(|activity| activity.creator.is_none())?;
-        let to = if activity.ended { activity.began.saturating_add(activity.took) } else { end };
+    /// end.
+    pub(super) fn span(&self, request: Request, end: u64) -> Option<(u64, u64, u64)> {
+        let activity = self.list.get(request)?;
+        let to = self.end_of(request).unwrap_or(end);
         (to > activity.began).then_some((activity.thread, activity.began, to))
+    }
+
+    /// When an activity ended, if it did.
+    pub(super) fn end_of(&self, request: Request) -> Option<u64> {
+        let activity = self.list.get(request).filter(|activity| activity.ended)?;
+        Some(activity.began.saturating_add(activity.took))
+    }
+
+    /// Of all activities the one around it, whether both have one label, and from when to when it lasted.
+    pub(super) fn spans(&self) -> impl Iterator<Item = (Option<Request>, bool, u64, Option<u64>)> {
+        self.list.iter().enumerate().map(|(request, activity)| {
+            let outer = activity.creator.and_then(|creator| self.list.get(creator));
+            let is_same = outer.is_some_and(|outer| outer.label == activity.label);
+            (activity.creator, is_same, activity.began, self.end_of(request))
+        })
     }
 
     /// The frames of an activity with all around it, the outermost first.
@@ -159,7 +228,7 @@ impl Requests {
             let Some(activity) = next.and_then(|it| self.list.get(it)) else { break };
             labels.push(activity.label.as_str());
             labels.extend(activity.group.as_deref());
-            next = activity.creator;
+            next = activity.creator.filter(|_| !activity.detached);
         }
         labels.reverse();
         // A request that two layers tell of is one.
@@ -210,6 +279,8 @@ mod tests {
             inside: None,
             task: label.to_owned(),
             label: label.to_owned(),
+            is_path: false,
+            detached: false,
         }
     }
 
@@ -272,6 +343,6 @@ mod tests {
         // Its awaits stand under it, unless they began later.
         assert_eq!(requests.of_await(Doing::Task(3), 15), Some(0));
         assert_eq!(requests.of_await(Doing::Task(3), 25), None);
-        assert_eq!(requests.outermost_span(0, 99), Some((7, 10, 20)));
+        assert_eq!(requests.span(0, 99), Some((7, 10, 20)));
     }
 }

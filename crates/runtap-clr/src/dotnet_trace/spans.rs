@@ -10,7 +10,8 @@ use runtap_wire::Reader;
 
 use super::ids;
 use crate::clr;
-use crate::payload::{Fields, Payload, Schema, Value};
+use crate::payload::{Fields, Payload, Value};
+use crate::shown::shown;
 
 const KESTREL: &str = "Microsoft-AspNetCore-Server-Kestrel";
 /// System.Data.SqlClient, and Microsoft.Data.SqlClient where it is called so.
@@ -32,6 +33,10 @@ pub(super) struct Span {
     /// The task's name, and the frame's text; of an end there are none.
     pub(super) task: String,
     pub(super) label: String,
+    /// The id is a path, which says in which other activity it lies.
+    pub(super) is_path: bool,
+    /// In the view `request` it is not shown below the one it lies in.
+    pub(super) detached: bool,
 }
 
 /// Whether events of a kind begin or end activities.
@@ -100,7 +105,7 @@ impl Pairs {
     }
 
     /// What an event tells, if its id is one.
-    pub(super) fn span(self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<Span> {
+    pub(super) fn span(self, event: &Event<'_>, payload: Payload<'_>, process: u32) -> Option<Span> {
         let (Self::Start(rule) | Self::Stop(rule)) = self;
         let mut id = event.activity_id.map(|id| id.to_bytes_le()).unwrap_or_default();
         if rule == Rule::Path && !ids::is_path(&id, process) {
@@ -120,19 +125,18 @@ impl Pairs {
         if is_start {
             let text = ids::text(&id, process);
             let extra;
-            (task, extra) = words(rule, event.metadata?, event, pointer_size);
+            (task, extra) = words(rule, event.metadata?, payload);
             let comma = if extra.is_some() { "," } else { "" };
             label = format!("Activity {task}({text}{comma}{})", extra.unwrap_or_default());
         }
-        Some(Span { id, related, inside, task, label })
+        let is_path = rule == Rule::Path;
+        Some(Span { id, related, inside, task, label, is_path, detached: false })
     }
 
     /// The same with a label that all requests of a kind have: `GET /path`, `http://host:80/path`, or the task.
-    pub(super) fn span_of_kind(self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<Span> {
-        let mut span = self.span(event, process, pointer_size)?;
+    pub(super) fn span_of_kind(self, event: &Event<'_>, payload: Payload<'_>, process: u32) -> Option<Span> {
+        let mut span = self.span(event, payload, process)?;
         let metadata = event.metadata?;
-        let schema = Schema::of(metadata, pointer_size);
-        let payload = Payload::new(&schema, event.payload);
         let text = |name| payload.text(name).unwrap_or_default();
         let without_query = |path: String| path.split(['?', '#']).next().unwrap_or_default().to_owned();
         span.label = match (metadata.provider.as_str(), span.task.as_str()) {
@@ -152,15 +156,20 @@ impl Pairs {
 /// 1 of an event that begins something, 2 of one that ends it.
 fn opcode(metadata: &Metadata) -> Option<u8> {
     metadata.opcode.filter(|opcode| *opcode != 0).or_else(|| {
-        let name = metadata.name.to_ascii_lowercase();
-        if name.ends_with("start") {
+        if without_end(&metadata.name, "start").is_some() {
             Some(1)
-        } else if name.ends_with("stop") {
+        } else if without_end(&metadata.name, "stop").is_some() {
             Some(2)
         } else {
             None
         }
     })
+}
+
+/// A name without the word in any case that it ends in.
+fn without_end<'a>(name: &'a str, word: &str) -> Option<&'a str> {
+    let (before, end) = name.split_at_checked(name.len().checked_sub(word.len())?)?;
+    end.eq_ignore_ascii_case(word).then_some(before)
 }
 
 /// The name of what an event begins or ends.
@@ -169,16 +178,12 @@ fn task(metadata: &Metadata) -> String {
     if name.is_empty() {
         return format!("EventID({})", metadata.event_id);
     }
-    let word = match opcode(metadata) {
-        Some(1) => "start",
-        Some(2) => "stop",
-        _ => return name.clone(),
+    let task = match opcode(metadata) {
+        Some(1) => without_end(name, "start"),
+        Some(2) => without_end(name, "stop"),
+        _ => None,
     };
-    let cut = name.len().saturating_sub(word.len());
-    match name.split_at_checked(cut) {
-        Some((task, end)) if end.eq_ignore_ascii_case(word) => task.to_owned(),
-        _ => name.clone(),
-    }
+    shown(task.unwrap_or(name)).into_owned()
 }
 
 /// The data source, the second field, and the text of the command, the fourth, as far as there is room.
@@ -197,9 +202,7 @@ fn command(metadata: &Metadata, payload: Payload<'_>) -> String {
 }
 
 /// The name of the task, and what its first field says.
-fn words(rule: Rule, metadata: &Metadata, event: &Event<'_>, pointer_size: u32) -> (String, Option<String>) {
-    let schema = Schema::of(metadata, pointer_size);
-    let payload = Payload::new(&schema, event.payload);
+fn words(rule: Rule, metadata: &Metadata, payload: Payload<'_>) -> (String, Option<String>) {
     if rule == Rule::Exception {
         return ("ExceptionHandling".to_owned(), Some(payload.text("MethodName").unwrap_or_default()));
     }
@@ -217,8 +220,8 @@ fn words(rule: Rule, metadata: &Metadata, event: &Event<'_>, pointer_size: u32) 
         return (name, Some(arguments(payload)));
     }
     let extra = metadata.fields.first().filter(|field| field.field_type == FieldType::String).map(|field| {
-        let value = Reader::new(event.payload).utf16z("").unwrap_or_default();
-        format!("/{}={value}", field.name)
+        let value = Reader::new(payload.bytes()).utf16z("").unwrap_or_default();
+        format!("/{}={value}", shown(&field.name))
     });
     (task, extra)
 }
@@ -249,6 +252,7 @@ mod tests {
     use runtap_wire::Writer as Bytes;
 
     use super::*;
+    use crate::payload::Schema;
 
     /// What an event of this kind tells of an activity, with the id and the related id of the number given.
     fn told(metadata: &Metadata, ids: (u128, u128), write: impl FnOnce(&mut Bytes)) -> Option<Span> {
@@ -267,7 +271,9 @@ mod tests {
         reader.finish();
         while let Some(item) = reader.next().unwrap() {
             if let Item::Event(event) = item {
-                return Pairs::of(event.metadata.unwrap())?.span(&event, 42, 8);
+                let metadata = event.metadata.unwrap();
+                let schema = Schema::of(metadata, 8);
+                return Pairs::of(metadata)?.span(&event, Payload::new(&schema, event.payload), 42);
             }
         }
         panic!("an event")
@@ -340,5 +346,15 @@ mod tests {
         assert!(insights("DependencyStart", 0, &named).is_none());
         // Of all others the id has to be a path.
         assert!(told(&kind("Mine", 1, "RequestStart", &fields), (ID, 0), words).is_none());
+    }
+
+    #[test]
+    fn a_label_has_the_beginning_of_a_long_name() {
+        const PATH: u128 = 0x0000_3012_0000_0000_0000_0000_bfc9_9d59;
+        let field = "F".repeat(9_000);
+        let begin = kind("Mine", 1, &("N".repeat(9_000) + "Start"), &[(&field, FieldType::String)]);
+        let span = told(&begin, (PATH, 0), |w| _ = w.utf16z("v")).unwrap();
+        let (task, field) = ("N".repeat(256), "F".repeat(256));
+        assert_eq!(span.label, format!("Activity {task}…(//1/2/3/,/{field}…=v)"));
     }
 }

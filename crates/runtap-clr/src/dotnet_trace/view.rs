@@ -2,15 +2,17 @@
 //!
 //! The time of a request is that from its beginning to its end, by the clock, whatever number of threads and tasks worked for
 //! it. Each moment counts once: for what ran; else for where a thread of it waited; else for what it awaited, the await that
-//! ends first, which is the innermost; else for nothing that is known. A request that begins within another one stands below it.
+//! ends first, which is the innermost; else for nothing that is known. A request that lies within another one stands below
+//! it, unless that has several at once: then none of them could have its time there, and each stands by itself.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use runtap_model::{Process, SampleKind, StackHandle, Trace, TraceBuilder};
+use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBuilder};
 
 use super::Sample;
 use super::requests::Requests;
+use super::state::Purpose;
 
 /// The frames that stand for time without code.
 pub(super) const WAITS: &str = "[waiting]";
@@ -29,24 +31,55 @@ pub(super) fn finish(
     builder.set_duration_ns(end);
     let mut by_outermost: Vec<Vec<Sample>> = Vec::new();
     by_outermost.resize_with(requests.len(), Vec::new);
-    for sample in samples {
+    for mut sample in samples {
+        // What a request began to await may go on for others: a connection, for one.
+        if sample.kind == SampleKind::OTHER
+            && let Some(over) = sample.purpose.request.and_then(|request| requests.end_of(request))
+        {
+            sample.to = sample.to.min(over);
+        }
         let outermost = sample.purpose.request.map(|request| requests.outermost(request));
         if let Some(list) = outermost.and_then(|request| by_outermost.get_mut(request)) {
             list.push(sample);
         }
     }
     let unknown = builder.label(UNKNOWN);
+    // What lies in another one is at least that, where nothing of it is known.
+    for request in 0..requests.len() {
+        let outermost = requests.outermost(request);
+        let Some((thread, from, to)) = requests.span(request, end).filter(|_| outermost != request) else {
+            continue;
+        };
+        let stack = stack_of(requests, request, unknown, &mut builder);
+        if let (Some(stack), Some(list)) = (stack, by_outermost.get_mut(outermost)) {
+            let purpose = Purpose { request: Some(request), waits_for_task: false };
+            list.push(Sample { thread, from, to, kind: SampleKind::OTHER, stack, purpose });
+        }
+    }
     for (request, samples) in by_outermost.iter().enumerate() {
-        let Some((thread, from, to)) = requests.outermost_span(request, end) else { continue };
-        let labels: Vec<_> = requests.labels(request).into_iter().map(str::to_owned).collect();
-        let labels: Vec<_> = labels.iter().map(|label| builder.label(label)).collect();
-        let nothing = builder.stack_of(labels.into_iter().chain([unknown]));
+        if requests.outermost(request) != request {
+            continue;
+        }
+        let Some((thread, from, to)) = requests.span(request, end) else { continue };
+        let nothing = stack_of(requests, request, unknown, &mut builder);
         let Some(thread) = builder.thread_for_sample(thread) else { continue };
         for (from, to, stack) in moments(samples, from, to) {
             builder.add_event(thread, from, to - from, stack.or(nothing));
         }
     }
     builder.finish()
+}
+
+/// The stack of a request that ends in a frame.
+fn stack_of(
+    requests: &Requests,
+    request: usize,
+    leaf: FrameHandle,
+    builder: &mut TraceBuilder,
+) -> Option<StackHandle> {
+    let labels: Vec<_> = requests.labels(request).into_iter().map(|label| builder.label(label)).collect();
+    builder.took(labels.len(), 0);
+    builder.stack_of(labels.into_iter().chain([leaf]))
 }
 
 /// The moments from one time to another, each with what counts then.
@@ -96,7 +129,6 @@ fn rank(sample: &Sample) -> u8 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::state::Purpose;
     use super::*;
 
     #[test]

@@ -9,7 +9,7 @@ use std::io::Write;
 use crate::{Member, MemberValue, Record};
 
 use super::json::{self, Odd};
-use super::shown;
+use crate::shown::shown;
 use runtap_model::text::Clean;
 
 pub(super) fn head(out: &mut Vec<u8>, stacks: bool) {

@@ -19,7 +19,7 @@ use runtap_wire::Utf16;
 
 use runtap_model::text::{acts_unseen, json_escape};
 
-use super::shown;
+use crate::shown::shown;
 
 /// The parts of lines that are the same for all events of a kind, by metadata id.
 #[derive(Debug, Default)]
@@ -180,7 +180,7 @@ fn object(out: &mut Vec<u8>, fields: Fields<'_>) -> Option<String> {
             if !std::mem::take(&mut first) {
                 out.push(b',');
             }
-            text(out, &shown(name));
+            text(out, name);
             out.push(b':');
             value(out, one);
         }

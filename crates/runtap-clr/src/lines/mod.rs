@@ -10,7 +10,6 @@ mod live;
 mod text;
 mod unmet;
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -20,19 +19,6 @@ pub use self::live::Live;
 pub use self::unmet::{Matched, NameOf, Unmet, nearest};
 use crate::payload::Decoder;
 use crate::{Filter, Names, Record};
-
-/// The bytes of a name that a line shows: of a provider, an event or a field. They stand in a definition, of which there may be
-/// millions of events of a few bytes each.
-const LONGEST_NAME: usize = 256;
-
-/// A name as lines have it: of a longer one the beginning, and `…`.
-fn shown(name: &str) -> Cow<'_, str> {
-    if name.len() <= LONGEST_NAME {
-        return Cow::Borrowed(name);
-    }
-    let beginning = name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default();
-    Cow::Owned(format!("{beginning}…"))
-}
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +122,9 @@ impl Chooser {
     #[inline]
     pub fn choose<'a>(&'a mut self, event: &'a Event<'a>) -> Option<(Record<'a>, Option<&'a [String]>)> {
         let Self { choice, decoder, header, names, frames, events, taken, .. } = self;
+        if *events == 0 {
+            *header = header.take().map(|header| header.within_reach(event.timestamp));
+        }
         *events += 1;
         if !choice.providers.is_empty() {
             let provider = event.metadata.map_or("", |metadata| &metadata.provider);
@@ -147,13 +136,13 @@ impl Chooser {
         if let Some(names) = names {
             frames.clear();
             let left_out = middle(event.stack.ips().len());
-            for (depth, ip) in event.stack.ips().enumerate() {
-                if !left_out.contains(&depth) {
-                    frames.push(names.frame(ip, depth == 0, event.timestamp).to_string());
-                } else if depth == left_out.start {
-                    frames.push(format!("[{} frames left out]", left_out.len()));
-                }
+            let named = |ip, is_leaf| names.frame(ip, is_leaf, event.timestamp).to_string();
+            let first = event.stack.ips().take(left_out.start).enumerate();
+            frames.extend(first.map(|(depth, ip)| named(ip, depth == 0)));
+            if !left_out.is_empty() {
+                frames.push(format!("[{} frames left out]", left_out.len()));
             }
+            frames.extend(event.stack.ips().skip(left_out.end).map(|ip| named(ip, false)));
         }
         if choice.filter.as_ref().is_some_and(|filter| !filter.matches(&record, frames)) {
             return None;

@@ -7,7 +7,7 @@ use crate::{Member, MemberValue, Record, UtcNs};
 
 use runtap_model::text::Clean;
 
-use super::shown;
+use crate::shown::shown;
 
 /// Writes a line. With `name_process` it says whose it is: there are several.
 pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>, name_process: bool) {
@@ -96,7 +96,7 @@ fn fields(out: &mut Vec<u8>, fields: Fields<'_>) {
 fn field(out: &mut Vec<u8>, read: Result<(&str, Value<'_>), PayloadError>) {
     match read {
         Ok((name, one)) => {
-            put(out, format_args!(" {}=", shown(name)));
+            put(out, format_args!(" {name}="));
             value(out, one);
         }
         Err(error) => put(out, format_args!(" ({error})")),

@@ -136,7 +136,7 @@ impl<'a> Payload<'a> {
     /// All fields in their order.
     #[inline]
     pub fn fields(&self) -> Fields<'a> {
-        Fields::new(&self.schema.fields, self.bytes)
+        Fields::new(self.schema.fields.fields(), self.bytes)
     }
 
     /// A field by its name; `None` where there is none, or it can't be read.

@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use runtap_wire::{DecodeError, DecodeErrorKind};
 use thiserror::Error;
 
+use crate::shown::shown;
+
 /// A payload that does not follow its schema. The fields before the one named here were read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field} at offset {offset} of the payload: {kind}")]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// The field, with the way to it: `Values[3].Name`.
+    /// The field, with the way to it: `Values[3].Name`. Of a longer one than 256 bytes the beginning, and `…`.
     pub field: String,
     /// Offset of the field's first byte in the payload.
     pub offset: u64,
@@ -31,7 +33,7 @@ impl PayloadError {
     pub(super) fn in_field(mut self, name: &str) -> Self {
         let name = if name.is_empty() { "(unnamed)" } else { name };
         let separator = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
-        self.field = format!("{name}{separator}{}", self.field);
+        self.field = shown(&format!("{name}{separator}{}", self.field)).into_owned();
         self
     }
 
@@ -43,7 +45,7 @@ impl PayloadError {
             // Writing to a String can't fail.
             let _ = write!(path, ".{}", self.field);
         }
-        self.field = path;
+        self.field = shown(&path).into_owned();
         self
     }
 }

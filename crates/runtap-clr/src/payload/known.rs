@@ -38,7 +38,7 @@ pub fn known_events(provider: &str) -> Option<Vec<KnownEvent>> {
     let event = |(id, native): (u32, native::Native)| KnownEvent {
         id,
         name: native.name,
-        fields: native.fields.iter().map(|field| field.name.to_string()).collect(),
+        fields: native.fields.fields().iter().map(|field| field.name.to_string()).collect(),
         switch: switch(id),
     };
     Some(native::all(RUNTIME).map(event).collect())

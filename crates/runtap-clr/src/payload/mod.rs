@@ -11,15 +11,18 @@
 //!
 //! New versions of an event only append fields, so a payload that is longer than its schema is read as far as the schema
 //! goes, and one that is shorter may end where an older version ended. Anything else is an error with its field and offset.
-//! Fields are read one after the other and borrow from the payload; nothing is allocated.
+//! Fields are read one after the other and borrow from the payload; nothing is allocated. No two fields of an object have the
+//! same name: where a definition has a name several times, the later ones are numbered (`n`, `n_2`).
 
 mod decoder;
 mod error;
 mod known;
+mod names;
 mod native;
 mod read;
 mod schema;
 mod value;
+mod weight;
 mod words;
 
 pub use decoder::{Decoder, Payload};

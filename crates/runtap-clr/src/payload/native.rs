@@ -75,7 +75,7 @@ fn parse_fields(text: &mut &'static str, pointer_size: u32) -> Option<Layout> {
     loop {
         *text = text.trim_start();
         if text.is_empty() || text.starts_with('}') {
-            return Some(fields.into());
+            return Some(Layout::new(fields));
         }
         if let Some(rest) = text.strip_prefix('|') {
             (*text, optional) = (rest, true);
@@ -108,7 +108,7 @@ fn parse_kind(text: &mut &'static str, pointer_size: u32) -> Option<Kind> {
         *text = rest;
         let fields = parse_fields(text, pointer_size)?;
         *text = text.strip_prefix('}')?;
-        return Some(Kind::Object(fields));
+        return Some(Kind::Object(Box::new(fields)));
     }
     let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end)?;
@@ -151,7 +151,9 @@ mod tests {
                 continue;
             }
             let (key, row) = line.split_once(' ').unwrap_or_else(|| panic!("{line}"));
-            assert!(parse(row, 8).is_some(), "{line}");
+            let native = parse(row, 8).unwrap_or_else(|| panic!("{line}"));
+            let names: HashSet<_> = native.fields.fields().iter().map(|field| &field.name).collect();
+            assert_eq!(names.len(), native.fields.fields().len(), "{line}");
             let id = key.split_once('"').map_or(key, |(id, _)| id);
             assert!(key.starts_with('=') || id.parse::<u32>().is_ok(), "{line}");
             assert!(keys.insert((section, key)), "twice: {section} {line}");
@@ -173,14 +175,14 @@ mod tests {
     fn the_notation() {
         let native = parse("Task/Do:7 n:u32 | v:{a:z b:x64[u16]}[n]", 8).unwrap();
         assert_eq!((native.name, native.opcode), ("Task/Do", Some(7)));
-        let inner = Kind::Object(Box::new([
+        let inner = Kind::Object(Box::new(Layout::new(vec![
             FieldDef::new("a", Kind::Utf16z),
             FieldDef::new("b", Kind::Array(Box::new(Kind::Hex64), Length::Counted)),
-        ]));
+        ])));
         let n = FieldDef { keep: Some(0), ..FieldDef::new("n", Kind::U32) };
         let array = Kind::Array(Box::new(inner), Length::Kept(0));
         let v = FieldDef { optional: true, ..FieldDef::new("v", array) };
-        assert_eq!(*native.fields, [n, v]);
+        assert_eq!(native.fields.fields(), [n, v]);
         for wrong in ["X a", "X a:what", "X a:u8[b]", "X a:{b:u8", "X a:u8}", "X:y a:u8"] {
             assert_eq!(parse(wrong, 8), None, "{wrong}");
         }

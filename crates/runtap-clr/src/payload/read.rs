@@ -1,7 +1,8 @@
 //! Reads fields by their layout: the iterators, and the walk over values whose end is not known in advance.
 //!
-//! Every step takes at least one byte of the payload, so that no payload costs more time than its length allows: arrays
-//! of elements without bytes are refused.
+//! No payload costs more time than its length allows: but for a few steps for each event or element of an array, every step
+//! takes at least one byte of the payload. Arrays of elements without bytes are refused, and definitions with more than a few
+//! fields without bytes (`weight.rs`).
 
 use std::slice;
 
@@ -57,7 +58,7 @@ impl<'a> Fields<'a> {
         Ok((elements(element, n, &mut Reader::at(bytes, offset))?, self))
     }
 
-    /// The value of the first field of this name; `None` where there is none, or it can't be read.
+    /// The value of the field of this name; `None` where there is none, or it can't be read.
     pub fn get(mut self, name: &str) -> Option<Value<'a>> {
         self.find_map(|field| field.ok().filter(|(known, _)| *known == name)).map(|(_, value)| value)
     }
@@ -132,17 +133,17 @@ impl<'a> Iterator for Fields<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'a> {
     // One pointer: a value is as large as the largest of them.
-    defs: &'a Layout,
+    layout: &'a Layout,
     bytes: &'a [u8],
 }
 
 impl<'a> Object<'a> {
     /// All fields in their order.
     pub fn fields(self) -> Fields<'a> {
-        Fields::new(self.defs, self.bytes)
+        Fields::new(self.layout.fields(), self.bytes)
     }
 
-    /// The value of the first field of this name.
+    /// The value of the field of this name.
     pub fn get(self, name: &str) -> Option<Value<'a>> {
         self.fields().get(name)
     }
@@ -255,9 +256,9 @@ fn other_value<'a>(
         Kind::VarUInt => Value::UInt(r.varu64("")?),
         Kind::Decimal => Value::Decimal(Decimal::from_bytes(r.array("")?)),
         Kind::FileTime => Value::Time(FileTime(r.u64("")?)),
-        Kind::Object(defs) => {
+        Kind::Object(layout) => {
             let bytes = passed(&mut r, |r| skip(kind, r, kept))?;
-            Value::Object(Object { defs, bytes })
+            Value::Object(Object { layout, bytes })
         }
         Kind::Array(element, length) => {
             let n = count(*length, &mut r, kept)?;
@@ -319,9 +320,9 @@ fn skip<'a>(kind: &'a Kind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<()
         return Ok(());
     }
     match kind {
-        Kind::Object(defs) => {
+        Kind::Object(layout) => {
             let mut kept = [0; SLOTS];
-            for def in defs {
+            for def in layout.fields() {
                 let walked = match def.keep {
                     Some(_) => value(&def.kind, r, kept).map(|value| keep(def, value.as_u64(), &mut kept)),
                     None => skip(&def.kind, r, kept),

@@ -4,6 +4,7 @@ use runtap_nettrace::{Field, FieldType, Metadata};
 
 use super::native::{self, Native};
 use super::words::{self, Named};
+use super::{names, weight};
 
 /// The layout of an event's payload, and the event's name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,7 +21,24 @@ pub struct Schema {
 }
 
 /// Fields one after the other.
-pub(super) type Layout = Box<[FieldDef]>;
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Layout {
+    fields: Box<[FieldDef]>,
+    /// The number of bytes, where it is always the same: not to be added up again for each payload.
+    size: Option<usize>,
+}
+
+impl Layout {
+    pub(super) fn new(fields: Vec<FieldDef>) -> Self {
+        let add = |sum: usize, field: &FieldDef| sum.checked_add(field.kind.size()?);
+        Self { size: fields.iter().try_fold(0, add), fields: fields.into() }
+    }
+
+    #[inline]
+    pub(super) fn fields(&self) -> &[FieldDef] {
+        &self.fields
+    }
+}
 
 /// A field of a layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +94,7 @@ pub(super) enum Kind {
     Guid,
     Decimal,
     FileTime,
-    Object(Layout),
+    Object(Box<Layout>),
     Array(Box<Self>, Length),
     /// Elements elsewhere in the payload: place and size, the place counted from behind the field or from the payload's
     /// start.
@@ -112,13 +130,7 @@ impl Kind {
             Self::Bool32 | Self::I32 | Self::U32 | Self::F32 | Self::Hex32 | Self::Located(..) => 4,
             Self::I64 | Self::U64 | Self::F64 | Self::Hex64 | Self::FileTime => 8,
             Self::Guid | Self::Decimal => 16,
-            Self::Object(fields) => {
-                let mut sum = 0usize;
-                for field in fields {
-                    sum = sum.checked_add(field.kind.size()?)?;
-                }
-                sum
-            }
+            Self::Object(layout) => layout.size?,
             // Elements without bytes are refused where they are read.
             Self::Array(element, Length::Fixed(n)) => {
                 element.size().filter(|each| *each > 0)?.checked_mul(usize::from(*n))?
@@ -138,7 +150,7 @@ impl Schema {
     /// The schema of an event that the stream defines: by the definition's own fields, else by what is built in.
     /// `pointer_size` is that of the process: 4 bytes or 8.
     ///
-    /// An event whose only field is an object without a name (`EventCounters`, and all that are written with
+    /// Fields of the definition count if few of them take no bytes. An event whose only field is an object without a name (`EventCounters`, and all that are written with
     /// `EventSource.Write`) is taken for that object.
     pub fn of(metadata: &Metadata, pointer_size: u32) -> Self {
         let native = native::find(&metadata.provider, metadata.event_id, &metadata.name, pointer_size);
@@ -147,10 +159,10 @@ impl Schema {
             None => (None, None, None),
         };
         let named = !metadata.name.is_empty();
-        let fields = if metadata.fields.is_empty() {
+        let fields = if metadata.fields.is_empty() || weight::is_excessive(&metadata.fields) {
             native_fields
         } else {
-            Some(unwrapped(layout(&metadata.fields, 0)))
+            Some(Layout::new(unwrapped(fields(&metadata.fields, 0))))
         };
         // A self-describing event without fields says so by its name; the native ones have neither.
         let described = fields.is_some();
@@ -189,7 +201,7 @@ impl Schema {
     /// The names of all fields that its payloads can have, without those inside objects.
     pub(crate) fn field_names(&self) -> impl Iterator<Item = &str> {
         let schemas = std::iter::once(self).chain(self.kinds.iter().map(|(_, kind)| kind));
-        schemas.flat_map(|schema| schema.fields.iter().map(|field| &*field.name))
+        schemas.flat_map(|schema| schema.fields.fields().iter().map(|field| &*field.name))
     }
 
     /// `Task/Opcode`, as `PerfView` and dotnet-trace call the event: `RequestStart` is `Request/Start`.
@@ -258,8 +270,13 @@ fn opcode_name(opcode: u8) -> Option<&'static str> {
     })
 }
 
-fn layout(fields: &[Field], depth: u32) -> Layout {
-    fields.iter().map(|field| FieldDef::new(field.name.as_str(), kind(&field.field_type, depth))).collect()
+fn fields(fields: &[Field], depth: u32) -> Vec<FieldDef> {
+    let names = names::distinct(fields.iter().map(|field| field.name.as_str()));
+    fields
+        .iter()
+        .zip(names)
+        .map(|(field, name)| FieldDef::new(name, kind(&field.field_type, depth)))
+        .collect()
 }
 
 /// `depth` 0 is a field of the payload itself.
@@ -269,7 +286,7 @@ fn kind(field_type: &FieldType, depth: u32) -> Kind {
         inner => Box::new(kind(inner, depth + 1)),
     };
     match field_type {
-        FieldType::Object(fields) => Kind::Object(layout(fields, depth + 1)),
+        FieldType::Object(fields) => Kind::Object(Box::new(Layout::new(self::fields(fields, depth + 1)))),
         FieldType::Bool => Kind::Bool32,
         FieldType::Char => Kind::Char,
         FieldType::I8 => Kind::I8,
@@ -301,17 +318,19 @@ fn kind(field_type: &FieldType, depth: u32) -> Kind {
 }
 
 /// The fields of an only object that has no name, nor anything beside it; `EventCounters` has two of these around it.
-fn unwrapped(fields: Layout) -> Layout {
-    match <[FieldDef; 1]>::try_from(fields.into_vec()) {
+fn unwrapped(fields: Vec<FieldDef>) -> Vec<FieldDef> {
+    match <[FieldDef; 1]>::try_from(fields) {
         Ok([FieldDef { name, kind: Kind::Object(inner), .. }]) if name.is_empty() => {
-            match <[FieldDef; 1]>::try_from(inner.into_vec()) {
-                Ok([FieldDef { name, kind: Kind::Object(inner), .. }]) if &*name == "Payload" => inner,
-                Ok([other]) => Box::new([other]),
-                Err(fields) => fields.into(),
+            match <[FieldDef; 1]>::try_from(inner.fields.into_vec()) {
+                Ok([FieldDef { name, kind: Kind::Object(inner), .. }]) if &*name == "Payload" => {
+                    inner.fields.into_vec()
+                }
+                Ok(other) => other.into(),
+                Err(fields) => fields,
             }
         }
-        Ok([other]) => Box::new([other]),
-        Err(fields) => fields.into(),
+        Ok(other) => other.into(),
+        Err(fields) => fields,
     }
 }
 
@@ -359,7 +378,7 @@ mod tests {
             let mut metadata = Metadata::new("P", 1, "EventCounters");
             metadata.fields = fields;
             let schema = Schema::of(&metadata, 8);
-            assert_eq!(*schema.fields, [FieldDef::new("n", Kind::I32)]);
+            assert_eq!(schema.fields.fields(), [FieldDef::new("n", Kind::I32)]);
         }
     }
 }

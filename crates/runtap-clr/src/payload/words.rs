@@ -184,7 +184,7 @@ mod tests {
             }
             let native = native::find(provider, id, "", 8).unwrap_or_else(|| panic!("{line}"));
             for named in find(provider, id) {
-                assert!(native.fields.iter().any(|field| *field.name == *named.field), "{line}");
+                assert!(native.fields.fields().iter().any(|field| *field.name == *named.field), "{line}");
             }
         }
     }

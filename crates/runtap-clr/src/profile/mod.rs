@@ -243,6 +243,8 @@ impl ProfileBuilder {
         }
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
+        // Else all that happened before the start, as the header has it, would have happened at the same moment.
+        let header = header.started_by(self.first());
         builder.set_room(options.room.clone());
         self.names.seal();
         if self.ticks.is_empty() && !self.universal.is_empty() {
@@ -293,6 +295,14 @@ impl ProfileBuilder {
             builder.set_known_thread_name(*tid, name);
         }
         builder.finish()
+    }
+}
+
+impl ProfileBuilder {
+    /// When the first of what is shown happened; the greatest time if there is nothing.
+    fn first(&self) -> u64 {
+        let events = self.events.iter().flat_map(|(_, events)| &events.raw).map(|raw| raw.timestamp);
+        events.chain(self.ticks.first()).chain(self.universal.first()).min().unwrap_or(u64::MAX)
     }
 }
 

@@ -155,27 +155,31 @@ impl<'a> Namer<'a> {
         *self.unknown.entry(ip).or_insert_with(|| builder.add_frame(&frame::clr(None, &format!("{ip:#x}"))))
     }
 
-    /// The frames of a stack of the stream, leaf first, up to one that `is_wanted`: from there to the root. `None` where
-    /// no frame is.
+    /// The frames of a stack of the stream, leaf first, up to one that `is_wanted`: from there to the root, or to the first
+    /// that `is_other`. `None` where no frame is.
     pub(super) fn below_frame(
         &mut self,
         index: u32,
         timestamp: u64,
         is_wanted: impl Fn(&str) -> bool,
+        is_other: impl Fn(&str) -> bool,
     ) -> Option<Vec<FrameHandle>> {
         let ips = self.stacks.get(usize::try_from(index).unwrap_or(usize::MAX));
         let (names, mut steps) = (self.names, 0);
-        let start = ips.iter().enumerate().position(|(depth, ip)| {
-            let found = names.look_up(*ip, depth == 0, timestamp);
-            steps += found.steps;
-            found.method.is_some_and(|method| is_wanted(names.texts(method).1))
-        });
-        let rest = ips.iter().enumerate().skip(start.unwrap_or(ips.len()));
+        let mut has_name = |depth: usize, is: &dyn Fn(&str) -> bool| {
+            let found = ips.get(depth).map(|ip| names.look_up(*ip, depth == 0, timestamp));
+            steps += found.as_ref().map_or(0, |found| found.steps);
+            found.and_then(|found| found.method).is_some_and(|method| is(names.texts(method).1))
+        };
+        let start = (0..ips.len()).find(|depth| has_name(*depth, &is_wanted));
+        let first = start.unwrap_or(ips.len());
+        let end = (first..ips.len()).skip(1).find(|depth| has_name(*depth, &is_other));
+        let rest = ips.iter().enumerate().take(end.unwrap_or(ips.len())).skip(first);
         let mut frames: Vec<_> = rest.map(|(depth, ip)| self.frame(*ip, depth == 0, timestamp).0).collect();
         steps += std::mem::take(&mut self.steps) + frames.len();
         self.builder.took(frames.len(), steps);
         start?;
-        frames.extend(self.truncated(ips));
+        frames.extend(self.truncated(ips).filter(|_| end.is_none()));
         Some(frames)
     }
 

@@ -3,10 +3,13 @@
 //! An operation lives from the moment when it first gives up its thread to its end. While it awaits another operation that
 //! is known, the time is that one's; else it is its own, running or waiting. So the time of an operation that nobody
 //! awaits is split over the chain below it, and no moment counts twice. The stack of an operation is the code
-//! that started the outermost of its chain, then the methods of the chain.
+//! that started the outermost of its chain, up to another operation, then the methods of the chain: an operation may be
+//! started by one that does not await it, and lie on the stack of one whose end let others go on.
+
+use std::rc::Rc;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use runtap_model::{FrameHandle, StackHandle};
 use runtap_nettrace::TraceHeader;
 
@@ -32,13 +35,23 @@ pub(super) fn add(raw: &[Raw], collector: &Collector, header: &TraceHeader, end:
         spans.extend(operation.own.iter().map(|(from, to)| (*from, *to, index)));
     }
     spans.sort_unstable();
-    let mut shapes = Shapes { collector, known: HashMap::default(), depends: HashMap::default() };
+    let mut shapes = Shapes {
+        collector,
+        known: HashMap::default(),
+        depends: HashMap::default(),
+        operations: HashSet::default(),
+        callers: HashMap::default(),
+    };
+    for operation in &list {
+        let itself = shapes.of(operation, namer).itself;
+        shapes.operations.insert(itself);
+    }
     for (from, to, index) in spans {
         let chain = chain(&list, index);
         let outermost = chain.last().copied().unwrap_or(index);
         let Some(begun) = list.get(outermost) else { continue };
         let Some(thread) = namer.builder.thread_for_sample(begun.begin.thread) else { continue };
-        let mut stack = shapes.of(begun, namer).callers;
+        let mut stack = shapes.callers(begun, namer);
         for operation in chain.iter().rev().filter_map(|index| list.get(*index)) {
             let itself = shapes.of(operation, namer).itself;
             stack = Some(namer.builder.stack(stack, itself));
@@ -107,9 +120,14 @@ impl Operations {
             }
             What::TaskEnds { task } => self.end(task, now),
             What::TaskRuns { task } => {
-                if let Some(operation) = self.live.get(&task).and_then(|index| self.list.get_mut(*index)) {
-                    operation.awaits = None;
-                    operation.open(now);
+                let Some(operation) = self.live.get(&task).and_then(|index| self.list.get_mut(*index)) else {
+                    return;
+                };
+                operation.open(now);
+                // What it awaited is over, though it may be told later: when all who awaited it have gone on.
+                if let Some(awaited) = operation.awaits.take().and_then(|index| self.list.get_mut(index)) {
+                    awaited.close(now);
+                    awaited.ended = true;
                 }
             }
             What::TaskAwaits { task, awaited } => {
@@ -167,33 +185,64 @@ impl Operations {
 }
 
 /// How an operation looks on a stack.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Shape {
     itself: FrameHandle,
-    /// The code that started it.
-    callers: Option<StackHandle>,
+    /// The code that started it, leaf first, as far as it is not known to have been let go on by others.
+    callers: Rc<[FrameHandle]>,
 }
+
+/// What tells shapes apart.
+type Key = (u32, u64, Option<Text>);
 
 /// The shapes of operations. Those that begin at one place at one time, under one name, look the same.
 struct Shapes<'a> {
     collector: &'a Collector,
-    known: HashMap<(u32, u64, Option<Text>), Shape, RandomState>,
+    known: HashMap<Key, Shape, RandomState>,
     /// Whether a stack means something else at another time.
     depends: HashMap<u32, bool, RandomState>,
+    /// The frames of all operations.
+    operations: HashSet<FrameHandle, RandomState>,
+    /// The stacks of callers that were put together.
+    callers: HashMap<Key, Option<StackHandle>, RandomState>,
+}
+
+/// Returns whether a method resumes an operation or runs its continuations. The frames below such a method did not call the
+/// code above it.
+fn resumes(method: &str) -> bool {
+    method.contains("StateMachineBox")
+        || method.contains("MoveNextRunner")
+        || method.starts_with("System.Threading.Tasks.Task.RunContinuations")
 }
 
 impl Shapes<'_> {
-    fn of(&mut self, operation: &Operation, namer: &mut Namer<'_>) -> Shape {
+    fn key(&mut self, operation: &Operation, namer: &Namer<'_>) -> Key {
         let Raw { stack, timestamp, .. } = operation.begin;
         let depends = *self.depends.entry(stack).or_insert_with(|| namer.depends_on_time(stack));
-        let time = if depends { timestamp } else { 0 };
-        let key = (stack, time, operation.name);
+        (stack, if depends { timestamp } else { 0 }, operation.name)
+    }
+
+    fn of(&mut self, operation: &Operation, namer: &mut Namer<'_>) -> Shape {
+        let key = self.key(operation, namer);
         if let Some(known) = self.known.get(&key) {
-            return *known;
+            return known.clone();
         }
         let shape = self.found(operation, namer);
-        self.known.insert(key, shape);
+        self.known.insert(key, shape.clone());
         shape
+    }
+
+    /// The code that started an operation, up to another one: that has a time of its own, which this would add to.
+    fn callers(&mut self, operation: &Operation, namer: &mut Namer<'_>) -> Option<StackHandle> {
+        let key = self.key(operation, namer);
+        if let Some(known) = self.callers.get(&key) {
+            return *known;
+        }
+        let callers = self.of(operation, namer).callers;
+        let own = callers.iter().position(|frame| self.operations.contains(frame)).unwrap_or(callers.len());
+        let stack = namer.builder.stack_of(callers.iter().take(own).rev().copied());
+        self.callers.insert(key, stack);
+        stack
     }
 
     fn found(&self, operation: &Operation, namer: &mut Namer<'_>) -> Shape {
@@ -204,9 +253,9 @@ impl Shapes<'_> {
             // The innermost state machine on the stack is the one that gives up its thread.
             let wanted =
                 |frame: &str| frame.contains(".MoveNext(") && frame.contains(method.unwrap_or_default());
-            if let Some(mut frames) = namer.below_frame(stack, timestamp, wanted) {
-                let itself = frames.remove(0);
-                return Shape { itself, callers: namer.builder.stack_of(frames.into_iter().rev()) };
+            let frames = namer.below_frame(stack, timestamp, wanted, resumes).unwrap_or_default();
+            if let Some((itself, callers)) = frames.split_first() {
+                return Shape { itself: *itself, callers: callers.into() };
             }
         }
         // What the task library does to start it says nothing.
@@ -215,9 +264,9 @@ impl Shapes<'_> {
                 .iter()
                 .any(|part| frame.starts_with(part))
         };
-        let callers = namer.below_frame(stack, timestamp, |frame| !of_library(frame)).unwrap_or_default();
-        let callers = namer.builder.stack_of(callers.into_iter().rev());
+        let callers =
+            namer.below_frame(stack, timestamp, |frame| !of_library(frame), resumes).unwrap_or_default();
         let name = if name.is_empty() { "an asynchronous operation" } else { name };
-        Shape { itself: namer.builder.label(name), callers }
+        Shape { itself: namer.builder.label(name), callers: callers.into() }
     }
 }

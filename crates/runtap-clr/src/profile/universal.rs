@@ -132,6 +132,11 @@ impl Universal {
         self.samples.len()
     }
 
+    /// Time of the first sample.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.samples.iter().map(|sample| sample.timestamp).min()
+    }
+
     /// Takes an item that is no event, if it is one of these providers'.
     pub(super) fn item(&mut self, item: &Item<'_>) {
         match item {

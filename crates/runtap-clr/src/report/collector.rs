@@ -88,6 +88,10 @@ impl<T> Collector<T> {
 fn found<T>(mut kept: Vec<Kept<T>>, header: Option<TraceHeader>) -> Found<T> {
     // Runs, as the stream has them, which a stable sort merges.
     kept.sort_by_key(|kept| kept.timestamp);
+    let header = match kept.first() {
+        Some(first) => header.map(|header| header.within_reach(first.timestamp)),
+        None => header,
+    };
     (kept, Clock { header })
 }
 

@@ -1,10 +1,13 @@
 //! Meters and event counters: what each series was, and came to.
 
+mod texts;
+
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use serde::{Serialize, Serializer};
 
+use self::texts::{quantiles, tags};
 use super::collector::{Collector, Found, Kept, text};
 use super::{Collect, Item, Observe, Report};
 use crate::payload::{Payload, Value};
@@ -57,7 +60,8 @@ pub struct CounterSeries {
     pub tags_text: String,
     /// How it counts.
     pub kind: CounterKind,
-    /// The last value: of a gauge itself, of the others the sum so far. Histograms have none.
+    /// The last value: of a gauge itself, of the others the sum so far. Histograms have none, nor has an event counter
+    /// without values in any interval.
     #[serde(serialize_with = "real")]
     pub value: Option<f64>,
     /// What the last interval added.
@@ -194,6 +198,14 @@ impl CounterSeries {
         }
     }
 
+    /// Of an interval without values the runtime writes the mean 0 and infinite extremes, which say nothing.
+    fn without_values(mut self) -> Self {
+        if self.count == Some(0) {
+            (self.value, self.min, self.max) = (None, None, None);
+        }
+        self
+    }
+
     /// Sets what follows from one point.
     fn settle(mut self) -> Self {
         let (low, high) = match self.kind {
@@ -257,32 +269,6 @@ fn reals<S: Serializer>(numbers: &Option<BTreeMap<String, f64>>, serializer: S) 
     }
 }
 
-/// `name=value` joined by commas. A part without the sign is taken for the rest of the value in front of it: `route=/a,b`.
-fn tags(text: &str, sign: &str) -> BTreeMap<String, String> {
-    let mut tags = BTreeMap::new();
-    let mut last: Option<(String, String)> = None;
-    for part in text.split(',') {
-        match (part.split_once(sign), &mut last) {
-            (Some((name, value)), _) => tags.extend(last.replace((name.to_owned(), value.to_owned()))),
-            (None, Some((_, value))) => {
-                value.push(',');
-                value.push_str(part);
-            }
-            (None, None) if part.is_empty() => {}
-            (None, None) => last = Some((part.to_owned(), String::new())),
-        }
-    }
-    tags.extend(last);
-    tags
-}
-
-/// `0.5=51;0.95=96;0.99=100`; nothing of an interval without values.
-fn quantiles(text: &str) -> Option<BTreeMap<String, f64>> {
-    let parts = text.split(';').filter_map(|part| part.split_once('='));
-    let known = parts.filter_map(|(share, value)| Some((share.to_owned(), value.parse().ok()?)));
-    Some(known.collect()).filter(|quantiles: &BTreeMap<_, _>| !quantiles.is_empty())
-}
-
 fn meter(id: u32, payload: Payload<'_>) -> Option<CounterSeries> {
     let kind = match id {
         4 => CounterKind::Rate,
@@ -335,25 +321,12 @@ fn event_counter(provider: &str, payload: Payload<'_>) -> Option<CounterSeries> 
         series.count = get("Count").and_then(|count| count.as_u64());
         (series.min, series.max) = (number("Min"), number("Max"));
     }
-    Some(series.settle())
+    Some(series.without_values().settle())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn of(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-    }
-
-    #[test]
-    fn tags_are_told_apart() {
-        assert_eq!(tags("", "="), of(&[]));
-        assert_eq!(tags("shop=a,region=", "="), of(&[("shop", "a"), ("region", "")]));
-        assert_eq!(tags("route=/a,b,q=1=2", "="), of(&[("route", "/a,b"), ("q", "1=2")]));
-        assert_eq!(tags("odd", "="), of(&[("odd", "")]));
-        assert_eq!(tags("owner:demo,kind:fixed", ":"), of(&[("owner", "demo"), ("kind", "fixed")]));
-    }
 
     #[test]
     fn intervals_of_a_histogram_add_up() {
@@ -394,6 +367,23 @@ mod tests {
         let mut series = point(f64::NAN).settle();
         series.add(point(2.0).settle());
         assert_eq!((series.min, series.max, series.value), (Some(2.0), Some(2.0), Some(2.0)));
+    }
+
+    #[test]
+    fn intervals_without_values_do_not_count_as_zero() {
+        let point = |count, mean, min, max| {
+            let new = CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Gauge);
+            let (value, min, max, count) = (Some(mean), Some(min), Some(max), Some(count));
+            CounterSeries { value, count, min, max, ..new }.without_values().settle()
+        };
+        let extremes = |series: &CounterSeries| (series.value, series.min, series.max, series.count);
+        let mut series = point(0, 0.0, f64::INFINITY, f64::NEG_INFINITY);
+        assert_eq!(extremes(&series), (None, None, None, Some(0)));
+        series.add(point(2, 7.0, 5.0, 9.0));
+        // Other libraries than the runtime's write 0.
+        series.add(point(0, 0.0, 0.0, 0.0));
+        assert_eq!(extremes(&series), (Some(7.0), Some(5.0), Some(9.0), Some(2)));
+        assert_eq!(series.points_count, 3);
     }
 
     #[test]

@@ -95,9 +95,9 @@ pub struct Shares {
     pub after: f64,
     /// The difference.
     pub change: f64,
-    /// How far the change may be off, at 95 %; `None` for views that are not sampled.
+    /// How far the change may be off, at 95 %, at least; `None` for views that are not sampled.
     pub margin: Option<f64>,
-    /// Whether it is more than chance would make.
+    /// Whether it is more than the margin.
     pub significant: bool,
 }
 

@@ -13,8 +13,8 @@ use crate::clr;
 pub struct ExceptionsReport {
     /// How many were thrown.
     pub thrown_count: u64,
-    /// How many were thrown once more by a handler; .NET 9 and later do not tell.
-    pub rethrown_count: u64,
+    /// How many were thrown once more by a handler; `None` if unknown: .NET 9 and later do not report them.
+    pub rethrown_count: Option<u64>,
     /// By type, the most frequent first.
     pub types: Vec<ExceptionType>,
     /// Each of them, in the order of time.
@@ -29,8 +29,8 @@ pub struct ExceptionType {
     pub name: String,
     /// How many were thrown.
     pub thrown_count: u64,
-    /// How many were thrown once more.
-    pub rethrown_count: u64,
+    /// How many were thrown once more; `None` if unknown.
+    pub rethrown_count: Option<u64>,
     /// What the first one said.
     pub first_message: String,
 }
@@ -56,13 +56,33 @@ pub struct Thrown {
 /// Flag of an exception that is thrown once more.
 const RETHROWN: u32 = 4;
 
+/// `Runtime/Start`, which has the version of the runtime.
+const RUNTIME_START: u32 = 187;
+
+/// `Sku` of the .NET Framework.
+const DESKTOP_CLR: u32 = 1;
+
+/// `Sku` of .NET and .NET Core.
+const CORE_CLR: u32 = 2;
+
+#[derive(Debug, Clone)]
+enum What {
+    Thrown(Thrown),
+    Runtime { reports_rethrown: bool },
+}
+
 /// Makes an [`ExceptionsReport`].
 #[derive(Debug)]
-pub struct Exceptions(Collector<Thrown>);
+pub struct Exceptions(Collector<What>);
 
 impl Default for Exceptions {
     fn default() -> Self {
-        Self(Collector::new(|metadata| metadata.provider == clr::RUNTIME && metadata.event_id == 80))
+        Self(Collector::new(|metadata| {
+            matches!(
+                (metadata.provider.as_str(), metadata.event_id),
+                (clr::RUNTIME, 80 | RUNTIME_START) | (clr::RUNDOWN, RUNTIME_START)
+            )
+        }))
     }
 }
 
@@ -73,7 +93,7 @@ impl Report for ExceptionsReport {
     }
 
     fn is_empty(&self) -> bool {
-        self.thrown_count + self.rethrown_count == 0
+        self.exceptions.is_empty() && self.thrown_count + self.rethrown_count.unwrap_or(0) == 0
     }
 }
 
@@ -89,40 +109,58 @@ impl Collect for Exceptions {
     }
 }
 
-fn report((kept, clock): Found<Thrown>) -> ExceptionsReport {
-    let mut types: BTreeMap<String, ExceptionType> = BTreeMap::new();
+fn report((kept, clock): Found<What>) -> ExceptionsReport {
+    let mut types: BTreeMap<String, (ExceptionType, u64)> = BTreeMap::new();
     let mut report = ExceptionsReport::default();
+    let mut rethrown_count = 0_u64;
+    let mut runtimes = Vec::new();
     for Kept { timestamp, thread, what } in kept {
-        let thrown = Thrown { ts_ns: clock.at(timestamp), thread, ..what };
-        let of_type = types.entry(thrown.name.clone()).or_insert_with(|| ExceptionType {
-            name: thrown.name.clone(),
-            first_message: thrown.message.clone(),
-            ..ExceptionType::default()
+        let thrown = match what {
+            What::Thrown(thrown) => Thrown { ts_ns: clock.at(timestamp), thread, ..thrown },
+            What::Runtime { reports_rethrown } => {
+                runtimes.push(reports_rethrown);
+                continue;
+            }
+        };
+        let (of_type, rethrown_of_type) = types.entry(thrown.name.clone()).or_insert_with(|| {
+            let (name, first_message) = (thrown.name.clone(), thrown.message.clone());
+            (ExceptionType { name, first_message, ..ExceptionType::default() }, 0)
         });
         if thrown.rethrown {
-            (report.rethrown_count, of_type.rethrown_count) =
-                (report.rethrown_count + 1, of_type.rethrown_count + 1);
+            (rethrown_count, *rethrown_of_type) = (rethrown_count + 1, *rethrown_of_type + 1);
         } else {
             (report.thrown_count, of_type.thrown_count) = (report.thrown_count + 1, of_type.thrown_count + 1);
         }
         report.exceptions.push(thrown);
     }
-    report.types = types.into_values().collect();
+    // .NET 9 and later report them too if DOTNET_LegacyExceptionHandling is set.
+    let is_known = rethrown_count > 0 || !runtimes.is_empty() && !runtimes.contains(&false);
+    report.rethrown_count = is_known.then_some(rethrown_count);
+    report.types = types
+        .into_values()
+        .map(|(of_type, rethrown)| ExceptionType { rethrown_count: is_known.then_some(rethrown), ..of_type })
+        .collect();
     report.types.sort_by_key(|it| std::cmp::Reverse(it.thrown_count));
     report
 }
 
 impl Observe for Exceptions {
     fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |_, _, payload| {
-            Some(Thrown {
+        self.0.item(item, |metadata, _, payload| {
+            if metadata.event_id == RUNTIME_START {
+                // Native AOT has another number.
+                let is_clr = matches!(small(payload, "Sku")?, DESKTOP_CLR | CORE_CLR);
+                let reports_rethrown = is_clr && small(payload, "VMMajorVersion")? < 9;
+                return Some(What::Runtime { reports_rethrown });
+            }
+            Some(What::Thrown(Thrown {
                 ts_ns: 0,
                 thread: 0,
                 name: text(payload, "ExceptionType"),
                 message: text(payload, "ExceptionMessage"),
                 hresult: small(payload, "ExceptionHRESULT").unwrap_or(0),
                 rethrown: small(payload, "ExceptionFlags").unwrap_or(0) & RETHROWN != 0,
-            })
+            }))
         });
     }
 }

@@ -1,13 +1,14 @@
 //! HTTP requests: those that the program answered, and those that it sent.
 //!
 //! The start and the stop of a request belong together by its id (Kestrel's), by its activity, or where there is
-//! neither because no other request was under way; else its time stays unknown.
+//! neither because no other request was open at any time between them; else its outcome stays unknown.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use super::collector::{Collector, Found, Kept, text};
+use super::http_runs::{Counted, Id, Runs};
 use super::{Collect, Durations, Item, Observe, Payload, Report};
 
 /// What a recording says about HTTP requests.
@@ -19,10 +20,13 @@ pub struct HttpReport {
     pub server_exceptions_count: u64,
     /// How many requests it sent.
     pub client_requests_count: u64,
-    /// How many of them failed, without an answer.
+    /// How many of them failed: without a response, or with one that ended early, whose status is counted in `statuses` too.
     pub client_failures_count: u64,
     /// How many of them were answered with an error: a status of 400 or more.
     pub client_error_statuses_count: u64,
+    /// How many requests of both sides ran at the same time as others, with nothing in the recording that tells them apart:
+    /// their durations are unknown, and so are their statuses and failures unless all of them had the same.
+    pub overlapping_count: u64,
     /// By side, method and path, the most frequent first.
     pub endpoints: Vec<Endpoint>,
 }
@@ -48,19 +52,22 @@ pub struct Endpoint {
     pub path: String,
     /// How many.
     pub requests_count: u64,
-    /// How many failed: on a server by an exception that nobody handled, on a client without an answer.
-    pub failed_count: u64,
+    /// How many failed: on a server by an exception that nobody handled, on a client without a complete response.
+    /// `None` if unknown, because requests overlapped.
+    pub failed_count: Option<u64>,
     /// How many were answered with which status; a server does not tell it.
     pub statuses: BTreeMap<u16, u64>,
-    /// How many did not end in the recording.
-    pub unfinished_count: u64,
+    /// Of how many the status is unknown, because they overlapped with requests that had another one.
+    pub unknown_statuses_count: u64,
+    /// How many did not end in the recording; `None` if unknown, because requests overlapped.
+    pub unfinished_count: Option<u64>,
     /// How long the others took, as far as that is known.
     pub durations: Durations,
 }
 
 /// Whoever tells of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Teller {
+pub(super) enum Teller {
     Hosting,
     Kestrel,
     Client,
@@ -94,8 +101,7 @@ enum What {
 struct HttpEvent {
     by: Teller,
     what: What,
-    /// What tells the request from others, if anything does.
-    id: Option<String>,
+    id: Id,
 }
 
 /// Makes a [`HttpReport`].
@@ -108,53 +114,8 @@ impl Default for Http {
     }
 }
 
-/// What a client tells instead of a status when there was no answer.
-const NO_ANSWER: i64 = -1;
-
-/// A request under way.
-struct Open {
-    key: Key,
-    start: u64,
-    id: Option<String>,
-    /// It is known to have failed.
-    failed: bool,
-}
-type Key = (Teller, Option<String>, String);
-
-/// Requests under way, in the order of their starts.
-#[derive(Default)]
-struct Requests {
-    list: BTreeMap<u64, Open>,
-    started: u64,
-    /// Which of them have an id; some may have ended.
-    by_id: HashMap<String, Vec<u64>>,
-}
-
-impl Requests {
-    fn begin(&mut self, request: Open) {
-        if let Some(id) = &request.id {
-            self.by_id.entry(id.clone()).or_default().push(self.started);
-        }
-        self.list.insert(self.started, request);
-        self.started += 1;
-    }
-
-    /// The last one that has an id.
-    fn last_of(&mut self, id: &str) -> Option<u64> {
-        let places = self.by_id.get_mut(id)?;
-        while places.pop_if(|place| !self.list.contains_key(place)).is_some() {}
-        places.last().copied()
-    }
-}
-
-#[derive(Default)]
-struct Sums {
-    requests: u64,
-    failed: u64,
-    statuses: BTreeMap<u16, u64>,
-    ended: u64,
-    times: Vec<u64>,
-}
+/// A teller, a method and a path.
+pub(super) type Key = (Teller, Option<String>, String);
 
 impl Report for HttpReport {
     fn limit(&mut self, n: usize) {
@@ -179,47 +140,16 @@ impl Collect for Http {
 }
 
 fn report((kept, clock): Found<HttpEvent>) -> HttpReport {
-    let mut sums: BTreeMap<Key, Sums> = BTreeMap::new();
-    let mut open: HashMap<Teller, Requests> = HashMap::new();
+    let mut runs: HashMap<Teller, Runs> = HashMap::new();
     for Kept { timestamp, what: HttpEvent { by, what, id }, .. } in kept {
-        let open = open.entry(by).or_default();
+        let runs = runs.entry(by).or_default();
         match what {
-            What::Start { method, path } => {
-                let key = (by, method, path);
-                sums.entry(key.clone()).or_default().requests += 1;
-                open.begin(Open { key, start: timestamp, id, failed: false });
-            }
-            What::Stop { .. } | What::Failed => {
-                let found = id.and_then(|id| open.last_of(&id));
-                let certain = found.is_some() || open.list.len() == 1;
-                let Some(index) = found.or_else(|| open.list.last_key_value().map(|(index, _)| *index))
-                else {
-                    continue;
-                };
-                let Some(request) = open.list.get_mut(&index) else { continue };
-                let of = sums.entry(request.key.clone()).or_default();
-                let status = match what {
-                    What::Stop { status } => status,
-                    _ => Some(NO_ANSWER),
-                };
-                // A failure is told, and then once more as the status of the end.
-                if status == Some(NO_ANSWER) && !std::mem::replace(&mut request.failed, true) {
-                    of.failed += 1;
-                }
-                if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
-                    *of.statuses.entry(status).or_default() += 1;
-                }
-                if matches!(what, What::Stop { .. }) {
-                    of.ended += 1;
-                    if certain {
-                        of.times.push(clock.ns(request.start, timestamp));
-                    }
-                    open.list.remove(&index);
-                }
-            }
+            What::Start { method, path } => runs.start((by, method, path), id, timestamp),
+            What::Stop { status } => runs.stop(id, status, |began| clock.ns(began, timestamp)),
+            What::Failed => runs.fail(id),
         }
     }
-    of_sums(sums)
+    of_counted(runs.into_iter().map(|(by, runs)| (by, runs.finish())).collect())
 }
 
 impl Observe for Http {
@@ -229,42 +159,46 @@ impl Observe for Http {
             let what = what(by, payload)?;
             let activity = event.activity_id.filter(|id| !id.is_nil()).map(|id| id.to_string());
             let id = payload.text("requestId").filter(|id| !id.is_empty()).or(activity);
-            Some(HttpEvent { by, what, id })
+            Some(HttpEvent { by, what, id: Id(id) })
         });
     }
 }
 
-fn of_sums(mut sums: BTreeMap<Key, Sums>) -> HttpReport {
+fn of_counted(mut counted: BTreeMap<Teller, Counted>) -> HttpReport {
+    let mut report = HttpReport::default();
+    if let Some(of) = counted.get(&Teller::Client) {
+        report.client_failures_count = of.failures;
+        report.client_error_statuses_count = of.error_statuses;
+    }
+    if let Some(of) = counted.get(&Teller::Hosting) {
+        report.server_exceptions_count = of.failures;
+    }
     // Kestrel knows the times of requests best, hosting their exceptions.
-    if sums.keys().any(|(by, ..)| *by == Teller::Kestrel) {
-        let hosting: Vec<Key> = sums.keys().filter(|(by, ..)| *by == Teller::Hosting).cloned().collect();
-        for key in hosting {
-            let Some(of) = sums.remove(&key) else { continue };
-            if let Some(same) = sums.get_mut(&(Teller::Kestrel, key.1, key.2)) {
-                same.failed = same.failed.max(of.failed);
+    if let Some(mut kestrel) = counted.remove(&Teller::Kestrel) {
+        for ((_, method, path), of) in counted.remove(&Teller::Hosting).map(|it| it.sums).unwrap_or_default()
+        {
+            if let Some(same) = kestrel.sums.get_mut(&(Teller::Kestrel, method, path)) {
+                same.failed = of.failed;
             }
         }
+        counted.insert(Teller::Kestrel, kestrel);
     }
-    let mut report = HttpReport::default();
-    for ((by, method, path), of) in sums {
+    for ((by, method, path), of) in counted.into_values().flat_map(|it| it.sums) {
         let side = if by == Teller::Client { Side::Client } else { Side::Server };
-        let (requests, failed) = match side {
-            Side::Server => (&mut report.server_requests_count, &mut report.server_exceptions_count),
-            Side::Client => (&mut report.client_requests_count, &mut report.client_failures_count),
-        };
-        *requests += of.requests;
-        *failed += of.failed;
-        if side == Side::Client {
-            report.client_error_statuses_count += of.statuses.range(400..).map(|(_, n)| n).sum::<u64>();
+        match side {
+            Side::Server => report.server_requests_count += of.requests,
+            Side::Client => report.client_requests_count += of.requests,
         }
+        report.overlapping_count += of.overlapping;
         report.endpoints.push(Endpoint {
             side,
             method,
             path,
             requests_count: of.requests,
-            failed_count: of.failed,
+            failed_count: of.failed.known(),
             statuses: of.statuses,
-            unfinished_count: of.requests.saturating_sub(of.ended),
+            unknown_statuses_count: of.unknown_statuses,
+            unfinished_count: of.unfinished.known(),
             durations: Durations::of(of.times),
         });
     }

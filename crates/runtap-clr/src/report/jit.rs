@@ -1,7 +1,7 @@
 //! Compilation at run time: which methods, how long, in which tier.
 
 use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 
 use super::collector::{Collector, Found, Kept, small, text};
@@ -14,15 +14,15 @@ use crate::nested::Nested;
 pub struct JitReport {
     /// How many methods were compiled.
     pub compiled_count: u64,
-    /// How many methods got code that was there before the program began.
-    pub precompiled_count: u64,
+    /// How many methods got code that was there before the program began; `None` if the recording has no event of them.
+    pub precompiled_count: Option<u64>,
     /// How many of the compiled ones were made at run time, without an assembly file.
     pub dynamic_count: u64,
     /// The machine code of the compiled ones.
     pub code_bytes: u64,
     /// How long the compiler took, where the recording has its beginnings.
     pub compile_times: Durations,
-    /// Compiled and precompiled code by tier.
+    /// Compiled code by tier; precompiled code only where runtimes send the same event for it.
     pub tiers: Vec<TierCount>,
     /// The compiled methods, in the order of time.
     pub methods: Vec<CompiledMethod>,
@@ -62,12 +62,29 @@ pub struct CompiledMethod {
 
 #[derive(Debug, Clone)]
 enum What {
-    Begins { method: u64 },
-    Loaded { method: u64, flags: u32, size: u32, name: String, rejit_id: u64 },
+    Begins {
+        method: u64,
+    },
+    Loaded {
+        method: u64,
+        flags: u32,
+        size: u32,
+        start: u64,
+        name: String,
+        rejit_id: u64,
+    },
+    /// The runtime looked for precompiled code of a method; `entry_point` is 0 if there was none.
+    LookedUp {
+        method: u64,
+        entry_point: u64,
+    },
 }
 
 const DYNAMIC: u32 = 1;
 const JITTED: u32 = 8;
+
+/// `Method/R2RGetEntryPoint`.
+const R2R_ENTRY_POINT: u32 = 159;
 
 /// Makes a [`JitReport`].
 #[derive(Debug)]
@@ -76,7 +93,8 @@ pub struct Jit(Collector<What>);
 impl Default for Jit {
     fn default() -> Self {
         Self(Collector::new(|metadata| {
-            metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 141 | 143 | 145)
+            metadata.provider == clr::RUNTIME
+                && matches!(metadata.event_id, 141 | 143 | 145 | R2R_ENTRY_POINT)
         }))
     }
 }
@@ -91,7 +109,7 @@ impl Report for JitReport {
     }
 
     fn is_empty(&self) -> bool {
-        self.compiled_count + self.precompiled_count == 0
+        self.compiled_count + self.precompiled_count.unwrap_or(0) == 0
     }
 }
 
@@ -111,21 +129,34 @@ fn report((kept, clock): Found<What>) -> JitReport {
     let mut report = JitReport::default();
     let mut tiers: std::collections::BTreeMap<&'static str, (u64, u64)> = std::collections::BTreeMap::new();
     let mut times = Vec::new();
+    // Runtimes look for some methods twice, and may send both events for one.
+    let mut precompiled: HashSet<(u64, u64), RandomState> = HashSet::default();
+    let mut precompiled_is_known = false;
     // What each thread compiles: since when, and what was compiled in between.
     let mut running: HashMap<u64, Nested<(u64, u64)>, RandomState> = HashMap::default();
     for Kept { timestamp, thread, what } in kept {
         let running = running.entry(thread).or_default();
-        let (method, flags, size, name, rejit_id) = match what {
+        let (method, flags, size, start, name, rejit_id) = match what {
             What::Begins { method } => {
                 running.begin(method, (timestamp, 0));
                 continue;
             }
-            What::Loaded { method, flags, size, name, rejit_id } => (method, flags, size, name, rejit_id),
+            What::LookedUp { method, entry_point } => {
+                precompiled_is_known = true;
+                if entry_point != 0 {
+                    precompiled.insert((method, entry_point));
+                }
+                continue;
+            }
+            What::Loaded { method, flags, size, start, name, rejit_id } => {
+                (method, flags, size, start, name, rejit_id)
+            }
         };
         let tier = tiers.entry(clr::tier_name(flags)).or_default();
         *tier = (tier.0 + 1, tier.1 + u64::from(size));
         if flags & JITTED == 0 {
-            report.precompiled_count += 1;
+            precompiled_is_known = true;
+            precompiled.insert((method, start));
             continue;
         }
         let compile_ns = running.end(method).map(|(since, within)| {
@@ -150,6 +181,7 @@ fn report((kept, clock): Found<What>) -> JitReport {
             compile_ns,
         });
     }
+    report.precompiled_count = precompiled_is_known.then_some(precompiled.len() as u64);
     report.compile_times = Durations::of(times);
     report.tiers = tiers
         .into_iter()
@@ -170,15 +202,19 @@ fn what(id: u32, payload: Payload<'_>) -> Option<What> {
     if id == 145 {
         return Some(What::Begins { method });
     }
+    if id == R2R_ENTRY_POINT {
+        return Some(What::LookedUp { method, entry_point: payload.u64("EntryPoint")? });
+    }
     let flags = small(payload, "MethodFlags")?;
     let (space, short) = (text(payload, "MethodNamespace"), text(payload, "MethodName"));
     let signature = text(payload, "MethodSignature");
     let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
     let dot = if space.is_empty() { "" } else { "." };
+    let start = payload.u64("MethodStartAddress").unwrap_or(0);
     let name = match short.as_str() {
-        "" => format!("{:#x}", payload.u64("MethodStartAddress").unwrap_or(0)),
+        "" => format!("{start:#x}"),
         _ => format!("{space}{dot}{short}{arguments}"),
     };
     let rejit_id = payload.u64("ReJITID").unwrap_or(0);
-    Some(What::Loaded { method, flags, size: small(payload, "MethodSize")?, name, rejit_id })
+    Some(What::Loaded { method, flags, size: small(payload, "MethodSize")?, start, name, rejit_id })
 }

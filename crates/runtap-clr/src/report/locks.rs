@@ -15,11 +15,14 @@ pub struct LocksReport {
     pub contentions_count: u64,
     /// How often it still waited when the recording ended.
     pub unfinished_count: u64,
+    /// How long those had waited until then, all in all.
+    pub unfinished_wait_ns: u64,
     /// How long the others waited.
     pub waits: Durations,
     /// Each of them, in the order of time.
     pub contentions: Vec<Wait>,
-    /// How often a thread waited for something else (.NET 9 and later, if it was asked for).
+    /// The number of waits for something else than a lock (.NET 9 and later, if these events were recorded). A wait that is
+    /// part of a recorded wait for a lock is not counted.
     pub handle_waits_count: u64,
     /// How often it still waited when the recording ended.
     pub handle_waits_unfinished_count: u64,
@@ -69,13 +72,18 @@ enum What {
 
 /// Makes a [`LocksReport`].
 #[derive(Debug)]
-pub struct Locks(Collector<What>);
+pub struct Locks {
+    collector: Collector<What>,
+    /// The time of the last event of any kind.
+    end: u64,
+}
 
 impl Default for Locks {
     fn default() -> Self {
-        Self(Collector::new(|metadata| {
+        let collector = Collector::new(|metadata| {
             metadata.provider == clr::RUNTIME && matches!(metadata.event_id, 81 | 91 | 301 | 302)
-        }))
+        });
+        Self { collector, end: 0 }
     }
 }
 
@@ -94,21 +102,21 @@ impl Collect for Locks {
     type Report = LocksReport;
 
     fn finish(self) -> LocksReport {
-        report(self.0.finish())
+        report(self.collector.finish(), self.end)
     }
 
     fn snapshot(&self) -> LocksReport {
-        report(self.0.so_far())
+        report(self.collector.so_far(), self.end)
     }
 }
 
-fn report((kept, clock): Found<What>) -> LocksReport {
+fn report((kept, clock): Found<What>, end: u64) -> LocksReport {
     let mut report = LocksReport::default();
     // Which wait of the list a thread is in.
     let mut waiting: HashMap<u64, (usize, u64), RandomState> = HashMap::default();
     let mut waits = Vec::new();
-    // A wait may run code that waits itself.
-    let mut within: HashMap<u64, Vec<(usize, u64)>, RandomState> = HashMap::default();
+    // Waits nest, since a wait may run other code. `None` for a wait that is part of a wait for a lock.
+    let mut within: HashMap<u64, Vec<Option<(usize, u64)>>, RandomState> = HashMap::default();
     let mut handle_waits = Vec::new();
     for Kept { timestamp, thread, what } in kept {
         match what {
@@ -130,8 +138,11 @@ fn report((kept, clock): Found<What>) -> LocksReport {
                     wait.wait_ns = Some(ns);
                 }
             }
+            What::Waits { .. } if waiting.contains_key(&thread) => {
+                within.entry(thread).or_default().push(None);
+            }
             What::Waits { source, object } => {
-                within.entry(thread).or_default().push((report.handle_waits.len(), timestamp));
+                within.entry(thread).or_default().push(Some((report.handle_waits.len(), timestamp)));
                 report.handle_waits.push(HandleWait {
                     start_ns: clock.at(timestamp),
                     thread,
@@ -141,7 +152,9 @@ fn report((kept, clock): Found<What>) -> LocksReport {
                 });
             }
             What::Goes => {
-                let Some((index, start)) = within.get_mut(&thread).and_then(Vec::pop) else { continue };
+                let Some((index, start)) = within.get_mut(&thread).and_then(Vec::pop).flatten() else {
+                    continue;
+                };
                 let ns = clock.ns(start, timestamp);
                 handle_waits.push(ns);
                 if let Some(wait) = report.handle_waits.get_mut(index) {
@@ -153,6 +166,8 @@ fn report((kept, clock): Found<What>) -> LocksReport {
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     report.contentions_count = count(report.contentions.len());
     report.unfinished_count = report.contentions_count - count(waits.len());
+    report.unfinished_wait_ns =
+        waiting.into_values().fold(0, |sum: u64, (_, start)| sum.saturating_add(clock.ns(start, end)));
     report.waits = Durations::of(waits);
     report.handle_waits_count = count(report.handle_waits.len());
     report.handle_waits_unfinished_count = report.handle_waits_count - count(handle_waits.len());
@@ -162,7 +177,10 @@ fn report((kept, clock): Found<What>) -> LocksReport {
 
 impl Observe for Locks {
     fn item(&mut self, item: &Item<'_>) {
-        self.0.item(item, |metadata, _, payload| {
+        if let Item::Event(event) = item {
+            self.end = self.end.max(event.timestamp);
+        }
+        self.collector.item(item, |metadata, _, payload| {
             let known = |name| payload.u64(name).filter(|number| *number != 0);
             Some(match metadata.event_id {
                 81 => What::Wanted { owner: known("LockOwnerThreadID"), lock: known("LockID") },

@@ -11,7 +11,7 @@ use super::{Item, Observe, Report};
 pub struct LossReport {
     /// How many events are in it.
     pub received_count: u64,
-    /// How many were dropped, by all that the stream says.
+    /// How many were dropped, at least: all that the stream shows. A thread that never got a buffer leaves no trace in it.
     pub lost_count: u64,
     /// How many of them are in no thread's number: before the first event of a thread that was received, or behind its last.
     pub elsewhere_count: u64,

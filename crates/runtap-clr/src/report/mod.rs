@@ -16,6 +16,7 @@ mod events;
 mod exceptions;
 mod gc;
 mod http;
+mod http_runs;
 mod jit;
 mod kind;
 mod locks;

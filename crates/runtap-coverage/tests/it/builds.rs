@@ -119,6 +119,43 @@ fn what_is_not_traced_is_not_missed() {
 }
 
 #[test]
+fn lines_of_another_version_are_not_those_of_the_class() {
+    let other: &[&[(&str, &[u32])]] =
+        &[&[("a/A.run", &[3, 8])], &[("a/A.run", &[3]), ("a/A.gone", &[9])], &[("a/A.run", &[70_000])]];
+    for calls in other {
+        let mut seen = observed(Dialect::V4, calls);
+        let coverage = of(&seen, &Options::default());
+        assert_eq!(shown(&coverage), ["a/A.run 1", "a/A.idle 0", "a/B$C.run 0 2:0"], "{calls:?}");
+        assert_eq!((coverage.notes.other_versions, coverage.notes.blind_methods), (1, 0));
+        // The right one ran too, in another loader or run.
+        seen.add(observed(Dialect::V4, &[("a/A.run", &[3, 4])]));
+        let entry_lines = Options { entry_lines: true, ..Options::default() };
+        assert_eq!(shown(&of(&seen, &entry_lines))[..2], ["a/A.run 2", "a/A.idle 0"], "{calls:?}");
+    }
+    // A method that an agent has added is in no version of the source.
+    let mut trace = Trace::new(Dialect::V4);
+    trace.call("a/A.run;1;()V", &[3]);
+    trace.call("a/A.$jacocoInit;4106;()[Z", &[]);
+    let coverage = of(&Observed::of(&trace.report()), &Options::default());
+    assert_eq!(shown(&coverage)[0], "a/A.run 1 3:1 4:0 5:0");
+    assert_eq!((coverage.notes.other_versions, coverage.notes.foreign_methods), (0, 1));
+}
+
+#[test]
+fn a_place_of_several_lines_may_have_some_without_code() {
+    let place = |lines: (u32, u32)| {
+        let mut trace = Trace::new(Dialect::V4);
+        trace.enter("a/A.run;1;()V");
+        trace.leave("a/A.run;1;()V", &[lines].into());
+        of(&Observed::of(&trace.report()), &Options::default())
+    };
+    let coverage = place((4, 7));
+    assert_eq!(shown(&coverage)[0], "a/A.run 1 3:0 4:1 5:1");
+    assert_eq!((coverage.notes.other_versions, coverage.notes.foreign_lines), (0, 0));
+    assert_eq!(shown(&place((6, 7)))[0], "a/A.run 1", "it begins in no line of the class");
+}
+
+#[test]
 fn what_the_jars_do_not_have_is_counted() {
     let calls: &[(&str, &[u32])] =
         &[("a/A.run", &[3, 99]), ("a/A.gone", &[1]), ("b/New.run", &[]), ("b/New.more", &[]), ("c d", &[])];
@@ -129,7 +166,7 @@ fn what_the_jars_do_not_have_is_counted() {
     assert_eq!((notes.foreign_classes, notes.foreign_methods, notes.foreign_lines), (1, 1, 1));
     assert_eq!((notes.unparsed_methods, notes.assumed_sources), (1, 1));
     assert_eq!(seen.unparsed, BTreeMap::from([("c d;1;()V".to_owned(), 1)]), "kept by its name");
-    assert_eq!(shown(&coverage)[0], "a/A.run 2 3:1 99:1", "what ran is shown");
+    assert_eq!(shown(&coverage)[..2], ["a/A.run 2", "a/A.idle 0"]);
     let sources: Vec<(&str, bool)> = coverage.packages["a"]
         .classes
         .values()

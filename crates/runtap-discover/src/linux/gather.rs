@@ -162,7 +162,7 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u
     let Ok((n, is_truncated)) = read else { return Runtime::Hidden { likely } };
     *budget = budget.saturating_sub(n);
     let found = mapped.runtime(exe);
-    if !matches!(found, Runtime::None | Runtime::SingleFile) {
+    if !matches!(found, Runtime::None | Runtime::SingleFile | Runtime::Jvm) {
         return found;
     }
     let names = ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"];
@@ -170,6 +170,8 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u
     match exports {
         Some([true, _]) => Runtime::SingleFile,
         Some([_, true]) => Runtime::NativeAot,
+        // What is known of it outweighs what was not read.
+        _ if found == Runtime::Jvm => found,
         None => Runtime::Unread { likely },
         Some(_) if is_truncated => Runtime::Unread { likely },
         Some(_) => found,

@@ -33,6 +33,9 @@ impl Reason {
         if shows_none && facts.deleted.is_empty() {
             return vec![Self::NotDotnet];
         }
+        if facts.runtime == Runtime::Jvm && facts.deleted.is_empty() {
+            return vec![Self::Jvm { pid: facts.pid }];
+        }
         if facts.hidden {
             reasons.push(Self::hidden(facts));
         }
@@ -59,8 +62,8 @@ impl Reason {
         reasons
     }
 
-    /// We may not look into it.
-    fn hidden(facts: &Facts) -> Self {
+    /// Returns why a process that is hidden ([`Facts::hidden`]) can't be inspected.
+    pub fn hidden(facts: &Facts) -> Self {
         let Facts { viewer, uid, .. } = facts;
         let mut namespaces = Vec::new();
         namespaces.extend(facts.other_mount_namespace.then_some("mount"));

@@ -31,6 +31,8 @@ pub enum Runtime {
     NativeAot,
     /// Mono's own, which is the .NET Framework's kind and has no diagnostics server.
     Mono,
+    /// A Java virtual machine, and none of .NET.
+    Jvm,
     /// We may not look. Whether its threads bear names that only a .NET runtime gives.
     Hidden {
         /// They do.
@@ -52,6 +54,7 @@ impl fmt::Display for Runtime {
             Self::SingleFile => f.write_str(".NET inside the program's own file"),
             Self::NativeAot => f.write_str(".NET compiled ahead of time"),
             Self::Mono => f.write_str("Mono of its own"),
+            Self::Jvm => f.write_str("a Java virtual machine, no .NET runtime"),
             Self::Hidden { likely: true } => {
                 f.write_str("it may not be read; its threads have names of .NET")
             }
@@ -69,7 +72,11 @@ impl Runtime {
     pub fn is_dotnet(&self) -> bool {
         !matches!(
             self,
-            Self::None | Self::Mono | Self::Hidden { likely: false } | Self::Unread { likely: false }
+            Self::None
+                | Self::Mono
+                | Self::Jvm
+                | Self::Hidden { likely: false }
+                | Self::Unread { likely: false }
         )
     }
 
@@ -145,6 +152,8 @@ pub(super) struct Mapped {
     mono: bool,
     /// Memory that compiled code is in twice: there is a runtime.
     doubled: bool,
+    /// `libjvm.so`: of `HotSpot`, and what `OpenJ9` has in its place.
+    jvm: bool,
 }
 
 impl Mapped {
@@ -156,6 +165,7 @@ impl Mapped {
                 self.library.get_or_insert(path);
             }
             Some(b"libmonosgen-2.0.so.1" | b"libmonosgen-2.0.so") => self.mono = true,
+            Some(b"libjvm.so") => self.jvm = true,
             _ => self.doubled |= path.as_os_str().as_bytes().starts_with(b"/memfd:doublemapper"),
         }
     }
@@ -169,6 +179,7 @@ impl Mapped {
             _ if matches!(host, "mono" | "mono-sgen" | "mono-boehm") => Runtime::Mono,
             // Not in a library.
             Self { doubled: true, .. } => Runtime::SingleFile,
+            Self { jvm: true, .. } => Runtime::Jvm,
             _ => Runtime::None,
         }
     }
@@ -205,6 +216,9 @@ mod tests {
             (&["/memfd:doublemapper (deleted)", "/n/libcoreclr.so"], app, coreclr("/n/libcoreclr.so")),
             (&["/usr/lib/libc.so.6"], Some(Path::new("/usr/bin/mono-sgen")), Runtime::Mono),
             (&["/usr/lib/libmonosgen-2.0.so.1"], app, Runtime::Mono),
+            (&["/jdk/lib/server/libjvm.so", "/lib/libc.so.6"], app, Runtime::Jvm),
+            (&["/jdk/lib/server/libjvm.so (deleted)"], app, Runtime::Jvm),
+            (&["/jdk/lib/server/libjvm.so", "/n/libcoreclr.so"], app, coreclr("/n/libcoreclr.so")),
             (&[], None, Runtime::None),
         ] {
             let mut mapped = Mapped::default();
@@ -225,6 +239,7 @@ mod tests {
         assert_eq!(coreclr("/app/libcoreclr.so").version(), None);
         assert!(!coreclr("/app/libcoreclr.so").is_too_old());
         assert!(Runtime::Mono.is_too_old() && !Runtime::Mono.is_dotnet());
+        assert!(!Runtime::Jvm.is_too_old() && !Runtime::Jvm.is_dotnet());
         assert!(
             Runtime::Hidden { likely: true }.is_dotnet() && !Runtime::Hidden { likely: false }.is_dotnet()
         );

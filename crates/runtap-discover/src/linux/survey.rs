@@ -83,7 +83,8 @@ impl Search<'_> {
             return None;
         }
         let probe = self.probe_runtime(&candidate, &found);
-        if !found.is_reachable(pid) && (probe.runtime == Runtime::None || probe.is_unread()) {
+        let is_other = matches!(probe.runtime, Runtime::None | Runtime::Jvm);
+        if !found.is_reachable(pid) && (is_other || probe.is_unread()) {
             *not_looked_at += usize::from(probe.is_unread());
             return None;
         }

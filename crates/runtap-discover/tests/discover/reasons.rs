@@ -51,6 +51,13 @@ fn other_programs_and_old_runtimes() {
     assert_eq!(fake.reason(10), Reason::NotDotnet);
     assert!(!fake.facts(10).is_dotnet());
 
+    let mut process = FakeProcess::new(11, 900);
+    (process.maps, process.threads) = ("7f00-7f01 r-xp 0 08:01 1 /jdk/lib/server/libjvm.so\n", &["java"]);
+    fake.add(&process);
+    assert_eq!(fake.reason(11), Reason::Jvm { pid: 11 });
+    assert_eq!((fake.codes(11), fake.reason(11).fix()), (vec!["not-dotnet"], Fix::TraceJvm { pid: 11 }));
+    assert!(!fake.facts(11).is_dotnet());
+
     let mut process = FakeProcess::new(20, 900);
     process.maps = "7f00-7f01 r-xp 0 08:01 1 /opt/Microsoft.NETCore.App/2.1.30/libcoreclr.so\n";
     fake.add(&process);

@@ -45,10 +45,25 @@ fn a_machine() {
     assert_eq!(found(|it| it.viewer.uid = 5, &[]), [(Code::OtherUser, Severity::Info)]);
     let weak: fn(&mut Machine) = |it| it.viewer.capabilities = Capabilities(0);
     assert_eq!(found(weak, &[]), [(Code::OtherNamespace, Severity::Info)]);
-    let leftovers: Vec<PathBuf> = (0..30).map(|n| format!("/tmp/{n}").into()).collect();
-    let findings = machine(&fresh(), &leftovers);
-    let stale = findings.iter().find(|finding| finding.code == Code::StaleSocket).unwrap();
-    assert!(stale.detail.starts_with("30 ") && fix(stale).contains("rm /tmp/0 /tmp/1 "), "{stale:?}");
+}
+
+#[test]
+fn leftover_sockets_that_are_not_named_are_counted() {
+    let root = tempfile::tempdir().unwrap();
+    let looked_at = System::at(root.path(), 0).machine();
+    let shown = |folder: &str, n: usize| {
+        let leftovers: Vec<PathBuf> = (0..n).map(|n| format!("{folder}/{n}").into()).collect();
+        let findings = machine(&looked_at, &leftovers);
+        let stale = findings.iter().find(|finding| finding.code == Code::StaleSocket).unwrap();
+        assert!(stale.detail.starts_with(&format!("{n} ")), "{stale:?}");
+        fix(stale).to_owned()
+    };
+    let few = shown("/tmp", 20);
+    assert!(few.contains("rm /tmp/0 /tmp/1 ") && few.ends_with(" /tmp/19"), "{few}");
+    for folder in ["/tmp", "/proc/42/root/tmp"] {
+        let many = shown(folder, 45);
+        assert!(many.ends_with("/tmp/19 (and 25 more, which are named once these are gone)"), "{many}");
+    }
 }
 
 /// From the kernel's files to findings, on a system with yama and `SELinux`, whatever this one has.

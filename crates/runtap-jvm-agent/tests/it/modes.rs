@@ -98,6 +98,13 @@ fn drops_at_the_end_of_a_thread_are_told_to_an_old_hq() {
                 hq.hq.report(AgentId(0)).ok().filter(|report| calls(report, "Turns.mark") == marks).map(drop)
             });
         }
+        // That events are missing is sent on another connection, and may come after the events that follow.
+        eventually("it has come that the thread's calls are over", || {
+            let tree = hq.hq.call_tree(AgentId(0), None).ok()?;
+            let of_thread = |signature: &str| ["leaf", "outer"].iter().any(|name| signature.contains(name));
+            let mut open = tree.rows.iter().filter(|row| row.open > 0);
+            open.all(|row| !of_thread(&tree.signatures[row.signature])).then_some(())
+        });
         turns.turn("run 5");
         turns.end();
         let report = hq.report();

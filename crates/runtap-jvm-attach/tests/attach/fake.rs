@@ -70,6 +70,18 @@ fn whoever_would_die_of_the_signal_gets_none() {
 }
 
 #[test]
+fn a_process_has_ended_once_all_of_it_has() {
+    said((|| {
+        let mut fake = Fake::start("answers", "libjvm.so")?;
+        let jvm = Jvm::examine(fake.pid()).unwrap();
+        assert!(!jvm.has_ended());
+        fake.program.kill();
+        eventually("it has ended", || jvm.has_ended().then_some(()));
+        Ok::<_, Skip>(())
+    })());
+}
+
+#[test]
 fn who_answers_badly_is_not_waited_for() {
     said((|| {
         let ask = |mode: &str| {

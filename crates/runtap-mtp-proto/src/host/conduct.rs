@@ -11,7 +11,7 @@ use crate::message::{DiscoveredTests, TestResults};
 use crate::server::{fields, quote};
 use crate::{
     ExecutionMode, Frame, Handshake, HandshakeKey, HostType, Limits, Message, MessageId, Rule,
-    SessionEventType,
+    SessionEventType, Version, Versions,
 };
 
 /// What a handshake must say. Before MTP 2.3 hosts do not say their mode.
@@ -31,6 +31,7 @@ pub(super) struct Conduct {
     instance_id: Option<String>,
     host_type: Option<HostType>,
     mode: Option<ExecutionMode>,
+    offered: Versions,
     /// Whether the server wants to hear of tests that run.
     is_ide: bool,
     /// Those that have begun: whether they go on.
@@ -55,6 +56,11 @@ impl Conduct {
             Some(attempt) => broken(Rule::AttemptNumber, quote(attempt)),
             None => Ok(()),
         }
+    }
+
+    /// Whether the handshake has offered this version.
+    pub(super) fn has_offered(&self, version: Version) -> bool {
+        self.offered.contains(version)
     }
 
     /// The server has accepted the handshake, and said whether it wants to hear of tests that run.
@@ -171,6 +177,8 @@ impl Conduct {
                 self.instance_id = handshake.instance_id().map(str::to_owned);
                 self.host_type = handshake.host_type();
                 self.mode = handshake.execution_mode();
+                let offered = handshake.get(HandshakeKey::SUPPORTED_VERSIONS);
+                self.offered = Versions::parse(offered.unwrap_or_default());
             }
             Message::SessionEvent(event) => {
                 let is_open = event.session_type == Some(SessionEventType::START);

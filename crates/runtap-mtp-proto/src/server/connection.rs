@@ -72,6 +72,11 @@ impl Connection {
         self.link.peer()
     }
 
+    /// Offset and size of the frame that is not complete, as [`FrameReader::unfinished`].
+    pub fn unfinished(&self) -> Option<(u64, usize)> {
+        self.reader.unfinished()
+    }
+
     /// Whether [`handle_bytes`](super::Application::handle_bytes) of these bytes, whatever they hold, gives the void reply and
     /// nothing else: they are one whole frame behind the handshake. So it can be written before they are looked at, and the
     /// application goes on meanwhile.

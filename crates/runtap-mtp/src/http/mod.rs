@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use self::token::Token;
+use crate::budget::Budget;
 
 /// More connections with the token are turned away: an application has one for each of its processes.
 const MOST: usize = 256;
@@ -43,6 +44,8 @@ const HEADERS: usize = 32;
 pub(crate) trait Answer: Send + Sync + 'static {
     /// The response to this frame; `None`: it is none, and the connection is closed.
     fn answer(&self, connection: u64, frame: &[u8]) -> Option<Vec<u8>>;
+    /// A request has waited for memory for too long.
+    fn exhausted(&self);
     /// The connection is at its end.
     fn closed(&self, connection: u64);
 }
@@ -60,6 +63,8 @@ struct Server {
     token: Token,
     /// Bytes that a frame may have, with its length word.
     largest: u64,
+    /// For requests that are not complete.
+    budget: Budget,
     answer: Box<dyn Answer>,
     open: Mutex<Open>,
     stop: Notify,
@@ -77,6 +82,8 @@ struct Open {
     /// Those that have not shown the token, the oldest one first.
     unproven: VecDeque<Unproven>,
     proven: BTreeSet<u64>,
+    /// When the application ended. Connections made later are not of its processes.
+    ended: Option<Instant>,
 }
 
 /// A connection that has not shown the token.
@@ -89,13 +96,19 @@ struct Unproven {
 
 impl Http {
     /// Listens at once. The token goes into `file`; a frame has at most `largest` bytes.
-    pub(crate) fn listen(file: PathBuf, largest: u64, answer: impl Answer) -> io::Result<Self> {
+    pub(crate) fn listen(
+        file: PathBuf,
+        largest: u64,
+        budget: Budget,
+        answer: impl Answer,
+    ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
         let address = listener.local_addr()?;
         let server = Arc::new(Server {
             token: Token::new(file)?,
             largest,
+            budget,
             answer: Box::new(answer),
             open: Mutex::default(),
             stop: Notify::new(),
@@ -123,10 +136,20 @@ impl Http {
         options.into_iter().map(OsString::from).chain([token]).collect()
     }
 
-    /// Whether no connection is open; those that have not shown the token count for [`LAST_WORDS`] only.
+    /// The application has ended.
+    pub(crate) fn has_ended(&self) {
+        self.server.open().ended = Some(Instant::now());
+    }
+
+    /// Whether no connection is open; those that have not shown the token count for [`LAST_WORDS`] only, and not if they came
+    /// that long after the application's end.
     pub(crate) fn is_idle(&self) -> bool {
         let open = self.server.open();
-        open.proven.is_empty() && open.unproven.back().is_none_or(|last| last.since.elapsed() >= LAST_WORDS)
+        let counts_until = open.ended.map(|ended| ended + LAST_WORDS);
+        let may_be_its = |last: &Unproven| {
+            last.since.elapsed() < LAST_WORDS && counts_until.is_none_or(|until| last.since < until)
+        };
+        open.proven.is_empty() && !open.unproven.iter().any(may_be_its)
     }
 
     /// Closes all connections, and listens no more.

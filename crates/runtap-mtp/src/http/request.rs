@@ -9,6 +9,7 @@ use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::Server;
+use crate::budget::{SMALL, Share};
 
 /// What the platform demands of a response.
 const FRAME: HeaderValue = HeaderValue::from_static("application/octet-stream");
@@ -53,15 +54,18 @@ async fn answer(
     if request.method() != Method::POST {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
     }
-    let frame = read(request.into_body(), server.largest).await?;
+    let (frame, _share) = read(request.into_body(), server).await?;
     server.answer.answer(connection, &frame).ok_or(StatusCode::BAD_REQUEST)
 }
 
-/// The whole body. Nothing is reserved for a length that is only claimed.
-async fn read(mut body: Incoming, largest: u64) -> Result<Vec<u8>, StatusCode> {
-    if body.size_hint().lower() > largest {
+/// The whole body, and the memory that it has. Nothing is reserved for a length that is only claimed, but a large body has a
+/// share of the budget before it is read.
+async fn read(mut body: Incoming, server: &Server) -> Result<(Vec<u8>, Option<Share>), StatusCode> {
+    let (largest, claimed) = (server.largest, body.size_hint());
+    if claimed.lower() > largest {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
+    let mut share = None;
     let mut whole = Vec::new();
     while let Some(piece) = body.frame().await {
         // Chunks that are none, or an end that comes too early.
@@ -71,7 +75,17 @@ async fn read(mut body: Incoming, largest: u64) -> Result<Vec<u8>, StatusCode> {
         if (whole.len() as u64).saturating_add(piece.len() as u64) > largest {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
+        if share.is_none() && whole.len() + piece.len() > SMALL {
+            // Chunks do not say how many will come.
+            let size = claimed.exact().unwrap_or(largest);
+            let request = server.budget.ask(usize::try_from(size).unwrap_or(usize::MAX));
+            share = request.wait_as_task().await;
+            if share.is_none() {
+                server.answer.exhausted();
+                return Err(StatusCode::SERVICE_UNAVAILABLE);
+            }
+        }
         whole.extend_from_slice(&piece);
     }
-    Ok(whole)
+    Ok((whole, share))
 }

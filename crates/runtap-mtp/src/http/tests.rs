@@ -15,6 +15,10 @@ impl Answer for Mirror {
         (frame != b"bad").then(|| frame.iter().rev().copied().collect())
     }
 
+    fn exhausted(&self) {
+        self.0.send((u64::MAX, b"exhausted".to_vec())).unwrap();
+    }
+
     fn closed(&self, connection: u64) {
         // The test may be over.
         let _ = self.0.send((connection, Vec::new()));
@@ -31,9 +35,13 @@ struct Served {
 const LARGEST: u64 = 1 << 20;
 
 fn serve() -> Served {
+    serve_with(Budget::default())
+}
+
+fn serve_with(budget: Budget) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let (send, asked) = mpsc::channel();
-    let http = Http::listen(folder.path().join("t"), LARGEST, Mirror(send)).unwrap();
+    let http = Http::listen(folder.path().join("t"), LARGEST, budget, Mirror(send)).unwrap();
     let options = std::fs::read_to_string(folder.path().join("t")).unwrap();
     let token = options.trim().strip_prefix("--dotnet-test-http-token ").unwrap().to_owned();
     Served { http, asked, token, _folder: folder }
@@ -278,6 +286,22 @@ fn a_thousand_silent_connections_leave_room_for_the_application() {
 }
 
 #[test]
+fn strangers_who_keep_dialling_do_not_hold_up_the_end() {
+    let served = serve();
+    served.http.has_ended();
+    let deadline = Instant::now() + Duration::from_mins(1);
+    let mut strangers = Vec::new();
+    loop {
+        strangers.push(served.connect());
+        if served.http.is_idle() {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{} strangers", strangers.len());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn connections_with_the_token_are_limited_too() {
     let served = serve();
     let mut all = Vec::new();
@@ -289,4 +313,35 @@ fn connections_with_the_token_are_limited_too() {
     let mut more = served.connect();
     assert_eq!(ask(&mut more, &served.request(b"abc")).0, 503);
     assert_eq!(ask(&mut all[0], &served.request(b"abc")).0, 200);
+}
+
+#[test]
+fn large_bodies_wait_for_memory_and_small_ones_do_not() {
+    const SIZE: usize = 512 << 10;
+    let budget = Budget::new(2 * SIZE, Duration::from_millis(200));
+    let served = serve_with(budget.clone());
+    let whole = served.request(&vec![7; SIZE]);
+    let (first, rest) = whole.split_at(SIZE);
+    let mut begun: Vec<_> = (0..3)
+        .map(|_| {
+            let mut stream = served.connect();
+            stream.write_all(first).unwrap();
+            stream
+        })
+        .collect();
+    let mut small = served.connect();
+    small.write_all(&served.request(b"abc")).unwrap();
+    assert_eq!(response(&mut small), (200, b"cba".to_vec()));
+    // No body is completed, so a body that waits for memory is given up.
+    let exhausted = served.asked.iter().find(|(connection, _)| *connection == u64::MAX);
+    assert_eq!(exhausted.unwrap().1, b"exhausted");
+    assert_eq!(budget.used(), (2 * SIZE, 0));
+    // The others are not.
+    let mut completed = 0;
+    for stream in &mut begun {
+        if stream.write_all(rest).is_ok() && response(stream).0 == 200 {
+            completed += 1;
+        }
+    }
+    assert_eq!((completed, budget.used()), (2, (0, 0)));
 }

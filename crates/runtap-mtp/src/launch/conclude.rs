@@ -1,5 +1,6 @@
 //! The end of a process: what is left of it is ended, and its end is judged.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use runtap_mtp_proto::{Rule, Severity as RuleSeverity};
 use super::running::MOST_BYTES;
 use super::speak::failure;
 use super::supervise::{Because, Ending, Supervisor, seconds};
-use super::{Happening, can_be_asked_for, host};
+use super::{Happening, apart, can_be_asked_for, host, skipped};
 use crate::child::Exit;
 use crate::digest::Uids;
 use crate::event::{LaunchEnd, ModuleFailure, RunEvent, Severity, State};
@@ -88,6 +89,8 @@ impl Supervisor<'_> {
         let only_one = self.spec.uids.is_some_and(|uids| uids.len() == 1) && self.has_begun_none();
         let culprit_found = crashed && suspects.is_none() && (only_one || !self.tests.is_empty());
         let disturbed = self.take_neighbours();
+        let held = self.release_held(&disturbed);
+        let mut apart = Vec::new();
         match self.ending {
             Ending::Killed(because) => self.was_killed(because),
             Ending::Asked { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
@@ -121,8 +124,15 @@ impl Supervisor<'_> {
             }
             Ending::No => {
                 self.judge(exit);
-                self.complain_of_missing();
+                self.complain_of_begun(exit);
+                apart = self.apart();
+                if apart.is_empty() {
+                    self.complain_of_missing();
+                }
             }
+        }
+        if self.introduced && (self.ending == Ending::No || self.overdue) {
+            self.skip_explicit();
         }
         if self.tests.left_out() > 0 {
             let more = self.tests.left_out();
@@ -144,6 +154,8 @@ impl Supervisor<'_> {
         failed.sort_unstable();
         // A part says nothing that the whole has not said.
         let quiet = self.spec.origin == Origin::Part && (suspects.is_some() || alone.is_some());
+        let exits_by_tests =
+            self.ending == Ending::No && !died && exit.map(Exit::code) == Some(code::TESTS_FAILED);
         let end = LaunchEnd {
             exit,
             failures: self.failures.clone(),
@@ -162,8 +174,14 @@ impl Supervisor<'_> {
             done: Done {
                 failed,
                 remaining,
+                explicit: Vec::new(),
+                rows: Vec::new(),
+                names: BTreeMap::new(),
+                apart,
                 suspects,
                 culprit_found,
+                held,
+                exits_by_tests,
                 no_tests: self.no_tests,
                 failures: self.failures,
             },
@@ -243,7 +261,8 @@ impl Supervisor<'_> {
         }
         let explained = match code {
             0 => true,
-            code::TESTS_FAILED => self.unsuccessful > 0,
+            // Of a row that the application has repeated, the last attempt counts.
+            code::TESTS_FAILED => !self.failed.is_empty(),
             // The run as a whole decides whether that is a failure.
             code::ZERO_TESTS if self.executed == 0 => {
                 self.no_tests = true;
@@ -255,7 +274,28 @@ impl Supervisor<'_> {
             _ => self.spec.run.ignored_codes.contains(&code),
         };
         if !explained {
-            self.fail(ModuleFailure::ExitCode(code));
+            self.fail(match exit {
+                // Where tests are listed, it need not have come to all of them.
+                Some(Exit::Signal(_)) => ModuleFailure::Died { running: Vec::new(), exit: code },
+                _ => ModuleFailure::ExitCode(code),
+            });
+        }
+    }
+
+    /// Tests that its process had begun, and not said how they ended, when it ended by itself. One that was told to end
+    /// because too many have failed leaves some, and its code says so.
+    fn complain_of_begun(&mut self, exit: Option<Exit>) {
+        let mut begun = self.tests.take();
+        // One that was begun twice and has ended once has a result.
+        begun.retain(|test| !self.seen.contains_row(&test.uid, &test.name));
+        for test in &begun {
+            self.seen.insert(&test.uid);
+        }
+        let names: Vec<_> = begun.iter().map(|test| test.name.as_str()).collect();
+        let is_told = exit.map(Exit::code) == Some(code::TOO_MANY_FAILED);
+        if !names.is_empty() && !is_told {
+            let have = if names.len() == 1 { "test has begun and has" } else { "tests have begun and have" };
+            self.fail(ModuleFailure::NotRun(format!("{} {have} no result: {}", names.len(), named(&names))));
         }
     }
 
@@ -278,6 +318,37 @@ impl Supervisor<'_> {
             format!("{count} of {all} {chosen} {have} no result: {}", named(&missing))
         };
         self.fail(ModuleFailure::NotRun(text));
+    }
+
+    /// Tests without a result that may have none because of the ids of others.
+    fn apart(&mut self) -> Vec<Vec<String>> {
+        // Where ids are given for all modules, one that has run none of them has none.
+        let may_lack_all = self.spec.may_lack_uids && self.results == 0;
+        let (Some(uids), Mode::Run, true, false) =
+            (self.spec.uids, self.spec.mode, self.introduced, may_lack_all)
+        else {
+            return Vec::new();
+        };
+        let explicit = self.spec.explicit.iter().map(|test| &test.uid);
+        let groups = apart::groups(uids, explicit, |uid| self.seen.contains(uid));
+        let count: usize = groups.iter().map(Vec::len).sum();
+        if count > 0 && self.spec.origin != Origin::Part {
+            let (all, have) = (uids.len(), if count == 1 { "has" } else { "have" });
+            self.tell(format!(
+                "{count} of {all} chosen tests {have} no result, which may be because of blanks or backslashes in ids: \
+                 tests with those are run apart from the others"
+            ));
+        }
+        groups
+    }
+
+    /// Explicit tests are left out if others are chosen with them.
+    fn skip_explicit(&mut self) {
+        for test in self.spec.explicit {
+            if !self.seen.contains(&test.uid) {
+                self.result(skipped(test, self.spec.attempt));
+            }
+        }
     }
 
     /// Tests that were asked for and that no process will come to.

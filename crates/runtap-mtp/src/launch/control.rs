@@ -4,12 +4,15 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use runtap_mtp_proto::ControlKind;
 use runtap_mtp_proto::server::{Application, Connection, Event, Mode, Pipe as Kind, Settings};
+use runtap_mtp_proto::{ControlKind, Limits};
 
 use runtap_transport::LocalStream;
 
 use crate::pipe::Pipe;
+
+/// Bytes of the largest message that is accepted: real ones have less than 100.
+const LARGEST: u32 = 4 << 10;
 
 /// The control pipe of one application.
 #[derive(Debug)]
@@ -72,7 +75,8 @@ fn tell(process: &mut Process) -> Option<()> {
 /// A process asks, and waits for the answer. Closing its end is its way to leave.
 fn serve(number: u64, mut stream: &LocalStream, shared: &Mutex<Waiting>) {
     // What is asked here depends on nothing that was said elsewhere.
-    let mut application = Application::new(Settings::new(Mode::Run));
+    let limits = Limits { frame: LARGEST, ..Limits::default() };
+    let mut application = Application::new(Settings { limits, ..Settings::new(Mode::Run) });
     let Ok(own) = stream.try_clone() else { return };
     let connection = application.connect(Kind::Control);
     lock(shared).processes.push(Process { number, stream: own, connection });

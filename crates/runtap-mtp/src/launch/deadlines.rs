@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::running::RunningTest;
 use super::supervise::{Because, Ending, Supervisor, seconds};
-use super::{can_be_asked_for, named};
-use crate::event::{ModuleFailure, RunEvent, TestResult};
+use crate::event::{ModuleFailure, RunEvent};
 
 /// Connections that are still open after the end are looked at so often.
 const LOOK: Duration = Duration::from_millis(1);
@@ -103,46 +102,5 @@ impl Supervisor<'_> {
             self.give_up(&test, message);
         }
         self.ask_to_end();
-    }
-
-    /// Whether this is a failure of a test that ran beside one over its limit, reported after their process was asked to end.
-    /// That test is run again without the other one, so neither this result nor a later one of it counts.
-    pub(super) fn is_disturbed(&mut self, result: &TestResult) -> bool {
-        let TestResult { uid, state, .. } = result;
-        self.overdue
-            && !self.run_stopped
-            && self.can_run_again(uid)
-            && self.tests.is_disturbed(uid, state.is_failure())
-    }
-
-    /// Takes the tests that a process was running when it was ended because of another test. Returns their ids.
-    pub(super) fn take_neighbours(&mut self) -> Vec<String> {
-        let was_told = match self.ending {
-            Ending::Asked { .. } | Ending::Killed(Because::Stubborn) => true,
-            Ending::No | Ending::Killed(Because::Useless | Because::Stopped) => false,
-        };
-        if !self.overdue || self.run_stopped || !was_told {
-            return Vec::new();
-        }
-        let uids: Vec<_> = self.tests.uids().into_iter().filter(|uid| self.can_run_again(uid)).collect();
-        for uid in &uids {
-            self.tests.end(uid);
-            self.seen.insert(uid);
-        }
-        if !uids.is_empty() {
-            let count = if uids.len() == 1 { "1 test" } else { &format!("{} tests", uids.len()) };
-            let all: Vec<_> = uids.iter().map(String::as_str).collect();
-            self.tell(format!(
-                "it was ended because of a test that took too long; {count} that ran at the same time will be run again \
-                 without that test: {}",
-                named(&all)
-            ));
-        }
-        uids
-    }
-
-    /// Whether another process can run the test again. Rows of a test that have results would be counted twice.
-    fn can_run_again(&self, uid: &str) -> bool {
-        !self.seen.contains(uid) && can_be_asked_for(uid)
     }
 }

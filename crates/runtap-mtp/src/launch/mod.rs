@@ -3,11 +3,14 @@
 //! The caller's thread supervises; connections, output and the wait for its end have threads of their own, which say what
 //! happens ([`Happening`]).
 
+mod apart;
 mod conclude;
 mod control;
 mod deadlines;
 mod gate;
 mod host;
+mod made_up;
+mod neighbours;
 mod post;
 mod rest;
 mod running;
@@ -36,7 +39,9 @@ use self::speak::{Heard, Speaker};
 use self::supervise::{Process, Supervisor};
 use crate::child::Running;
 use crate::command::{ApplicationOptions, Start, command};
-use crate::event::{LaunchEnd, LaunchId, ModuleFailure, ModuleId, RunEvent, Severity, Stream};
+use crate::event::{
+    LaunchEnd, LaunchId, ModuleFailure, ModuleId, RunEvent, Severity, State, Stream, TestInfo, TestResult,
+};
 use crate::http::Http;
 use crate::listen::{Listener, Transport};
 use crate::module::Module;
@@ -45,6 +50,7 @@ use crate::pipe::Pipe;
 use crate::run::{Done, Origin, RunSpec, Timeouts};
 use crate::scratch::socket_in;
 use crate::stop::{Stop, StopLevel};
+use crate::totals::Totals;
 
 /// What is to be started.
 #[derive(Debug, Clone, Copy)]
@@ -58,9 +64,11 @@ pub(crate) struct LaunchSpec<'a> {
     pub uids: Option<&'a [String]>,
     /// Not all of `uids` need to be tests of the module.
     pub may_lack_uids: bool,
+    /// Tests that are chosen beside `uids`: those without a result are skipped.
+    pub explicit: &'a [TestInfo],
     pub attempt: u32,
     pub origin: Origin,
-    /// Names by ids: tests that were running when another process ended.
+    /// Names by ids: tests that were running when another process ended, or that it did not come to.
     pub suspected: &'a BTreeMap<String, String>,
     pub part: (usize, usize),
     pub application: &'a ApplicationOptions,
@@ -125,7 +133,14 @@ fn start(
             if let Some(seen) = cut_short
                 && stop.level().is_none()
             {
-                let Rest { uids, unknown } = rest::find(spec, &seen, stop);
+                let Rest { uids, explicit, names, rows, unknown } = rest::find(spec, &seen, stop);
+                done.rows = rows;
+                done.names = names;
+                if uids.is_some() {
+                    done.explicit = explicit;
+                } else {
+                    emit(explicit.iter().map(|test| left_out(spec, test)).collect());
+                }
                 goes_on = uids.as_ref().map(|uids| {
                     let tests = if uids.len() == 1 { "1 test" } else { &format!("{} tests", uids.len()) };
                     format!("{tests} that it did not come to will be run in another process")
@@ -144,6 +159,23 @@ fn start(
             done
         }
         Err(error) => not_started(spec, ModuleFailure::NotStarted(format!("{}: {error}", spec.module)), emit),
+    }
+}
+
+/// The result of an explicit test that its application was to run beside others, and did not.
+fn left_out(spec: &LaunchSpec<'_>, test: &TestInfo) -> RunEvent {
+    let (module, launch) = (spec.id, spec.launch);
+    RunEvent::TestEnded { module, launch, result: skipped(test, spec.attempt), so_far: Totals::default() }
+}
+
+fn skipped(test: &TestInfo, attempt: u32) -> TestResult {
+    TestResult {
+        uid: test.uid.clone(),
+        name: test.name.clone(),
+        state: State::Skipped,
+        attempt,
+        reason: Some("The test is explicit: it is run only if no other tests are chosen with it.".to_owned()),
+        ..TestResult::default()
     }
 }
 
@@ -176,7 +208,7 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
         // The platform does not ask for it there.
         Transport::Http => None,
     };
-    let speaker = Speaker::new(spec.mode, control.as_ref().map(Control::path));
+    let speaker = Speaker::new(spec.mode, control.as_ref().map(Control::path), spec.attempt);
     // A list leaves nothing that a run has not.
     let keeper = spec.run.keeper.clone().filter(|_| spec.mode == Mode::Run);
     let speaker = Arc::new(speaker.keeping(keeper, spec.id));
@@ -187,13 +219,16 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
         }
         Transport::Http => {
             let largest = u64::from(speaker.largest_frame()) + 4;
-            Listener::Http(Http::listen(spec.scratch.join(name("t")), largest, Posts::new(serving, said))?)
+            let (file, budget) = (spec.scratch.join(name("t")), speaker.budget().clone());
+            Listener::Http(Http::listen(file, largest, budget, Posts::new(serving, said))?)
         }
     };
+    let explicit = spec.explicit.iter().map(|test| &test.uid).filter(|uid| can_be_asked_for(uid));
+    let uids: Option<Vec<_>> = spec.uids.map(|uids| uids.iter().chain(explicit).cloned().collect());
     let start = Start {
         module: spec.module,
         mode: spec.mode,
-        uids: spec.uids,
+        uids: uids.as_deref(),
         attempt: spec.attempt,
         listener: &listener.arguments(),
         scratch: spec.scratch,

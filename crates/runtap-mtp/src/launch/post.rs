@@ -73,6 +73,10 @@ impl Answer for Posts {
         (heard && !reply.is_empty()).then_some(reply)
     }
 
+    fn exhausted(&self) {
+        self.gate.say(Happening::Heard(self.speaker.exhausted()));
+    }
+
     fn closed(&self, connection: u64) {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner).using.remove(&connection);
     }
@@ -112,7 +116,7 @@ mod tests {
 
     fn posts() -> (Posts, Receiver<Happening>) {
         let (send, receive) = channel();
-        (Posts::new(Arc::new(Speaker::new(Mode::Run, None)), Gate::new(send)), receive)
+        (Posts::new(Arc::new(Speaker::new(Mode::Run, None, 1)), Gate::new(send)), receive)
     }
 
     fn handshake(host: &str, instance: &str) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! The tests that run at this moment, and how long they have done so.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,6 @@ pub(crate) struct RunningTest {
     pub limit: Option<Duration>,
     /// When it is told of; `None` after that, too.
     slow: Option<Duration>,
-    /// Its process says that it failed after it was told to end because of another test: none of its results count.
-    disturbed: bool,
 }
 
 impl RunningTest {
@@ -45,6 +44,15 @@ const MOST_OF_A_NAME: usize = 64 << 10;
 /// The ids and names of all of them may take so many bytes. More are not waited for, nor told of.
 pub(super) const MOST_BYTES: usize = 64 << 20;
 
+/// The name that a running test is shown with.
+pub(super) fn shown(name: &str) -> Cow<'_, str> {
+    if name.len() <= MOST_OF_A_NAME {
+        return Cow::Borrowed(name);
+    }
+    let (head, _) = name.split_at(name.floor_char_boundary(MOST_OF_A_NAME));
+    Cow::Owned(format!("{head}…"))
+}
+
 /// Those of one process, by the order in which they have begun: mostly few, but an application may begin any number.
 #[derive(Debug, Default)]
 pub(crate) struct RunningTests {
@@ -58,25 +66,14 @@ pub(crate) struct RunningTests {
 
 impl RunningTests {
     /// The name that it is shown with. `None`: there is no room for more.
-    pub(crate) fn begin(
-        &mut self,
-        uid: String,
-        mut name: String,
-        since: Instant,
-        rule: TestRule,
-    ) -> Option<&str> {
-        if name.len() > MOST_OF_A_NAME {
-            name.truncate(name.floor_char_boundary(MOST_OF_A_NAME));
-            name.push('…');
-            name.shrink_to_fit();
-        }
+    pub(crate) fn begin(&mut self, uid: String, name: &str, since: Instant, rule: TestRule) -> Option<&str> {
+        let name = shown(name);
         let test = RunningTest {
             uid: uid.clone(),
-            name,
+            name: name.clone().into_owned(),
             since,
             limit: rule.limit,
             slow: rule.slow,
-            disturbed: false,
         };
         if self.bytes + test.bytes() > MOST_BYTES {
             self.left_out += 1;
@@ -84,15 +81,17 @@ impl RunningTests {
         }
         self.bytes += test.bytes();
         let (slow, limit) = (test.slow_at(), test.limit_at());
-        let number = self.tests.begin(uid, test);
+        let number = self.tests.begin(uid, &name, test);
         self.slow.extend(slow.map(|at| (at, number)));
         self.limits.extend(limit.map(|at| (at, number)));
         self.tests.get(number).map(|test| test.name.as_str())
     }
 
-    /// Forgets the test; of several with this id, the first.
-    pub(crate) fn end(&mut self, uid: &str) {
-        let Some((number, test)) = self.tests.end(uid) else { return };
+    /// Forgets the row of the test. `is_known`: a row of that name had a result before, so that this one is of no other row.
+    pub(crate) fn end(&mut self, uid: &str, name: &str, is_known: bool) {
+        let name = shown(name);
+        let ended = if is_known { self.tests.end_row(uid, &name) } else { self.tests.end(uid, &name) };
+        let Some((number, test)) = ended else { return };
         self.bytes -= test.bytes();
         test.slow_at().inspect(|at| _ = self.slow.remove(&(*at, number)));
         test.limit_at().inspect(|at| _ = self.limits.remove(&(*at, number)));
@@ -135,13 +134,16 @@ impl RunningTests {
         self.slow.first().map(|(at, _)| *at).into_iter().chain(self.end_by_limit()).min()
     }
 
-    /// Whether a result is left out since the test's process was told to end because of another test, and the test has said
-    /// nothing before: a failure, and all that follows it.
-    pub(crate) fn is_disturbed(&mut self, uid: &str, has_failed: bool) -> bool {
-        self.tests.first_mut(uid).is_some_and(|test| {
-            test.disturbed |= has_failed;
-            test.disturbed
-        })
+    /// Whether a row of the test is running.
+    pub(crate) fn contains(&self, uid: &str) -> bool {
+        self.tests.contains(uid)
+    }
+
+    /// Forgets all rows of the test.
+    pub(crate) fn end_all(&mut self, uid: &str) {
+        while self.tests.contains(uid) {
+            self.end(uid, "", false);
+        }
     }
 
     pub(crate) fn take(&mut self) -> Vec<RunningTest> {
@@ -188,8 +190,8 @@ mod tests {
             ..TestRule::default()
         };
         let mut running = RunningTests::default();
-        running.begin("a".into(), "A".into(), at(0), limits(3, 10));
-        running.begin("b".into(), "B".into(), at(1), limits(4, 10));
+        running.begin("a".into(), "A", at(0), limits(3, 10));
+        running.begin("b".into(), "B", at(1), limits(4, 10));
         assert_eq!(running.next(), Some(at(3)));
         let names = |tests: Vec<RunningTest>| tests.into_iter().map(|test| test.name).collect::<Vec<_>>();
         assert_eq!(names(running.slow(at(3))), ["A"]);
@@ -197,10 +199,10 @@ mod tests {
         assert!(running.slow(at(9)).is_empty());
         assert_eq!(running.next(), Some(at(10)));
         assert_eq!(names(running.overdue(at(10))), ["A"]);
-        running.end("a");
+        running.end("a", "A", false);
         assert_eq!(running.next(), Some(at(11)));
         assert_eq!(running.names(), ["B"]);
-        running.end("b");
+        running.end("b", "B", false);
         assert_eq!(running.next(), None);
     }
 
@@ -211,14 +213,14 @@ mod tests {
         let limit = TestRule { limit: Some(Duration::from_secs(10)), ..TestRule::default() };
         let mut running = RunningTests::default();
         for (uid, began) in [("a", 0), ("b", 250), ("c", 300)] {
-            running.begin(uid.into(), uid.into(), at(began), limit);
+            running.begin(uid.into(), uid, at(began), limit);
         }
         assert_eq!(running.next(), Some(at(10_250)));
         assert!(running.overdue(at(10_249)).is_empty());
         let uids: Vec<_> = running.overdue(at(10_250)).into_iter().map(|test| test.uid).collect();
         assert_eq!(uids, ["a", "b"]);
         // One that ends meanwhile does not take too long.
-        running.end("a");
+        running.end("a", "a", false);
         assert_eq!(running.next(), Some(at(10_300)));
     }
 
@@ -228,32 +230,24 @@ mod tests {
         let rule = TestRule { limit: Some(Duration::from_secs(10)), ..TestRule::default() };
         let start = Instant::now();
         for number in 0..100 {
-            let shown = running.begin(format!("{number}"), "é".repeat(1 << 20), start, rule);
+            let shown = running.begin(format!("{number}"), &"é".repeat(1 << 20), start, rule);
             assert!(shown.is_some_and(|name| name.ends_with('…')));
         }
         assert!(running.names().iter().all(|name| name.len() <= MOST_OF_A_NAME + '…'.len_utf8()));
         assert_eq!((running.uids().len(), running.left_out()), (100, 0));
         // Of long ids, as many as there is room for; those that end make room.
         for _ in 0..100 {
-            running.begin("u".repeat(1 << 20), String::new(), start, rule);
+            running.begin("u".repeat(1 << 20), "", start, rule);
         }
         let more = running.tests.len() - 100;
         assert!((20..40).contains(&more) && running.left_out() == 100 - more as u64, "{more}");
         for _ in 0..more {
-            running.end(&"u".repeat(1 << 20));
+            running.end(&"u".repeat(1 << 20), "", false);
         }
         for number in 0..100 {
-            running.end(&format!("{number}"));
+            running.end(&format!("{number}"), &"é".repeat(1 << 20), false);
         }
         assert!(running.is_empty() && running.limits.is_empty());
         assert_eq!((running.bytes, running.next()), (0, None));
-    }
-
-    #[test]
-    fn after_a_failure_a_disturbed_test_has_no_result() {
-        let mut running = RunningTests::default();
-        running.begin("a".into(), "A".into(), Instant::now(), TestRule::default());
-        assert!(!running.is_disturbed("a", false) && !running.is_disturbed("b", true));
-        assert!(running.is_disturbed("a", true) && running.is_disturbed("a", false));
     }
 }

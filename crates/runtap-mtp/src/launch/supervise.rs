@@ -10,16 +10,17 @@ use runtap_mtp_proto::Rule;
 use super::conclude::Concluded;
 use super::control::Control;
 use super::gate::{self, Gate};
-use super::running::{RunningTest, RunningTests};
+use super::neighbours::HeldResults;
+use super::running::RunningTests;
 use super::speak::{Heard, Speaker};
 use super::{Happening, LaunchSpec};
 use crate::child::Running;
 use crate::digest::Uids;
-use crate::event::{Exception, ModuleFailure, RunEvent, Severity, State, Stream, TestResult};
+use crate::event::{ModuleFailure, RunEvent, Severity, State, Stream, TestResult};
 use crate::listen::Listener;
 use crate::output::Output;
 use crate::stop::StopLevel;
-use crate::tally::Totals;
+use crate::totals::Totals;
 
 /// More complaints about one process help nobody, nor do more about one rule.
 const MOST_FAILURES: usize = 20;
@@ -97,8 +98,8 @@ pub(crate) struct Supervisor<'a> {
     /// Its last session is over, and it has said nothing since then.
     pub(super) quiet: Option<Instant>,
     pub(super) tests: RunningTests,
-    /// Tests that have failed, each with the attempt in this process that did.
-    pub(super) failed: HashMap<String, u32>,
+    /// Tests that have failed: by their ids, the names of their failed rows, each with the attempt in this process.
+    pub(super) failed: HashMap<String, HashMap<String, u32>>,
     pub(super) seen: Uids,
     pub(super) failures: Vec<ModuleFailure>,
     /// Failures that are not kept.
@@ -109,11 +110,12 @@ pub(crate) struct Supervisor<'a> {
     pub(super) overdue: bool,
     /// The run is being stopped: nothing is begun any more.
     pub(super) run_stopped: bool,
-    /// Tests that have our result, since they took too long: theirs may still come.
-    given_up: Vec<String>,
+    /// Ids and names of tests that have our result, since they took too long: theirs may still come.
+    pub(super) given_up: Vec<(String, String)>,
+    /// Results that count only if no other process has any for their rows.
+    pub(super) held: HeldResults,
     /// How much was heard since a time was over.
     late: usize,
-    pub(super) unsuccessful: u64,
     pub(super) results: u64,
     /// Results of tests that were executed: not skipped.
     pub(super) executed: u64,
@@ -158,8 +160,8 @@ impl<'a> Supervisor<'a> {
             overdue: false,
             run_stopped: false,
             given_up: Vec::new(),
+            held: HeldResults::default(),
             late: 0,
-            unsuccessful: 0,
             results: 0,
             executed: 0,
             no_tests: false,
@@ -280,14 +282,18 @@ impl<'a> Supervisor<'a> {
             Heard::Discovered(test) => self.emit(RunEvent::Discovered { module, test }),
             Heard::Started { uid, name } => {
                 let rule = self.spec.run.rule(module, &uid, &name);
-                let shown = self.tests.begin(uid.clone(), name, Instant::now(), rule).map(str::to_owned);
+                let shown = self.tests.begin(uid.clone(), &name, Instant::now(), rule).map(str::to_owned);
                 let attempt = self.spec.attempt;
                 if let Some(name) = shown {
                     self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
                 }
             }
-            Heard::Result(result) if self.is_given_up(&result) || self.is_disturbed(&result) => {}
-            Heard::Result(result) => self.result(result),
+            Heard::Result(result) if self.is_given_up(&result) => {}
+            Heard::Result(result) => {
+                if let Some(result) = self.hold_back(result) {
+                    self.result(result);
+                }
+            }
             Heard::Artifact(artifact) => self.emit(RunEvent::Artifact { module, artifact }),
             Heard::Message(severity, text) => self.emit(RunEvent::Message { module, severity, text }),
             Heard::SessionStarted => {
@@ -327,66 +333,29 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn result(&mut self, mut result: TestResult) {
-        self.tests.end(&result.uid);
-        // The runner's attempts and those that the application makes itself.
-        result.attempt = result.attempt.max(self.spec.attempt);
+    pub(super) fn result(&mut self, result: TestResult) {
+        let is_known = self.seen.contains_row(&result.uid, &result.name);
+        self.tests.end(&result.uid, &result.name, is_known);
         self.results += 1;
         self.executed += u64::from(result.state != State::Skipped);
         if result.state.is_failure() && !result.superseded {
-            self.unsuccessful += 1;
-            let attempt = self.failed.entry(result.uid.clone()).or_default();
+            let rows = self.failed.entry(result.uid.clone()).or_default();
+            let attempt = rows.entry(result.name.clone()).or_default();
             *attempt = result.attempt.max(*attempt);
         } else if result.state == State::Passed
-            && self.failed.get(&result.uid).is_some_and(|attempt| *attempt < result.attempt)
+            && let Some(rows) = self.failed.get_mut(&result.uid)
+            && rows.get(&result.name).is_some_and(|attempt| *attempt < result.attempt)
         {
-            // The application has repeated it itself, and this attempt has passed so far.
-            self.failed.remove(&result.uid);
+            // The application has repeated the row itself, and this attempt has passed so far.
+            rows.remove(&result.name);
+            if rows.is_empty() {
+                self.failed.remove(&result.uid);
+            }
         }
-        self.seen.insert(&result.uid);
+        self.seen.insert_row(&result.uid, &result.name);
         // Who sees the whole run counts.
         let so_far = Totals::default();
         self.emit(RunEvent::TestEnded { module: self.spec.id, launch: self.spec.launch, result, so_far });
-    }
-
-    /// Gives a test up that takes too long.
-    pub(super) fn give_up(&mut self, test: &RunningTest, message: String) {
-        self.made_up(test, State::Timeout, message);
-        self.given_up.push(test.uid.clone());
-    }
-
-    /// Whether this is the result of a test that was given up, which says once more how it ended: it has had its time. One of
-    /// a later attempt counts.
-    fn is_given_up(&mut self, result: &TestResult) -> bool {
-        let place = self.given_up.iter().position(|uid| *uid == result.uid);
-        let place = place.filter(|_| result.attempt <= self.spec.attempt);
-        place.map(|place| self.given_up.swap_remove(place)).is_some()
-    }
-
-    /// A result that we give, since the process does not.
-    pub(super) fn made_up(&mut self, test: &RunningTest, state: State, message: String) {
-        self.made_up_of(&test.uid, &test.name, Some(test.since.elapsed()), state, message);
-    }
-
-    /// A result like that of [`made_up`](Self::made_up), for a test that the process did not report as running.
-    pub(super) fn made_up_of(
-        &mut self,
-        uid: &str,
-        name: &str,
-        duration: Option<Duration>,
-        state: State,
-        message: String,
-    ) {
-        let result = TestResult {
-            uid: uid.to_owned(),
-            name: name.to_owned(),
-            state,
-            duration,
-            attempt: self.spec.attempt,
-            exceptions: vec![Exception { message: Some(message), ..Exception::default() }],
-            ..TestResult::default()
-        };
-        self.result(result);
     }
 
     /// By the control pipe where the platform has one, else as Ctrl-C does.

@@ -8,7 +8,8 @@ use runtap_mtp_proto::{Message, SessionEventType};
 use super::speak::Heard;
 use crate::event::{AppOption, Artifact, Exception, Severity, State, TestInfo, TestResult};
 
-/// Hands on one after another: a message may have a million tests. `attempt` is that of the process that says it.
+/// Hands on one after another: a message may have a million tests. `attempt` is that of the process that says it; those within the
+/// process follow it.
 pub(crate) fn translate(message: Message, attempt: u32, hear: &mut dyn FnMut(Heard)) {
     match message {
         Message::DiscoveredTests(message) => {
@@ -16,7 +17,7 @@ pub(crate) fn translate(message: Message, attempt: u32, hear: &mut dyn FnMut(Hea
         }
         Message::TestResults(message) => {
             let successful = message.successful.into_iter().flatten();
-            successful.filter_map(|it| self::successful(it, attempt)).for_each(&mut *hear);
+            successful.filter_map(|it| ended(it.into(), attempt)).for_each(&mut *hear);
             message.failed.into_iter().flatten().filter_map(|it| ended(it, attempt)).for_each(hear);
         }
         Message::FileArtifacts(message) => {
@@ -92,15 +93,12 @@ fn state(state: Option<proto::State>) -> Option<State> {
     })
 }
 
-/// Has the fields of a failed one, but for what only that has.
-fn successful(test: proto::SuccessfulTest, attempt: u32) -> Option<Heard> {
+/// Of either list: one that has passed has the fields of a failed one, but for what only that has. One that is in progress is in the
+/// wrong message.
+fn ended(test: proto::FailedTest, attempt: u32) -> Option<Heard> {
     if test.state == Some(proto::State::IN_PROGRESS) {
         return Some(started(test.uid, test.display_name));
     }
-    ended(test.into(), attempt)
-}
-
-fn ended(test: proto::FailedTest, attempt: u32) -> Option<Heard> {
     let uid = test.uid.unwrap_or_default();
     let exceptions = test.exceptions.into_iter().flatten().map(|exception| Exception {
         message: exception.message,
@@ -112,7 +110,7 @@ fn ended(test: proto::FailedTest, attempt: u32) -> Option<Heard> {
         uid,
         state: state(test.state)?,
         duration: test.duration.map(ticks),
-        attempt: within(test.retry_attempt_number).max(attempt),
+        attempt: within(test.retry_attempt_number).saturating_add(attempt.saturating_sub(1)),
         flaky: false,
         quarantined: false,
         superseded: test.is_superseded.unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! A run: jobs are done by as many threads as programs may run at a time; this thread counts, retries, and hands on what
 //! happens, in one stream.
 
+mod held;
 mod settings;
 mod starts;
 mod verdict;
@@ -15,22 +16,24 @@ use std::time::Instant;
 
 use runtap_mtp_proto::server::Mode;
 
+use self::held::HeldRows;
 pub use self::settings::{ArtifactKeeper, Job, RunSpec, TestRule, TestRules, Timeouts};
 pub use self::verdict::code;
 use self::verdict::{Circumstances, of_module, of_run};
-pub(crate) use self::workers::{Done, Origin, Suspects};
+pub(crate) use self::workers::{Done, HeldResult, Origin, Suspects};
 use self::workers::{Queue, Task, Working};
 use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent, Severity};
 use crate::launch::named;
 use crate::scratch::Scratch;
 use crate::stop::{Stop, StopLevel};
-use crate::tally::{Tally, Totals};
+use crate::tally::Tally;
+use crate::totals::Totals;
 
 /// So many times, some events (64, mostly fewer) wait for whoever consumes them before the programs have to wait.
 const WAITING: usize = 16;
 
-/// So many processes of a module may end, and nothing says by which of their tests, until the search for those ends. Half of
-/// the names of a class need as many as it has tests.
+/// So many processes of a module may end, and nothing says by which of their tests, or leave out tests because of others, until the
+/// search for those ends. Half of the names of a class need as many as it has tests.
 const MOST_SEARCHES: u32 = 100;
 /// As long as no process has begun a test, nothing says that it is because of their ids.
 const FRUITLESS_SEARCHES: u32 = 5;
@@ -90,7 +93,7 @@ pub(crate) enum Said {
     /// Something has happened, in this order.
     Events(Vec<RunEvent>),
     /// A task is done. The last is dropped when it is decided what follows.
-    Done(Box<Task>, Done, mpsc::SyncSender<Infallible>),
+    Done(Box<Task>, Box<Done>, mpsc::SyncSender<Infallible>),
 }
 
 /// Counts and decides.
@@ -122,6 +125,8 @@ struct Coordinator<'a> {
 struct ModuleState {
     tally: Tally,
     failures: Vec<ModuleFailure>,
+    /// Results that count if no later process has any for their rows.
+    held: HeldRows,
     /// How often tests that have failed may be run again, where there are rules.
     retries: HashMap<Box<str>, u32>,
     /// Tasks that are not done.
@@ -185,7 +190,7 @@ impl<'a> Coordinator<'a> {
         match said {
             Said::Events(events) => events.into_iter().for_each(|event| self.event(event)),
             Said::Done(task, done, decided) => {
-                self.done(&task, done);
+                self.done(&task, *done);
                 drop(decided);
             }
         }
@@ -203,6 +208,7 @@ impl<'a> Coordinator<'a> {
                 let rule = self.spec.rule(*module, &result.uid, &result.name);
                 let attempt = self.attempts.get(launch).copied().unwrap_or(1);
                 if let Some(module) = self.modules.get_mut(module) {
+                    module.held.replace(result);
                     result.quarantined = rule.quarantined;
                     let before = (module.tally.totals(), module.tally.settled());
                     let counted = module.tally.count(result, attempt, attempt > rule.retries);
@@ -242,6 +248,13 @@ impl<'a> Coordinator<'a> {
         let stopped = self.stop.level().is_some();
         self.no_tests |= done.no_tests;
         let Some(module) = self.modules.get_mut(&task.job.module) else { return };
+        // A net below the tally: a process that says so has failed, even if the tally has lost the row.
+        let has_failed = |uid: &String| module.tally.has_failed(uid);
+        if done.exits_by_tests && !done.failed.is_empty() && !done.failed.iter().any(has_failed) {
+            module.own_failures.push(ModuleFailure::ExitCode(code::TESTS_FAILED));
+        }
+        done.held.into_iter().for_each(|held| module.held.hold(held));
+        done.rows.into_iter().for_each(|(uid, name)| module.held.miss(uid, name));
         let mut follow = Vec::new();
         if done.culprit_found {
             module.unexplained = None;
@@ -252,7 +265,17 @@ impl<'a> Coordinator<'a> {
         }
         if !stopped {
             if let Some(remaining) = done.remaining {
-                follow.push(task.remaining(remaining));
+                follow.push(task.remaining(remaining, done.explicit, done.names));
+            }
+            if !done.apart.is_empty() {
+                module.searches += 1;
+                if module.searches <= MOST_SEARCHES {
+                    follow.extend(done.apart.into_iter().map(|uids| task.apart(uids)));
+                } else {
+                    let all: Vec<_> = done.apart.iter().flatten().map(String::as_str).collect();
+                    let text = format!("these tests have no result: {}", named(&all));
+                    module.own_failures.push(ModuleFailure::NotRun(text));
+                }
             }
             if let Some(suspects) = done.suspects {
                 suspects.uids.iter().for_each(|uid| module.tally.reopen(uid));
@@ -303,6 +326,7 @@ impl<'a> Coordinator<'a> {
     }
 
     fn end_module(&mut self, id: ModuleId) {
+        self.count_held(id);
         let Some(mut module) = self.modules.remove(&id) else { return };
         let before = module.tally.totals();
         let settled = module.tally.settled();
@@ -331,10 +355,11 @@ impl<'a> Coordinator<'a> {
             }
             module.own_failures.push(ModuleFailure::Died { running, exit });
         }
+        module.own_failures.extend(module.held.not_run().filter(|_| !stopped));
         module.failures.append(&mut module.unblamed);
         module.failures.extend(module.own_failures.iter().cloned());
-        let exit_code = of_module(&totals, &module.failures, self.spec.flaky_fails, stopped);
-        let exit_code = if self.spec.ignored_codes.contains(&exit_code) { code::OK } else { exit_code };
+        let spec = self.spec;
+        let exit_code = of_module(&totals, &module.failures, spec.flaky_fails, stopped, &spec.ignored_codes);
         self.codes.push(exit_code);
         self.totals.add(&totals);
         let duration = module.started.map(|started| started.elapsed()).unwrap_or_default();

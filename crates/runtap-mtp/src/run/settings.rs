@@ -9,7 +9,7 @@ use std::time::Duration;
 use runtap_mtp_proto::server::Mode;
 
 use crate::command::ApplicationOptions;
-use crate::event::ModuleId;
+use crate::event::{ModuleId, TestInfo};
 use crate::listen::Transport;
 use crate::module::Module;
 
@@ -64,6 +64,9 @@ pub struct Job {
     /// Whether the module may lack some of these tests, as their ids were given for all modules. Otherwise each of them
     /// must have a result, or the module has failed.
     pub may_lack_uids: bool,
+    /// Tests that are chosen beside `uids` and that the application may leave out for that
+    /// ([`TestInfo::is_explicit`](crate::TestInfo::is_explicit)): those without a result are skipped.
+    pub explicit: Vec<TestInfo>,
     /// Which part of how many, from 1 on.
     pub part: (usize, usize),
 }
@@ -71,7 +74,7 @@ pub struct Job {
 impl Job {
     /// A whole module.
     pub fn whole(module: ModuleId) -> Self {
-        Self { module, uids: None, may_lack_uids: false, part: (1, 1) }
+        Self { module, uids: None, may_lack_uids: false, explicit: Vec::new(), part: (1, 1) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::event::ModuleFailure;
 use crate::stop::StopLevel;
-use crate::tally::Totals;
+use crate::totals::Totals;
 
 /// The platform's exit codes, as far as a runner gives them.
 pub mod code {
@@ -30,13 +30,14 @@ pub mod code {
     pub const TOO_MANY_FAILED: i32 = 13;
 }
 
-/// The verdict about one module: its worst failure, else that of its tests. Of a run that was `stopped`, tests that were
-/// cancelled have not failed.
+/// The verdict about one module: that of its tests, else its first failure. A code that is `ignored` does not hide another
+/// failure. Of a run that was `stopped`, tests that were cancelled have not failed.
 pub(crate) fn of_module(
     totals: &Totals,
     failures: &[ModuleFailure],
     flaky_fails: bool,
     stopped: bool,
+    ignored: &[i32],
 ) -> i32 {
     let own = failures.iter().map(|failure| match failure {
         ModuleFailure::ExitCode(code) if *code != code::OK => *code,
@@ -56,13 +57,10 @@ pub(crate) fn of_module(
     let tests = (failed > 0 || flaky_fails && totals.flaky > 0).then_some(code::TESTS_FAILED);
     // The tests' failures are the better known ones; a framework that did not even open its session comes before them.
     let own: Vec<_> = own.collect();
-    own.iter()
-        .copied()
-        .find(|code| *code == code::ADAPTER)
-        .or(tests)
-        .or_else(|| own.first().copied())
-        .or_else(|| (totals.unsuccessful() > 0).then_some(code::ABORTED))
-        .unwrap_or(code::OK)
+    let adapter = own.iter().copied().find(|code| *code == code::ADAPTER);
+    let cancelled = (tests.is_none() && totals.unsuccessful() > 0).then_some(code::ABORTED);
+    let mut codes = adapter.into_iter().chain(tests).chain(own.iter().copied()).chain(cancelled);
+    codes.find(|code| !ignored.contains(code)).unwrap_or(code::OK)
 }
 
 /// What only a program can say that has run tests: other programs mean something else by these codes.
@@ -91,16 +89,15 @@ pub(crate) struct Circumstances<'a> {
 
 /// The verdict about a run.
 pub(crate) fn of_run(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_>) -> i32 {
-    let exit_code = unforgiving(totals, modules, circumstances);
     // Two different codes are not one that was ignored.
-    let is_ignored = exit_code != code::GENERIC && circumstances.ignored.contains(&exit_code);
-    if is_ignored { code::OK } else { exit_code }
+    let counts = |code: &i32| *code == code::GENERIC || !circumstances.ignored.contains(code);
+    failures(totals, modules, circumstances).into_iter().find(counts).unwrap_or(code::OK)
 }
 
-/// The same without the codes that are ignored.
-fn unforgiving(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_>) -> i32 {
+/// What has failed, the best known reason first.
+fn failures(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_>) -> Vec<i32> {
     if circumstances.too_many_failed {
-        return code::TOO_MANY_FAILED;
+        return vec![code::TOO_MANY_FAILED];
     }
     let ran = totals.total() > 0;
     let mut failed: Vec<_> = modules.iter().copied().filter(|code| *code != code::OK).collect();
@@ -109,30 +106,33 @@ fn unforgiving(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_
         failed.retain(|code| *code != code::ABORTED);
         let has_failed = !failed.is_empty() && failed.iter().all(|code| *code == code::TESTS_FAILED);
         let in_good_order = circumstances.stopped == Some(StopLevel::Graceful);
-        return if has_failed && in_good_order { code::TESTS_FAILED } else { code::ABORTED };
+        return if has_failed && in_good_order {
+            vec![code::TESTS_FAILED]
+        } else {
+            [code::ABORTED].into_iter().chain(failed).collect()
+        };
     }
     failed.dedup();
-    match failed[..] {
-        [] => {}
-        [only] => return only,
+    let of_modules = match failed[..] {
+        [] => None,
+        [only] => Some(only),
         // As `dotnet test` does.
-        _ => return code::GENERIC,
-    }
-    if circumstances.tests_expected && !ran {
-        return code::ZERO_TESTS;
-    }
-    if circumstances.some_missing {
-        return code::GENERIC;
-    }
-    if totals.total() < circumstances.minimum_expected {
-        return code::TOO_FEW;
-    }
-    code::OK
+        _ => Some(code::GENERIC),
+    };
+    let empty = (circumstances.tests_expected && !ran).then_some(code::ZERO_TESTS);
+    // Where nothing was run, that is the better known reason.
+    let missing = (circumstances.some_missing && empty.is_none()).then_some(code::GENERIC);
+    let too_few = (totals.total() < circumstances.minimum_expected).then_some(code::TOO_FEW);
+    [of_modules, empty, missing, too_few].into_iter().flatten().collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of_module(totals: &Totals, failures: &[ModuleFailure], flaky_fails: bool, stopped: bool) -> i32 {
+        super::of_module(totals, failures, flaky_fails, stopped, &[])
+    }
 
     fn passed(passed: u64) -> Totals {
         Totals { passed, ..Totals::default() }
@@ -170,6 +170,18 @@ mod tests {
         assert_eq!([false, true].map(|stopped| of_module(&cancelled, &[], false, stopped)), [2, 3]);
         let both = Totals { cancelled: 1, ..failed(3) };
         assert_eq!(of_module(&both, &[], false, true), 2);
+        // An ignored code hides no other failure.
+        let ignoring = |failures: &[ModuleFailure], ignored: &[i32]| {
+            super::of_module(&failed(1), failures, false, false, ignored)
+        };
+        let died = ModuleFailure::Died { running: vec![], exit: 134 };
+        assert_eq!(
+            [&[2][..], &[2, 134], &[134]].map(|codes| ignoring(std::slice::from_ref(&died), codes)),
+            [134, 0, 2]
+        );
+        assert_eq!(ignoring(&[ModuleFailure::ExitCode(7), died], &[2, 7]), 134);
+        assert_eq!(ignoring(&[ModuleFailure::NotRun(String::new())], &[2]), 1);
+        assert_eq!(ignoring(&[], &[2]), 0);
     }
 
     #[test]
@@ -202,6 +214,10 @@ mod tests {
         assert_eq!(ignoring(passed(0), &[0], &[8]), 0);
         assert_eq!(ignoring(failed(1), &[2], &[8]), 2);
         assert_eq!(ignoring(failed(1), &[2, 7], &[1]), 1);
+        let few = Circumstances { minimum_expected: 4, ignored: &[8], ..usual };
+        assert_eq!(of_run(&passed(0), &[0], few), 9);
+        let killed = Circumstances { ignored: &[3], ..twice };
+        assert_eq!([&[2, 3][..], &[3]].map(|modules| of_run(&failed(1), modules, killed)), [2, 0]);
         let missing = Circumstances { some_missing: true, ..usual };
         assert_eq!([(3, 0), (0, 0)].map(|(tests, code)| of_run(&passed(tests), &[code], missing)), [1, 8]);
         assert_eq!(of_run(&failed(1), &[2], missing), 2);

@@ -8,7 +8,7 @@ use std::thread;
 
 use super::starts::Starts;
 use super::{Job, RunSpec, Said};
-use crate::event::{LaunchId, ModuleFailure, RunEvent};
+use crate::event::{LaunchId, ModuleFailure, RunEvent, TestInfo, TestResult};
 use crate::launch::{self, LaunchSpec};
 use crate::scratch::Scratch;
 use crate::stop::Stop;
@@ -19,7 +19,7 @@ pub(crate) struct Task {
     pub job: Job,
     pub attempt: u32,
     pub origin: Origin,
-    /// Names by ids: tests that were running when another process ended.
+    /// Names by ids: tests that were running when another process ended, or that it did not come to.
     pub suspected: BTreeMap<String, String>,
 }
 
@@ -41,14 +41,35 @@ pub(crate) struct Done {
     pub failed: Vec<String>,
     /// Tests that its process did not come to, since it died or had to be killed.
     pub remaining: Option<Vec<String>>,
+    /// Tests that are chosen beside `remaining`, as [`Job::explicit`].
+    pub explicit: Vec<TestInfo>,
+    /// Names by ids, of those of `remaining` whose names are known.
+    pub names: BTreeMap<String, String>,
+    /// Ids and names of rows that its process did not come to, of tests that have results for others of their rows.
+    pub rows: Vec<(String, String)>,
     /// Tests of which some may be the reason why its process ended, while others can be run.
     pub suspects: Option<Suspects>,
+    /// Tests without a result, in groups that are run apart from each other.
+    pub apart: Vec<Vec<String>>,
     /// It is known by which test its process ended.
     pub culprit_found: bool,
+    /// Results that count if no later process has any for their rows: their tests are to be run again.
+    pub held: Vec<HeldResult>,
+    /// Its process ended by itself with the platform's code for failed tests.
+    pub exits_by_tests: bool,
     /// Its process ended with the platform's code for no tests.
     pub no_tests: bool,
     /// What was wrong with its process.
     pub failures: Vec<ModuleFailure>,
+}
+
+/// A result of a test that its process was ended around.
+#[derive(Debug)]
+pub(crate) struct HeldResult {
+    pub launch: LaunchId,
+    /// The runner's attempt that its process was.
+    pub attempt: u32,
+    pub result: TestResult,
 }
 
 /// Tests of a process that ended in the middle of its session, and nothing says by which of them.
@@ -70,19 +91,34 @@ impl Task {
 
     /// The same for tests that have failed.
     pub(crate) fn again(&self, failed: Vec<String>) -> Self {
-        let job = Job { uids: Some(failed), may_lack_uids: false, ..self.job.clone() };
-        Self { attempt: self.attempt + 1, ..Self::first(job) }
+        let suspected = named(&failed, &self.suspected);
+        let job = Job { uids: Some(failed), may_lack_uids: false, ..self.job_without_tests() };
+        Self { attempt: self.attempt + 1, suspected, ..Self::first(job) }
+    }
+
+    /// The job without what it chooses.
+    fn job_without_tests(&self) -> Job {
+        let Job { module, may_lack_uids, part, .. } = self.job;
+        Job { may_lack_uids, part, ..Job::whole(module) }
     }
 
     /// The same for tests that were not run.
-    pub(crate) fn remaining(&self, uids: Vec<String>) -> Self {
-        let job = Job { uids: Some(uids), ..self.job.clone() };
-        Self {
-            attempt: self.attempt,
-            origin: Origin::Rest,
-            suspected: self.suspected.clone(),
-            ..Self::first(job)
-        }
+    pub(crate) fn remaining(
+        &self,
+        uids: Vec<String>,
+        explicit: Vec<TestInfo>,
+        names: BTreeMap<String, String>,
+    ) -> Self {
+        let mut suspected = self.suspected.clone();
+        suspected.extend(names);
+        let job = Job { uids: Some(uids), explicit, ..self.job_without_tests() };
+        Self { attempt: self.attempt, origin: Origin::Rest, suspected, ..Self::first(job) }
+    }
+
+    /// A task for tests that had no result when they ran together with others.
+    pub(crate) fn apart(&self, uids: Vec<String>) -> Self {
+        let job = Job { uids: Some(uids), ..self.job_without_tests() };
+        Self { attempt: self.attempt, origin: Origin::Part, ..Self::first(job) }
     }
 
     /// Splits tests that may have ended their process into two tasks; a single one is a task of its own. The first split
@@ -98,13 +134,18 @@ impl Task {
         }
         let parts = [others, ones].into_iter().filter(|uids| !uids.is_empty());
         let part = |uids: Vec<String>| {
-            let known = uids.iter().filter_map(|uid| suspects.names.get_key_value(uid));
-            let suspected = known.map(|(uid, name)| (uid.clone(), name.clone())).collect();
-            let job = Job { uids: Some(uids), ..self.job.clone() };
+            let suspected = named(&uids, &suspects.names);
+            let job = Job { uids: Some(uids), ..self.job_without_tests() };
             Self { attempt: self.attempt, origin: Origin::Part, suspected, ..Self::first(job) }
         };
         parts.map(part).collect()
     }
+}
+
+/// The names of these tests, where they are known.
+fn named(uids: &[String], names: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let known = uids.iter().filter_map(|uid| names.get_key_value(uid));
+    known.map(|(uid, name)| (uid.clone(), name.clone())).collect()
 }
 
 /// The tasks that wait.
@@ -200,7 +241,7 @@ impl Working<'_> {
             let done = self.work(&task);
             let (decided, decision) = mpsc::sync_channel(0);
             // Who listens is there until all have ended.
-            let _ = self.send.send(Said::Done(Box::new(task), done, decided));
+            let _ = self.send.send(Said::Done(Box::new(task), Box::new(done), decided));
             // What comes of it is before all that waits, and may be the end of the run. Nothing is ever sent.
             let _ = decision.recv();
         }
@@ -225,6 +266,7 @@ impl Working<'_> {
             launch: LaunchId(launch),
             uids: task.job.uids.as_deref(),
             may_lack_uids: task.job.may_lack_uids,
+            explicit: &task.job.explicit,
             attempt: task.attempt,
             origin: task.origin,
             suspected: &task.suspected,

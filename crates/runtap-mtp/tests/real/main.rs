@@ -54,11 +54,11 @@ fn found(events: &[RunEvent]) -> Vec<&TestInfo> {
     events.iter().filter_map(test).collect()
 }
 
-fn failures(events: &[RunEvent]) -> Vec<&ModuleFailure> {
+fn failures(events: &[RunEvent]) -> Vec<ModuleFailure> {
     fn of(event: &RunEvent) -> &[ModuleFailure] {
         if let RunEvent::LaunchEnded { end, .. } = event { &end.failures } else { &[] }
     }
-    events.iter().flat_map(of).collect()
+    events.iter().flat_map(of).cloned().collect()
 }
 
 /// Reports why it is skipped.
@@ -82,7 +82,7 @@ fn requests_carry_what_the_pipe_does() {
             let seen = tables::outcomes(&events, folder);
             assert_eq!(seen, tables::expected(folder, name)?, "{application}");
             assert_eq!(outcome.exit_code, code::TESTS_FAILED);
-            assert_eq!(failures(&events), Vec::<&ModuleFailure>::new(), "{application}");
+            assert_eq!(failures(&events), tables::failures_of(application), "{application}");
             let begun = events.iter().filter(|event| matches!(event, RunEvent::TestStarted { .. })).count();
             assert!(begun >= seen.len() - 5, "{application}: {begun} have begun");
         }
@@ -100,7 +100,7 @@ fn all_processes_of_an_application_send_requests() {
         let (outcome, seen) = events(&spec);
         let expected = Totals { passed: 2, failed: 1, flaky: 1, retried: 3, ..Totals::default() };
         assert_eq!((outcome.totals, outcome.exit_code), (expected, 2));
-        assert_eq!(failures(&seen), Vec::<&ModuleFailure>::new());
+        assert_eq!(failures(&seen), Vec::<ModuleFailure>::new());
         let introduced = |event: &&RunEvent| matches!(event, RunEvent::Introduced { .. });
         assert_eq!(
             seen.iter().filter(introduced).count(),
@@ -200,7 +200,7 @@ fn an_application_may_repeat_its_tests_itself() {
             let (outcome, events) = events(&spec(&runtime, "orchard-2.5.2", "orchard.dll", arguments)?);
             let expected = Totals { passed: 2, failed: 1, flaky: 1, retried: 3, ..Totals::default() };
             assert_eq!((outcome.totals, outcome.exit_code), (expected, 2), "{arguments:?}");
-            assert_eq!(failures(&events), Vec::<&ModuleFailure>::new());
+            assert_eq!(failures(&events), Vec::<ModuleFailure>::new());
         }
         // In one process, too.
         let (outcome, _) = events(&orchard("attempts")?);
@@ -233,12 +233,12 @@ fn whatever_kills_a_process_is_told_and_its_results_are_kept() {
             // The last ones may not have been sent yet.
             assert!((3..=5).contains(&outcome.totals.passed), "{suite}: {outcome:?}");
             let died =
-                |it: &&ModuleFailure| matches!(it, ModuleFailure::Died { exit: code, .. } if *code == exit);
+                |it: &ModuleFailure| matches!(it, ModuleFailure::Died { exit: code, .. } if *code == exit);
             assert!(failures(&events).iter().any(died), "{suite}: {:?}", failures(&events));
             assert_ne!(outcome.exit_code, 0);
         }
         let (outcome, early) = events(&orchard("early:3")?);
-        assert_eq!((outcome.exit_code, failures(&early)), (3, vec![&ModuleFailure::NoHandshake(Some(3))]));
+        assert_eq!((outcome.exit_code, failures(&early)), (3, vec![ModuleFailure::NoHandshake(Some(3))]));
         assert_eq!(events(&orchard("zero")?).0.exit_code, code::ZERO_TESTS);
         assert_eq!(events(&orchard("badsession")?).0.exit_code, code::ADAPTER);
         let unknown =

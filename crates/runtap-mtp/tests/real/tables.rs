@@ -119,11 +119,18 @@ fn every_application_has_the_outcomes_of_its_table() {
                 let at = format!("{application} on .NET {}", runtime.major());
                 assert_eq!(outcomes(&events, folder), expected(folder, table)?, "{at}");
                 assert_eq!(outcome.exit_code, code::TESTS_FAILED, "{at}");
-                assert_eq!(failures(&events), Vec::<&ModuleFailure>::new(), "{at}");
+                assert_eq!(failures(&events), failures_of(application), "{at}");
             }
         }
         Ok(())
     });
+}
+
+/// A case of the orchard's begins and does not end. The oldest does not say what begins.
+pub(crate) fn failures_of(application: &str) -> Vec<ModuleFailure> {
+    let endless = "1 test has begun and has no result: NeverEnds";
+    let is_told = application.starts_with("orchard") && application != "orchard-1.8.4";
+    is_told.then(|| ModuleFailure::NotRun(endless.to_owned())).into_iter().collect()
 }
 
 #[test]

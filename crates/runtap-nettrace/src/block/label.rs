@@ -106,11 +106,67 @@ impl<'a> Label<'a> {
 
 /// Passes over a list; `None` if there is a label in it that nobody knows.
 pub(crate) fn pass_list(r: &mut Reader<'_>) -> Result<Option<()>, DecodeError> {
-    loop {
-        match Label::decode(r)? {
-            Some((_, true)) => return Ok(Some(())),
-            Some((_, false)) => {}
-            None => return Ok(None),
+    Ok(Firsts::of_list(r)?.map(drop))
+}
+
+/// Where the first label of each kind that an event is asked for lies in its list. Found once, when the list is read: a
+/// list may be long, and millions of events may have the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Firsts {
+    /// Bytes from the beginning of the list, plus one; 0 where there is none.
+    places: [u32; Kind::ALL],
+}
+
+/// The labels that [`Firsts`] knows.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    ActivityId,
+    RelatedActivityId,
+    TraceId,
+    SpanId,
+    Opcode,
+    Keywords,
+    Level,
+    Version,
+}
+
+impl Kind {
+    const ALL: usize = 8;
+
+    fn of(label: &Label<'_>) -> Option<Self> {
+        Some(match label {
+            Label::ActivityId(_) => Self::ActivityId,
+            Label::RelatedActivityId(_) => Self::RelatedActivityId,
+            Label::TraceId(_) => Self::TraceId,
+            Label::SpanId(_) => Self::SpanId,
+            Label::Text(..) | Label::Number(..) => return None,
+            Label::Opcode(_) => Self::Opcode,
+            Label::Keywords(_) => Self::Keywords,
+            Label::Level(_) => Self::Level,
+            Label::Version(_) => Self::Version,
+        })
+    }
+}
+
+impl Firsts {
+    /// Bytes that they take before their list.
+    const SIZE: usize = size_of::<u32>() * Kind::ALL;
+
+    /// Passes over a list; `None` if there is a label in it that nobody knows.
+    fn of_list(r: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
+        let all = r.remaining();
+        let mut firsts = Self { places: [0; Kind::ALL] };
+        loop {
+            let place = u32::try_from(all - r.remaining()).unwrap_or(u32::MAX);
+            let Some((label, last)) = Label::decode(r)? else { return Ok(None) };
+            if let Some(first) = Kind::of(&label).and_then(|kind| firsts.places.get_mut(kind as usize))
+                && *first == 0
+            {
+                *first = place.saturating_add(1);
+            }
+            if last {
+                return Ok(Some(firsts));
+            }
         }
     }
 }
@@ -118,7 +174,7 @@ pub(crate) fn pass_list(r: &mut Reader<'_>) -> Result<Option<()>, DecodeError> {
 /// The lists of one epoch, that is, between two sequence points.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LabelTable {
-    /// The payloads of all blocks of the epoch, one after the other.
+    /// All lists of the epoch, each behind its [`Firsts`].
     arena: Vec<u8>,
     /// Place of each list in the arena: (start, end).
     places: IdTable<(u32, u32)>,
@@ -136,29 +192,23 @@ impl LabelTable {
     pub(crate) fn add_block(&mut self, r: &mut Reader<'_>, max_bytes: usize) -> Result<bool, DecodeError> {
         let mut id = r.u32("first id of a label list")?;
         let count = r.u32("number of label lists")?;
-        let base = self.arena.len();
         let max_bytes = max_bytes.min(usize::try_from(u32::MAX).unwrap_or(usize::MAX));
-        if base + r.remaining() > max_bytes {
-            let (value, limit) = ((base + r.remaining()) as u64, max_bytes as u64);
-            let kind = DecodeErrorKind::TooLarge { value, limit };
-            return Err(r.error("labels since the last sequence point", kind));
-        }
-        let all = r.remaining();
-        self.arena.extend_from_slice(r.rest());
-        // Below the limit just checked.
-        let place = |r: &Reader<'_>| u32::try_from(base + all - r.remaining()).unwrap_or(u32::MAX);
         for _ in 0..count {
-            let start = place(r);
-            if pass_list(r)?.is_none() {
-                return Ok(false);
-            }
+            let list = r.rest();
+            let Some(firsts) = Firsts::of_list(r)? else { return Ok(false) };
+            let list = list.get(..list.len() - r.remaining()).unwrap_or_default();
+            let (start, size) = (self.arena.len(), Firsts::SIZE + list.len());
             // A list of one short label takes memory too.
-            let held = self.arena.len() + self.places.len() * PLACE;
+            let held = start + size + (self.places.len() + 1) * PLACE;
             if held > max_bytes {
                 let kind = DecodeErrorKind::TooLarge { value: held as u64, limit: max_bytes as u64 };
                 return Err(r.error("labels since the last sequence point", kind));
             }
-            self.places.insert(id, (start, place(r)));
+            self.arena.extend(firsts.places.iter().flat_map(|place| place.to_le_bytes()));
+            self.arena.extend_from_slice(list);
+            // Below the limit just checked.
+            let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+            self.places.insert(id, (place(start), place(start + size)));
             id = id.wrapping_add(1);
         }
         Ok(true)
@@ -186,7 +236,7 @@ impl LabelTable {
 /// The labels of an event, in the order of the stream. Empty for all events of earlier versions than 6.
 #[derive(Clone, Copy, Default)]
 pub struct Labels<'a> {
-    /// Was read once before.
+    /// Was read once before, with its [`Firsts`] before it.
     bytes: &'a [u8],
 }
 
@@ -197,33 +247,63 @@ impl<'a> Labels<'a> {
         self.bytes.is_empty()
     }
 
-    /// One after the other.
+    /// One after the other. What an event is asked for by name, as [`trace_id`](Self::trace_id), costs no walk.
     pub fn iter(self) -> impl Iterator<Item = Label<'a>> {
-        let mut r = Reader::new(self.bytes);
+        let mut r = Reader::new(self.bytes.get(Firsts::SIZE..).unwrap_or_default());
         std::iter::from_fn(move || Label::decode(&mut r).ok().flatten().map(|(label, _last)| label))
     }
 
-    /// The first label that `of` takes.
-    pub(crate) fn find<T>(self, of: impl FnMut(Label<'a>) -> Option<T>) -> Option<T> {
-        if self.is_empty() { None } else { self.iter().find_map(of) }
+    /// The first label of a kind.
+    #[inline]
+    fn first(self, kind: Kind) -> Option<Label<'a>> {
+        if self.is_empty() { None } else { self.found(kind) }
+    }
+
+    fn found(self, kind: Kind) -> Option<Label<'a>> {
+        let (places, list) = self.bytes.split_at_checked(Firsts::SIZE)?;
+        let place = places.as_chunks().0.get(kind as usize)?;
+        let place = usize::try_from(u32::from_le_bytes(*place)).ok()?.checked_sub(1)?;
+        Label::decode(&mut Reader::new(list.get(place..)?)).ok().flatten().map(|(label, _last)| label)
     }
 
     /// Trace id of W3C Trace Context.
     pub fn trace_id(self) -> Option<[u8; 16]> {
-        self.find(|label| if let Label::TraceId(id) = label { Some(id) } else { None })
+        if let Label::TraceId(id) = self.first(Kind::TraceId)? { Some(id) } else { None }
     }
 
     /// Span id of W3C Trace Context.
     pub fn span_id(self) -> Option<u64> {
-        self.find(|label| if let Label::SpanId(id) = label { Some(id) } else { None })
+        if let Label::SpanId(id) = self.first(Kind::SpanId)? { Some(id) } else { None }
     }
 
+    #[inline]
     pub(crate) fn activity_id(self) -> Option<Uuid> {
-        self.find(|label| if let Label::ActivityId(id) = label { Some(id) } else { None })
+        if let Label::ActivityId(id) = self.first(Kind::ActivityId)? { Some(id) } else { None }
     }
 
+    #[inline]
     pub(crate) fn related_activity_id(self) -> Option<Uuid> {
-        self.find(|label| if let Label::RelatedActivityId(id) = label { Some(id) } else { None })
+        if let Label::RelatedActivityId(id) = self.first(Kind::RelatedActivityId)? { Some(id) } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn opcode(self) -> Option<u8> {
+        if let Label::Opcode(opcode) = self.first(Kind::Opcode)? { Some(opcode) } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn keywords(self) -> Option<u64> {
+        if let Label::Keywords(keywords) = self.first(Kind::Keywords)? { Some(keywords) } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn level(self) -> Option<u8> {
+        if let Label::Level(level) = self.first(Kind::Level)? { Some(level) } else { None }
+    }
+
+    #[inline]
+    pub(crate) fn version(self) -> Option<u8> {
+        if let Label::Version(version) = self.first(Kind::Version)? { Some(version) } else { None }
     }
 }
 
@@ -274,9 +354,29 @@ mod tests {
         assert_eq!(table.list(5).span_id(), Some(u64::MAX));
         assert_eq!(table.list(5).activity_id(), Some(Uuid::from_u128(1)));
         assert_eq!(table.list(5).related_activity_id(), Some(Uuid::from_u128(2)));
+        let replaced = table.list(5);
+        assert_eq!((replaced.opcode(), replaced.keywords()), (Some(11), Some(1 << 40)));
+        assert_eq!((replaced.level(), replaced.version()), (Some(3), Some(4)));
         assert!(table.list(7).is_empty() && table.list(0).is_empty());
         table.next_epoch();
         assert!(table.list(5).is_empty());
+    }
+
+    #[test]
+    fn the_first_of_a_kind_holds() {
+        let text = || Label::Text("k".into(), "long enough to lie in front".into());
+        let list = [text(), Label::Level(3), text(), Label::Level(4), Label::SpanId(7), Label::SpanId(8)];
+        let mut table = LabelTable::default();
+        let bytes = block(&[&[text()], &list]);
+        assert_eq!(table.add_block(&mut Reader::new(&bytes), 1000), Ok(true));
+        assert_eq!(table.list(5).iter().collect::<Vec<_>>(), [text()]);
+        assert_eq!((table.list(5).level(), table.list(5).span_id()), (None, None));
+        assert_eq!(table.list(6).iter().collect::<Vec<_>>(), list);
+        assert_eq!((table.list(6).level(), table.list(6).span_id()), (Some(3), Some(7)));
+        assert_eq!(
+            (table.list(6).version(), table.list(6).opcode(), table.list(6).keywords()),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(super) const PLACE: usize = 24;
 pub(crate) struct StackTable {
     /// The payloads of all blocks of the epoch, one after the other.
     arena: Vec<u8>,
+    /// The bytes of the arenas of all epochs before, from where definitions begin to count.
+    before: u64,
     /// Place of each stack in the arena: (start, length).
     places: IdTable<(u32, u32)>,
     epoch: u64,
@@ -26,9 +28,10 @@ impl StackTable {
         self.pointer_size = bytes;
     }
 
-    /// Epochs begin to count here.
-    pub(crate) fn set_first_epoch(&mut self, epoch: u64) {
-        self.epoch = epoch;
+    /// For a part of the stream: epochs and definitions begin to count where those of no other part come.
+    pub(crate) fn set_part(&mut self, index: u64) {
+        // Enough for all redefinitions of a part, and for its bytes.
+        (self.epoch, self.before) = (index << 32, index << 40);
     }
 
     /// Forgets how many stacks were defined.
@@ -47,6 +50,7 @@ impl StackTable {
 
     /// A sequence point: ids are given out anew from here on.
     pub(crate) fn next_epoch(&mut self) {
+        self.before += self.arena.len() as u64;
         self.arena.clear();
         self.places.clear();
         self.epoch += 1;
@@ -119,6 +123,13 @@ impl<'a> Stack<'a> {
         self.id
     }
 
+    /// The number of the definition that the id refers to: no other definition in the stream has it, so that it outlives
+    /// the [epoch](Self::epoch), which ends with each id that is defined anew. `None` if nothing defines the id.
+    pub fn definition(self) -> Option<u64> {
+        let (start, _) = self.table.places.get(self.id)?;
+        self.here.is_none().then(|| self.table.before + u64::from(*start))
+    }
+
     /// Which set of stacks the id belongs to. Two events with equal epoch and id, other than `u32::MAX`, have the same
     /// stack.
     #[inline]
@@ -187,6 +198,14 @@ impl Iterator for Ips<'_> {
         }
     }
 
+    /// To pass over the middle of a deep stack takes no time.
+    fn nth(&mut self, n: usize) -> Option<u64> {
+        if self.wide.len() > 0 {
+            return self.wide.nth(n).map(|ip| u64::from_le_bytes(*ip));
+        }
+        self.narrow.nth(n).map(|ip| u64::from(u32::from_le_bytes(*ip)))
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         let n = self.wide.len() + self.narrow.len();
         (n, Some(n))
@@ -220,11 +239,17 @@ mod tests {
 
     #[test]
     fn pointers_of_both_sizes() {
-        let narrow = table(4);
+        let (narrow, wide) = (table(4), table(8));
         let ips: Vec<u64> = narrow.stack(5).ips().collect();
         assert_eq!(ips, [0x0403_0201, 0x0807_0605, 0x8000_00ff]);
         assert_eq!(narrow.stack(5).ips().next_back(), Some(0x8000_00ff));
-        let wide = table(8);
+        for skipped in 0..5 {
+            for table in [&narrow, &wide] {
+                let rest: Vec<u64> = table.stack(5).ips().skip(skipped).collect();
+                let mut all: Vec<u64> = table.stack(5).ips().collect();
+                assert_eq!(rest, all.split_off(skipped.min(all.len())));
+            }
+        }
         assert_eq!(
             wide.stack(5).ips().collect::<Vec<_>>(),
             [0x0807_0605_0403_0201],
@@ -239,14 +264,22 @@ mod tests {
     #[test]
     fn epochs_end_at_sequence_points_and_at_redefinitions() {
         let mut table = table(8);
+        let kept = table.stack(6).definition();
         assert_eq!(table.stack(5).epoch(), 0);
         table.add_block(&mut Reader::new(&BLOCK), 1000).unwrap();
         assert_ne!(table.stack(5).epoch(), 0);
+        let (before, defined) = (table.stack(5).epoch(), table.stack(6).definition());
+        assert!(kept.is_some() && defined > kept);
+        // Another id that is defined anew.
+        table.add_block(&mut Reader::new(&[5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]), 1000).unwrap();
+        assert_ne!(table.stack(6).epoch(), before);
+        assert_eq!(table.stack(6).definition(), defined);
         let before = table.stack(5).epoch();
         table.next_epoch();
+        assert_eq!(table.stack(6).definition(), None);
         assert_ne!(table.stack(5).epoch(), before);
         assert!(table.stack(5).defined_bytes().is_none());
-        assert_eq!(table.defined(), 4);
+        assert_eq!(table.defined(), 5);
     }
 
     #[test]

@@ -134,8 +134,9 @@ impl Reader {
         self.core.partial.as_ref()
     }
 
-    /// Events that the runtime dropped, as gaps in the sequence numbers show. Losses after a thread's last event or
-    /// sequence point, and (but in Nettrace 6) before its first one, leave no gap. `NetPerf` has no sequence numbers.
+    /// Events that the runtime dropped, at least: as gaps in the sequence numbers show. Losses after a thread's last event or
+    /// sequence point, (but in Nettrace 6) before its first one, and of a thread that never got a buffer leave no gap.
+    /// `NetPerf` has no sequence numbers.
     pub fn lost(&self) -> u64 {
         self.core.sequences.lost()
     }

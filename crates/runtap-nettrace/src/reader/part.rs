@@ -64,8 +64,7 @@ impl Core {
             ..Tables::default()
         };
         tables.stacks.set_pointer_size(self.header.as_ref().map_or(8, |header| header.pointer_size));
-        // Enough for all redefinitions of a part, so that no two parts have an epoch in common.
-        tables.stacks.set_first_epoch(index << 32);
+        tables.stacks.set_part(index);
         Self {
             framing: self.framing.clone(),
             header: self.header.clone(),

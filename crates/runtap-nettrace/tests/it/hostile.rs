@@ -1,6 +1,6 @@
 //! Limits count what is held in memory, not what was sent: streams that define much in few bytes are cut, and that is told.
 
-use runtap_nettrace::{Limits, PartialReason, Reader};
+use runtap_nettrace::{Item, Limits, PartialReason, Reader};
 use runtap_testkit::hostile::Growth;
 
 use crate::common;
@@ -36,4 +36,20 @@ fn what_takes_more_memory_than_bytes_is_cut() {
             }
         }
     }
+}
+
+/// What is asked of an event by name is found without a walk over its list: else this takes minutes.
+#[test]
+fn a_long_list_of_labels_is_walked_once() {
+    let mut stream = Vec::new();
+    Growth::LongList.write(6 << 20, &mut stream).unwrap();
+    let mut events = 0_u32;
+    common::read(&mut Reader::default(), &stream, 1 << 16, |item| {
+        if let Ok(Item::Event(event)) = item {
+            assert_eq!((event.activity_id, event.labels.trace_id(), event.opcode()), (None, None, None));
+            assert_eq!((event.level(), event.version(), event.labels.is_empty()), (Some(0), Some(0), false));
+            events += 1;
+        }
+    });
+    assert!(events > 400_000, "{events}");
 }

@@ -78,8 +78,10 @@ impl Folder {
     }
 }
 
-/// The process of our user, or root's, that has locked a file, according to the kernel's list of locks.
-/// Source: `proc_locks(5)`.
+/// The process of our user, or root's, that has locked a file through a descriptor that is open for writing, according to the
+/// kernel. A lock through a read-only descriptor does not count: any reader of the file can take one, and start a set-uid program
+/// such as `su`, which keeps it as root. Nor does the lock of a process whose descriptors we may not examine.
+/// Source: `proc_locks(5)`, `proc_pid_fdinfo(5)`.
 fn holder(file: &OwnedFd) -> Option<u32> {
     let inode = rustix::fs::fstat(file).ok()?.st_ino.to_string();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
@@ -87,13 +89,31 @@ fn holder(file: &OwnedFd) -> Option<u32> {
     let is_trusted = |pid: &u32| {
         std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|process| [us, 0].contains(&process.uid()))
     };
-    let mut holders = locks.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        let (kind, pid) = (words.nth(1)?, words.nth(2)?);
-        let is_it = words.next()?.rsplit(':').next()? == inode;
-        (kind == "FLOCK" && is_it).then(|| pid.parse().ok())?
-    });
-    holders.find(is_trusted)
+    let mut holders = locks.lines().filter_map(|line| locked_by(line, &inode));
+    holders.find(|pid| is_trusted(pid) && can_write(*pid, &inode))
+}
+
+/// Who has locked a file, by a line such as `1: FLOCK  ADVISORY  WRITE 359 00:13:11691 0 EOF`.
+fn locked_by(line: &str, inode: &str) -> Option<u32> {
+    let mut words = line.split_whitespace();
+    let (kind, pid) = (words.nth(1)?, words.nth(2)?);
+    let is_it = words.next()?.rsplit(':').next()? == inode;
+    (kind == "FLOCK" && is_it).then(|| pid.parse().ok())?
+}
+
+/// Whether a process has the lock by a descriptor that it can write to.
+fn can_write(pid: u32, inode: &str) -> bool {
+    let Ok(descriptors) = std::fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
+    let mut infos = descriptors.flatten().filter_map(|it| std::fs::read_to_string(it.path()).ok());
+    infos.any(|info| has_writable_lock(&info, inode))
+}
+
+/// Whether a descriptor has the lock and can be written to, by its `fdinfo`.
+fn has_writable_lock(info: &str, inode: &str) -> bool {
+    let of = |name| info.lines().filter_map(move |line| line.strip_prefix(name)).map(str::trim);
+    let flags = of("flags:").next().and_then(|flags| u32::from_str_radix(flags, 8).ok()).unwrap_or(0);
+    let is_writable = flags & OFlags::RWMODE.bits() != OFlags::RDONLY.bits();
+    is_writable && of("lock:").any(|lock| locked_by(lock, inode).is_some())
 }
 
 /// Locks a file that is being written, as long as it is open anywhere in this process.

@@ -19,6 +19,8 @@ use crate::record::{Described, Parts, of_answer, of_refusal};
 pub struct Asking {
     /// Do not wait as long as it took.
     pub is_fast: bool,
+    /// Send what changes the target, too: writes a dump or a perf map, sets a variable, loads a profiler or a startup hook.
+    pub changes_target: bool,
 }
 
 /// A session that was started here.
@@ -49,7 +51,7 @@ pub async fn ask(talk: &Talk, client: &Client, asking: Asking, played: &Played) 
         if !asking.is_fast {
             sleep_until(began + t.saturating_sub(start)).await;
         }
-        match one(recorded, client, &sessions).await {
+        match one(recorded, client, asking, &sessions).await {
             Done::Over(exchange) => {
                 let was_sent = matches!(exchange.verdict, Verdict::Same | Verdict::Differs);
                 if let Some(running) = recorded.stops.and_then(|of| sessions.get_mut(&of)) {
@@ -118,7 +120,27 @@ enum Done {
     Runs(Box<Running>),
 }
 
-async fn one(recorded: &Conversation, client: &Client, sessions: &BTreeMap<usize, Running>) -> Done {
+/// Whether a request may load code into the target, have it write a file, or set a variable, which may load code into what the
+/// target starts. Transcripts are not trusted.
+fn changes_target(request: &Request) -> bool {
+    !matches!(
+        request,
+        Request::ProcessInfo(_)
+            | Request::ProcessEnvironment
+            | Request::CollectTracing { .. }
+            | Request::CollectUserEvents { .. }
+            | Request::StopTracing(_)
+            | Request::ResumeRuntime
+            | Request::DisablePerfMap
+    )
+}
+
+async fn one(
+    recorded: &Conversation,
+    client: &Client,
+    asking: Asking,
+    sessions: &BTreeMap<usize, Running>,
+) -> Done {
     let mut exchange = exchange(Some(recorded), Verdict::Same);
     let not_sent = |mut exchange: Exchange, reason: String| {
         (exchange.verdict, exchange.reason) = (Verdict::NotSent, Some(reason));
@@ -129,6 +151,9 @@ async fn one(recorded: &Conversation, client: &Client, sessions: &BTreeMap<usize
         Some(Err(error)) => return not_sent(exchange, format!("a runtime may die of it: {error}")),
         None => return not_sent(exchange, "it is no request".to_owned()),
     };
+    if changes_target(&request) && !asking.changes_target {
+        return not_sent(exchange, "it changes the target; --allow-changes sends it".to_owned());
+    }
     let answer = match request {
         Request::CollectTracing { form, config } => match client.start_session_as(form, &config).await {
             Ok(mut session) => {

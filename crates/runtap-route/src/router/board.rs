@@ -2,7 +2,8 @@
 //! one.
 //!
 //! Runtimes are told apart by their cookie. A router stands for one of them, the first; another one waits for its turn
-//! until that one is gone. What is held is bounded: so many runtimes, one connection each, so many clients.
+//! until that one is gone. What is held is bounded: so many runtimes, one connection each, so many clients. Who gives way
+//! where all places of runtimes are taken, [`Places`] says.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,14 +14,12 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
+use super::crowd::Origin;
+use super::in_use::InUse;
 use super::limits::Limits;
 use super::link::Link;
 use super::notice::{Notice, Teller};
-
-/// Runtimes that are known at the same time.
-const RUNTIMES: usize = 64;
-/// A runtime dials in again within half a second of a request; later than this it is gone.
-const REDIAL: Duration = Duration::from_secs(2);
+use super::places::{Entry, Places, REDIAL, RUNTIMES};
 
 /// Why a client gets no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,42 +32,14 @@ pub(crate) enum NoTurn {
     Gone,
 }
 
-/// One runtime.
-#[derive(Debug)]
-struct Entry {
-    advertise: Advertise,
-    /// To the task that holds the idle connection: it gives it to whoever is named.
-    idle: Option<oneshot::Sender<oneshot::Sender<Link>>>,
-    /// Connections that are in use.
-    active: usize,
-    /// When it was there last.
-    seen: Instant,
-    /// Which of its connections the idle one is.
-    number: u64,
-}
-
-impl Entry {
-    fn is_there(&self) -> bool {
-        self.idle.is_some() || self.active > 0 || self.seen.elapsed() < REDIAL
-    }
-}
-
-#[derive(Debug, Default)]
-struct State {
-    entries: Vec<Entry>,
-    /// The one that the router stands for.
-    routed: Option<Uuid>,
-    numbers: u64,
-}
-
 /// The runtimes of a router.
 #[derive(Debug)]
 pub(crate) struct Board {
     pub(super) limits: Limits,
     pub(super) teller: Teller,
-    state: Mutex<State>,
+    places: Mutex<Places>,
     /// Something has changed.
-    changed: Notify,
+    pub(super) changed: Notify,
     /// Clients have their turn in the order in which they came.
     turn: tokio::sync::Mutex<()>,
     waiting: AtomicUsize,
@@ -76,55 +47,12 @@ pub(crate) struct Board {
     arrivals: Mutex<Option<mpsc::Sender<Advertise>>>,
 }
 
-/// A connection of a runtime, in use until it is dropped.
-#[derive(Debug)]
-pub(crate) struct InUse {
-    board: Arc<Board>,
-    cookie: Uuid,
-}
-
-impl InUse {
-    /// Whose connection it is.
-    pub(crate) fn cookie(&self) -> Uuid {
-        self.cookie
-    }
-}
-
-impl Drop for InUse {
-    fn drop(&mut self) {
-        let mut state = self.board.lock();
-        if let Some(entry) = state.find(self.cookie) {
-            entry.active = entry.active.saturating_sub(1);
-            entry.seen = Instant::now();
-        }
-        drop(state);
-        self.board.changed.notify_waiters();
-    }
-}
-
-impl State {
-    fn find(&mut self, cookie: Uuid) -> Option<&mut Entry> {
-        self.entries.iter_mut().find(|entry| entry.advertise.runtime_cookie == cookie)
-    }
-
-    /// The one that the router stands for: the first that is there.
-    fn routed(&mut self) -> Option<Uuid> {
-        let is_there = |entry: &&Entry| entry.is_there();
-        let there = self.entries.iter().filter(is_there).map(|entry| entry.advertise.runtime_cookie);
-        let there: Vec<Uuid> = there.collect();
-        if self.routed.is_none_or(|routed| !there.contains(&routed)) {
-            self.routed = there.first().copied();
-        }
-        self.routed
-    }
-}
-
 impl Board {
     pub(crate) fn new(limits: Limits, teller: Teller) -> Self {
         Self {
             limits,
             teller,
-            state: Mutex::default(),
+            places: Mutex::default(),
             changed: Notify::new(),
             turn: tokio::sync::Mutex::default(),
             waiting: AtomicUsize::default(),
@@ -132,9 +60,9 @@ impl Board {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Places> {
         // Nothing that runs under the lock can panic halfway through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Hears of every runtime that has not been here before, from now on.
@@ -145,7 +73,7 @@ impl Board {
     }
 
     /// A runtime has said who it is; its connection waits from here on.
-    pub(super) fn dialled_in(self: &Arc<Self>, advertise: Advertise, link: Link) {
+    pub(super) fn dialled_in(self: &Arc<Self>, advertise: Advertise, link: Link, origin: Origin) {
         let (want, wanted) = oneshot::channel();
         let mut state = self.lock();
         state.numbers += 1;
@@ -156,15 +84,14 @@ impl Board {
             entry.idle = Some(want);
             (entry.seen, entry.number) = (Instant::now(), number);
         } else {
-            if state.entries.len() >= RUNTIMES {
-                state.entries.retain(Entry::is_there);
-            }
-            if state.entries.len() >= RUNTIMES {
-                return;
+            if let Some(without) = state.make_room(advertise, origin) {
+                self.teller.without_place(without.process_id, RUNTIMES);
+                if without.runtime_cookie == advertise.runtime_cookie {
+                    return;
+                }
             }
             let routed = state.routed();
-            let entry = Entry { advertise, idle: Some(want), active: 0, seen: Instant::now(), number };
-            state.entries.push(entry);
+            state.entries.push(Entry::new(advertise, origin, want, number));
             news.push(Notice::Runtime { process_id: advertise.process_id });
             if let Some(routed) = routed.and_then(|cookie| state.find(cookie)) {
                 let routed = routed.advertise.process_id;
@@ -233,10 +160,7 @@ impl Board {
         let Some(entry) = state.find(wanted) else { return (None, cookie.is_some()) };
         let gone = cookie.is_some() && !entry.is_there();
         let idle = entry.idle.take();
-        if idle.is_some() {
-            entry.active += 1;
-        }
-        (idle.map(|idle| (idle, InUse { board: Arc::clone(self), cookie: wanted })), gone)
+        (idle.map(|idle| (idle, InUse::begin(self, entry))), gone)
     }
 
     /// Ready when this runtime waits for a request: `true`; or when it is gone.

@@ -1,20 +1,27 @@
 //! Many clients at once: how many there may be, and who has to leave for the next one.
 
 use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use runtap_loopback::Shares;
+use runtap_transport::my_uid;
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::link::Link;
 use super::notice::Teller;
 
 /// How long a client has at least for its request where all places are taken.
 const GRACE: Duration = Duration::from_millis(100);
 /// How long it may take until the place of one that was disconnected is free.
 const LEAVING: Duration = Duration::from_millis(100);
+/// How often it is looked, where nobody can leave, whether somebody can.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How far a client has got: [`Crowd::next_to_leave`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +35,8 @@ pub(crate) enum Stage {
     Greeted,
     /// Its request is there: it stays.
     Asked,
+    /// Its request is there, it may be gone, and the runtime has not begun to answer.
+    Abandoned,
 }
 
 /// The stage of one client, which its task moves on.
@@ -50,29 +59,78 @@ impl Progress {
     }
 }
 
+/// Where a client comes from, as far as clients can't choose that. A crowd from one place drives out only its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// A user of this machine.
+    User(u32),
+    /// Another machine, or what one has of IPv6: 64 bits.
+    Address(IpAddr),
+    /// The connection is broken already.
+    Unknown,
+}
+
+impl Origin {
+    /// Where a connection comes from.
+    pub(crate) fn of_link(link: &Link) -> Self {
+        match link {
+            Link::Local(stream) => stream.peer().map_or(Self::Unknown, |peer| Self::User(peer.uid)),
+            Link::Tcp(stream) => Self::of_tcp(stream),
+        }
+    }
+
+    pub(crate) fn of_tcp(stream: &TcpStream) -> Self {
+        let (Ok(peer), Ok(own)) = (stream.peer_addr(), stream.local_addr()) else { return Self::Unknown };
+        let user = runtap_loopback::is_known(own).then(|| runtap_loopback::user_of(peer, own)).flatten();
+        user.map_or_else(|| Self::at(peer.ip()), Self::User)
+    }
+
+    /// Whether it is a process of the user that the router runs as.
+    pub(crate) fn is_own(self) -> bool {
+        self == Self::User(my_uid())
+    }
+
+    fn at(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let network = u128::from(address) & !u128::from(u64::MAX);
+                Ipv6Addr::from(network).into()
+            }
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
+
 /// The clients of a router.
 #[derive(Debug)]
 pub(crate) struct Crowd {
     room: Arc<Semaphore>,
     /// Those that have not sent a request yet, the oldest first.
-    silent: VecDeque<Silent>,
+    silent: VecDeque<Client>,
+    /// Those that have, the oldest first.
+    asked: VecDeque<Client>,
     most_silent: usize,
     /// Of `most_silent`, the places that greetings alone can't take: a new client needs one until its own has come.
     ungreeted: usize,
     teller: Teller,
 }
 
-/// A client that has not sent its request yet.
+/// A client that has a place.
 #[derive(Debug)]
-struct Silent {
+struct Client {
     task: AbortHandle,
     progress: Progress,
+    origin: Origin,
     since: Instant,
 }
 
-impl Silent {
-    fn is_so(&self) -> bool {
-        self.progress.stage() != Stage::Asked as u8 && !self.task.is_finished()
+impl Client {
+    fn is_silent(&self) -> bool {
+        ![Stage::Asked as u8, Stage::Abandoned as u8].contains(&self.progress.stage())
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.progress.stage() == Stage::Abandoned as u8
     }
 }
 
@@ -83,30 +141,33 @@ impl Crowd {
         Self {
             room: Arc::new(Semaphore::new(connections.max(1))),
             silent: VecDeque::new(),
+            asked: VecDeque::new(),
             most_silent,
             ungreeted: most_silent / 4,
             teller,
         }
     }
 
-    /// Room for one more. Where there is none, one that has sent nothing makes some at once, unless it has just come.
+    /// Room for one more. Where there is none, one that was abandoned makes some at once, or one that has sent nothing, unless it has
+    /// just come.
     pub(crate) async fn admit(&mut self) -> OwnedSemaphorePermit {
         loop {
             if let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() {
                 return permit;
             }
             let room = Arc::clone(&self.room).acquire_owned();
-            self.silent.retain(Silent::is_so);
+            self.settle();
+            let is_one_abandoned = self.asked.iter().any(Client::is_abandoned);
             let permit = match self.next_to_leave(self.silent.len()).and_then(|at| self.silent.get(at)) {
-                Some(next) if next.since.elapsed() < GRACE => tokio::select! {
+                Some(next) if !is_one_abandoned && next.since.elapsed() < GRACE => tokio::select! {
                     permit = room => Some(permit),
                     () = sleep_until(next.since + GRACE) => None,
                 },
-                Some(_) => {
+                None if !is_one_abandoned => timeout(LOOK, room).await.ok(),
+                _ => {
                     self.disconnect_one();
                     timeout(LEAVING, room).await.ok()
                 }
-                None => Some(room.await),
             };
             match permit {
                 Some(Ok(permit)) => return permit,
@@ -118,20 +179,35 @@ impl Crowd {
     }
 
     /// One has come in, and has sent nothing yet. Another one leaves for it, if too many have not sent a request.
-    pub(crate) fn enter(&mut self, task: AbortHandle, progress: Progress) {
-        self.silent.push_back(Silent { task, progress, since: Instant::now() });
+    pub(crate) fn enter(&mut self, task: AbortHandle, progress: Progress, origin: Origin) {
+        self.silent.push_back(Client { task, progress, origin, since: Instant::now() });
         if self.silent.len() > self.most_silent {
-            self.silent.retain(Silent::is_so);
+            self.settle();
             if self.silent.len() > self.most_silent {
                 self.disconnect(self.next_to_leave(self.silent.len().saturating_sub(1)));
             }
         }
     }
 
-    /// Out of descriptors, or of room: the oldest of those that have got least far leaves.
+    /// Out of descriptors, or of room: the oldest leaves that was abandoned; else, of the origin that has most, the oldest of those
+    /// that have got least far.
     pub(crate) fn disconnect_one(&mut self) {
-        self.silent.retain(Silent::is_so);
-        self.disconnect(self.next_to_leave(self.silent.len()));
+        self.settle();
+        let abandoned = self.asked.iter().position(Client::is_abandoned);
+        match abandoned.and_then(|at| self.asked.remove(at)) {
+            Some(leaving) => leaving.task.abort(),
+            None => self.disconnect(self.next_to_leave(self.silent.len())),
+        }
+    }
+
+    /// Sorts out who has ended, and who has sent a request.
+    fn settle(&mut self) {
+        self.asked.retain(|client| !client.task.is_finished());
+        for client in std::mem::take(&mut self.silent) {
+            let is_silent = client.is_silent();
+            let among = if is_silent { &mut self.silent } else { &mut self.asked };
+            among.extend(Some(client).filter(|client| !client.task.is_finished()));
+        }
     }
 
     fn disconnect(&mut self, at: Option<usize>) {
@@ -144,11 +220,16 @@ impl Crowd {
         }
     }
 
-    /// Who leaves next of the oldest `among`: one that was refused; one that has not greeted, if more of those are there
-    /// than have places of their own; one that has greeted. So neither greetings nor silence drive out the other kind.
+    /// Who leaves next of the oldest `among`: one that was refused, else one of the origin of which most are there: one that has
+    /// not greeted, if more of those are there than have places of their own; one that has greeted. So neither greetings nor silence
+    /// drive out the other kind.
     fn next_to_leave(&self, among: usize) -> Option<usize> {
+        let shares: Shares<Origin> = self.silent.iter().take(among).map(|silent| silent.origin).collect();
         let oldest = |stage: Stage| {
-            self.silent.iter().take(among).position(|silent| silent.progress.stage() == stage as u8)
+            self.silent.iter().take(among).position(|silent| {
+                let may_leave = stage == Stage::Refused || shares.has_most(&silent.origin);
+                may_leave && silent.progress.stage() == stage as u8
+            })
         };
         let ungreeted = self.silent.iter().filter(|silent| silent.progress.stage() == Stage::Silent as u8);
         let (first, second) = if ungreeted.count() > self.ungreeted {
@@ -165,7 +246,7 @@ mod tests {
     use super::*;
 
     /// A crowd in which somebody who says nothing holds each place that he can get.
-    async fn enter(crowd: &mut Crowd, stage: Stage) -> AbortHandle {
+    async fn enter_from(crowd: &mut Crowd, stage: Stage, origin: Origin) -> AbortHandle {
         let permit = crowd.admit().await;
         let task = tokio::spawn(async move {
             std::future::pending::<()>().await;
@@ -173,8 +254,12 @@ mod tests {
         });
         let progress = Progress::default();
         progress.is_now(stage);
-        crowd.enter(task.abort_handle(), progress);
+        crowd.enter(task.abort_handle(), progress, origin);
         task.abort_handle()
+    }
+
+    async fn enter(crowd: &mut Crowd, stage: Stage) -> AbortHandle {
+        enter_from(crowd, stage, Origin::User(0)).await
     }
 
     #[tokio::test]
@@ -199,6 +284,32 @@ mod tests {
         asked.push(enter(&mut crowd, Stage::Asked).await);
         assert!(silent.is_finished());
         assert!(asked.iter().all(|task| !task.is_finished()));
+    }
+
+    #[tokio::test]
+    async fn who_was_abandoned_leaves_before_all_others() {
+        let mut crowd = Crowd::new(8, 8, Teller::default());
+        let mut asked = Vec::new();
+        for stage in [Stage::Asked, Stage::Abandoned, Stage::Abandoned].into_iter().cycle().take(7) {
+            asked.push(enter(&mut crowd, stage).await);
+        }
+        let silent = enter(&mut crowd, Stage::Silent).await;
+        for left in [1, 2, 4, 5] {
+            enter(&mut crowd, Stage::Asked).await;
+            assert!(asked[left].is_finished(), "{left}: {crowd:?}");
+        }
+        assert!(!silent.is_finished());
+        enter(&mut crowd, Stage::Asked).await;
+        assert!(silent.is_finished());
+        assert!([0, 3, 6].iter().all(|stays| !asked[*stays].is_finished()));
+        // That somebody was abandoned is noticed while the next one waits.
+        let progress = crowd.asked[0].progress.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(LOOK).await;
+            progress.is_now(Stage::Abandoned);
+        });
+        enter(&mut crowd, Stage::Asked).await;
+        assert!(asked[0].is_finished());
     }
 
     #[tokio::test]
@@ -230,6 +341,20 @@ mod tests {
             assert_eq!(left.iter().filter(|left| **left).count(), 1, "{places}");
             assert!(left[0], "{places}: the oldest");
         }
+    }
+
+    #[tokio::test]
+    async fn a_crowd_drives_out_only_its_own() {
+        let mut crowd = Crowd::new(64, 16, Teller::default());
+        let [one, other] = ["2001:db8::1", "2001:db8::2"].map(|text| Origin::at(text.parse().unwrap()));
+        assert_eq!(one, other, "of one network");
+        let client = enter_from(&mut crowd, Stage::Silent, Origin::User(0)).await;
+        let greeted = enter_from(&mut crowd, Stage::Greeted, Origin::at("192.0.2.1".parse().unwrap())).await;
+        for stage in [Stage::Silent, Stage::Greeted].into_iter().cycle().take(1_000) {
+            enter_from(&mut crowd, stage, one).await;
+        }
+        tokio::task::yield_now().await;
+        assert!(!client.is_finished() && !greeted.is_finished(), "{crowd:?}");
     }
 
     /// A client needs a moment for its greeting, and others come meanwhile.

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::board::Board;
-use super::crowd::{Crowd, Progress, Stage};
+use super::crowd::{Crowd, Origin, Progress};
 use super::link::{Gate, Link};
 use super::notice::Notice;
 use super::relay::Relay;
@@ -53,14 +53,15 @@ async fn listen(gate: &Gate, relay: &Relay) {
             }
         };
         relay.teller().connection();
+        let origin = Origin::of_link(&link);
         let permit = crowd.admit().await;
         let progress = Progress::default();
         let (serving, its) = (relay.clone(), progress.clone());
         let task = relay.spawn(async move {
-            serving.serve(link, &who, None, || its.is_now(Stage::Asked), || {}).await;
+            serving.serve(link, &who, None, &its, || {}).await;
             drop(permit);
         });
-        crowd.enter(task, progress);
+        crowd.enter(task, progress, origin);
     }
 }
 
@@ -116,7 +117,8 @@ async fn dial(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
                     // Nobody waits any more when the router ends.
                     let _ = tell.send(());
                 };
-                serving.serve(Link::Local(stream), "the tool", Some(cookie), || {}, free).await;
+                let progress = Progress::default();
+                serving.serve(Link::Local(stream), "the tool", Some(cookie), &progress, free).await;
             });
             // An error is a client that has come to its end without an answer.
             let _ = free.await;

@@ -1,18 +1,19 @@
 //! Runtimes that dial in, until they have said who they are. Whoever keeps the router waiting for that makes room for the next
 //! one: anybody can connect, and say nothing.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
+use runtap_loopback::Shares;
 use runtap_wire::Reader;
 use tokio::io::AsyncReadExt;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::board::Board;
+use super::crowd::Origin;
 use super::link::{Gate, Link};
 use super::notice::Notice;
 
@@ -25,47 +26,51 @@ const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 struct Greeting {
     task: AbortHandle,
     who: String,
+    origin: Origin,
 }
 
 /// Lets runtimes in, for ever.
 pub(crate) async fn accept(board: Arc<Board>, gate: Gate) {
     let mut tasks = JoinSet::new();
     // The oldest first.
-    let mut greetings = VecDeque::new();
+    let mut greetings = Vec::new();
     loop {
         while tasks.try_join_next().is_some() {}
-        let (link, who) = match gate.accept().await {
+        let accepted = gate.accept().await;
+        greetings.retain(|greeting: &Greeting| !greeting.task.is_finished());
+        let (link, who) = match accepted {
             Ok(accepted) => accepted,
             Err(_out_of_descriptors) => {
-                disconnect_oldest(&board, &mut greetings);
+                disconnect_one(&board, &mut greetings);
                 sleep(OUT_OF_DESCRIPTORS).await;
                 continue;
             }
         };
-        greetings.retain(|greeting: &Greeting| !greeting.task.is_finished());
         if greetings.len() >= GREETING {
-            disconnect_oldest(&board, &mut greetings);
+            disconnect_one(&board, &mut greetings);
         }
+        let origin = Origin::of_link(&link);
         let (board, name) = (Arc::clone(&board), who.clone());
         let task = tasks.spawn(async move {
             let why = match timeout(board.limits.advertise, greet(link)).await {
-                Ok(Ok((advertise, link))) => return board.dialled_in(advertise, link),
+                Ok(Ok((advertise, link))) => return board.dialled_in(advertise, link, origin),
                 Ok(Err(error)) => error.to_string(),
                 Err(_elapsed) => "it has not said who it is".to_owned(),
             };
             board.teller.tell(&Notice::NoRuntime { who: name, why });
         });
-        greetings.push_back(Greeting { task, who });
+        greetings.push(Greeting { task, who, origin });
     }
 }
 
-fn disconnect_oldest(board: &Board, greetings: &mut VecDeque<Greeting>) {
-    while let Some(Greeting { task, who }) = greetings.pop_front() {
-        if !task.is_finished() {
-            task.abort();
-            let why = "it has not said who it is, and others have come".to_owned();
-            return board.teller.tell(&Notice::NoRuntime { who, why });
-        }
+/// The oldest leaves of the origin that has most, if there is one that has not said who it is.
+fn disconnect_one(board: &Board, greetings: &mut Vec<Greeting>) {
+    let shares: Shares<Origin> = greetings.iter().map(|greeting| greeting.origin).collect();
+    let oldest = greetings.iter().position(|greeting| shares.has_most(&greeting.origin));
+    if let Some(Greeting { task, who, .. }) = oldest.map(|at| greetings.remove(at)) {
+        task.abort();
+        let why = "it has not said who it is, and others have come".to_owned();
+        board.teller.tell(&Notice::NoRuntime { who, why });
     }
 }
 

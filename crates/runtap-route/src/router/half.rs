@@ -27,6 +27,11 @@ impl Half {
         }
     }
 
+    /// Whether the client may have closed altogether, now that it has ended sending.
+    pub(crate) fn may_be_gone(&self) -> bool {
+        matches!(&*self.lock(), Link::Tcp(_)) || self.is_gone()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Link> {
         // Nothing that runs under the lock can panic halfway through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -26,6 +26,9 @@ pub struct Limits {
     /// How long a client may take nothing of a reply before it is disconnected. A session's stream is not limited: a
     /// runtime drops events where nobody takes them.
     pub stalled: Duration,
+    /// How long a runtime may take to begin a reply to a client that has ended sending: it may be gone, which is not known
+    /// of one that came over TCP.
+    pub unanswered: Duration,
     /// How long what is being carried may go on when the router ends.
     pub shut_down: Duration,
 }
@@ -49,6 +52,7 @@ impl Limits {
             connect: Duration::from_secs(5),
             advertise: Duration::from_secs(2),
             stalled: Duration::from_mins(1),
+            unanswered: Duration::from_mins(10),
             shut_down: Duration::from_secs(2),
         }
     }

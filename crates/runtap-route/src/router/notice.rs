@@ -28,6 +28,15 @@ pub enum Notice {
         /// The one that the router stands for.
         routed: u64,
     },
+    /// A runtime is disconnected, because all places of runtimes are taken.
+    NoPlace {
+        /// As it says itself.
+        process_id: u64,
+        /// The places that there are.
+        places: usize,
+        /// How often that has happened.
+        count: u64,
+    },
     /// What dialled in is no runtime.
     NoRuntime {
         /// Who it was.
@@ -94,7 +103,9 @@ impl Notice {
     pub fn is_warning(&self) -> bool {
         matches!(
             self,
-            Self::Another { .. }
+            // They dial in again and again.
+            Self::NoPlace { count: 1, .. }
+                | Self::Another { .. }
                 | Self::NotReached { .. }
                 | Self::ForeignTool { .. }
                 | Self::NoRuntime { .. }
@@ -112,6 +123,11 @@ impl fmt::Display for Notice {
                 f,
                 "process {process_id} has dialled in too and waits: a router stands for one runtime, which is that of \
                  process {routed}; start another router for it, on a port of its own"
+            ),
+            Self::NoPlace { process_id, places, count } => write!(
+                f,
+                "disconnected the runtime of process {process_id}: all {places} places are taken, which users and machines \
+                 share ({count} so far); start another router, on a port of its own"
             ),
             Self::NoRuntime { who, why } => write!(
                 f,
@@ -154,6 +170,7 @@ pub struct Statistics {
     to_runtime: AtomicU64,
     to_clients: AtomicU64,
     runtimes: AtomicU64,
+    without_place: AtomicU64,
     most_waiting: AtomicU64,
 }
 
@@ -184,6 +201,8 @@ impl Statistics {
         to_clients,
         /// Runtimes that were there.
         runtimes,
+        /// How often a runtime was disconnected for lack of a place.
+        without_place,
         /// The most clients that have waited at one time.
         most_waiting,
     }
@@ -220,6 +239,12 @@ impl Teller {
 
     pub(crate) fn silent(&self) {
         self.statistics.silent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A runtime has none of the places that there are.
+    pub(crate) fn without_place(&self, process_id: u64, places: usize) {
+        let count = self.statistics.without_place.fetch_add(1, Ordering::Relaxed) + 1;
+        self.tell(&Notice::NoPlace { process_id, places, count });
     }
 
     /// The runtime has got a request of so many bytes. What becomes of it may show long after that, or never.

@@ -28,7 +28,7 @@ use tokio::time::{sleep, timeout};
 use self::owner::is_file_of;
 use super::Ended;
 use super::back::RuntimeAddress;
-use super::crowd::{Crowd, Progress, Stage};
+use super::crowd::{Crowd, Origin, Progress, Stage};
 use super::limits::Limits;
 use super::link::Link;
 use super::notice::{Notice, Statistics, Teller};
@@ -115,6 +115,7 @@ impl Offer {
                     }
                 };
                 relay.teller().connection();
+                let origin = Origin::of_tcp(&stream);
                 let permit = crowd.admit().await;
                 let progress = Progress::default();
                 let (serving, its, token) = (relay.clone(), progress.clone(), token.clone());
@@ -124,7 +125,7 @@ impl Offer {
                     let _: io::Result<()> = serve(stream, address, token, &elsewhere, &serving, &its).await;
                     drop(permit);
                 });
-                crowd.enter(task, progress);
+                crowd.enter(task, progress, origin);
             }
         };
         tokio::select! {
@@ -178,7 +179,7 @@ async fn serve(
                 handshake.answer(Ok(&[]));
                 send(&mut handshake, &mut stream, relay).await?;
                 let relay = relay.to(RuntimeAddress::Local(endpoint));
-                relay.serve(Link::tcp(stream), &who, None, || {}, || {}).await;
+                relay.serve(Link::tcp(stream), &who, None, progress, || {}).await;
                 Ok(())
             }
             Err(refusal) => {

@@ -6,20 +6,22 @@
 
 use std::io;
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use runtap_diag_proto::tap::{Side, Tap, What};
 use runtap_diag_proto::{Command, ErrorReply, Reply, Request, SessionId};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 
+use super::crowd::{Progress, Stage};
 use super::half::Half;
+use super::limits::Limits;
 use super::link::Link;
 use super::notice::Teller;
 
 /// What is read at a time: what a Unix socket holds at most is about three times that.
 const CHUNK: usize = 64 << 10;
-/// How often it is looked whether the client of a session, which has ended sending, is still there.
+/// How often it is looked whether a client that has ended sending is still there.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long it may take to stop a session whose client is gone.
 const STOPPING: Duration = Duration::from_secs(10);
@@ -48,28 +50,42 @@ enum Ahead {
 
 /// Passes on what the runtime answers, until it has said everything, or one side is gone. `on_reply` is called once, when
 /// the runtime is free for the next client; `stop`
-/// for a session whose client is gone: it says whether that was stopped.
+/// for a session whose client is gone: it says whether that was stopped. A client that may be gone, and still waits for the reply,
+/// is [abandoned](Stage::Abandoned).
 pub(crate) async fn pump(
-    client: Link,
+    (client, progress): (Link, &Progress),
     runtime: Link,
     mut tap: Tap,
-    stalled: Duration,
+    limits: &Limits,
     teller: &Teller,
     on_reply: impl FnOnce(),
     stop: impl AsyncFnOnce(SessionId) -> bool,
 ) -> io::Result<Carried> {
     let is_session = matches!(tap.request(), Some(Request::CollectTracing { .. }));
-    let session = OnceLock::new();
+    let (session, replied) = (OnceLock::new(), OnceLock::new());
     let (mut from_client, mut to_client) = Half::both(client);
     let (mut from_runtime, mut to_runtime) = tokio::io::split(runtime);
     let upward = async {
         discard(&mut from_client).await;
-        // It may have gone, too: then the runtime's next bytes tell. Of a session they may never come.
         let _ = to_runtime.shutdown().await;
-        if !is_session {
-            std::future::pending::<()>().await;
-        }
-        while session.get().is_none() || !from_client.is_gone() {
+        // It may have gone, too. What it has asked for may never be answered, and of a session no more bytes may come.
+        let ended = Instant::now();
+        loop {
+            let (is_gone, is_unanswered) = (from_client.is_gone(), replied.get().is_none());
+            let is_over = match session.get() {
+                Some(_) => is_gone,
+                // A session that still begins is known by its reply only.
+                None => {
+                    !is_session && is_gone
+                        || (is_gone || is_unanswered) && ended.elapsed() > limits.unanswered
+                }
+            };
+            if is_over {
+                break;
+            }
+            if is_gone || is_unanswered && from_client.may_be_gone() {
+                progress.is_now(Stage::Abandoned);
+            }
             sleep(LOOK).await;
         }
     };
@@ -96,10 +112,12 @@ pub(crate) async fn pump(
                 if ahead != Ahead::Reply
                     && let Some(on_reply) = on_reply.take()
                 {
+                    replied.get_or_init(|| ());
+                    progress.is_now(Stage::Asked);
                     on_reply();
                 }
             }
-            let limit = Some(stalled).filter(|_| !is_session || ahead != Ahead::Rest);
+            let limit = Some(limits.stalled).filter(|_| !is_session || ahead != Ahead::Rest);
             if let Err(error) = write(&mut to_client, bytes, limit).await {
                 return Ok((carried, Some(error)));
             }

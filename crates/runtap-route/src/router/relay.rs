@@ -13,7 +13,9 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::back::RuntimeAddress;
-use super::board::{Board, InUse, NoTurn};
+use super::board::{Board, NoTurn};
+use super::crowd::{Progress, Stage};
+use super::in_use::InUse;
 use super::limits::Limits;
 use super::link::Link;
 use super::notice::{Notice, Teller};
@@ -99,13 +101,13 @@ impl Relay {
         }
     }
 
-    /// Serves a client to its end. `asked` is called when its request is there, `free` when the next one can be served.
+    /// Serves a client to its end. `free` is called when the next one can be served.
     pub(crate) async fn serve(
         &self,
         mut client: Link,
         who: &str,
         runtime: Option<Uuid>,
-        asked: impl FnOnce(),
+        progress: &Progress,
         free: impl FnOnce(),
     ) {
         let mut closing = self.closing.subscribe();
@@ -114,7 +116,7 @@ impl Relay {
             question = reading => question.unwrap_or(Asked::Silent),
             _ = closing.wait_for(|closing| *closing) => Asked::Silent,
         };
-        asked();
+        progress.is_now(Stage::Asked);
         match question {
             Asked::Silent => self.teller.silent(),
             Asked::Refused(answer, why) => {
@@ -144,8 +146,12 @@ impl Relay {
                         return self.answer(client, &error.to_bytes().unwrap_or_default()).await;
                     }
                 };
-                let cookie = in_use.as_ref().map(InUse::cookie);
-                let carried = self.carry(client, link, cookie, *question, free).await;
+                let carried = tokio::select! {
+                    carried = self.carry((client, progress), link, in_use.as_ref(), *question, free) => carried,
+                    () = displaced(in_use.as_ref()) => {
+                        Err(io::Error::other("the runtime was disconnected, since all places are taken"))
+                    }
+                };
                 drop(in_use);
                 let who = who.to_owned();
                 self.teller.tell(&match carried {
@@ -187,9 +193,9 @@ impl Relay {
 
     async fn carry(
         &self,
-        client: Link,
+        client: (Link, &Progress),
         mut runtime: Link,
-        cookie: Option<Uuid>,
+        in_use: Option<&InUse>,
         question: Question,
         free: impl FnOnce(),
     ) -> io::Result<super::pump::Carried> {
@@ -197,8 +203,12 @@ impl Relay {
         let bytes = piece.bytes();
         write(&mut runtime, bytes, Some(self.limits.stalled)).await?;
         self.teller.forwarded(bytes.len());
-        let stop = async |id| self.stop(cookie, id).await.is_some();
-        pump(client, runtime, tap, self.limits.stalled, &self.teller, free, stop).await
+        let stop = async |id| self.stop(in_use.map(InUse::cookie), id).await.is_some();
+        let on_reply = || {
+            in_use.into_iter().for_each(InUse::is_answered);
+            free();
+        };
+        pump(client, runtime, tap, &self.limits, &self.teller, on_reply, stop).await
     }
 
     /// Stops a session that nobody hears any more, over a connection of its own: `None` where there is none, or no answer.
@@ -218,5 +228,13 @@ impl Relay {
             self.teller.sent_to_client(answer.len());
             let _ = client.shutdown().await;
         }
+    }
+}
+
+/// Ready when the runtime of a connection has lost its place.
+async fn displaced(in_use: Option<&InUse>) {
+    match in_use {
+        Some(in_use) => in_use.displaced().await,
+        None => std::future::pending().await,
     }
 }

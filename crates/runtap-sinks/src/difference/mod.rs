@@ -80,7 +80,7 @@ fn subtitle(comparison: &Comparison, options: &Options) -> String {
 }
 
 fn nothing(comparison: &Comparison) -> Error {
-    Error::NoSamples { view: comparison.view(), recorded: 0 }
+    Error::NoSamples { view: comparison.view(), recorded: 0, left_out: 0 }
 }
 
 /// Calls `line` with each stack and its two weights.
@@ -95,7 +95,7 @@ fn walk(
         return Err(nothing(comparison));
     }
     if of_before.checked_add(of_after).is_none_or(|sum| sum > 1 << 63) {
-        return Err(Error::TooLong);
+        return Err(Error::TooLarge(comparison.view().unit()));
     }
     let scaled = !options.absolute && of_before > 0 && of_after > 0;
     let names = Names::new(comparison.tables());

@@ -1,7 +1,7 @@
 //! The cases at the edge: nothing to write, a writer that fails, names that begin alike, a wide trace.
 
 use crate::read::{firefox, perfetto, pprof};
-use runtap_model::{SampleKind, Trace, TraceBuilder, View};
+use runtap_model::{SampleKind, Trace, TraceBuilder, Unit, View};
 use runtap_sinks::{Error, Format, Options};
 use std::io;
 
@@ -50,6 +50,12 @@ fn a_view_without_samples_is_an_error_that_says_so() {
         assert_eq!(
             failed(&TraceBuilder::new().finish()),
             "there are no samples in the view `cpu`: the recording has no CPU samples"
+        );
+        let mut builder = TraceBuilder::new();
+        builder.leave_out(3);
+        assert_eq!(
+            failed(&builder.finish()),
+            "there are no samples in the view `cpu`; 3 of the recording were left out, because they need too much memory"
         );
     }
 }
@@ -125,9 +131,23 @@ fn damaged_times_are_an_error_of_the_aggregates() {
     let trace = builder.finish();
     for format in [Format::Folded, Format::Flamegraph, Format::Pprof] {
         let e = format.write(&trace, io::sink(), &Options::new(View::Cpu));
-        assert!(matches!(e, Err(Error::TooLong)), "{e:?}");
+        assert!(matches!(e, Err(Error::TooLarge(_))), "{e:?}");
     }
     assert!(written(Format::Speedscope, &trace).contains("18446744073709551615"));
+}
+
+#[test]
+fn sums_that_are_too_large_are_told_in_the_unit_of_the_view() {
+    let error = |unit| Error::TooLarge(unit).to_string();
+    assert!(error(Unit::Nanoseconds).contains("2^63 nanoseconds"));
+    assert!(error(Unit::Count).contains("2^63 events"));
+    let mut builder = TraceBuilder::new();
+    let thread = builder.thread(1);
+    builder.add_event(thread, 0, u64::MAX, None);
+    builder.add_event(thread, 1, 1, None);
+    let trace = builder.finish();
+    let said = Format::Folded.write(&trace, io::sink(), &Options::new(View::Alloc)).unwrap_err().to_string();
+    assert_eq!(said, "the samples add up to more than 2^63 bytes: the recording is damaged");
 }
 
 #[test]

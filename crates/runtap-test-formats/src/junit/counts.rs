@@ -29,17 +29,35 @@ struct Suite {
     has_lacking: bool,
 }
 
+impl Suite {
+    fn display(&self) -> String {
+        if self.name.is_empty() { "a suite".to_owned() } else { format!("the suite {}", self.name) }
+    }
+}
+
+/// A count as writers have it: `3`, `+3`, `1,000` or `3.0`.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim().replace(',', "");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    fraction.bytes().all(|digit| digit == b'0').then(|| whole.parse().ok()).flatten()
+}
+
 impl Counts {
     /// A suite begins, with its attributes `tests`, `failures` and `errors`.
     pub(super) fn open(&mut self, name: &str, [tests, failures, errors]: [Option<String>; 3]) {
-        let number = |text: Option<String>| text.and_then(|text| text.trim().parse().ok()).unwrap_or(0_u64);
         self.is_pytest |= matches!(name, "pytest" | "pytest tests");
-        self.suites.push(Suite {
-            name: shortened(name, LONGEST_REASON),
-            said_tests: number(tests),
-            said_failures: number(failures).saturating_add(number(errors)),
-            ..Suite::default()
-        });
+        let suite = Suite { name: shortened(name, LONGEST_REASON), ..Suite::default() };
+        let mut number = |what, text: Option<String>| {
+            let Some(text) = text else { return 0 };
+            number(&text).unwrap_or_else(|| {
+                let text = shortened(&text, LONGEST_REASON);
+                self.lack(format!("{} has {what}=\"{text}\", which is no count", suite.display()));
+                0
+            })
+        };
+        let said_tests = number("tests", tests);
+        let said_failures = number("failures", failures).saturating_add(number("errors", errors));
+        self.suites.push(Suite { said_tests, said_failures, ..suite });
     }
 
     pub(super) fn test(&mut self) {
@@ -54,25 +72,29 @@ impl Counts {
     /// The last suite that is open has ended.
     pub(super) fn close(&mut self) {
         let Some(suite) = self.suites.pop() else { return };
-        let Suite { name, said_tests, said_failures, tests, failures, has_lacking } = suite;
+        let Suite { said_tests, said_failures, tests, failures, has_lacking, .. } = suite;
         let lacks_tests = said_tests > tests && !self.is_pytest;
         let lacks = lacks_tests || said_failures > failures;
         if lacks && !has_lacking {
-            self.lacking += 1;
-            if self.lacking <= MOST_NAMED {
-                let (what, said, there) = if lacks_tests {
-                    ("tests", said_tests, tests)
-                } else {
-                    ("failures and errors", said_failures, failures)
-                };
-                let suite = if name.is_empty() { "a suite".to_owned() } else { format!("the suite {name}") };
-                self.lacks.push(format!("{suite} counts {said} {what}, of which the document has {there}"));
-            }
+            let (what, said, there) = if lacks_tests {
+                ("tests", said_tests, tests)
+            } else {
+                ("failures and errors", said_failures, failures)
+            };
+            let suite = suite.display();
+            self.lack(format!("{suite} counts {said} {what}, of which the document has {there}"));
         }
         if let Some(outer) = self.suites.last_mut() {
             outer.tests = outer.tests.saturating_add(tests);
             outer.failures = outer.failures.saturating_add(failures);
             outer.has_lacking |= lacks || has_lacking;
+        }
+    }
+
+    fn lack(&mut self, what: String) {
+        self.lacking += 1;
+        if self.lacking <= MOST_NAMED {
+            self.lacks.push(what);
         }
     }
 

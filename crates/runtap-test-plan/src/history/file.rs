@@ -8,7 +8,7 @@
 //!   "fingerprint":"…",                         text of the caller's choice; may be absent
 //!   "start_us":310000,                         start of the process to the first test, microseconds; may be absent
 //!   "wall_us":5200000,                         all tests in one process, microseconds; may be absent
-//!   "broken":true,                             the last run was cut short or broken; absent if not
+//!   "broken":true,                             there may be failures that are not known; absent if not
 //!   "updated":1790000000000,                   when the run began that told these, milliseconds since 1970
 //!   "runs":[1790000000000],                    when the last complete runs began, ascending, at most 32
 //!   "listed":[1790000000000,"…"]}}             time and fingerprint of the run from which all tests are known; may be absent

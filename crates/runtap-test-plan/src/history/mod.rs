@@ -73,7 +73,8 @@ pub struct ModuleHistory {
     /// How long all its tests take in one process, without the start: less than the sum of the tests if the framework
     /// runs some of them at the same time. Only complete runs tell.
     pub wall: Option<Duration>,
-    /// Whether its last run was cut short or broken: there may be failures that nobody has seen.
+    /// Whether there may be failures that are not known: a run was cut short or broken and no complete one came after it, or
+    /// a failed test was forgotten.
     pub broken: bool,
     /// When the last module run began that told fingerprint, start or wall.
     updated: u64,
@@ -190,7 +191,8 @@ pub struct Flakiness {
 pub struct Limits {
     /// A test that did not occur in so many complete runs of its module is forgotten: 1 to 32.
     pub unseen_runs: usize,
-    /// The number of tests in all modules together; those that were seen last stay.
+    /// The number of tests in all modules together; those whose last outcome is a failure stay, then those that were seen
+    /// last.
     pub tests: usize,
     /// The number of modules; those with the newest run stay.
     pub modules: usize,
@@ -245,15 +247,17 @@ impl History {
             return;
         }
         let tests = self.modules.iter().flat_map(|(key, module)| {
-            module.tests.iter().map(move |(uid, test)| (test.last_seen, key.clone(), uid.clone()))
+            let age = |test: &TestHistory| (test.has_failed(), test.last_seen);
+            module.tests.iter().map(move |(uid, test)| (age(test), key.clone(), uid.clone()))
         });
         let mut by_age: Vec<_> = tests.collect();
         by_age.sort_unstable();
         for (_, key, uid) in by_age.iter().take(by_age.len().saturating_sub(limits.tests)) {
             if let Some(module) = self.modules.get_mut(key) {
-                let gone = module.tests.remove(uid);
+                let Some(gone) = module.tests.remove(uid) else { continue };
                 // A list with gaps is no list.
-                module.listing.take_if(|list| gone.is_some_and(|test| test.last_seen >= list.at));
+                module.listing.take_if(|list| gone.last_seen >= list.at);
+                module.broken |= gone.has_failed();
             }
         }
     }
@@ -264,7 +268,7 @@ impl ModuleHistory {
     fn begin(&mut self, run: &ModuleRun<'_>) {
         if run.at >= self.updated {
             self.updated = run.at;
-            self.broken = run.broken;
+            self.broken = run.broken || self.broken && !run.complete;
             if let Some(fingerprint) = run.fingerprint {
                 self.fingerprint = Some(fingerprint.to_owned());
             }
@@ -325,8 +329,7 @@ impl ModuleHistory {
 
     /// The tests that have to run again: whose last outcome is a failure.
     pub fn failed(&self) -> impl Iterator<Item = &str> {
-        let failed = |test: &TestHistory| test.outcomes.last().is_some_and(|seen| seen.outcome.is_failure());
-        self.tests().filter(move |(_, test)| failed(test)).map(|(uid, _)| uid)
+        self.tests().filter(|(_, test)| test.has_failed()).map(|(uid, _)| uid)
     }
 }
 
@@ -341,6 +344,11 @@ impl TestHistory {
             self.duration = average(self.duration, test.duration);
         }
         merge::insert_outcome(&mut self.outcomes, Seen { at, outcome: test.outcome });
+    }
+
+    /// Whether its last outcome is a failure.
+    fn has_failed(&self) -> bool {
+        self.outcomes.last().is_some_and(|seen| seen.outcome.is_failure())
     }
 
     /// The last outcomes, oldest first.

@@ -98,22 +98,20 @@ fn headline(out: &mut String, source: &impl Source, all: &Totals) {
     let took = time::human(run.duration_ns);
     let (mark, told) = match (all.failures(), broken) {
         (0, 0) if run.interrupted.is_some() => {
-            ("❌", format!("Interrupted, {} passed", plural(all.passed, "test")))
+            ("❌", format!("Interrupted, {} passed", text::plural(all.passed, "test")))
         }
-        (0, 0) if run.exit_code == 0 => ("✅", format!("{} passed", plural(all.passed, "test"))),
+        (0, 0) if run.exit_code == 0 => ("✅", format!("{} passed", text::plural(all.passed, "test"))),
         (0, 0) if all.total == 0 => ("❌", "No tests ran".to_owned()),
-        (0, 0) => ("❌", format!("Exit code {}, {} passed", run.exit_code, plural(all.passed, "test"))),
-        (0, broken) => ("❌", format!("{} did not end well", plural(broken as u64, "test application"))),
-        (failures, _) => ("❌", format!("{failures} of {} failed", plural(all.total, "test"))),
+        (0, 0) => ("❌", format!("Exit code {}, {} passed", run.exit_code, text::plural(all.passed, "test"))),
+        (0, broken) => {
+            ("❌", format!("{} did not end well", text::plural(broken as u64, "test application")))
+        }
+        (failures, _) => ("❌", format!("{failures} of {} failed", text::plural(all.total, "test"))),
     };
     let _ = writeln!(out, "## {mark} {told} in {took}\n");
     if let Some(why) = &run.interrupted {
         let _ = writeln!(out, "**Interrupted:** {}\n", escape(&text::cut(&text::line(why), MAX_NAME)));
     }
-}
-
-fn plural(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn table_of_modules(out: &mut String, modules: &[Module], totals: &[Totals], all: &Totals, duration_ns: u64) {

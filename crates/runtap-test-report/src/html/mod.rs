@@ -54,11 +54,11 @@ pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::
     let run = source.run();
     let totals = source.all_totals()?;
     let title = if totals.failures() > 0 {
-        format!("{} of {} tests failed", totals.failures(), totals.total)
+        format!("{} of {} failed", totals.failures(), text::plural(totals.total, "test"))
     } else if run.interrupted.is_some() {
         "test run was interrupted".to_owned()
     } else if run.exit_code == 0 {
-        format!("{} tests passed", totals.passed)
+        format!("{} passed", text::plural(totals.passed, "test"))
     } else {
         format!("test run ended with {}", run.exit_code)
     };

@@ -42,6 +42,7 @@ fn a_good_run_has_nothing_of_it() {
     );
     assert!(written(Format::Trx, &run).contains("<ResultSummary outcome=\"Completed\">"));
     assert!(written(Format::Ctrf, &run).contains("\"tests\":1,\"passed\":1,\"failed\":0"));
+    assert!(written(Format::Html, &run).contains("<title>1 test passed · "));
     let [annotations, summary] = github(&run);
     assert_eq!(annotations, "");
     assert!(summary.starts_with("## ✅ 1 test passed"));

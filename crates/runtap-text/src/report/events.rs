@@ -4,7 +4,7 @@ use std::io;
 
 use runtap_clr::report::{EventsReport, LossReport};
 
-use crate::units::{Count, Percent, Things};
+use crate::units::{Count, Lost, Percent, Things};
 use crate::{Column, Print, Table, TextOptions};
 
 impl Print for LossReport {
@@ -13,9 +13,9 @@ impl Print for LossReport {
             |received: u64, lost| Percent { part: lost, whole: received.saturating_add(lost) }.to_string();
         writeln!(
             out,
-            "{} received, {} lost ({})\n",
+            "{} received, {} ({})\n",
             Things(self.received_count, "event"),
-            Count(self.lost_count),
+            Lost(self.lost_count),
             share(self.received_count, self.lost_count)
         )?;
         let columns = [

@@ -100,11 +100,18 @@ impl Print for ContentionReport {
         if *contentions_count > 0 {
             writeln!(
                 out,
-                "{} for locks: {} in total, {} at most; {} still waiting at the end",
-                Things(*contentions_count, "wait"),
+                "{} for locks: {} in total, {} at most; {}",
+                Things(contentions_count.saturating_sub(*unfinished_count), "wait"),
                 Nanoseconds(waits.total_ns),
                 Nanoseconds(waits.max_ns),
-                Count(*unfinished_count)
+                match unfinished_count {
+                    0 => "0 still waiting at the end".to_owned(),
+                    n => format!(
+                        "{} more still waiting at the end, for {} in total",
+                        Count(*n),
+                        Nanoseconds(self.locks.unfinished_wait_ns)
+                    ),
+                }
             )?;
         } else {
             writeln!(out, "{}", options.missing(Missing::LockWaits))?;

@@ -73,19 +73,21 @@ impl Print for GcReport {
 
 impl Print for ExceptionsReport {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        writeln!(
-            out,
-            "{} thrown, {} rethrown\n",
-            Things(self.thrown_count, "exception"),
-            Count(self.rethrown_count)
-        )?;
+        let thrown = Things(self.thrown_count, "exception");
+        match self.rethrown_count {
+            Some(n) => writeln!(out, "{thrown} thrown, {} rethrown\n", Count(n))?,
+            None => writeln!(
+                out,
+                "{thrown} thrown; number of rethrown ones unknown (.NET 9 and later do not report them)\n"
+            )?,
+        }
         let columns =
             [Column::number("THROWN"), Column::number("RETHROWN"), Column::text("TYPE: FIRST MESSAGE")];
         let mut table = Table::new("type", columns);
         table.fill(self.types.iter(), options, |it| {
             [
                 Count(it.thrown_count).to_string(),
-                Count(it.rethrown_count).to_string(),
+                known(it.rethrown_count.map(Count)),
                 format!("{}: {}", it.name, it.first_message),
             ]
         });
@@ -107,15 +109,21 @@ impl Print for ExceptionsReport {
 
 impl Print for JitReport {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        writeln!(
+        write!(
             out,
-            "{} compiled ({} dynamic) in {}, {} of native code; {} loaded precompiled\n",
+            "{} compiled ({} dynamic) in {}, {} of native code; ",
             Things(self.compiled_count, "method"),
             Count(self.dynamic_count),
             Nanoseconds(self.compile_times.total_ns),
-            Bytes(self.code_bytes),
-            Count(self.precompiled_count)
+            Bytes(self.code_bytes)
         )?;
+        match self.precompiled_count {
+            Some(n) => writeln!(out, "{} loaded precompiled\n", Count(n))?,
+            None => writeln!(
+                out,
+                "number loaded precompiled not recorded ('--clrevents jit+compilationdiagnostic' records them)\n"
+            )?,
+        }
         let columns = [Column::number("METHODS"), Column::number("CODE SIZE"), Column::text("TIER")];
         let mut table = Table::new("tier", columns);
         // There are few.
@@ -213,11 +221,20 @@ impl Print for HttpReport {
         )?;
         writeln!(
             out,
-            "client: {}, {} failed without a response, {} with an error status\n",
+            "client: {}, {} without a complete response, {} with an error status",
             Things(self.client_requests_count, "request"),
             Count(self.client_failures_count),
             Count(self.client_error_statuses_count)
         )?;
+        if self.overlapping_count > 0 {
+            writeln!(
+                out,
+                "{} overlapped: durations are unknown, and so are failures and statuses unless all had the same; {}",
+                Things(self.overlapping_count, "request"),
+                options.missing(Missing::RequestIds)
+            )?;
+        }
+        writeln!(out)?;
         let columns = [
             Column::text("SIDE"),
             Column::number("REQUESTS"),
@@ -231,7 +248,9 @@ impl Print for HttpReport {
         table.fill(self.endpoints.iter(), options, |it| {
             let side = if it.side == Side::Server { "server" } else { "client" };
             let statuses = it.statuses.iter().map(|(status, n)| format!("{status}: {}", Count(*n)));
-            let statuses: Vec<String> = statuses.collect();
+            let unknown = (it.unknown_statuses_count > 0)
+                .then(|| format!("unknown: {}", Count(it.unknown_statuses_count)));
+            let statuses: Vec<String> = statuses.chain(unknown).collect();
             let statuses =
                 if statuses.is_empty() { String::new() } else { format!(" ({})", statuses.join(", ")) };
             let time = |ns: u64| known((it.durations.timed_count > 0).then_some(Nanoseconds(ns)));
@@ -239,7 +258,7 @@ impl Print for HttpReport {
             [
                 side.to_owned(),
                 Count(it.requests_count).to_string(),
-                Count(it.failed_count).to_string(),
+                known(it.failed_count.map(Count)),
                 time(it.durations.p50_ns),
                 time(it.durations.p95_ns),
                 time(it.durations.max_ns),

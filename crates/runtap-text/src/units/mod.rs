@@ -26,6 +26,20 @@ impl fmt::Display for Things {
     }
 }
 
+/// Events that a target dropped: `0 lost`, `at least 2,000 lost`. A stream shows gaps between the events of a thread; a thread
+/// that never got a buffer has written none, and leaves no gap.
+#[derive(Debug, Clone, Copy)]
+pub struct Lost(pub u64);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("0 lost"),
+            lost => write!(f, "at least {} lost", Count(lost)),
+        }
+    }
+}
+
 /// How long something took, as people say it: `250 ms`, `3.2 s`, `00:01:30`.
 #[derive(Debug, Clone, Copy)]
 pub struct Span(pub Duration);
@@ -152,6 +166,14 @@ impl fmt::Display for Percent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn losses_are_a_lower_bound() {
+        assert_eq!(
+            [0, 1, 2000].map(|n| Lost(n).to_string()),
+            ["0 lost", "at least 1 lost", "at least 2,000 lost"]
+        );
+    }
 
     #[test]
     fn numbers_for_people() {

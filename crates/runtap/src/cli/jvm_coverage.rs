@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use runtap_coverage::Format;
+
+use crate::cmd::complete;
 
 /// A coverage file that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,7 @@ pub(crate) struct CoverageFile {
 pub(crate) struct JvmCoverage {
     /// Write a coverage file: lcov, jacoco or cobertura [default path: RECORDING.EXT; '-' is stdout]; repeatable
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = coverage_file,
+        add = ArgValueCompleter::new(complete::coverage_files),
         conflicts_with_all = ["kind", "and", "minus", "diff", "to", "output"])]
     pub(crate) coverage: Vec<CoverageFile>,
     /// List the methods of this jar or class directory that were never called; repeatable

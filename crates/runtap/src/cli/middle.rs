@@ -77,7 +77,7 @@ Exit code 1: a message differs from the recording, or a recorded request was not
 
 Examples:
   runtap replay talk.jsonl --listen /tmp/replay.sock       tools use /tmp/replay.sock,connect
-  runtap replay talk.jsonl --fast -- dotnet-trace collect --diagnostic-port {socket},connect
+  runtap replay talk.jsonl --fast -- dotnet-trace collect --diagnostic-port {socket},connect --duration 00:00:05
   runtap replay talk.jsonl --as client -p 1234
   runtap replay talk.jsonl --as client -p 1234 --format json | jq '.exchanges[] | select(.differences != [])'")]
 pub(crate) struct Replay {
@@ -90,6 +90,10 @@ pub(crate) struct Replay {
     /// Send everything at once, without the recorded delays
     #[arg(long, help_heading = "Playback")]
     pub(crate) fast: bool,
+    /// As the client, also send what changes the target: write a dump or a perf map, set a variable, load a profiler or a startup
+    /// hook
+    #[arg(long, help_heading = "Playback")]
+    pub(crate) allow_changes: bool,
     /// As the runtime, listen here for tools: a path, or a directory in which tools find the process by its id (TMPDIR)
     /// [default: a directory of its own]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, help_heading = "Playback")]

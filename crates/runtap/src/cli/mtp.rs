@@ -105,6 +105,9 @@ pub(crate) struct MtpReplay {
     /// Leave out the recorded pauses
     #[arg(long)]
     pub(crate) fast: bool,
+    /// Name artifacts of this machine outside the working directory, too: a server may copy them
+    #[arg(long)]
+    pub(crate) allow_artifacts: bool,
     /// Write an executable script that plays the recording, for servers that run test applications
     #[arg(long, value_name = "MODULE", value_hint = ValueHint::FilePath, conflicts_with = "pipe")]
     pub(crate) write_module: Option<PathBuf>,

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use runtap_test_plan::Limit;
 
 use super::ResultFormat;
+use crate::cmd::complete;
 use crate::units::{parse_limit, parse_parallel, parse_time_limit};
 
 /// How tests are listed.
@@ -250,7 +252,7 @@ pub(crate) struct Test {
     #[arg(long, help_heading = "Output")]
     pub(crate) no_ansi: bool,
     /// Write a report: junit, junit10, trx, ctrf, html, jsonl [default path: test-results.EXT in --results-directory; - is stdout], or github
-    #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT[=FILE]", add = ArgValueCompleter::new(complete::test_reports), help_heading = "Output")]
     pub(crate) report: Vec<String>,
     /// With --format json: one document at the end instead of a line for each event
     #[arg(long, help_heading = "Output")]

@@ -10,8 +10,8 @@ use crate::units::{Count, Things};
 
 /// Names of methods, where a stream ended without them.
 pub(super) const NAMES: &str = "the runtime sends them only if the program still runs when the recording stops (with --duration, or Ctrl-C, \
-     which on a terminal ends a launched command too), and not with '--rundown false'. 'runtap trace --method-names' also \
-     records the names of methods that are compiled meanwhile, but not those of precompiled code";
+     which on a terminal ends a launched command too), and not with '--rundown false'; a truncated recording lacks them. \
+     'runtap trace --method-names' also records the names of methods that are compiled meanwhile, but not those of precompiled code";
 
 /// Says that the view 'cpu' has only some of the samples.
 pub(super) fn few(shown: u64, all: u64) -> String {
@@ -41,9 +41,13 @@ pub(super) fn doubtful(shown: u64, doubtful: u64) -> String {
     )
 }
 
-/// Says that most frames of a profile have no name, and how names are recorded.
-pub(super) fn say_if_nameless(trace: &Trace, output: Output) {
-    if let Some(note) = runtap_convert::nameless(trace) {
+/// What records where operations go on after an await.
+pub(super) const RESUMPTIONS: &str =
+    "'--providers System.Threading.Tasks.TplEventSource:0xeb:4' records where it ran (keyword 0x20)";
+
+/// Says what a reader of a profile should know, and how what it lacks is recorded.
+pub(super) fn say_notes(trace: &Trace, output: Output) {
+    for note in runtap_convert::notes(trace) {
         convert::say(&note, output);
     }
 }
@@ -51,17 +55,26 @@ pub(super) fn say_if_nameless(trace: &Trace, output: Output) {
 /// What records the samples of a view.
 pub(super) fn for_view(view: View) -> &'static str {
     match view {
-        View::Alloc => "'runtap trace --profile gc-verbose' records allocations",
+        View::Alloc => {
+            "'runtap trace --profile gc-verbose' records allocations (of programs compiled ahead of time, NativeAOT, on \
+             .NET 9 and later)"
+        }
         View::Exceptions => "'runtap trace --clrevents exception' records exceptions",
-        View::Contention => "'runtap trace --clrevents contention' records lock contention",
+        View::Contention => {
+            "'runtap trace --clrevents contention' records lock contention (of programs compiled ahead of time, \
+             NativeAOT, on .NET 9 and later)"
+        }
         View::Gc => "'runtap trace --clrevents gc' records collections",
-        View::Jit => "'runtap trace --clrevents jit --clreventlevel verbose' records JIT compilation",
+        View::Jit => {
+            "'runtap trace --clrevents jit --clreventlevel verbose' records JIT compilation; programs compiled ahead of \
+             time (NativeAOT) have none"
+        }
         View::Async => {
             "'runtap trace --providers System.Threading.Tasks.TplEventSource:0x2b:4' records tasks"
         }
         View::Request => {
             "'runtap trace --profile dotnet-sampled-thread-time --providers \
-             Microsoft.AspNetCore.Hosting,System.Net.Http,System.Threading.Tasks.TplEventSource:0xcb:4' records requests"
+             Microsoft.AspNetCore.Hosting,System.Net.Http,System.Threading.Tasks.TplEventSource:0xeb:4' records requests"
         }
         _ => {
             "'runtap trace' records CPU samples by default, or with --profile dotnet-sampled-thread-time; programs that \
@@ -79,14 +92,16 @@ pub(super) fn for_report(kind: Kind, view: View) -> &'static str {
         Kind::Exceptions => for_view(View::Exceptions),
         Kind::Contention => {
             "'runtap trace --clrevents contention' records lock contention, \
-             '--clrevents contention+waithandle --clreventlevel verbose' other waits too (.NET 9 and later). A wait that \
-             began before the recording, such as an older deadlock, sends no event: 'runtap trace --to speedscope \
-             --view thread-time' shows where its threads wait"
+             '--clrevents contention+waithandle --clreventlevel verbose' other waits too (.NET 9 and later; \
+             programs compiled ahead of time, NativeAOT, send both only there). A wait that began before the recording, \
+             such as an older deadlock, sends no event: 'runtap trace --to speedscope --view thread-time' shows where its \
+             threads wait"
         }
         Kind::Jit => for_view(View::Jit),
         Kind::Threadpool => "'runtap trace --clrevents threading' records the thread pool",
         Kind::Http => {
-            "'runtap trace --providers Microsoft.AspNetCore.Hosting,System.Net.Http' records requests"
+            "'runtap trace --providers \
+             Microsoft.AspNetCore.Hosting,System.Net.Http,System.Threading.Tasks.TplEventSource:0x80:4' records requests"
         }
         Kind::Counters => {
             "'runtap trace --providers System.Runtime:0:4:EventCounterIntervalSec=1' records event counters"
@@ -126,6 +141,9 @@ pub(super) fn missing(what: Missing) -> &'static str {
         Missing::ThreadPoolAdjustments => "'runtap trace --clrevents threading' records adjustments",
         Missing::LogExceptions => {
             "'runtap trace --providers Microsoft-Extensions-Logging:0xe:4' records them"
+        }
+        Missing::RequestIds => {
+            "one more provider, System.Threading.Tasks.TplEventSource:0x80:4, records them"
         }
         Missing::Events => "the recording is empty",
     }

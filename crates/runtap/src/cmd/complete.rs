@@ -1,14 +1,16 @@
 //! `runtap completions SHELL`, and what the shells ask back: live process ids and names.
 //!
-//! Processes choose their names, and a shell puts what it gets into the command line: bash as it is, so that `$(…)` would
-//! run with the next Enter. A name that is not of harmless characters is not offered; its process id is. Descriptions are
-//! one line, without anything that ends a field or acts on a terminal.
+//! Others choose the names of processes and files, and a shell puts what it gets into the command line: bash as it is, so that
+//! `$(…)` would run with the next Enter. A name with other than harmless characters is not offered; a process's id is.
+//! Descriptions are one line, without anything that ends a field or acts on a terminal.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
+use clap::{Arg, Command, ValueHint};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
+use runtap_coverage::Format as Coverage;
 use runtap_discover::Process;
 use runtap_outputs::is_plain_word;
 use runtap_providers::CLR_KEYWORDS;
@@ -97,6 +99,32 @@ pub(crate) fn clr_events(current: &OsStr) -> Vec<CompletionCandidate> {
     last_of(current, '+', CLR_KEYWORDS.iter().map(|keyword| (keyword.name, None)))
 }
 
+/// Completes `test --report FORMAT[=FILE]`.
+pub(crate) fn test_reports(current: &OsStr) -> Vec<CompletionCandidate> {
+    format_and_file(current, super::test::reports())
+}
+
+/// Completes `jvm report --coverage FORMAT[=FILE]`.
+pub(crate) fn coverage_files(current: &OsStr) -> Vec<CompletionCandidate> {
+    format_and_file(current, Coverage::ALL.into_iter().map(|format| (format.name(), None)))
+}
+
+fn format_and_file(
+    current: &OsStr,
+    formats: impl Iterator<Item = (&'static str, Option<&'static str>)>,
+) -> Vec<CompletionCandidate> {
+    let Some((format, file)) = current.to_str().and_then(|text| text.split_once('=')) else {
+        return last_of(current, '=', formats);
+    };
+    // Where the format is none, nothing follows it.
+    let known = formats.filter(|(name, _)| *name == format);
+    known
+        .flat_map(|(name, _)| {
+            paths(OsStr::new(file)).into_iter().map(move |it| it.add_prefix(format!("{name}=")))
+        })
+        .collect()
+}
+
 /// What the last word of a list may be, with all words before it.
 fn last_of(
     current: &OsStr,
@@ -112,22 +140,58 @@ fn last_of(
     fitting.map(candidate).collect()
 }
 
+/// Has all paths completed by us, for the engine's own completion offers names that shells act on.
+pub(crate) fn guarded(mut command: Command) -> Command {
+    // The arguments of subcommands are made only then.
+    command.build();
+    with_our_paths(command)
+}
+
+fn with_our_paths(command: Command) -> Command {
+    let guarded_path = |arg: Arg| {
+        if arg.get::<ArgValueCompleter>().is_some() {
+            return arg;
+        }
+        match arg.get_value_hint() {
+            ValueHint::Unknown | ValueHint::Other => arg,
+            ValueHint::DirPath => arg.add(ArgValueCompleter::new(folders)),
+            _ => arg.add(ArgValueCompleter::new(paths)),
+        }
+    };
+    command.mut_args(guarded_path).mut_subcommands(with_our_paths)
+}
+
+/// Completes a path.
+fn paths(current: &OsStr) -> Vec<CompletionCandidate> {
+    harmless(PathCompleter::any().complete(current))
+}
+
+/// Completes a folder's path.
+fn folders(current: &OsStr) -> Vec<CompletionCandidate> {
+    harmless(PathCompleter::dir().complete(current))
+}
+
 /// Completes a recording: what is called like one, and folders.
 pub(crate) fn recordings(current: &OsStr) -> Vec<CompletionCandidate> {
     let is_one = |path: &Path| {
         path.extension().is_some_and(|extension| extension == "nettrace" || extension == "netperf")
     };
-    let mut found = PathCompleter::any().filter(is_one).complete(current);
-    // A shell takes these for something else.
-    found.retain(|candidate| {
+    harmless(PathCompleter::any().filter(is_one).complete(current))
+}
+
+/// Without those that a shell takes for something else.
+fn harmless(mut paths: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
+    paths.retain(|candidate| {
         let path = candidate.get_value().to_string_lossy();
         path.split('/').all(|name| name.is_empty() || matches!(name, "." | ".." | "~") || is_plain_word(name))
     });
-    found
+    paths
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     #[test]
@@ -143,6 +207,56 @@ mod tests {
         let profile = |text: &str| values(profiles(OsStr::new(text)));
         assert_eq!(profile("gc-v"), ["gc-verbose"]);
         assert_eq!(profile("gc-verbose,data"), ["gc-verbose,database"]);
+    }
+
+    #[test]
+    fn formats_are_completed_and_the_files_behind_them() {
+        let folder = tempfile::Builder::new().prefix("plain").tempdir().unwrap();
+        std::fs::write(folder.path().join("a.xml"), "").unwrap();
+        let values = |found: Vec<CompletionCandidate>| -> Vec<String> {
+            found.iter().map(|candidate| candidate.get_value().to_str().unwrap().to_owned()).collect()
+        };
+        let report = |text: &str| values(test_reports(OsStr::new(text)));
+        assert_eq!(report("").len(), 7);
+        assert_eq!(report("j"), ["junit", "junit10", "jsonl"]);
+        assert_eq!(report("gi"), ["github"]);
+        let path = format!("{}/a", folder.path().display());
+        assert_eq!(report(&format!("junit={path}")), [format!("junit={path}.xml")]);
+        assert_eq!(report(&format!("pdf={path}")), [] as [&str; 0]);
+        assert_eq!(values(coverage_files(OsStr::new("l"))), ["lcov"]);
+    }
+
+    /// Of all verbs, whatever they take.
+    #[test]
+    fn paths_that_a_shell_acts_on_are_never_offered() {
+        let folder = tempfile::Builder::new().prefix("plain").tempdir().unwrap();
+        for name in ["plain.nettrace", "x$(touch pwned).nettrace", "a b.nettrace", "x;y.nettrace"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let current = format!("{}/", folder.path().display());
+        let mut asked = 0;
+        let mut waiting = vec![guarded(crate::cli::Cli::command())];
+        while let Some(command) = waiting.pop() {
+            waiting.extend(command.get_subcommands().cloned());
+            for arg in command.get_arguments() {
+                if matches!(arg.get_value_hint(), ValueHint::Unknown | ValueHint::Other) {
+                    continue;
+                }
+                let complete = arg.get::<ArgValueCompleter>().expect("paths are completed by us");
+                for candidate in complete.complete(OsStr::new(&current)) {
+                    let path = candidate.get_value().to_str().unwrap();
+                    assert_eq!(
+                        path,
+                        format!("{current}plain.nettrace"),
+                        "{} {}",
+                        command.get_name(),
+                        arg.get_id()
+                    );
+                }
+                asked += 1;
+            }
+        }
+        assert!(asked > 40, "{asked}");
     }
 
     #[test]

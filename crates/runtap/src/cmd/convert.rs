@@ -118,6 +118,10 @@ pub(super) fn say(note: &Note, output: Output) {
             Count(*all),
             advice::NAMES
         )),
+        Note::LacksResumptions => output.warning(format_args!(
+            "code that ran after an await may be shown as [awaiting] or belong to no request; {}",
+            advice::RESUMPTIONS
+        )),
         Note::DeepStacks { deep, most } => output.note(format_args!(
             "{} cut to the first {} frames: the deepest has {}; --max-depth changes the limit",
             Things(deep.stacks as u64, "stack"),
@@ -162,7 +166,8 @@ pub(super) fn say(note: &Note, output: Output) {
 /// What to do about a file that a sink could not write.
 pub(crate) fn hint(error: &runtap_sinks::Error) -> Option<&'static str> {
     match error {
-        runtap_sinks::Error::NoSamples { view, recorded } if view.is_sampled() => Some(match recorded {
+        runtap_sinks::Error::NoSamples { left_out: 1.., .. } => None,
+        runtap_sinks::Error::NoSamples { view, recorded, .. } if view.is_sampled() => Some(match recorded {
             0 => {
                 "'runtap trace' records CPU samples by default, or with --profile dotnet-sampled-thread-time, once the program \
                  runs managed code; allocations, collections, lock contention and more have views of their own, such as \

@@ -6,9 +6,24 @@ use runtap_diag::Error;
 use runtap_discover::Fix;
 use runtap_transport::shell;
 
+use super::jvm;
+
 /// One thing after the other.
 pub(super) fn text(fixes: &[Fix]) -> String {
     fixes.iter().map(one).collect::<Vec<_>>().join("; then ")
+}
+
+/// The same after a look at a Java program, which may be one that can't be attached to.
+pub(super) async fn text_after_a_look(fixes: &[Fix]) -> String {
+    let mut texts = Vec::new();
+    for fix in fixes {
+        let instead = match fix {
+            Fix::TraceJvm { pid } => jvm::instead_of_attaching(*pid).await,
+            _ => None,
+        };
+        texts.push(instead.unwrap_or_else(|| one(fix)));
+    }
+    texts.join("; then ")
 }
 
 fn one(fix: &Fix) -> String {
@@ -23,6 +38,9 @@ fn one(fix: &Fix) -> String {
         Fix::AsRootOrInside => format!("run it as root (sudo {}), or inside that container", this_command()),
         Fix::ExamineAsRoot { pid: Some(pid) } => format!("root can see it: sudo runtap doctor {pid}"),
         Fix::ExamineAsRoot { pid: None } => "sudo runtap doctor".to_owned(),
+        Fix::TraceJvm { pid } => format!(
+            "trace it as a Java program: runtap jvm attach {pid} (or from its start: runtap jvm run -- java …)"
+        ),
         Fix::Resume { pid, port: None } => format!("runtap resume {pid}"),
         Fix::Resume { pid, port: Some(port) } => format!(
             "runtap resume {pid} (or record it from its first event: runtap trace --diagnostic-port {})",

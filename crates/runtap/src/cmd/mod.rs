@@ -58,7 +58,7 @@ use runtap_outputs::sweep;
 /// Parses the command line, runs the verb, says what went wrong.
 pub(crate) fn main() -> ExitCode {
     // A shell that asks for completions sets an environment variable; this answers and ends.
-    clap_complete::CompleteEnv::with_factory(Cli::command).complete();
+    clap_complete::CompleteEnv::with_factory(|| complete::guarded(Cli::command())).complete();
     let words = familiar(std::env::args_os().collect());
     let ends_with_dashes = words.last().is_some_and(|word| word == "--");
     let cli = match Cli::try_parse_from(words) {

@@ -231,7 +231,11 @@ fn conclude(options: &Record, outcome: Outcome, output: Output, to_stdout: bool)
     } else {
         output.note(document.remark());
     }
-    if totals.connections == 0 && status.is_some() && options.forward.is_none() {
+    if totals.connections == 0 && status.is_some() && options.forward.is_some() {
+        output.warning(
+            "no .NET runtime has connected: only programs of .NET 5 and later do; 'runtap jvm run -- java …' traces a Java program",
+        );
+    } else if totals.connections == 0 && status.is_some() {
         output.warning(
             "nobody has connected: a tool that is given a process id finds the process's own socket if that has a TMPDIR; \
              give it the recorder's instead: --diagnostic-port {socket},connect",

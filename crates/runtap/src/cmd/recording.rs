@@ -13,7 +13,7 @@ pub(crate) fn partial_of(recording: &Recording) -> Option<Partial> {
     recording.partial().map(Into::into)
 }
 
-/// What is missing by the numbers of the events, and who is to blame; `None` if nothing is.
+/// What is missing at least, by the numbers of the events, and who is to blame; `None` if nothing is.
 pub(crate) fn loss(recording: &Recording) -> Option<String> {
     Some(recording.lost()).filter(|lost| *lost > 0).map(|events| lost(events, recording.has_skipped()))
 }
@@ -21,10 +21,13 @@ pub(crate) fn loss(recording: &Recording) -> Option<String> {
 /// The same of so many events.
 pub(super) fn lost(events: u64, skipped: bool) -> String {
     if skipped {
-        format!("{} missing: dropped by the target, or in blocks that were skipped", Things(events, "event"))
+        format!(
+            "at least {} missing: dropped by the target, or in blocks that were skipped",
+            Things(events, "event")
+        )
     } else {
         format!(
-            "the target dropped {} because its buffer was full, or because their size was above 64 KiB",
+            "the target dropped at least {} because its buffer was full, or because their size was above 64 KiB",
             Things(events, "event")
         )
     }

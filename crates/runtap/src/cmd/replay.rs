@@ -69,7 +69,7 @@ async fn as_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::Res
             subjects.pop().ok_or_else(|| usage("no process was chosen"))?
         }
     };
-    let asking = Asking { is_fast: options.fast };
+    let asking = Asking { is_fast: options.fast, changes_target: options.allow_changes };
     Ok(ask(talk, &subject.client, asking, &teller(output)).await)
 }
 
@@ -81,6 +81,9 @@ async fn as_runtime(
 ) -> anyhow::Result<u8> {
     if options.target.any() {
         return Err(usage("a target is for --as client; as the runtime, tools come to us"));
+    }
+    if options.allow_changes {
+        return Err(usage("--allow-changes is for --as client"));
     }
     let mut directory = None;
     let (place, heard) = match &options.dial {

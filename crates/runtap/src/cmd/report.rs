@@ -77,7 +77,7 @@ impl Reporter<'_> {
     fn profile(&self, view: View) -> anyhow::Result<u8> {
         self.of(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
             let trace = finish(builder, recording);
-            advice::say_if_nameless(&trace, self.output);
+            advice::say_notes(&trace, self.output);
             // All samples say more than none.
             let view = if self.options.view.is_none() && trace.shows_little_in(view) {
                 self.output.warning(format_args!(
@@ -120,7 +120,7 @@ impl Reporter<'_> {
         })
     }
 
-    /// A recording does not say what was asked for: the program may also have done nothing of the kind.
+    /// A recording does not say what was asked for: if that was recorded, the program has done nothing of the kind.
     fn nothing(&self) -> String {
         let cli::Report { kind, view, .. } = self.options;
         let view = view.unwrap_or(View::Cpu);
@@ -133,9 +133,7 @@ impl Reporter<'_> {
             }
             view => advice::for_report(*kind, view),
         };
-        format!(
-            "no {subject}{of_view} in this recording: there were none, or they were not recorded; {advice}"
-        )
+        format!("no {subject}{of_view} in this recording: there were none, if they were recorded; {advice}")
     }
 
     fn answer(&self, mut report: impl Report + Print, recording: &Recording) -> anyhow::Result<u8> {

@@ -148,6 +148,7 @@ fn document(counted: &Statistics) -> RouterDocument {
     document.silent = counted.silent();
     document.not_reached = counted.not_reached();
     document.runtimes = counted.runtimes();
+    document.without_place = counted.without_place();
     document.most_waiting = counted.most_waiting();
     document.bytes_to_runtimes = counted.to_runtime();
     document.bytes_to_clients = counted.to_clients();

@@ -83,7 +83,10 @@ pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
 #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
 pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Subject> {
     let chosen = meant(target)?.resolve(&Terminal(output)).await;
-    chosen.map_err(|error| of_target(error, TAKE_ONE, output))
+    match chosen {
+        Ok(chosen) => Ok(chosen),
+        Err(error) => Err(of_target(error, TAKE_ONE, output).await),
+    }
 }
 
 /// Finds every process that the options name: with `--all` a name may stand for several of one user.
@@ -105,7 +108,10 @@ pub(super) async fn resolve(spec: &TargetSpec, all: bool, output: Output) -> any
     } else {
         spec.resolve(&terminal).await.map(|one| vec![one])
     };
-    chosen.map_err(|error| of_target(error, TAKE_ALL, output))
+    match chosen {
+        Ok(chosen) => Ok(chosen),
+        Err(error) => Err(of_target(error, TAKE_ALL, output).await),
+    }
 }
 
 /// Examines the processes that the options name, and without any all of them.
@@ -114,7 +120,10 @@ pub(super) async fn resolve(spec: &TargetSpec, all: bool, output: Output) -> any
 /// As [`choose`], except that nothing has to answer.
 pub(super) async fn examine(target: &Target, all: bool, output: Output) -> anyhow::Result<Examined> {
     let examined = meant(target)?.examine(all, &Terminal(output)).await;
-    examined.map_err(|error| of_target(error, TAKE_ALL, output))
+    match examined {
+        Ok(examined) => Ok(examined),
+        Err(error) => Err(of_target(error, TAKE_ALL, output).await),
+    }
 }
 
 /// Does the same to each of them, one after the other: where it fails, that is told, and the others have their turn. Where a name

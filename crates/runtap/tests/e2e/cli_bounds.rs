@@ -209,6 +209,7 @@ each! {
     thread_rows: ThreadRows,
     attributes: Attributes,
     labels: Labels,
+    long_list: LongList,
     taken_back: TakenBack,
     points: Points,
 }
@@ -320,7 +321,8 @@ fn results_of_a_test_command_take_bounded_memory() {
     let tests = |line: &str| line.repeat(TESTS);
     let junit =
         format!("<testsuites><testsuite name='{long}'>{}</testsuite></testsuites>", tests("<testcase/>"));
-    let tap = format!("TAP version 13\n# Subtest: {long}\n{}1..0\n", tests("    ok\n"));
+    let tap =
+        format!("TAP version 13\n# Subtest: {long}\n{}    1..{TESTS}\nok 1 - s\n1..1\n", tests("    ok\n"));
     let libtest = format!(
         "     Running a (target/{long}-0123456789abcdef)\nrunning {TESTS} tests\n{}test result: ok.\n",
         tests("test a ... ok\n")

@@ -112,13 +112,23 @@ fn bash_is_not_led_astray() {
     }
     let folder = folder();
     let _programs = (demo(folder.path(), HOSTILE), demo(folder.path(), HARMLESS));
+    // Another user can make such files in a shared directory.
+    for name in ["talk$(touch pwned).jsonl", "talk;touch pwned", "talk.jsonl"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
     let complete = r#"
         eval "$(runtap completions bash)"
-        COMP_WORDS=(runtap info -n "") COMP_CWORD=3 COMP_TYPE=9
-        _clap_complete_runtap runtap "" -n
-        for reply in "${COMPREPLY[@]}"; do eval "echo offered $reply"; done"#;
+        offer() {
+            COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_TYPE=9
+            _clap_complete_runtap runtap "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
+            for reply in "${COMPREPLY[@]}"; do eval "echo offered $reply"; done
+        }
+        offer runtap replay ta
+        offer runtap trace -o ta
+        offer runtap info -n ''"#;
     let offered = script("bash", &["--norc", "--noprofile", "-c", complete], folder.path());
     assert!(offered.expect_code(0).text().contains(&format!("offered {HARMLESS}\n")), "{offered}");
+    assert_eq!(offered.text().matches("offered talk.jsonl\n").count(), 2, "{offered}");
     assert!(!folder.path().join("pwned").exists(), "{offered}");
 }
 

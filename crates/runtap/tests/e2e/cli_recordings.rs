@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use runtap_nettrace::{EventToWrite, Metadata, TraceHeader, Writer};
-use runtap_testkit::{Recording, recordings, require, shared_data};
+use runtap_testkit::{Recording, recordings, require, shared_archive, shared_data};
 use serde_json::{Value, json};
 
 use crate::common::{beside_others, counts, folder, runtap};
@@ -246,7 +246,8 @@ fn a_block_that_is_skipped_is_told() {
         told.expect_code(5).says("skipped");
         assert!(!told.stderr.contains("the target dropped"), "{told}");
     }
-    runtap(["report", file, "counters"]).says("15 events missing: dropped by the target, or in blocks");
+    runtap(["report", file, "counters"])
+        .says("at least 15 events missing: dropped by the target, or in blocks");
     // All that are lost are in the table.
     let loss = runtap(["report", file, "loss", "--format", "json"]).expect_code(5).json();
     assert_eq!(loss["elsewhere_count"], 15, "{loss:#}");
@@ -255,4 +256,17 @@ fn a_block_that_is_skipped_is_told() {
         table.text().lines().any(|line| line.contains(" 15 ") && line.contains("before the first")),
         "{table}"
     );
+}
+
+/// Programs compiled ahead of time send few events, and no collections if there were none.
+#[test]
+fn what_is_not_in_a_recording_that_had_it_was_not_there() {
+    let file = require!(shared_archive("apps/dotnet/aot/aottarget-net8.nettrace"));
+    let report = |kind: &str| runtap(["report", file.to_str().unwrap(), kind]);
+    let none = report("gc");
+    assert!(none.expect_code(0).text().contains("there were none, if they were recorded"), "{none}");
+    for kind in ["cpu", "alloc", "contention", "jit"] {
+        let none = report(kind);
+        assert!(none.expect_code(0).text().contains("NativeAOT"), "{none}");
+    }
 }

@@ -119,15 +119,15 @@ fn every_frame_comes_and_goes_when_dotnet_trace_says() {
 fn activities_of_a_web_application(runtime: &RealRuntime) -> Result<(), Skip> {
     let dotnet_trace = Peer::available("dotnet-trace")?;
     let web = "Microsoft.AspNetCore.Hosting,Microsoft-AspNetCore-Server-Kestrel,System.Net.Http";
-    for keywords in ["0xcb", "0x80"] {
+    for keywords in ["0xeb", "0x80"] {
         let providers = format!("System.Threading.Tasks.TplEventSource:{keywords}:4,{web}");
         let (_target, file) =
             sampled(runtime.program("web", &["0", "30", "5", "--stdin", "--linger", "600"])?, &providers);
         assert!(compare(&file, 0, &dotnet_trace));
-        if keywords == "0xcb" {
+        if keywords == "0xeb" {
             has_activity(&file, "Request");
         }
-        requests(&file, keywords == "0xcb");
+        requests(&file, keywords == "0xeb");
     }
     Ok(())
 }

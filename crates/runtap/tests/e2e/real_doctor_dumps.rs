@@ -11,7 +11,7 @@ use runtap_testkit::{RealRuntime, Skip, eventually, extract, require, run, share
 use runtap_transport::Endpoint;
 use serde_json::Value;
 
-use crate::common::{Target, command, folder, json};
+use crate::common::{Target, command, folder, json, runtap};
 use crate::real_doctor::{Cat, codes, doctor, finding, idle, says};
 
 on_the_newest_runtime!(a_createdump_that_cannot_be_started, a_dump_that_is_written_makes_it_busy);
@@ -89,6 +89,9 @@ fn real_native_aot_cannot_write_dumps() {
         let document = doctor(program.0.id(), 0);
         assert_eq!(codes(&document), ["no-createdump"]);
         says(&finding(&document, "no-createdump"), "detail", "NativeAOT");
+        let (pid, core) = (program.0.id().to_string(), dir.path().join("core"));
+        let told = runtap(["dump", &pid, "-o", core.to_str().unwrap()]);
+        told.expect_code(4).says("0x80004005").says("NativeAOT").says(&format!("gcore {pid}"));
         assert_eq!(json(["info", &program.0.id().to_string(), "--format", "json"])["suspended"], Value::Null);
     }
 }

@@ -2,9 +2,12 @@
 
 use std::fs;
 
-use runtap_testkit::{Jdk, Running, Skip, eventually};
+use runtap_testkit::{Jdk, RealRuntime, Running, Skip, eventually};
 
-use crate::common::{folder, runtap};
+use crate::common::{Target, folder, json, runtap, unique};
+use crate::real_doctor::idle;
+
+on_the_newest_runtime!(jvm_verbs_name_those_for_dotnet);
 
 const SLEEPER: &str = "package shop;
 public class Sleeper {
@@ -43,4 +46,94 @@ fn ps_names_what_runs_in_a_java_machine() {
     if let Err(skip) = each_version() {
         skip.report();
     }
+}
+
+/// Waits until its virtual machine is loaded.
+fn started(jdk: &Jdk, classes: &std::path::Path, option: &str) -> Running {
+    let mut java = jdk.java();
+    java.arg(option).arg("-cp").arg(classes).arg("shop.Idler");
+    let java = Running::start(java);
+    eventually("its machine is loaded", || {
+        fs::read_to_string(format!("/proc/{}/maps", java.id())).ok()?.contains("libjvm.so").then_some(())
+    });
+    java
+}
+
+fn verbs_on_java() -> Result<(), Skip> {
+    let folder = folder();
+    let source = folder.path().join("Idler.java");
+    fs::write(&source, SLEEPER.replace("Sleeper", "Idler")).unwrap();
+    Jdk::with_compiler()?.compile([&source], folder.path());
+    let jdks = Jdk::all()?;
+    let Some(jdk) = jdks.first() else { return Ok(()) };
+    let java = started(jdk, folder.path(), "-XX:-UsePerfData");
+    let (pid, attach) = (java.id().to_string(), format!("runtap jvm attach {}", java.id()));
+    for verb in ["doctor", "info", "env", "dump", "trace"] {
+        let told = runtap([verb, &pid]).expect_code(3).to_string();
+        assert!(told.contains("runs a Java virtual machine, not .NET") && told.contains(&attach), "{told}");
+        let told = runtap([verb, "-n", "shop.Idler"]);
+        told.expect_code(3).says("'shop.Idler'; Java programs of that name:").says(&pid).says(&attach);
+    }
+    let document = runtap(["doctor", &pid, "--format", "json"]).expect_code(3).json();
+    assert_eq!(
+        (&document["reachable"], &document["findings"][0]["code"]),
+        (&false.into(), &"not-dotnet".into())
+    );
+
+    let closed = started(jdk, folder.path(), "-XX:+DisableAttachMechanism");
+    for verb in ["doctor", "info"] {
+        let told = runtap([verb, &closed.id().to_string()]).expect_code(3).to_string();
+        assert!(told.contains("DisableAttachMechanism") && told.contains("runtap jvm run"), "{told}");
+    }
+    eventually("both are listed, as soon as they have counters", || {
+        let several = runtap(["info", "-n", "shop.Idler"]).expect_code(3).to_string();
+        let is_listed = |java: &Running| several.contains(&format!("{}  ", java.id()));
+        (is_listed(&java) && is_listed(&closed) && several.contains("runtap jvm attach PID")).then_some(())
+    });
+    Ok(())
+}
+
+#[test]
+fn verbs_for_dotnet_say_what_traces_a_java_program() {
+    if let Err(skip) = verbs_on_java() {
+        skip.report();
+    }
+}
+
+fn java_behind_trace() -> Result<(), Skip> {
+    let folder = folder();
+    let source = folder.path().join("Napper.java");
+    fs::write(&source, SLEEPER.replace("Sleeper", "Napper").replace("60_000", "4_000")).unwrap();
+    Jdk::with_compiler()?.compile([&source], folder.path());
+    let Some(jdk) = Jdk::all()?.into_iter().next() else { return Ok(()) };
+    let java = jdk.home().join("bin/java");
+    let java = format!("{} -cp {} shop.Napper; true", java.display(), folder.path().display());
+    runtap(["trace", "--dial-in", "2s", "--", "sh", "-c", &java])
+        .expect_code(0)
+        .says("is a Java program, not a .NET one; trace it as a Java program: runtap jvm attach ")
+        .says("(or from its start: runtap jvm run -- java …)");
+    runtap(["trace", "--", "sh", "-c", &java])
+        .expect_code(0)
+        .says("nothing was recorded: the command ran a Java program (process ")
+        .says("runtap jvm run -- java …");
+    Ok(())
+}
+
+#[test]
+fn a_java_program_that_trace_starts_is_named() {
+    if let Err(skip) = java_behind_trace() {
+        skip.report();
+    }
+}
+
+fn jvm_verbs_name_those_for_dotnet(runtime: &RealRuntime) -> Result<(), Skip> {
+    let (name, copy) = (unique("notjava"), folder());
+    let target = Target::start(idle(runtime)?.called(&name, copy.path()));
+    let trace = format!("runtap trace {}", target.p());
+    for verb in ["attach", "detach"] {
+        runtap(["jvm", verb, &target.p()]).expect_code(3).says("is a .NET program").says(&trace);
+    }
+    runtap(["jvm", "attach", "-n", &name]).expect_code(3).says("no Java program").says(&trace);
+    assert_eq!(json(["info", &target.p(), "--format", "json"])["pid"], target.pid());
+    Ok(())
 }

@@ -40,7 +40,7 @@ pub(crate) fn classes() -> Result<tempfile::TempDir, Skip> {
     Ok(folder)
 }
 
-fn java(jdk: &Jdk, classes: &Path, words: [&str; 3]) -> Command {
+pub(crate) fn java(jdk: &Jdk, classes: &Path, words: [&str; 3]) -> Command {
     let mut java = jdk.java();
     java.arg("-cp").arg(classes).arg("shop.Work").args(words);
     java
@@ -211,6 +211,13 @@ impl Traces {
         self.process.signal(Signal::INT);
         self.process.wait().expect_code(0);
         self.recording
+    }
+
+    /// What it has said on standard error, once it has ended by itself.
+    pub(crate) fn wait(self) -> String {
+        let Self { process, recording } = self;
+        process.wait().expect_code(0);
+        fs::read_to_string(recording.path().join("told")).unwrap()
     }
 
     /// What it says in the end.

@@ -7,7 +7,7 @@ use runtap_testkit::{Jdk, Program, Skip, eventually, run};
 use serde_json::Value;
 
 use crate::common::{command, folder};
-use crate::real_jvm::{Traces, said};
+use crate::real_jvm::{Traces, classes, java, said};
 
 /// `Before` is loaded, and initialized, before the agent comes; `Since` when the program is told to go on, and so is the second
 /// half of `both` called.
@@ -117,6 +117,28 @@ fn attached_to_shop() -> Result<(), Skip> {
             assert!(lcov.contains("DA:19,1") && lcov.contains("DA:13,0"), "{context}: {lcov}");
             assert!(!lcov.contains("DA:18,0"), "{context}: {lcov}");
         }
+    }
+    Ok(())
+}
+
+/// It ends by itself: nothing is left in it, and nobody has to detach anything.
+#[test]
+fn a_program_that_ends_while_it_is_traced_has_no_agent_left() {
+    said(ended_while_traced());
+}
+
+fn ended_while_traced() -> Result<(), Skip> {
+    let classes = classes()?;
+    for jdk in Jdk::all()? {
+        let major = jdk.major();
+        let mut java = java(&jdk, classes.path(), ["2000", "1", "0"]);
+        java.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut program = Program::start(java);
+        program.wait_for("ready");
+        let traces = Traces::start(&program.id().to_string(), &[]);
+        let told = traces.wait();
+        assert!(told.contains("Ctrl-C ends with a report"), "{major}: {told}");
+        assert!(!told.contains("still in process"), "{major}: {told}");
     }
     Ok(())
 }

@@ -86,3 +86,55 @@ fn multi_release() -> Result<(), Skip> {
     }
     Ok(())
 }
+
+const SHIFTED: &str = "package shop; public class Main {
+
+ public static void main(String[] words) { sold(); }
+ static void sold() {
+  int left = 1;
+  left--;
+ }
+}";
+const GIVEN: &str = "package shop; public class Main {
+ public static void main(String[] words) {
+  bought();
+ }
+ static void bought() {
+  int more = 1;
+ }
+}";
+
+#[test]
+fn lines_are_not_those_of_another_version_of_the_class() {
+    said(other_version());
+}
+
+fn other_version() -> Result<(), Skip> {
+    let compiler = Jdk::with_compiler()?;
+    let folder = folder();
+    for (into, source) in [("ran", SHIFTED), ("given", GIVEN)] {
+        let path = folder.path().join(format!("{into}-sources/Main.java"));
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(&path, source).unwrap();
+        compiler.compile([&path], &folder.path().join(into));
+    }
+    let mut traced = command(["jvm", "run", "--include", "^shop/", "--mode", "coverage", "--record", "r"]);
+    traced.current_dir(folder.path()).arg("--").arg(compiler.java().get_program());
+    traced.args(["-cp", "ran", "shop.Main"]);
+    run(traced).expect_code(0);
+    let report = |classes: &str| {
+        let mut report = command(["jvm", "report", "r", "--coverage", "lcov=c.info", "--classes", classes]);
+        report.current_dir(folder.path());
+        let said = run(report);
+        let text = said.expect_code(0).text().to_owned();
+        (text, said.stderr, fs::read_to_string(folder.path().join("c.info")).unwrap())
+    };
+    let (text, notes, file) = report("ran");
+    assert!(text.starts_with("1 of 1 class, 2 of 3 methods and 4 of 5 lines ran\n"), "{text}");
+    assert!(!notes.contains("another version") && file.contains("DA:6,1\n"), "{notes}{file}");
+    let (text, notes, file) = report("given");
+    assert!(text.starts_with("1 of 1 class, 1 of 3 methods ran; nothing is known of lines\n"), "{text}");
+    assert!(notes.contains("1 class of which another version ran"), "{notes}");
+    assert!(!notes.contains("have told of no lines") && !file.contains("\nDA:"), "{notes}{file}");
+    Ok(())
+}

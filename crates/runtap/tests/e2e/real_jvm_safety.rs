@@ -2,12 +2,14 @@
 //! stopped. And what other users can't do to those who trace.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use runtap_bytefrog::hq::{Hq, Options};
 use runtap_bytefrog_proto::Dialect;
@@ -191,6 +193,33 @@ fn let_in() -> Result<(), Skip> {
         assert!(says_hello(open.address), "{user}");
     }
     runtap(["jvm", "hq", "--listen", "127.0.0.1:0", "--allow-user", "no such user"]).expect_code(2);
+    Ok(())
+}
+
+/// A run is one byte: whoever may connect can guess that of another user's agent.
+#[test]
+fn no_other_user_adds_to_the_trace_of_an_agent() {
+    said(not_added());
+}
+
+fn not_added() -> Result<(), Skip> {
+    root()?;
+    let open = Collector::start(&["--plain", "--allow-user", "nobody"]);
+    let mut ours = FakeAgent::dial(open.address, Dialect::V1).unwrap();
+    ours.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).unwrap();
+    let address = open.address;
+    let theirs = thread::spawn(move || {
+        become_user(NOBODY);
+        for run in 0..=u8::MAX {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            stream.write_all(&[0x1e, run]).unwrap();
+            // A connection that is accepted stays open.
+            stream.read_to_end(&mut Vec::new()).unwrap_or_else(|error| panic!("run {run}: {error}"));
+        }
+    });
+    theirs.join().unwrap();
+    ours.run(&[Step::Dial]).unwrap();
     Ok(())
 }
 

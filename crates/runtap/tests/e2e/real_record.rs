@@ -413,9 +413,14 @@ fn deadly_hook(runtime: &RealRuntime) -> Result<(), Skip> {
     played.expect_code(1);
     // A living one is spared.
     let other = Target::start(runtime.program("spin", &["0.05", "1000", "--stdin"])?);
-    let words = ["replay", &talk, "--as", "client", "-p", &other.p(), "--format", "json"];
-    let document = runtap(words).expect_code(1).json();
-    assert_eq!(document["exchanges"][0]["verdict"], "not-sent", "{document}");
+    let (p, words) = (other.p(), ["replay", &talk, "--as", "client", "--format", "json"]);
+    let played = |more: &[&str]| {
+        let document = runtap([&words[..], &["-p", &p], more].concat()).expect_code(1).json();
+        assert_eq!(document["exchanges"][0]["verdict"], "not-sent", "{document}");
+        document["exchanges"][0]["reason"].as_str().unwrap().to_owned()
+    };
+    assert!(played(&[]).contains("--allow-changes"));
+    assert!(!played(&["--allow-changes"]).contains("--allow-changes"));
     other.still_answers();
     Ok(())
 }

@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         real_wrapped::a_report,
         real_wrapped::commands_that_fail_without_a_test,
         real_wrapped::what_fails_beside_a_quarantined_test,
+        real_wrapped::tests_of_one_name_are_not_mistaken_for_each_other,
         real_wrapped::without_a_server,
     )
     .main()

@@ -275,6 +275,7 @@ pub(crate) fn what_fails_beside_a_quarantined_test() -> Outcome {
             ("tap", alone, "exit 1", "q", ([1, 1, 0, 0], 0)),
             ("tap", HOOK, "exit 1", "q", ([3, 2, 1, 0], 2)),
             ("tap", cut, "exit 1", "q", ([1, 1, 0, 0], 7)),
+            ("tap", cut, "exit 0", "q", ([1, 1, 0, 0], 1)),
             ("tap", alone, "kill -9 $$", "q", ([1, 1, 0, 0], 7)),
             ("tap", alone, "exit 139", "q", ([1, 1, 0, 0], 7)),
             ("go-json", PACKAGE, "exit 1", "example.org/f.TestQ", ([3, 2, 1, 0], 2)),
@@ -288,6 +289,30 @@ pub(crate) fn what_fails_beside_a_quarantined_test() -> Outcome {
             let told =
                 our_sums(folder.path(), &[&folder.path().join("wrapped")], &["--quarantine", &filter])?;
             assert_eq!(told, (sums, Some(code)), "{format}: {end}");
+        }
+        Ok(())
+    })
+}
+
+/// Two tests of one name, of which one always fails, and which come in another order each time.
+pub(crate) fn tests_of_one_name_are_not_mistaken_for_each_other() -> Outcome {
+    or_skip(|| {
+        let (fails, passes) = ("not ok 1 - same\n", "ok 1 - same\n");
+        let folder = project(&[
+            ("odd", &[fails, passes, "1..2\n"].concat()),
+            ("even", &[passes, fails, "1..2\n"].concat()),
+        ]);
+        let script =
+            "echo >> runs; if [ $(($(wc -l < runs) % 2)) = 1 ]; then cat odd; else cat even; fi; exit 1";
+        write(folder.path(), &["--from", "tap"], &["sh", "-c", script]);
+        let module = folder.path().join("wrapped");
+        for (options, runs) in [(&[][..], 1), (&["--retries", "1"], 2), (&["--retries", "2"], 3)] {
+            let _ = fs::remove_file(folder.path().join("runs"));
+            let (sums, code) = our_sums(folder.path(), &[&module], options)?;
+            assert_eq!((sums[0], code), (2, Some(2)), "{options:?}: {sums:?}");
+            assert!(sums[1] >= 1, "{options:?}: {sums:?}");
+            let ran = fs::read_to_string(folder.path().join("runs")).expect("it has run");
+            assert_eq!(ran.len(), runs, "{options:?}");
         }
         Ok(())
     })

@@ -45,6 +45,8 @@ pub(crate) fn dotnet_test(folder: &Path, modules: &str, options: &[&str]) -> Res
     let mut command = DotnetTest::available()?.command(folder, modules);
     with_own_places(&mut command, folder);
     command.args(["--no-progress", "--no-ansi"]).args(options).env("RUST_BACKTRACE", "0");
+    // Says how wide its lines may be where no terminal does: 80 columns.
+    command.env("TERM", "dumb");
     // Modules that wrap cargo, go or node need what is in the home of whoever runs the tests.
     for (name, value) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
         if let Some(home) = std::env::var_os("HOME").filter(|_| std::env::var_os(name).is_none()) {

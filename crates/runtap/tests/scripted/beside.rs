@@ -5,7 +5,18 @@ use std::process::Command;
 use runtap_testkit::run;
 use serde_json::Value;
 
+use crate::reports::Folder;
 use crate::scenario::application;
+
+/// A child of an application that never reads its replies holds up itself only.
+pub(crate) fn a_connection_that_reads_no_replies_delays_no_other() {
+    let folder = Folder::new();
+    let script = "handshake\nspawn deaf\nstart\nsleep 1s\nrepeat 2000\npass t{n}\ndone\nend\n\
+        part deaf\nhandshake\nalways no-wait\nrepeat 200000\nprogress x\ndone\n";
+    let deaf = folder.application("deaf", script);
+    let told = folder.run(&[&deaf], &["--timeout", "60s"]);
+    assert!(told.text().contains("2000 passed"), "{told}");
+}
 
 /// Those that crash, hang, flood, lie and leave processes behind, all at once.
 const BAD: [&str; 6] =

@@ -1,5 +1,9 @@
 //! One verdict: the exit code, what people read and every report agree, whatever was chosen and repeated.
 
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{fs, thread};
+
 use runtap_testkit::run;
 use serde_json::Value;
 
@@ -7,10 +11,16 @@ use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 13] = [
         ("rows_of_one_test_are_counted_alike_everywhere", rows),
         ("a_test_that_is_skipped_after_a_failure_has_failed", skipped_again),
         ("a_chosen_test_without_a_result_is_an_error", chosen),
+        ("a_test_that_has_begun_and_has_no_result_is_an_error", begun),
+        ("a_row_that_fails_while_its_process_is_ended_stays_failed", disturbed),
+        ("a_process_that_exits_with_2_and_has_no_failed_row_is_an_error", exits_by_tests),
+        ("tests_that_are_lost_because_of_an_id_are_run_apart", lost),
+        ("a_run_that_was_killed_is_rerun_as_a_whole", killed),
+        ("an_explicit_test_chosen_among_others_is_skipped", explicit),
         ("a_list_that_is_not_complete_has_no_number_of_tests", listed),
         ("errors_beside_results_are_in_every_report", errors),
         ("an_application_without_tests_is_judged_with_the_run", no_tests),
@@ -125,6 +135,236 @@ fn chosen() {
     assert!(folder.text("r.trx").contains("no result in any application: t2"));
 }
 
+/// A test that begins and does not end, in a process that ends by itself, and with 0.
+fn begun() {
+    let folder = Folder::new();
+    let forgets = folder.application("forgets", "handshake\nstart\npass t1\nbegin t2\nend\n");
+    let said = "1 test has begun and has no result: t2";
+    for options in [&[][..], &["--filter-uid", "t1", "t2"], &["--retries", "1"]] {
+        readers_agree(&folder, &[&forgets], options, [1, 1, 0], 1);
+        assert!(folder.text("r.trx").contains(said), "{options:?}");
+    }
+    let only = folder.application("only", "handshake\nstart\nbegin t2\nend\n");
+    readers_agree(&folder, &[&only], &["--filter-uid", "t2"], [0, 0, 0], 1);
+    assert!(folder.text("r.trx").contains(said));
+    // Another row of the test has one.
+    let rows = "handshake\nstart\nbegin b name=x\npass b name=x\nbegin b name=y\nend\n";
+    let rows = folder.application("rows", rows);
+    readers_agree(&folder, &[&rows], &[], [1, 1, 0], 1);
+    assert!(folder.text("r.trx").contains("1 test has begun and has no result: y"));
+    // Whichever row of a test ends first.
+    let rows = "handshake\nstart\nbegin b name=x\nbegin b name=y\npass b name=y\nend\n";
+    let rows = folder.application("first", rows);
+    readers_agree(&folder, &[&rows], &[], [1, 1, 0], 1);
+    assert!(folder.text("r.trx").contains("1 test has begun and has no result: x"));
+    // The other row of the test has two results.
+    let twice = "handshake\nstart\nbegin b name=x\nbegin b name=y\nfail b name=y try=1 superseded\npass b name=y try=2\nend\n";
+    let twice = folder.application("second", twice);
+    readers_agree(&folder, &[&twice], &[], [1, 1, 0], 1);
+    assert!(folder.text("r.trx").contains("1 test has begun and has no result: x"));
+    // In the message of those that have failed.
+    let wrong = "handshake\nstart\npass t1\nbegin t2 list=failed\nend\n";
+    let wrong = folder.application("wrong", wrong);
+    let told = folder.run(&[&wrong], &[]);
+    assert!(told.expect_code(1).text().contains(said), "{told:?}");
+    // One that was begun twice and ended once has a result.
+    let twice = folder.application("twice", "handshake\nstart\nbegin t1\nbegin t1\npass t1\nend\n");
+    readers_agree(&folder, &[&twice], &[], [1, 1, 0], 0);
+    // The application's own limit of failures: its code says why there is no result.
+    let limited = "handshake\nstart\nfail t1\nbegin t2\nend\nexit 13\n";
+    let limited = folder.application("limited", limited);
+    let told = folder.run(&[&limited], &[]);
+    assert!(!told.expect_code(2).text().contains("has begun"), "{told:?}");
+}
+
+/// An application whose first process is ended because `a` takes too long, and those after it.
+fn ended_around(folder: &Folder, name: &str, first: &str, later: &str) -> std::path::PathBuf {
+    let script = format!(
+        "handshake\ncontrol\nignore sigint\nstart\nif discover\ndiscover a\ndiscover b\nelse\nif filtered\n{later}\nelse\n\
+         {first}\nfi\nfi\nend\nif filtered\nexit 0\nfi\nif run\nexit 3\nfi\n"
+    );
+    folder.application(name, &script)
+}
+
+fn disturbed() {
+    let folder = Folder::new();
+    let options = |retries| ["--timeout-per-test", "1s", "--grace", "10s", "--retries", retries];
+    let first =
+        "begin a\nsleep 500ms\nbegin b name=x\nbegin b name=y\nawait cancel\nfail b name=x\npass b name=y";
+    let rows = ended_around(&folder, "rows", first, "pass a\npass b name=y");
+    readers_agree(&folder, &[&rows], &options("1"), [3, 2, 1], 2);
+    let again = ended_around(&folder, "again", first, "pass a\npass b name=y\npass b name=x");
+    readers_agree(&folder, &[&again], &options("1"), [3, 3, 0], 0);
+    assert!(!folder.text("r.trx").contains("process was being ended"));
+    // Also if no later process runs the test.
+    let lost = ended_around(&folder, "lost", first, "pass a");
+    let told = folder.run(&[&lost], &options("1"));
+    assert!(told.expect_code(2).text().contains("3 tests, 2 passed, 1 failed"), "{told}");
+    // A row that the process did not come to, of a test that has a result for another one.
+    let unrun = "handshake\ncontrol\nignore sigint\nstart\nif discover\ndiscover a\ndiscover b name=x\ndiscover b name=y\nelse\n\
+        if filtered\npass a\nelse\nbegin a\npass b name=x\nawait cancel\nfi\nfi\nend\nif filtered\nexit 0\nfi\nif run\nexit 3\nfi\n";
+    let unrun = folder.application("unrun", unrun);
+    readers_agree(&folder, &[&unrun], &options("1"), [2, 2, 0], 1);
+    assert!(
+        folder.text("r.trx").contains("1 row has no result, of tests that have results for other rows: y")
+    );
+    // A list without the tests that have run says nothing of the others.
+    let unlisted = "handshake\ncontrol\nignore sigint\nstart\nif discover\nelse\nif filtered\npass a\nelse\nbegin a\nawait cancel\nfi\nfi\n\
+        end\nif filtered\nexit 0\nfi\nif run\nexit 3\nfi\n";
+    let told = folder.run(&[&folder.application("unlisted", unlisted)], &options("1"));
+    assert!(
+        told.expect_code(1).text().contains("its list has none of the tests that have results"),
+        "{told}"
+    );
+    // Another process may run it, since the test is repeated.
+    let repeated = fs::read_to_string(folder.path("unrun.mtp")).unwrap();
+    let repeated = repeated
+        .replace("pass b name=x\nawait", "fail b name=x\nawait")
+        .replace("pass a\nelse", "pass a\npass b name=x\npass b name=y\nelse");
+    readers_agree(&folder, &[&folder.application("repeated", &repeated)], &options("1"), [3, 3, 0], 0);
+    // A row of the test itself that takes too long: only its own late result is left out.
+    let own = "begin a name=x\nawait cancel\ncancelled a name=x\nfail a name=y";
+    let own = ended_around(&folder, "own", own, "pass a name=x\npass b");
+    readers_agree(&folder, &[&own], &options("1"), [3, 2, 1], 2);
+}
+
+fn exits_by_tests() {
+    let folder = Folder::new();
+    let application = |name: &str, results: &str, code: u32| {
+        folder.application(name, &format!("handshake\nstart\n{results}\nend\nexit {code}\n"))
+    };
+    // What the application has repeated itself does not explain the code.
+    let repeated = "fail b name=x try=1\npass b name=x try=2";
+    readers_agree(&folder, &[&application("repeated", repeated, 0)], &[], [1, 1, 0], 0);
+    readers_agree(&folder, &[&application("repeated-2", repeated, 2)], &[], [1, 1, 0], 2);
+    assert!(folder.text("r.trx").contains("exited with 2: tests failed, but no test"));
+    // A clean-up that fails after the last attempt does, whatever came before it.
+    let cleaned =
+        "fail b name=x try=1 superseded\npass b name=x try=2\nfail b name=\"[Test Cleanup Failure (x)]\"";
+    readers_agree(&folder, &[&application("cleaned", cleaned, 2)], &[], [2, 1, 1], 2);
+    // Another row of the test does.
+    let other = format!("{repeated}\nfail b name=y try=1");
+    folder.run(&[&application("other", &other, 2)], &[]).expect_code(2);
+    // So does a failure in quarantine.
+    let known = application("known", "fail b name=known\npass c", 2);
+    folder.run(&[&known], &["--quarantine", "name = known"]).expect_code(0);
+    // Of several attempts of the runner, the last one counts.
+    let better = "handshake\nstart\nif attempt 1\nfail b\nelse\npass b\nfi\nend\nif attempt 1\nexit 2\nfi\n";
+    readers_agree(&folder, &[&folder.application("better", better)], &["--retries", "1"], [1, 1, 0], 0);
+    // Each of them may have attempts of its own.
+    let both = "handshake\nstart\nfail b name=x try=1\nif attempt 1\nfail b name=x try=2\nelse\npass b name=x try=2\nfi\nend\n\
+        if attempt 1\nexit 2\nfi\n";
+    readers_agree(&folder, &[&folder.application("both", both)], &["--retries", "1"], [1, 1, 0], 0);
+}
+
+/// An application that leaves an explicit test out if another one is chosen, as `NUnit`'s adapter does.
+const EXPLICIT: &str = "handshake\nstart\nif discover\ndiscover a trait=Explicit\ndiscover b\ndiscover c\nelse\n\
+    pass b\npass c\nif filtered\nif wants b\nelse\nif wants c\nelse\npass a\nfi\nfi\nelse\nskip a\nfi\nfi\nend\n";
+
+fn explicit() {
+    let folder = Folder::new();
+    let application = folder.application("explicit", EXPLICIT);
+    // Passed and skipped tests.
+    let counts = |options: &[&str], code: i32| {
+        let told = folder.run(&[&application], &[&["--format", "json"], options].concat());
+        let text = told.expect_code(code).text();
+        let end: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        [&end["passed"], &end["skipped"]].map(|count| count.as_u64().unwrap())
+    };
+    assert_eq!(counts(&["--filter", "not name = c"], 0), [1, 1]);
+    assert_eq!(counts(&["--filter", "name != nothing"], 0), [2, 1]);
+    // Where only explicit ones are chosen, they are wanted.
+    assert_eq!(counts(&["--filter", "name ^= a"], 0), [1, 0]);
+    // All parts together have it once, and none runs it.
+    for kind in ["hash", "count", "slice"] {
+        let part = |index| {
+            let partition = format!("{kind}:{index}/3");
+            counts(&["--partition", &partition], 0)
+        };
+        let all = [part(1), part(2), part(3)];
+        assert_eq!(
+            all.iter().fold([0, 0], |sum, part| [sum[0] + part[0], sum[1] + part[1]]),
+            [2, 1],
+            "{kind}: {all:?}"
+        );
+    }
+    // A process that did not come to it leaves it to another one, or has left it out.
+    for (dies, left) in [("pass b\nkill SIGKILL", "another"), ("pass b\npass c\nkill SIGKILL", "none")] {
+        let dies = EXPLICIT
+            .replace("else\nskip a", &format!("else\n{dies}"))
+            .replace("else\npass b\npass c", "else\nif filtered\npass b\npass c\nfi");
+        let dies = folder.application(left, &dies);
+        let told = folder.run(&[&dies], &[]);
+        assert!(told.expect_code(137).text().contains("2 passed, 1 skipped"), "{told}");
+    }
+}
+
+fn lost() {
+    let folder = Folder::new();
+    // What follows an id with a backslash is lost, as with NUnit's adapter, and so is that test.
+    let script = r#"handshake
+start
+if discover
+discover a
+discover "b\\"
+discover c
+discover "d d"
+else
+pass a
+if filtered
+if wants "b\\"
+else
+pass c
+pass "d d"
+fi
+else
+pass c
+pass "d d"
+fi
+fi
+end
+"#;
+    let application = folder.application("loses", script);
+    readers_agree(&folder, &[&application], &["--filter", "not name = nothing"], [3, 3, 0], 1);
+    assert!(
+        folder.text("r.trx").contains("1 of 1 chosen tests has no result: b\\"),
+        "{}",
+        folder.text("r.trx")
+    );
+    readers_agree(&folder, &[&application], &["--filter", "name !~ b"], [3, 3, 0], 0);
+}
+
+fn killed() {
+    let folder = Folder::new();
+    let application = folder.application("app", "");
+    let run_with = |script: &str, more: &[&str]| {
+        fs::write(folder.path("app.mtp"), script).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_runtap"));
+        command.current_dir(folder.path(".")).arg("test").arg(&application);
+        command.args(["--history", "known"]).args(more);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let green = "handshake\nstart\npass t1\nend\n";
+    assert_eq!(run_with(green, &[]).status().unwrap().code(), Some(0));
+    let mut running = run_with("handshake\nstart\nhang\n", &[]).spawn().unwrap();
+    let is_marked = || {
+        let names = fs::read_dir(folder.path("known")).unwrap().map(|entry| entry.unwrap().path());
+        names.into_iter().any(|path| path.extension().is_some_and(|it| it == "begun"))
+    };
+    while !is_marked() {
+        thread::sleep(Duration::from_millis(10));
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    // Nobody knows what has failed in it.
+    let red = "handshake\nstart\nfail t1\nend\nexit 2\n";
+    assert_eq!(run_with(red, &["--rerun"]).status().unwrap().code(), Some(2));
+    assert_eq!(run_with(green, &["--rerun"]).status().unwrap().code(), Some(0));
+    assert!(!is_marked());
+    assert_eq!(run_with(red, &["--rerun"]).status().unwrap().code(), Some(0), "nothing has failed");
+}
+
 fn unexplained() {
     let folder = Folder::new();
     // Both tests run at the same time, and only together they end their process.
@@ -186,7 +426,7 @@ fn listed() {
         ("none", "handshake\nstart\nend\nexit 8\n", "0 tests\n"),
     ] {
         let told = folder.run(&[&folder.application(name, script)], &["--list-tests"]);
-        assert!(told.text().contains(&format!("): {count}")), "{name}: {}", told.text());
+        assert!(told.text().contains(&format!(": {count}")), "{name}: {}", told.text());
     }
     let all = folder.application("all", "handshake\nstart\ndiscover t1\nend\n");
     folder.run(&[&all], &["--list-tests", "--filter", "name = nothing"]).expect_code(0);

@@ -7,11 +7,14 @@ use std::cell::Cell;
 use std::path::Path;
 
 use jiff::Zoned;
+use runtap_discover::System;
 use runtap_dump::{Error, Event, Outcome, Prepared, Refusal, Specification, Wanted};
 use runtap_record::Stops;
 use runtap_target::Subject;
+use runtap_transport::in_a_thread;
 
 use super::failure::explain;
+use super::fix;
 use super::interrupt::unless;
 use super::target::{choose_all, each, refuse_remote};
 use crate::cli::Dump;
@@ -81,7 +84,25 @@ async fn dump(
         Err(error @ Error::Interrupted) => {
             Err(expected(stops.exit_code().unwrap_or(exit::INTERRUPTED), error.to_string(), None))
         }
-        Err(error) => Err(explained(error)),
+        Err(error) => Err(refused(chosen, error).await),
+    }
+}
+
+/// With the reason that a look at the process shows, where its runtime refuses and gives none.
+async fn refused(chosen: &Subject, error: Error) -> anyhow::Error {
+    let pid = chosen.process.as_ref().map(|process| process.pid);
+    let (Error::Runtime(cause @ runtap_diag::Error::Refused { .. }), Some(pid)) = (&error, pid) else {
+        return explained(error);
+    };
+    if Refusal::of(cause).is_some() || cause.is_unknown_command() {
+        return explained(error);
+    }
+    match in_a_thread(move || runtap_doctor::no_dumps(&System::current(), pid)).await {
+        Ok(Some(finding)) => {
+            let hint = format!("process {pid} {}; fix: {}", finding.detail, fix::text(&finding.fixes));
+            expected(exit::REFUSED, error.to_string(), hint)
+        }
+        Ok(None) | Err(_) => explained(error),
     }
 }
 

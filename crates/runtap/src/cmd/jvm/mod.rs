@@ -14,6 +14,7 @@ mod replay;
 mod report;
 mod text;
 
+pub(super) use self::agents::instead_of_attaching;
 pub(super) use self::hq::collect_from;
 pub(super) use self::live::possible as live_view;
 

@@ -9,3 +9,9 @@ pub(super) fn run(verb: JvmAgents, _output: Output) -> anyhow::Result<u8> {
     let name = format!("jvm {}", verb.name());
     Err(not_there(&name, "the agent for JVMs is a library for Linux; 'jvm hq' collects from other agents"))
 }
+
+/// What is to be done with a Java program that can't be attached to: none is found here.
+#[allow(clippy::unused_async, reason = "the same as on Linux")]
+pub(in crate::cmd) async fn instead_of_attaching(_pid: u32) -> Option<String> {
+    None
+}

@@ -40,6 +40,9 @@ fn write(options: &MtpReplay, module: &Path, output: Output) -> anyhow::Result<u
     if options.fast {
         words.push("--fast".into());
     }
+    if options.allow_artifacts {
+        words.push("--allow-artifacts".into());
+    }
     if let Some(megabytes) = options.max_size.max_size {
         words.extend(["--max-size".into(), megabytes.to_string().into()]);
     }
@@ -53,7 +56,7 @@ fn write(options: &MtpReplay, module: &Path, output: Output) -> anyhow::Result<u
 
 fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
     let server = server(options)?;
-    let mut replay = Replay::new();
+    let mut replay = Replay::new().allow_all_files(options.allow_artifacts);
     let partial = each(&options.file, options.max_size.of(), |located| {
         let taken = replay.take(located);
         taken.map_err(|error| expected(exit::USAGE, format!("{}: {error}", options.file.display()), None))
@@ -73,7 +76,13 @@ fn play(options: &MtpReplay, output: Output) -> anyhow::Result<u8> {
     let execution_id = std::env::var(EXECUTION_ID).ok().filter(|id| !id.is_empty());
     let played = replay.play(&server, execution_id.as_deref(), options.fast);
     let played = played.map_err(|error| expected(exit::FAILED, error.to_string(), None))?;
-    let Played { connections, requests, left_out, code } = played;
+    let Played { connections, requests, left_out, foreign_files, code } = played;
+    if foreign_files > 0 {
+        output.warning(format_args!(
+            "{} of this machine outside the working directory left out; --allow-artifacts names them",
+            Things(foreign_files, "artifact"),
+        ));
+    }
     if left_out > 0 {
         output.detail(format_args!(
             "the server has no control pipe: {} left out",

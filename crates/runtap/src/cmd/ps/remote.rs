@@ -21,7 +21,10 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     else {
         return Err(usage("this is no address of a router"));
     };
-    let listed = remote.meant().await.map_err(|error| of_target(error, "choose one", output))?;
+    let listed = match remote.meant().await {
+        Ok(listed) => listed,
+        Err(error) => return Err(of_target(error, "choose one", output).await),
+    };
     if listed.is_empty() {
         let hint =
             "'runtap ps' on that machine, as the router's user, shows what can be seen there".to_owned();

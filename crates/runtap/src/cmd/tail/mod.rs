@@ -148,7 +148,7 @@ impl End {
         }
         if printed.lost > 0 {
             output.warning(format_args!(
-                "{subject}the target dropped {}, {}",
+                "{subject}the target dropped at least {}, {}",
                 Things(printed.lost, "event"),
                 advice::FULL_OR_TOO_LARGE
             ));

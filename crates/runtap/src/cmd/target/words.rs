@@ -1,5 +1,6 @@
 //! Why there is no target, for people: message, list, next step and exit code.
 
+use runtap_discover::Fix;
 use runtap_remote::{HandshakeError, Refusal, RemoteAddress};
 use runtap_target::{Error, RemoteError, Row, SpecError};
 use runtap_transport::is_root;
@@ -46,7 +47,7 @@ pub(in crate::cmd) fn of_spec(error: SpecError) -> anyhow::Error {
 }
 
 /// Why there is no target. `several`: what to do where a name stands for several.
-pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> anyhow::Error {
+pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Output) -> anyhow::Error {
     let no_target = |message: String, hint: &str| expected(exit::NO_TARGET, message, hint.to_owned());
     let message = error.to_string();
     match error {
@@ -54,14 +55,19 @@ pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> 
             for step in &error.looked_at {
                 output.detail(format_args!("looked at {step}"));
             }
-            expected(exit::NO_TARGET, message, fix::text(&[error.reason.fix()]))
+            expected(exit::NO_TARGET, message, fix::text_after_a_look(&[error.reason.fix()]).await)
         }
         Error::NoSocket(_) => expected(exit::NO_TARGET, message, None),
         Error::Stopped { pid, finding } => not_reached(pid, &finding),
         Error::UnknownUser(_) => {
             no_target(message, "a user that is not in /etc/passwd is given by number: --user UID")
         }
-        Error::Nobody { name, user, silent } => {
+        Error::Nobody { name, user: _, java, .. } | Error::NobodyLike { name, java, .. }
+            if !java.is_empty() =>
+        {
+            java_programs(&name, &java).await
+        }
+        Error::Nobody { name, user, silent, .. } => {
             let of = user.as_ref().map_or_else(String::new, |user| format!(" of user {user}"));
             let hint = match user {
                 Some(_) => {
@@ -103,6 +109,16 @@ pub(in crate::cmd) fn of_target(error: Error, several: &str, output: Output) -> 
         Error::Io(error) => error.into(),
         error => error.into(),
     }
+}
+
+/// Java programs are called so, and nothing else is.
+async fn java_programs(name: &str, java: &[Row]) -> anyhow::Error {
+    let hint = match java {
+        [Row { pid, .. }] => fix::text_after_a_look(&[Fix::TraceJvm { pid: *pid }]).await,
+        _ => "trace one of them as a Java program: runtap jvm attach PID".to_owned(),
+    };
+    let message = format!("no .NET process is called '{name}'; Java programs of that name:");
+    with_list(exit::NO_TARGET, message, rows(java), hint)
 }
 
 /// What to do about a router that does not do what it was asked for.

@@ -12,14 +12,12 @@ use runtap_text::{Clean, DIM};
 
 use super::failures::{Failure, Failures, word};
 use super::module_failure::{describe, explain};
+use super::printed::{indented, printed};
 use super::screen::Screen;
 use super::words::{BAD, GOOD, MIDDLE, time};
 use crate::cli::Detail;
 use crate::units::Things;
 
-/// Output of a test or a module of which more is not shown: the first and the last so many lines.
-const HEAD: usize = 30;
-const TAIL: usize = 10;
 /// Characters of a name, and of a line of output, of which more is not shown.
 pub(super) const NAME: usize = 300;
 pub(super) const LINE: usize = 1000;
@@ -215,10 +213,8 @@ impl<W: Write + Send + 'static> Lines<W> {
             writeln!(self.out, "  {DIM}error output:{DIM:#}\n{}", indented(&end.stderr))?;
         }
         if !end.failures.is_empty() || self.detail == Detail::Detailed {
-            for (what, text) in [("standard output", &end.stdout), ("error output", &end.stderr)] {
-                if !text.trim().is_empty() {
-                    writeln!(self.out, "  {DIM}{what}:{DIM:#}\n{}", indented(text))?;
-                }
+            for (what, text) in printed(&end.stdout, &end.stderr) {
+                writeln!(self.out, "  {DIM}{what}:{DIM:#}\n{text}")?;
             }
         }
         Ok(())
@@ -376,10 +372,8 @@ fn failure(attempt: &Attempt) -> String {
     if !details.trim().is_empty() {
         text.extend([&indented(&details), "\n"]);
     }
-    for (what, output) in [("standard output", &attempt.stdout), ("error output", &attempt.stderr)] {
-        if !output.trim().is_empty() {
-            text.extend(["  ", what, ":\n", &indented(output), "\n"]);
-        }
+    for (what, output) in printed(&attempt.stdout, &attempt.stderr) {
+        text.extend(["  ", what, ":\n", &output, "\n"]);
     }
     text
 }
@@ -390,22 +384,6 @@ pub(super) fn named(test: &Reported) -> String {
         Some(class) => cleaned(&format!("{class}.{}", test.name), NAME),
         None => cleaned(&test.name, NAME),
     }
-}
-
-/// Each line by four, cleaned of what a terminal would obey; of a long text, beginning and end.
-fn indented(text: &str) -> String {
-    let line = |line: &str| format!("    {}", cleaned(line.trim_end(), LINE)).trim_end().to_owned();
-    let mut lines = text.trim_end().lines();
-    let mut shown: Vec<_> = lines.by_ref().take(HEAD).map(line).collect();
-    // There may be millions between them.
-    let mut tail: Vec<_> = lines.by_ref().rev().take(TAIL).map(line).collect();
-    match lines.count() {
-        0 => {}
-        left_out => shown.push(format!("    … {left_out} lines left out …")),
-    }
-    tail.reverse();
-    shown.append(&mut tail);
-    shown.join("\n")
 }
 
 /// Without what a terminal or a build server would obey, and no longer than so many characters of it.

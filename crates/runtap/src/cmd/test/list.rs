@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::lines::{LINE, cleaned};
 use super::module_failure::describe;
+use super::printed;
 use crate::cli::ListFormat;
 use crate::output::Output;
 use crate::units::Things;
@@ -24,6 +25,9 @@ struct ListedModule {
     framework: Option<String>,
     architecture: Option<String>,
     error: Option<String>,
+    /// What it has printed, if there is an error.
+    #[serde(skip)]
+    printed: (String, String),
     tests: Vec<ListedTest>,
 }
 
@@ -86,6 +90,7 @@ impl Listed {
             RunEvent::LaunchEnded { module, end, .. } => {
                 if let (Some(module), Some(failure)) = (self.of(*module), end.failures.first()) {
                     module.error = Some(describe(failure));
+                    module.printed = (end.stdout.clone(), end.stderr.clone());
                 }
             }
             _ => {}
@@ -103,6 +108,7 @@ impl Listed {
         for module in &self.modules {
             if let Some(error) = &module.error {
                 output.warning(cleaned(&format!("{} {error}", module.path), LINE));
+                printed::tell(&module.printed.0, &module.printed.1, output);
             }
         }
         if self.json {
@@ -110,14 +116,17 @@ impl Listed {
         }
         let mut text = String::new();
         for module in &self.modules {
-            let of = [&module.framework, &module.architecture].map(|it| it.as_deref().unwrap_or("?"));
+            let of: Vec<&str> =
+                [&module.framework, &module.architecture].into_iter().flatten().map(String::as_str).collect();
+            // Not known of an application that was not started for its list, or has died before it said so.
+            let of = if of.is_empty() { String::new() } else { format!(" ({})", of.join("|")) };
             let known = Things(module.tests.len() as u64, "test");
             let count = match (&module.error, module.tests.is_empty()) {
                 (Some(_), true) => "tests unknown".to_owned(),
                 (Some(_), false) => format!("{known} or more"),
                 (None, _) => known.to_string(),
             };
-            let title = cleaned(&format!("{} ({}): ", module.path, of.join("|")), usize::MAX);
+            let title = cleaned(&format!("{}{of}: ", module.path), usize::MAX);
             text.extend([&title, &count, "\n"]);
             for test in &module.tests {
                 text.extend(["  ", &cleaned(&test.name, usize::MAX), "\n"]);

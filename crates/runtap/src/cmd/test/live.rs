@@ -6,9 +6,9 @@ use std::io::{self, Write};
 
 use runtap_mtp::{LaunchId, ModuleId, RunEvent, Stream};
 use runtap_test_report::events::{self, Events};
-use runtap_test_report::{Message, Module, Source as _, Spool, TestResult, Totals};
+use runtap_test_report::{Message, Module, Run, Source as _, Spool, TestResult, Totals};
 
-use super::model::{level, shown_artifact};
+use super::reported::{level, shown_artifact};
 
 /// Writes them.
 pub(super) struct Live<W: Write> {
@@ -69,7 +69,10 @@ impl<W: Write> Live<W> {
             RunEvent::ModuleEnded { module, .. } => {
                 of(module).map_or(Ok(()), |it| events.module_end(ts, it, &spool.totals(module.0)?))
             }
-            RunEvent::RunEnded { .. } => events.run_end(ts, spool.run(), spool.modules(), &totals(spool)?),
+            RunEvent::RunEnded { exit_code, .. } => {
+                let run = Run { exit_code: *exit_code, ..spool.run().clone() };
+                events.run_end(ts, &run, spool.modules(), &totals(spool)?)
+            }
             _ => Ok(()),
         }
     }

@@ -11,7 +11,9 @@ mod mistakes;
 mod model;
 mod module_failure;
 mod nothing;
+mod printed;
 mod progress;
+mod reported;
 mod reports;
 mod screen;
 mod settings;
@@ -30,18 +32,19 @@ use runtap_mtp::{
     Transport, find_modules, run as run_modules,
 };
 use runtap_record::{StopListener, StopRequest, Stops};
-use runtap_test_plan::{History, Limit, Partition};
-use runtap_test_run::history::{Recorder, Store};
+use runtap_test_plan::{Limit, Partition};
+use runtap_test_run::history::{Earlier, Recorder, Store};
 use runtap_test_run::plan::{Empty, PlanError, Planned, plan};
 use runtap_transport::in_a_thread;
 
 pub(super) use self::dotnet_words::familiar;
 use self::module_failure::describe;
+pub(super) use self::reports::names as reports;
 use self::settings::Settings;
 use self::sink::Sink;
 use crate::cli::{NoTests, Test, TestTransport};
 use crate::cmd::dotnet;
-use crate::exit::{TEST_USAGE, expected};
+use crate::exit::{FAILED, OK, TEST_USAGE, expected};
 use crate::output::Output;
 
 /// The platform's variable for exit codes that an application does not end with.
@@ -85,13 +88,16 @@ fn work(
     stop: &Stop,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let (store, history) = earlier(settings, &spec, output)?;
+    let (store, known) = earlier(settings, &spec, output)?;
     let mut planned = if spec.mode == Mode::Run || !settings.selection.is_whole() {
-        plan(&mut spec, &settings.selection, &history, stop).map_err(|error| no_plan(&error, settings))?
+        match plan(&mut spec, &settings.selection, &known, stop) {
+            Ok(planned) => planned,
+            Err(error) => return no_plan(&error, settings, output),
+        }
     } else {
         Planned::default()
     };
-    drop(history);
+    drop(known);
     if planned.nothing_failed {
         output.note("no test failed when it was last run: there is nothing to run again");
         return Ok(0);
@@ -102,32 +108,32 @@ fn work(
         spec.may_be_empty |= matches!(empty, Empty::OtherParts { .. });
     }
     spec.rules = settings.rules(&spec, &planned);
-    let whole = planned.whole && !restricts(&spec.application.arguments);
     sink.begin()?;
     spec.live_output = sink.follows_output();
     spec.keeper = sink.keeper();
     sink.know(std::mem::take(&mut planned.known));
-    let mut recorder = Recorder::new(now(), spec.modules.clone(), whole);
-    let mut trouble = None;
+    // What an application restricts itself, it does not run as a whole.
+    let is_restricted = restricts(&spec.application.arguments);
+    let complete = if is_restricted { Vec::new() } else { std::mem::take(&mut planned.complete) };
+    let mut recorder = Recorder::new(now(), spec.modules.clone(), complete);
+    let mut is_unwritable = false;
+    if let (Some(store), Mode::Run) = (store, spec.mode)
+        && let Err(error) = store.begin(&mut recorder, spec.jobs.iter().map(|job| job.module))
+    {
+        is_unwritable = true;
+        output.warning(format_args!("{error}; '--rerun' may not know of this run"));
+    }
     let outcome = run_modules(&spec, stop, |mut event| {
         recorder.event(&event);
-        if trouble.is_none()
-            && let Err(error) = sink.take(&mut event, stop.level().is_some())
-        {
-            // Results can't be kept, or can't be said: there is no use in going on.
-            trouble = Some(error);
-            stop.stop(StopLevel::Hard);
-        }
+        sink.take(&mut event, stop.level().is_some());
     })?;
-    if let Some(trouble) = trouble {
-        return Err(trouble);
-    }
     if stop.level().is_some() {
         recorder.interrupted();
     }
-    sink.look_up(&spec, outcome.exit_code, stop, output)?;
-    if let (Some(store), Mode::Run) = (store, spec.mode)
-        && let Err(error) = store.add(&recorder, sink.results())
+    sink.look_up(&spec, outcome.exit_code, stop);
+    if let (Some(store), Mode::Run, Some(results)) = (store, spec.mode, sink.results())
+        && let Err(error) = store.add(&recorder, results)
+        && !is_unwritable
     {
         output.warning(error);
     }
@@ -137,8 +143,11 @@ fn work(
     if warns && spec.mode == Mode::Run && outcome.totals.total() == 0 && stop.level().is_none() {
         output.warning("no test was run");
     }
-    sink.finish(output)?;
-    Ok(u8::try_from(outcome.exit_code).unwrap_or(u8::MAX))
+    let is_written = sink.finish()?;
+    Ok(match u8::try_from(outcome.exit_code).unwrap_or(u8::MAX) {
+        OK if !is_written => FAILED,
+        code => code,
+    })
 }
 
 /// What is known of earlier runs, where it matters; and where this one is added to it.
@@ -146,37 +155,40 @@ fn earlier<'a>(
     settings: &'a Settings,
     spec: &RunSpec,
     output: Output,
-) -> anyhow::Result<(Option<&'a Store>, History)> {
-    let Some(store) = &settings.store else { return Ok((None, History::default())) };
+) -> anyhow::Result<(Option<&'a Store>, Earlier)> {
+    let Some(store) = &settings.store else { return Ok((None, Earlier::default())) };
     let selection = &settings.selection;
     let by_time = selection.partition.as_ref().is_some_and(Partition::needs_durations);
     if spec.modules.len() < 2 && !selection.split && !selection.failed_only && !by_time {
-        return Ok((Some(store), History::default()));
+        return Ok((Some(store), Earlier::default()));
     }
-    match store.load(&spec.modules) {
-        Ok(history) => {
-            if by_time && history.modules().next().is_none() {
+    match store.earlier(&spec.modules) {
+        Ok(known) => {
+            if by_time && known.history.modules().next().is_none() {
                 output.warning(format_args!(
                     "{} knows no durations: the tests are dealt out as by --partition count",
                     store.directory().display()
                 ));
             }
-            Ok((Some(store), history))
+            Ok((Some(store), known))
         }
         // Another part of the tests than the other machines run is worse than none.
         Err(error) if by_time || selection.failed_only => Err(usage(error.to_string(), None)),
         Err(error) => {
             output.warning(&error);
-            Ok((None, History::default()))
+            Ok((None, Earlier::default()))
         }
     }
 }
 
-fn no_plan(error: &PlanError, settings: &Settings) -> anyhow::Error {
+/// Nothing can be run. Returns the exit code where all is told.
+fn no_plan(error: &PlanError, settings: &Settings, output: Output) -> anyhow::Result<u8> {
     let code = |code| u8::try_from(code).unwrap_or(u8::MAX);
-    match error {
-        PlanError::NotListed { failure, exit_code, .. } => {
-            expected(code(*exit_code), format!("{error}: it {}", describe(failure)), None)
+    Err(match error {
+        PlanError::NotListed { failure, stdout, stderr, exit_code, .. } => {
+            output.error(&anyhow::anyhow!("{error}: it {}", describe(failure)), None);
+            printed::tell(stdout, stderr, output);
+            return Ok(code(*exit_code));
         }
         PlanError::Stopped => expected(code(mtp::code::ABORTED), "stopped", None),
         PlanError::NoEarlierRun => {
@@ -185,7 +197,7 @@ fn no_plan(error: &PlanError, settings: &Settings) -> anyhow::Error {
             usage(error.to_string(), hint)
         }
         error => anyhow::anyhow!(error.to_string()),
-    }
+    })
 }
 
 /// The exit codes that the applications are told not to end with.

@@ -1,6 +1,7 @@
 //! From what happens in a run to what reports are made of: each test once, with all its attempts.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
 use std::io;
 use std::mem::take;
 use std::time::SystemTime;
@@ -8,17 +9,17 @@ use std::time::SystemTime;
 use runtap_mtp as mtp;
 use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
 use runtap_outputs::Draft;
-use runtap_test_report::{
-    Artifact, Attempt, Exception, Facts, Level, Location, Message, Module, Run, Source as _, Spool, State,
-    TestResult, Trait, told_by_id,
-};
+use runtap_test_report::{Facts, Level, Message, Module, Run, Source as _, Spool, TestResult, told_by_id};
 
 use super::module_failure::explain;
+use super::reported::{attempt, counted, facts, level, shown_artifact};
 
 /// Gathers a run. Which results are attempts at the same row of a test, the run says.
 #[derive(Debug)]
 pub(super) struct Gathered {
-    pub(super) spool: Spool<std::fs::File>,
+    pub(super) spool: Spool<File>,
+    /// Why the results are not all there.
+    pub(super) lost: Option<io::Error>,
     /// What was discovered of tests.
     known: HashMap<(ModuleId, String), Facts>,
     courses: Vec<Course>,
@@ -102,6 +103,7 @@ impl Gathered {
         let (sources, messages) = (Room::of(MOST_SOURCES), Room::of(MOST_MESSAGES));
         Ok(Self {
             spool,
+            lost: None,
             known: HashMap::new(),
             courses,
             sources,
@@ -138,8 +140,25 @@ impl Gathered {
     }
 
     /// Takes in what was found out about a test after the run.
-    pub(super) fn learn(&mut self, module: ModuleId, test: &TestInfo) -> io::Result<()> {
-        self.spool.know(module.0, &test.uid, &facts(test))
+    pub(super) fn learn(&mut self, module: ModuleId, test: &TestInfo) {
+        self.keep(|spool| spool.know(module.0, &test.uid, &facts(test)));
+    }
+
+    /// Nothing comes any more.
+    pub(super) fn settle(&mut self) {
+        self.keep(Spool::settle);
+    }
+
+    /// All results; `None` if some are lost.
+    pub(super) fn whole(&self) -> Option<&Spool<File>> {
+        self.lost.is_none().then_some(&self.spool)
+    }
+
+    /// Changes what is kept. After a failure, nothing that is there can be relied on.
+    fn keep(&mut self, change: impl FnOnce(&mut Spool<File>) -> io::Result<()>) {
+        if self.lost.is_none() {
+            self.lost = change(&mut self.spool).err();
+        }
     }
 
     /// The modules of whose tests it was never told what a result does not say.
@@ -157,7 +176,7 @@ impl Gathered {
         &mut self,
         event: &mut RunEvent,
         interrupted: Option<&'static str>,
-    ) -> io::Result<Option<TestResult>> {
+    ) -> Option<TestResult> {
         match event {
             RunEvent::LaunchStarted { module, attempt, part, .. } => {
                 self.course(*module, |it| {
@@ -171,14 +190,14 @@ impl Gathered {
                 it.architecture = introduction.architecture.to_lowercase();
             }),
             RunEvent::Discovered { module, test } => self.learn_before(*module, test),
-            RunEvent::TestEnded { module, result, .. } => return self.result(*module, result).map(Some),
+            RunEvent::TestEnded { module, result, .. } => return Some(self.result(*module, result)),
             RunEvent::Artifact { module, artifact } => {
                 let shown = shown_artifact(artifact);
                 let names =
                     artifact.test_uid.iter().chain(&artifact.test_name).map(String::len).sum::<usize>();
                 if !self.artifacts.has(shown.path.len() + shown.name.len() + shown.description.len() + names)
                 {
-                    return Ok(None);
+                    return None;
                 }
                 match artifact.test_uid.as_deref().filter(|uid| !uid.is_empty()) {
                     Some(uid) => self.spool.attach(module.0, uid, artifact.test_name.as_deref(), shown),
@@ -202,8 +221,11 @@ impl Gathered {
                     }
                 });
             }
-            RunEvent::RowsMerged { module, rows } => self.spool.merge(module.0, rows)?,
-            RunEvent::ModuleEnded { module, failures, exit_code, duration, .. } => {
+            RunEvent::RowsMerged { module, rows } => self.keep(|spool| spool.merge(module.0, rows)),
+            RunEvent::ModuleEnded { module, totals, failures, exit_code, duration } => {
+                if self.lost.is_some() {
+                    self.spool.set_totals(module.0, counted(totals));
+                }
                 self.forget_sources(*module);
                 self.tell_refused(*module);
                 let course = self.courses.get(module.0);
@@ -227,7 +249,7 @@ impl Gathered {
             }
             _ => {}
         }
-        Ok(None)
+        None
     }
 
     /// What the reports lack, in each module in which it began to.
@@ -257,24 +279,26 @@ impl Gathered {
         }
     }
 
-    fn result(&mut self, module: ModuleId, result: &mut mtp::TestResult) -> io::Result<TestResult> {
+    fn result(&mut self, module: ModuleId, result: &mut mtp::TestResult) -> TestResult {
         self.course(module, |it| it.ran = true);
         let mut shown = self.described(module, result);
-        if result.outdated {
-            let mut counts = self.spool.precede(module.0, result.row, shown.last.clone())?;
-            if result.state == mtp::State::Skipped {
-                // It was skipped after the failure that counts.
-                counts.earlier.pop();
-                shown.earlier = counts.earlier;
-                shown.earlier.push(counts.last);
+        self.keep(|spool| {
+            if result.outdated {
+                let mut counts = spool.precede(module.0, result.row, shown.last.clone())?;
+                if result.state == mtp::State::Skipped {
+                    // It was skipped after the failure that counts.
+                    counts.earlier.pop();
+                    shown.earlier = counts.earlier;
+                    shown.earlier.push(counts.last);
+                }
+            } else if result.row < spool.count(module.0) {
+                shown = spool.follow(module.0, result.row, shown.clone())?;
+            } else {
+                spool.push(module.0, &shown)?;
             }
-            return Ok(shown);
-        }
-        if result.row < self.spool.count(module.0) {
-            return self.spool.follow(module.0, result.row, shown);
-        }
-        self.spool.push(module.0, &shown)?;
-        Ok(shown)
+            Ok(())
+        });
+        shown
     }
 
     fn described(&self, module: ModuleId, result: &mut mtp::TestResult) -> TestResult {
@@ -301,62 +325,6 @@ fn fail(module: &mut Module, failure: &ModuleFailure) {
     module.error = Some(others.map_or_else(|| text.clone(), |others| format!("{others}\n{text}")));
 }
 
-fn facts(known: &TestInfo) -> Facts {
-    let line = known.line.and_then(|line| u32::try_from(line).ok());
-    let traits = known.traits.iter();
-    Facts {
-        namespace: known.namespace.clone(),
-        type_name: known.type_name.clone(),
-        method: known.method.clone(),
-        location: known.file.clone().map(|file| Location { file, line }),
-        traits: traits.map(|(key, value)| Trait { key: key.clone(), value: value.clone() }).collect(),
-    }
-}
-
-/// Takes the texts.
-fn attempt(result: &mut mtp::TestResult) -> Attempt {
-    let exceptions = result.exceptions.drain(..).map(|exception| Exception {
-        message: exception.message.unwrap_or_default(),
-        type_name: exception.type_name.unwrap_or_default(),
-        stack: exception.stack.unwrap_or_default(),
-    });
-    let exceptions = exceptions.collect();
-    Attempt {
-        state: match result.state {
-            mtp::State::Passed => State::Passed,
-            mtp::State::Failed => State::Failed,
-            mtp::State::Skipped => State::Skipped,
-            mtp::State::Error => State::Error,
-            mtp::State::Timeout => State::Timeout,
-            mtp::State::Cancelled => State::Cancelled,
-        },
-        started: None,
-        duration_ns: result.duration.map(|it| i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)),
-        reason: result.reason.take(),
-        exceptions,
-        expected: result.expected.take(),
-        actual: result.actual.take(),
-        stdout: take(&mut result.stdout),
-        stderr: take(&mut result.stderr),
-    }
-}
-
-pub(super) fn shown_artifact(artifact: &mtp::Artifact) -> Artifact {
-    Artifact {
-        path: artifact.path.to_string_lossy().into_owned(),
-        name: artifact.name.clone().unwrap_or_default(),
-        description: artifact.description.clone().unwrap_or_default(),
-    }
-}
-
-pub(super) fn level(severity: mtp::Severity) -> Level {
-    match severity {
-        mtp::Severity::Information => Level::Info,
-        mtp::Severity::Warning => Level::Warning,
-        mtp::Severity::Error => Level::Error,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -370,12 +338,12 @@ mod tests {
         let text = "x".repeat(1 << 20);
         let message = RunEvent::Message { module, severity: mtp::Severity::Information, text };
         for _ in 0..20 {
-            gathered.take(&mut message.clone(), None).unwrap();
+            gathered.take(&mut message.clone(), None);
         }
         let mut long = TestInfo { uid: "a".into(), method: Some("m".repeat(1 << 20)), ..TestInfo::default() };
         for number in 0..300 {
             long.uid = number.to_string();
-            gathered.take(&mut RunEvent::Discovered { module, test: long.clone() }, None).unwrap();
+            gathered.take(&mut RunEvent::Discovered { module, test: long.clone() }, None);
         }
         assert_eq!(gathered.known.len(), 255);
         gathered.forget_sources(module);

@@ -77,6 +77,7 @@ fn signal(code: i32) -> Option<String> {
     let name = match code {
         130 => "SIGINT",
         132 => "SIGILL",
+        133 => "SIGTRAP",
         134 => return Some("crashed (exit code 134, SIGABRT)".to_owned()),
         135 => "SIGBUS",
         136 => "SIGFPE",
@@ -91,7 +92,7 @@ fn signal(code: i32) -> Option<String> {
 /// What the platform means by a code.
 fn meaning(code: i32) -> &'static str {
     match code {
-        2 => ": tests failed, but none was reported",
+        2 => ": tests failed, but no test's last result is a failure",
         3 => ": its session was aborted",
         4 => ": its set-up is invalid",
         5 => ": it does not know an option",

@@ -68,12 +68,12 @@ impl Progress {
             }
             RunEvent::TestStarted { launch, uid, name, .. } => {
                 if let Some(launch) = self.launches.get_mut(launch) {
-                    launch.tests.begin(uid.clone(), (name.clone(), Instant::now()));
+                    launch.tests.begin(uid.clone(), name, (name.clone(), Instant::now()));
                 }
             }
             RunEvent::TestEnded { launch, result, so_far, .. } => {
                 if let Some(launch) = self.launches.get_mut(launch) {
-                    launch.tests.end(&result.uid);
+                    launch.tests.end(&result.uid, &result.name);
                 }
                 self.totals = *so_far;
             }

@@ -12,6 +12,7 @@ use runtap_test_report::{Format, Spool, github};
 
 use super::system::append;
 use super::usage;
+use crate::exit::{hint_of, is_broken_pipe};
 use crate::output::Output;
 
 /// The name by which GitHub's report is asked for.
@@ -56,11 +57,19 @@ impl Kind {
             return Ok(Self::Events);
         }
         Format::from_name(name).map(Self::Format).ok_or_else(|| {
-            let formats = Format::ALL.iter().map(|format| format.name());
-            let known: Vec<_> = formats.chain([EVENTS[0], GITHUB]).collect();
+            let known: Vec<_> = names().map(|(name, _)| name).collect();
             usage(format!("'{name}' is no report"), format!("one of {}", known.join(", ")))
         })
     }
+}
+
+/// What a report can be called, and what it is for.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, Option<&'static str>)> {
+    let formats = Format::ALL.into_iter().map(|format| (format.name(), Some(format.about())));
+    formats.chain([
+        (EVENTS[0], Some("Everything that happens, a line of JSON each, while it happens")),
+        (GITHUB, Some("Annotations and the summary of a job, for GitHub Actions")),
+    ])
 }
 
 /// Whether all of them exist, so that a mistake is told before anything is done.
@@ -162,20 +171,26 @@ impl Reports {
         self.0.iter().any(Report::is_on_stdout)
     }
 
-    /// Where events go while they happen. The files are there from now on.
-    pub(super) fn begin(&mut self) -> anyhow::Result<Vec<Box<dyn Write + Send>>> {
-        let mut live: Vec<Box<dyn Write + Send>> = Vec::new();
+    /// Where events go while they happen, each with what it is. The files are there from now on.
+    pub(super) fn begin(&mut self) -> anyhow::Result<Vec<(String, Box<dyn Write + Send>)>> {
+        let mut live: Vec<(String, Box<dyn Write + Send>)> = Vec::new();
         for report in std::mem::take(&mut self.0) {
+            let title = report.title();
             match report {
-                Report::Events(draft) => live.push(Box::new(draft.appear()?.0)),
+                Report::Events(draft) => live.push((title, Box::new(draft.appear()?.0))),
                 Report::EventsOnStdout => {
-                    live.push(Box::new(io::stdout()));
+                    live.push((title, Box::new(io::stdout())));
                     self.0.push(report);
                 }
                 other => self.0.push(other),
             }
         }
         Ok(live)
+    }
+
+    /// Whether any of them is made of the results, at the end.
+    pub(super) fn need_results(&self) -> bool {
+        self.0.iter().any(|report| !matches!(report, Report::Events(_) | Report::EventsOnStdout))
     }
 
     /// Whether they show what only a listing says of tests, of a run that ended with this code. GitHub is told where tests
@@ -188,11 +203,22 @@ impl Reports {
         })
     }
 
-    /// Writes them. One that can't be written keeps none of the others from it.
-    pub(super) fn write(self, spool: &Spool<File>, output: Output) -> anyhow::Result<()> {
+    /// Writes them, unless results are lost. One that can't be written is told, and keeps none of the others from it. Returns
+    /// whether all are written.
+    pub(super) fn write(self, results: Option<&Spool<File>>, output: Output) -> bool {
         let taken = output.json() || self.take_stdout();
-        let written: Vec<_> = self.0.into_iter().map(|report| report.write(spool, taken, output)).collect();
-        written.into_iter().collect()
+        let mut all = true;
+        for report in self.0 {
+            let title = report.title();
+            if let Err(error) = report.write(results, taken, output)
+                && !is_broken_pipe(&error)
+            {
+                let hint = hint_of(&error);
+                output.error(&error.context(format!("the {title} can't be written")), hint.as_deref());
+                all = false;
+            }
+        }
+        all
     }
 }
 
@@ -201,7 +227,29 @@ impl Report {
         matches!(self, Self::Stdout(_) | Self::EventsOnStdout)
     }
 
-    fn write(self, spool: &Spool<File>, stdout_is_taken: bool, output: Output) -> anyhow::Result<()> {
+    /// What it is, and where it goes.
+    fn title(&self) -> String {
+        let on_stdout = |name| format!("{name} report on standard output");
+        match self {
+            Self::File(format, draft) => format!("{} report {}", format.name(), draft.wanted().display()),
+            Self::Events(draft) => format!("{} report {}", EVENTS[0], draft.wanted().display()),
+            Self::Stdout(format) => on_stdout(format.name()),
+            Self::EventsOnStdout => on_stdout(EVENTS[0]),
+            Self::GitHub => "report for GitHub".to_owned(),
+        }
+    }
+
+    fn write(
+        self,
+        results: Option<&Spool<File>>,
+        stdout_is_taken: bool,
+        output: Output,
+    ) -> anyhow::Result<()> {
+        if let Self::Events(_) | Self::EventsOnStdout = self {
+            // They are written.
+            return Ok(());
+        }
+        let spool = results.ok_or_else(|| anyhow::anyhow!("results of the run are lost"))?;
         match self {
             Self::File(format, draft) => {
                 let mut file = BufWriter::new(draft.file());
@@ -216,7 +264,6 @@ impl Report {
                 format.write(spool, &mut out)?;
                 Ok(out.flush()?)
             }
-            // They are written.
             Self::Events(_) | Self::EventsOnStdout => Ok(()),
             Self::GitHub => on_github(spool, stdout_is_taken, output),
         }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
 use runtap_mtp::{ArtifactKeeper, Mode, ModuleId, RunEvent, RunSpec, Stop, StopLevel, TestInfo, code};
+use runtap_test_report::events::summary;
 use runtap_test_report::{Source as _, Spool};
 use runtap_test_run::artifacts::{Collected, Collector};
 use runtap_test_run::listing;
@@ -18,10 +19,11 @@ use super::live::{Live, totals};
 use super::model::Gathered;
 use super::progress::Progress;
 use super::reports::{self, Reports};
-use super::screen::Screen;
+use super::screen::{Screen, beside};
 use super::settings::Settings;
 use super::usage;
 use crate::cli::Test;
+use crate::exit::{FAILED, is_broken_pipe};
 use crate::output::Output;
 use crate::units::Things;
 
@@ -29,13 +31,16 @@ use crate::units::Things;
 pub(super) struct Sink {
     gathered: Gathered,
     shown: Shown,
-    /// Reports that are written while things happen.
-    live: Vec<Live<Out>>,
+    /// Reports that are written while things happen, each with what it is.
+    live: Vec<(String, Live<Out>)>,
     reports: Reports,
+    /// Something that was asked for can't be written.
+    failed: bool,
     collector: Option<Arc<Collector>>,
     started: Instant,
     /// After this time the run is stopped.
     timeout: Option<Duration>,
+    output: Output,
 }
 
 /// Where lines go: standard output, or standard error where that has a report.
@@ -85,15 +90,18 @@ impl Sink {
             shown,
             live: Vec::new(),
             reports,
+            failed: false,
             collector,
             started: Instant::now(),
             timeout: options.timeout,
+            output,
         })
     }
 
     /// The run begins: before it, reports of another one stay as they are.
     pub(super) fn begin(&mut self) -> anyhow::Result<()> {
-        self.live = self.reports.begin()?.into_iter().map(Live::new).collect();
+        let live = self.reports.begin()?;
+        self.live = live.into_iter().map(|(title, to)| (title, Live::new(to))).collect();
         Ok(())
     }
 
@@ -112,37 +120,79 @@ impl Sink {
         self.gathered.know(known);
     }
 
-    /// All results so far.
-    pub(super) fn results(&self) -> &Spool<File> {
-        &self.gathered.spool
+    /// All results so far; `None` if some are lost.
+    pub(super) fn results(&self) -> Option<&Spool<File>> {
+        self.gathered.whole()
     }
 
-    /// Takes in what has happened, and the texts of a result; `stopped`: the run was told to end.
-    pub(super) fn take(&mut self, event: &mut RunEvent, stopped: bool) -> anyhow::Result<()> {
+    /// Takes in what has happened, and the texts of a result; `stopped`: the run was told to end. What can't be written is
+    /// told, and the run goes on: the rest has its outcome.
+    pub(super) fn take(&mut self, event: &mut RunEvent, stopped: bool) {
         if let Some(collector) = &self.collector {
             collector.event(event);
         }
         let interrupted = stopped.then(|| self.interruption(event));
-        let result = self.gathered.take(event, interrupted)?;
-        let ts = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        for live in &mut self.live {
-            live.event(ts, event, result.as_ref(), &self.gathered.spool)?;
+        let result = self.keep(|gathered| gathered.take(event, interrupted));
+        // Reports at the end are about the tests, and have the code of the run.
+        if let RunEvent::RunEnded { exit_code, .. } = event
+            && *exit_code == code::OK
+            && self.failed
+        {
+            *exit_code = i32::from(FAILED);
         }
+        let ts = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let spool = &self.gathered.spool;
+        let mut unwritten = Vec::new();
+        self.live.retain_mut(|(title, live)| {
+            let error = live.event(ts, event, result.as_ref(), spool).err();
+            let goes_on = error.is_none();
+            unwritten.extend(error.map(|error| (format!("the {title}"), error)));
+            goes_on
+        });
         let shown = match &mut self.shown {
             Shown::Lines(lines) => lines.event(event, result.as_ref()),
-            Shown::Events(events) => events.event(ts, event, result.as_ref(), &self.gathered.spool),
+            Shown::Events(events) => events.event(ts, event, result.as_ref(), spool),
             Shown::List(list) => {
                 list.take(event);
                 Ok(())
             }
             Shown::Summary | Shown::Nothing => Ok(()),
         };
-        match shown {
-            // The tests are run for their outcome and for reports, too.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.shown = Shown::Nothing,
-            shown => shown?,
+        if let Err(error) = shown {
+            self.shown = Shown::Nothing;
+            unwritten.push(("what happens".to_owned(), error));
         }
-        Ok(())
+        for (what, error) in unwritten {
+            self.fail(&what, error);
+        }
+    }
+
+    /// Nothing more is written there. If its reader has gone, that is no failure.
+    fn fail(&mut self, what: &str, error: io::Error) {
+        let error = anyhow::Error::new(error);
+        if is_broken_pipe(&error) {
+            return;
+        }
+        self.failed = true;
+        let error = error.context(format!("{what} can't be written any more"));
+        beside(|| self.output.error(&error, None));
+    }
+
+    /// Changes what is gathered. If results are lost by that, it is told.
+    fn keep<T>(&mut self, change: impl FnOnce(&mut Gathered) -> T) -> T {
+        let was_whole = self.gathered.lost.is_none();
+        let done = change(&mut self.gathered);
+        if was_whole && let Some(error) = &self.gathered.lost {
+            self.failed |= self.reports.need_results();
+            let folder = std::env::temp_dir();
+            beside(|| {
+                self.output.warning(format_args!(
+                    "results can't be kept in {}: {error}; without them, the reports and the test history of this run can't be written",
+                    folder.display()
+                ));
+            });
+        }
+        done
     }
 
     /// Why the run was told to end.
@@ -160,50 +210,55 @@ impl Sink {
 
     /// Asks the applications for the classes of the tests that they have run, if a report shows them: results do not say
     /// them. `stop` ends that as well.
-    pub(super) fn look_up(
-        &mut self,
-        spec: &RunSpec,
-        exit_code: i32,
-        stop: &Stop,
-        output: Output,
-    ) -> anyhow::Result<()> {
+    pub(super) fn look_up(&mut self, spec: &RunSpec, exit_code: i32, stop: &Stop) {
         let modules = self.gathered.not_listed();
         let at_once = stop.level() == Some(StopLevel::Hard);
-        if spec.mode != Mode::Run || at_once || modules.is_empty() || !self.reports.want_facts(exit_code) {
-            return Ok(());
+        let is_useless = at_once || modules.is_empty() || self.gathered.lost.is_some();
+        if spec.mode != Mode::Run || is_useless || !self.reports.want_facts(exit_code) {
+            return;
         }
         let limit = if stop.level().is_some() { spec.timeouts.grace } else { spec.timeouts.start };
-        let mut kept = Ok(());
         let silent = listing::list(spec, &modules, limit, stop, |module, test| {
-            if kept.is_ok() {
-                kept = self.gathered.learn(module, &test);
-            }
-        })?;
-        kept?;
+            self.keep(|gathered| gathered.learn(module, &test));
+        });
+        let silent = silent.unwrap_or_else(|error| {
+            self.output.warning(format_args!("no application can list its tests: {error}"));
+            modules
+        });
         for module in silent {
             if let Some(module) = spec.modules.get(module.0) {
-                output.note(format_args!("{module} did not list its tests: reports may lack their classes"));
+                let text = format_args!("{module} did not list its tests: reports may lack their classes");
+                self.output.note(text);
             }
         }
-        Ok(())
     }
 
-    /// The run is over: what is written at the end.
-    pub(super) fn finish(mut self, output: Output) -> anyhow::Result<()> {
-        self.gathered.spool.settle()?;
-        let spool = &self.gathered.spool;
-        match self.shown {
-            Shown::Summary => {
-                let totals = totals(spool)?;
-                runtap_test_report::events::summary(io::stdout(), spool.run(), spool.modules(), &totals)?;
-            }
-            Shown::List(list) => list.finish(output)?,
+    /// The run is over: what is written at the end. Returns whether everything is written that was asked for.
+    pub(super) fn finish(mut self) -> anyhow::Result<bool> {
+        self.keep(Gathered::settle);
+        if let Some(collector) = &self.collector {
+            tell_collected(&collector.finish(), self.output);
+        }
+        self.failed |= !std::mem::take(&mut self.reports).write(self.gathered.whole(), self.output);
+        match std::mem::replace(&mut self.shown, Shown::Nothing) {
+            Shown::Summary => self.summarize(),
+            Shown::List(list) => list.finish(self.output)?,
             Shown::Lines(_) | Shown::Events(_) | Shown::Nothing => {}
         }
-        if let Some(collector) = self.collector {
-            tell_collected(&collector.finish(), output);
+        Ok(!self.failed)
+    }
+
+    fn summarize(&mut self) {
+        let spool = &mut self.gathered.spool;
+        let run = spool.run_mut();
+        if self.failed && run.exit_code == code::OK {
+            run.exit_code = i32::from(FAILED);
         }
-        self.reports.write(spool, output)
+        let written =
+            totals(spool).and_then(|totals| summary(io::stdout(), spool.run(), spool.modules(), &totals));
+        if let Err(error) = written {
+            self.fail("the summary", error);
+        }
     }
 }
 

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use runtap_diag::ports::Visitor;
+use runtap_discover::Fix;
 use runtap_record::{Event, Progress, Specification};
 use runtap_transport::Peer;
 
 use crate::cmd::convert;
+use crate::cmd::fix;
 use crate::cmd::recording;
 use crate::output::Output;
-use crate::units::{Bytes, Clock, Count, Span, Things};
+use crate::units::{Bytes, Clock, Lost, Span, Things};
 
 /// How to tell what happens.
 pub(super) struct Show {
@@ -55,12 +57,19 @@ impl Show {
                 output.warning(format_args!("{process} ended before it could be recorded"));
             }
             Event::Stranger(visitor) => self.stranger(visitor),
-            Event::NobodyCame { pid, after } => output.warning(format_args!(
+            Event::NobodyCame { pid, after: _, jvm: Some(jvm) } => output.warning(format_args!(
+                "the command (process {pid}) continues without being recorded: process {jvm} is a Java program, not a .NET one; {}",
+                fix::text(&[Fix::TraceJvm { pid: jvm }])
+            )),
+            Event::NobodyCame { pid, after, jvm: None } => output.warning(format_args!(
                 "no .NET runtime has dialled in after {}; the command (process {pid}) continues without being recorded. \
                  Only .NET 5 and later dial in, and only unless DOTNET_EnableDiagnostics=0 is set",
                 Span(after)
             )),
-            Event::NothingRecorded => {
+            Event::NothingRecorded { jvm: Some(jvm) } => output.warning(format_args!(
+                "nothing was recorded: the command ran a Java program (process {jvm}), and no .NET one; trace it as a Java program: runtap jvm run -- java …"
+            )),
+            Event::NothingRecorded { jvm: None } => {
                 output.warning("the command ended before any .NET runtime had dialled in: nothing was recorded");
             }
             Event::WaitingForCommand => {
@@ -107,7 +116,7 @@ impl Show {
             // Their events are counted when they have ended.
             format!("{active} of {all} processes")
         } else {
-            format!("{}  {} lost", Things(events, "event"), Count(lost))
+            format!("{}  {}", Things(events, "event"), Lost(lost))
         };
         let left = left.map_or_else(String::new, |left| format!(", {} left", Clock(left)));
         let stopping = if is_stopping { "  stopping: receiving method names" } else { "" };

@@ -165,7 +165,7 @@ impl Summary {
         let lost = self.document.lost;
         if lost > 0 {
             output.warning(format_args!(
-                "the target dropped {}, {}",
+                "the target dropped at least {}, {}",
                 Things(lost, "event"),
                 if self.was_never_full { advice::TOO_LARGE } else { advice::FULL_OR_TOO_LARGE }
             ));

@@ -1,8 +1,11 @@
 //! `runtap jvm attach`: the agent is loaded into a program that runs, and leaves it at the end.
 
-use runtap_jvm_attach::{AttachError, Client};
+use std::time::Duration;
+
+use runtap_jvm_attach::{AttachError, Client, Jvm};
 use runtap_record::Stops;
 use runtap_remote::HostPort;
+use tokio::time::{sleep, timeout};
 
 use super::carried::{self, Carried};
 use super::collection::Collection;
@@ -12,6 +15,10 @@ use crate::cli::{JvmAttach, JvmTracing, WhenSlow};
 use crate::cmd::interrupt::unless;
 use crate::exit::{self, expected, usage};
 use crate::output::Output;
+
+/// How long a JVM that ends may take for it.
+const ENDING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u8> {
     patterns::check(&options.tracing, For::Ours)?;
@@ -68,14 +75,27 @@ pub(super) async fn run(options: &JvmAttach, output: Output) -> anyhow::Result<u
 
 /// The classes are as they were. A program that has ended has no agent either.
 async fn leave(client: &Client, output: Output) {
-    match program::unload(client).await {
-        Ok(_) | Err(AttachError::NoProcess { .. }) => {}
-        Err(error) if client.jvm().dir().stat().is_some() => {
-            let pid = client.jvm().pid();
-            output.warning(format_args!(
-                "the agent is still in process {pid} ('runtap jvm detach {pid}'): {error}"
-            ));
+    let Err(error) = program::unload(client).await else { return };
+    if !has_ended(client.jvm(), &error).await {
+        let pid = client.jvm().pid();
+        output.warning(format_args!(
+            "the agent is still in process {pid} ('runtap jvm detach {pid}'): {error}"
+        ));
+    }
+}
+
+/// A JVM that ends closes its connections and refuses commands before its process is gone.
+async fn has_ended(jvm: &Jvm, error: &AttachError) -> bool {
+    match error {
+        AttachError::NoProcess { .. } => true,
+        AttachError::Stopped { .. } => false,
+        _ => {
+            let ended = async {
+                while !jvm.has_ended() {
+                    sleep(LOOK).await;
+                }
+            };
+            timeout(ENDING, ended).await.is_ok()
         }
-        Err(_) => {}
     }
 }

@@ -9,6 +9,8 @@ mod loader;
 mod program;
 mod run;
 
+pub(in crate::cmd) use self::program::instead_of_attaching;
+
 use super::{hq, patterns};
 use crate::cli::JvmAgents;
 use crate::cmd::{at_once, block_on, on_processes};

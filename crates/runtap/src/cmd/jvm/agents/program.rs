@@ -1,12 +1,14 @@
 //! A Java program that is attached to: which one is meant, what it was told by its JVM, and errors as people read them.
 
-use runtap_discover::{Kind, Options, Process, System};
+use runtap_discover::{Kind, Options, Process, Reason, System};
 use runtap_jvm_attach::codec::NotLoaded;
 use runtap_jvm_attach::{Answer, AttachError, CLibrary, Client, Jvm, Placed, Timeouts};
+use runtap_target::local_name;
 use runtap_transport::in_a_thread;
 
 use super::carried::{self, Carried, NAME};
 use crate::cli::JvmTarget;
+use crate::cmd::fix;
 use crate::exit::{self, expected, with_list};
 use crate::output::Output;
 use crate::units::parse_pid;
@@ -27,7 +29,30 @@ pub(super) async fn choose(target: &JvmTarget) -> anyhow::Result<Jvm> {
         (None, Some(name)) => named(name).await?,
         (None, None) => return Err(exit::usage("which process: its id or its name is missing")),
     };
-    in_a_thread(move || Jvm::examine(pid)).await?.map_err(explain)
+    in_a_thread(move || Jvm::examine(pid).map_err(explain)).await?
+}
+
+/// What is to be done with a Java program that can't be attached to, as `attach` would say it; `None` if nothing is known that
+/// speaks against it.
+pub(in crate::cmd) async fn instead_of_attaching(pid: u32) -> Option<String> {
+    let look = move || {
+        let jvm = Jvm::examine(pid)?;
+        check_library(&jvm)?;
+        jvm.check_enabled()
+    };
+    let error = explain(in_a_thread(look).await.ok()?.err()?);
+    Some(match exit::hint_of(&error) {
+        Some(hint) => format!("{hint} ({error})"),
+        None => error.to_string(),
+    })
+}
+
+/// Whether our agent can be loaded by its C library.
+fn check_library(jvm: &Jvm) -> Result<(), AttachError> {
+    match jvm.c_library() {
+        CLibrary::Musl => Err(AttachError::Musl { pid: jvm.pid() }),
+        _ => Ok(()),
+    }
 }
 
 /// Of our own user.
@@ -41,12 +66,16 @@ async fn named(name: &str) -> anyhow::Result<u32> {
     // A container that shares our /tmp has its counters there by its own numbers: another process may have one of them here.
     let is_jvm =
         |process: &Process| matches!(Jvm::examine(process.pid), Ok(_) | Err(AttachError::OpenJ9 { .. }));
+    let is_dotnet =
+        |process: &&Process| process.kind == Kind::Dotnet && process.uid == us && local_name(process) == name;
+    let dotnet = listed.iter().find(is_dotnet).map(|process| process.pid);
     let found: Vec<Process> = listed.into_iter().filter(is_meant).filter(is_jvm).collect();
     match &found[..] {
         [one] => Ok(one.pid),
         [] => {
             let message = format!("no Java program of yours is called '{name}'");
-            Err(expected(exit::NO_TARGET, message, OTHERS.to_owned()))
+            let hint = dotnet.map_or_else(|| OTHERS.to_owned(), instead_of_jvm);
+            Err(expected(exit::NO_TARGET, message, hint))
         }
         several => {
             let line = |process: &Process| format!("{}  {}", process.pid, process.command_line.join(" "));
@@ -62,10 +91,7 @@ async fn named(name: &str) -> anyhow::Result<u32> {
 /// # Errors
 /// It does not.
 pub(super) async fn attach(jvm: Jvm) -> anyhow::Result<Client> {
-    let pid = jvm.pid();
-    if jvm.c_library() == CLibrary::Musl {
-        return Err(explain(AttachError::Musl { pid }));
-    }
+    check_library(&jvm).map_err(explain)?;
     Client::attach(jvm, Timeouts::default()).await.map_err(explain)
 }
 
@@ -151,6 +177,11 @@ pub(super) async fn unload(client: &Client) -> Result<bool, AttachError> {
     Ok(traced)
 }
 
+/// What is to be done with a .NET program.
+fn instead_of_jvm(pid: u32) -> String {
+    format!("process {pid} is a .NET program: 'runtap trace {pid}' records it")
+}
+
 /// With an exit code, and a next step.
 #[expect(clippy::needless_pass_by_value, reason = "it stands in map_err")]
 pub(super) fn explain(error: AttachError) -> anyhow::Error {
@@ -172,7 +203,13 @@ pub(super) fn explain(error: AttachError) -> anyhow::Error {
         _ => exit::FAILED,
     };
     let hint = match &error {
-        AttachError::NotPermitted { .. } => Some("run this as the user of the process, or as root"),
+        AttachError::NotPermitted { pid, .. } | AttachError::Protected { pid } => {
+            let reason = Reason::hidden(&System::current().facts(*pid));
+            return expected(code, format!("process {pid} {reason}"), fix::text(&[reason.fix()]));
+        }
+        AttachError::NotAJvm { pid } if System::current().facts(*pid).is_dotnet() => {
+            return expected(code, error.to_string(), instead_of_jvm(*pid));
+        }
         AttachError::NotAJvm { .. } | AttachError::NoProcess { .. } => {
             Some("'runtap ps' lists Java programs")
         }

@@ -89,6 +89,7 @@ struct NotesDocument {
     excluded_classes: u64,
     uncertain_classes: u64,
     foreign_classes: u64,
+    other_versions: u64,
     foreign_methods: u64,
     foreign_lines: u64,
     blind_methods: u64,
@@ -113,6 +114,7 @@ impl From<&Notes> for NotesDocument {
             excluded_classes: notes.excluded_classes,
             uncertain_classes: notes.uncertain_classes,
             foreign_classes: notes.foreign_classes,
+            other_versions: notes.other_versions,
             foreign_methods: notes.foreign_methods,
             foreign_lines: notes.foreign_lines,
             blind_methods: notes.blind_methods,
@@ -242,7 +244,9 @@ fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage
     if inventory.is_none() {
         output.note("only what was called is in the coverage: --classes JAR|DIR says what else there is");
     }
-    if !coverage.has_lines {
+    // Lines that are left out have been told.
+    let told_no_lines = !coverage.has_lines && notes.other_versions == 0;
+    if told_no_lines {
         output.note(
             "the agents have told of no lines, so the coverage has methods only (--entry-lines: first lines)",
         );
@@ -277,10 +281,13 @@ fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage
              methods and lines are those for the newest",
         ),
         (notes.foreign_classes, "class", "called and in none of the jars: left out"),
+        (notes.foreign_methods, "method", "called that the class in the jar or directory does not have"),
+        (notes.foreign_lines, "line", "that ran and that the method in the jar or directory does not have"),
         (
-            notes.foreign_methods,
-            "method",
-            "called that the class in the jar does not have: it is another version",
+            notes.other_versions,
+            "class",
+            "of which another version ran than the one in the jar or directory: lines are left out, and methods are \
+             those of equal names",
         ),
         (
             notes.blind_methods,
@@ -307,7 +314,8 @@ fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage
         return;
     }
     if !coverage.has_lines {
-        output.note("lcov and genhtml read no file without lines (--entry-lines: first lines)");
+        let remedy = if told_no_lines { " (--entry-lines: first lines)" } else { "" };
+        output.note(format_args!("lcov and genhtml read no file without lines{remedy}"));
     }
     for (count, noun) in
         [(coverage.methods_without_line(), "method"), (coverage.sources_without_lines(), "source file")]

@@ -106,6 +106,13 @@ pub(in crate::cmd::jvm) async fn end(
             Things(refused, "connection")
         ));
     }
+    let displaced = watch.displaced();
+    if displaced > 0 {
+        output.warning(format_args!(
+            "{} disconnected to make room for those of other users: what came until then is in the report",
+            Things(displaced, "agent")
+        ));
+    }
     hint_at_names(options, &reports, output);
     if cut > 0 {
         output.warning(format_args!(
@@ -129,6 +136,7 @@ pub(in crate::cmd::jvm) async fn end(
     let partial = cut > 0
         || left_out > 0
         || refused > 0
+        || displaced > 0
         || watch.is_partial()
         || former_loses
         || reports.iter().any(|(.., report)| report.has_losses());

@@ -2,6 +2,7 @@
 //! at the end.
 
 pub(super) mod end;
+mod facts;
 mod summary;
 mod users;
 pub(super) mod watch;

@@ -3,26 +3,24 @@
 //! Owns: [`Watch`], which hears all events of HQ on the threads of its connections and never waits: lines wait in a queue of
 //! bounded length until somebody takes them. How many were left out is said.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::{Discriminant, discriminant};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use runtap_bytefrog::hq::{AgentId, Event, Refusal};
-use runtap_bytefrog_proto::hq::AgentProcess;
-use runtap_bytefrog_proto::{ClassOutcome, Dialect, ModeByte, Rule, Violation};
+use runtap_bytefrog_proto::{ClassOutcome, Dialect, ModeByte, Rule};
 use runtap_text::units::Things;
 use tokio::sync::Notify;
 
-use super::super::broken::{Broken, words};
 use super::super::document::Classes;
+pub(in crate::cmd::jvm) use super::facts::Facts;
+use super::facts::{Repeated, WARNINGS, named};
 
 /// Lines that wait to be shown.
 const WAITING: usize = 1000;
-/// Agents that are remembered. HQ keeps fewer.
+/// Agents that are remembered: more than HQ keeps, so that those which it no longer keeps are forgotten first.
 const AGENTS: usize = 1000;
-/// Warnings of each rule that are said for an agent: anybody who can connect can cause them.
-const WARNINGS: u64 = 5;
 
 /// How much a line matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,31 +38,16 @@ pub(in crate::cmd::jvm) struct Line {
     pub(in crate::cmd::jvm) text: String,
 }
 
-/// An agent, as its control connection has it.
-#[derive(Debug, Clone)]
-pub(in crate::cmd::jvm) struct Facts {
-    pub(in crate::cmd::jvm) peer: SocketAddr,
-    pub(in crate::cmd::jvm) dialect: Dialect,
-    pub(in crate::cmd::jvm) run: u8,
-    pub(in crate::cmd::jvm) process: Option<AgentProcess>,
-    pub(in crate::cmd::jvm) classes: Classes,
-    /// What its last heartbeat said, and its buffers that wait.
-    pub(in crate::cmd::jvm) said: Option<(ModeByte, u16)>,
-    /// No heartbeat has come in time.
-    pub(in crate::cmd::jvm) silent: bool,
-    pub(in crate::cmd::jvm) data: usize,
-    pub(in crate::cmd::jvm) finished: bool,
-    /// Whether its end was as it should be.
-    pub(in crate::cmd::jvm) partial: bool,
-    /// The rules that were broken on its connections.
-    pub(in crate::cmd::jvm) broken: Broken,
-}
-
 #[derive(Debug, Default)]
 struct State {
     /// Whether what only the curious want is kept.
     details: bool,
     agents: BTreeMap<AgentId, Facts>,
+    /// Those of them that HQ no longer keeps.
+    gone: BTreeSet<AgentId>,
+    /// The classes of agents that were forgotten, and whether any of these was partial.
+    forgotten_classes: Classes,
+    forgotten_partial: bool,
     lines: VecDeque<Line>,
     left_out: u64,
     /// Connections that were no agent's, by what was wrong.
@@ -75,6 +58,9 @@ struct State {
     causes: Vec<Discriminant<Refusal>>,
     /// Connections for which there was no room.
     refused: u64,
+    /// Agents that were disconnected to make room, and lines about them.
+    displaced: u64,
+    displacements: Repeated,
     /// The first agent whose connections have all ended.
     first_finished: Option<AgentId>,
     /// Agents that have said hello.
@@ -89,14 +75,12 @@ pub(in crate::cmd::jvm) struct Watch {
     pub(in crate::cmd::jvm) news: Notify,
 }
 
-/// The name of a program's main class, if the agent knows it: one that is loaded early does not.
-fn named(process: &AgentProcess) -> String {
-    let main = process.main.to_string();
-    if main.is_empty() { String::new() } else { format!(" ({main})") }
-}
-
 fn mode(mode: ModeByte) -> String {
     mode.mode().map_or_else(|| format!("in the unknown mode {}", mode.0), |mode| mode.to_string())
+}
+
+fn whose(user: Option<u32>) -> String {
+    user.map_or_else(|| "an unknown user".to_owned(), |user| format!("user {user}"))
 }
 
 impl Watch {
@@ -146,9 +130,10 @@ impl Watch {
         self.lock().agents.get(&agent).cloned()
     }
 
-    /// Classes of all agents that are remembered.
+    /// Classes of all agents.
     pub(in crate::cmd::jvm) fn classes(&self) -> Classes {
-        self.lock().agents.values().fold(Classes::default(), |sum, facts| sum.and(facts.classes))
+        let state = self.lock();
+        state.agents.values().fold(state.forgotten_classes, |sum, facts| sum.and(facts.classes))
     }
 
     /// Whether any agent's connections have all ended.
@@ -165,12 +150,18 @@ impl Watch {
 
     /// Whether an agent has ended without saying that it would, or was never heard to its end.
     pub(in crate::cmd::jvm) fn is_partial(&self) -> bool {
-        self.lock().agents.values().any(|facts| facts.partial)
+        let state = self.lock();
+        state.forgotten_partial || state.agents.values().any(|facts| facts.partial)
     }
 
     /// Connections for which there was no room: what they would have brought is in no report.
     pub(in crate::cmd::jvm) fn refused(&self) -> u64 {
         self.lock().refused
+    }
+
+    /// Agents that were disconnected to make room, although they had begun to trace.
+    pub(in crate::cmd::jvm) fn displaced(&self) -> u64 {
+        self.lock().displaced
     }
 
     /// Connections of users who may not connect.
@@ -204,7 +195,7 @@ impl State {
                 (self.strangers.entry(violation.rule).or_default(), violation.to_string())
             }
             Event::Stranger { peer, user } => {
-                let whose = user.map_or("an unknown process".to_owned(), |user| format!("user {user}"));
+                let whose = whose(*user);
                 (&mut self.others, format!("it is of {whose} (from {peer}), who may not connect"))
             }
             Event::Refused { peer, cause } => return self.refuse(*peer, *cause),
@@ -241,11 +232,12 @@ impl State {
             Event::Heartbeat { mode: now, queue } => {
                 let before = facts.said.replace((now, queue));
                 let was_silent = std::mem::take(&mut facts.silent);
-                match before {
-                    _ if was_silent => Some((Weight::Note, format!("lives again: {}", mode(now)))),
+                let text = match before {
+                    _ if was_silent => Some(format!("lives again: {}", mode(now))),
                     Some((before, _)) if before == now => None,
-                    _ => Some((Weight::Note, format!("is {}", mode(now)))),
-                }
+                    _ => Some(format!("is {}", mode(now))),
+                };
+                text.map(|text| facts.modes.line(Weight::Note, text))
             }
             Event::Class { outcome, name } => {
                 let (count, what, weight) = match outcome {
@@ -261,15 +253,32 @@ impl State {
             Event::Process(process) => {
                 let text = format!("is process {}{}, JVM {}", process.pid, named(&process), process.jvm);
                 facts.process = Some(process);
-                Some((Weight::Note, text))
+                Some(facts.processes.line(Weight::Note, text))
             }
             Event::Error(text) => {
                 facts.partial = true;
-                Some((Weight::Warning, format!("reports an error: {text}")))
+                Some(facts.errors.line(Weight::Warning, format!("reports an error: {text}")))
             }
             Event::NotConfigured(error) => {
                 facts.partial = true;
                 Some((Weight::Warning, format!("was sent away, without a configuration: {error}")))
+            }
+            Event::Replaced => {
+                self.gone.insert(id);
+                None
+            }
+            Event::Displaced { user, newcomer, silent } => {
+                self.gone.insert(id);
+                self.displaced += u64::from(!silent);
+                let process = facts.process_named();
+                let comma = if process.is_empty() { "" } else { "," };
+                let why = if silent { "it had said nothing but hello" } else { "its user had the most" };
+                let (user, newcomer) = (whose(user), whose(newcomer));
+                let text = format!(
+                    "agent {number}{process}{comma} of {user} was disconnected to make room for {newcomer}: {why}"
+                );
+                let (weight, text) = self.displacements.line(Weight::Warning, text);
+                return self.say(weight, text);
             }
             Event::Violation(violation) => Some(facts.violation(&violation)),
             Event::Data(open) => {
@@ -299,54 +308,21 @@ impl State {
     fn connected(&mut self, id: AgentId, peer: SocketAddr, dialect: Dialect, run: u8) {
         self.seen += 1;
         while self.agents.len() >= AGENTS {
-            self.agents.pop_first();
+            let first = self.gone.pop_first().and_then(|gone| self.agents.remove(&gone));
+            let Some(facts) = first.or_else(|| self.agents.pop_first().map(|(_, facts)| facts)) else {
+                break;
+            };
+            self.forgotten_classes = self.forgotten_classes.and(facts.classes);
+            self.forgotten_partial |= facts.partial;
         }
-        let facts = Facts {
-            peer,
-            dialect,
-            run,
-            process: None,
-            classes: Classes::default(),
-            said: None,
-            silent: false,
-            data: 0,
-            finished: false,
-            partial: false,
-            broken: Broken::default(),
-        };
-        self.agents.insert(id, facts);
-    }
-}
-
-impl Facts {
-    /// Whether what the agent still had to send is missing: its process was killed, or a connection was lost.
-    pub(in crate::cmd::jvm) fn ended_early(&self) -> bool {
-        !self.finished || self.broken.rules().iter().any(|finding| finding.rule.is_early_end())
-    }
-
-    fn violation(&mut self, violation: &Violation) -> (Weight, String) {
-        self.silent |= violation.rule == Rule::HeartbeatMissing;
-        // What came before is whole; what should have come behind is not there.
-        self.partial |= violation.rule.loses() || violation.rule.is_early_end();
-        let count = self.broken.add(violation.rule, || words(None, violation));
-        let weight = if count <= WARNINGS { Weight::Warning } else { Weight::Detail };
-        let more = if count == WARNINGS { " (further ones are shown with --verbose only)" } else { "" };
-        (weight, format!("breaks {violation}{more}"))
-    }
-
-    /// One line for a report.
-    pub(in crate::cmd::jvm) fn title(&self, id: AgentId) -> String {
-        let process = self
-            .process
-            .as_ref()
-            .map_or_else(String::new, |process| format!(", process {}{}", process.pid, named(process)));
-        format!("Agent {}: version {}, run {}, {}{process}", id.0, self.dialect, self.run, self.peer)
+        self.agents.insert(id, Facts::new(peer, dialect, run));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use runtap_bytefrog_proto::Severity;
+    use runtap_bytefrog_proto::hq::AgentProcess;
+    use runtap_bytefrog_proto::{JavaString, Severity, Violation};
 
     use super::*;
 
@@ -395,6 +371,30 @@ mod tests {
     }
 
     #[test]
+    fn of_what_an_agent_repeats_the_first_lines_are_shown() {
+        let (watch, agent) = (Watch::new(false), AgentId(0));
+        connected(&watch, agent);
+        watch.lines();
+        let shown = |event: fn(u32) -> Event| {
+            (0..200).for_each(|number| watch.hear(Some(agent), event(number)));
+            watch.lines()
+        };
+        let process = |pid| {
+            let [jvm, main] = [(); 2].map(|()| JavaString::from(""));
+            Event::Process(AgentProcess { pid, wall: 0, resolution: 1, jvm, main })
+        };
+        for (lines, most) in [
+            (shown(|n| Event::Heartbeat { mode: ModeByte(b"ST"[n as usize % 2]), queue: 0 }), 50),
+            (shown(process), 50),
+            (shown(|n| Event::Error(JavaString::from(n.to_string().as_str()))), 5),
+        ] {
+            let text = &lines.last().unwrap().text;
+            assert!(lines.len() == most && text.ends_with(" (further ones are shown with --verbose only)"));
+        }
+        assert!(watch.is_partial());
+    }
+
+    #[test]
     fn refused_connections_are_counted_and_each_cause_is_said_once() {
         let watch = Watch::new(false);
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
@@ -410,6 +410,27 @@ mod tests {
             ]
         );
         assert_eq!((watch.refused(), watch.seen()), (3, 0));
+    }
+
+    #[test]
+    fn an_agent_that_makes_room_is_named() {
+        let (watch, agent) = (Watch::new(false), AgentId(4));
+        connected(&watch, agent);
+        let [jvm, main] = ["17", "shop/Main"].map(JavaString::from);
+        let process = AgentProcess { pid: 77, wall: 0, resolution: 1, jvm, main };
+        watch.hear(Some(agent), Event::Process(process));
+        watch.lines();
+        for (silent, why) in [(false, "its user had the most"), (true, "it had said nothing but hello")] {
+            watch.hear(Some(agent), Event::Displaced { user: Some(65_534), newcomer: Some(0), silent });
+            let line = Line {
+                weight: Weight::Warning,
+                text: format!(
+                    "agent 4, process 77 (shop/Main), of user 65534 was disconnected to make room for user 0: {why}"
+                ),
+            };
+            assert_eq!(watch.lines(), [line]);
+            assert_eq!(watch.displaced(), 1);
+        }
     }
 
     /// Whatever makes HQ throw away what an agent says makes the result partial.
@@ -449,6 +470,12 @@ mod tests {
             connected(&watch, AgentId(number));
         }
         assert!(watch.facts(AgentId(0)).is_none() && watch.facts(AgentId(1)).is_some());
+        // Those that HQ no longer keeps go first, and what was wrong with them is remembered.
+        watch.hear(Some(AgentId(7)), Event::Error("broken".into()));
+        watch.hear(Some(AgentId(7)), Event::Replaced);
+        assert!(watch.facts(AgentId(7)).is_some());
+        connected(&watch, AgentId(2000));
+        assert!(watch.facts(AgentId(7)).is_none() && watch.facts(AgentId(1)).is_some() && watch.is_partial());
         // Of one that is not known nothing is kept.
         watch.hear(Some(AgentId(5000)), Event::Finished);
         assert!(watch.facts(AgentId(5000)).is_none());

@@ -1,0 +1,47 @@
+//! The texts in which the runtime joins tags and quantiles.
+
+use std::collections::BTreeMap;
+
+/// `name=value` joined by commas. A part without the sign is taken for the rest of the value in front of it: `route=/a,b`.
+pub(super) fn tags(text: &str, sign: &str) -> BTreeMap<String, String> {
+    let mut tags = BTreeMap::new();
+    let mut last: Option<(String, String)> = None;
+    for part in text.split(',') {
+        match (part.split_once(sign), &mut last) {
+            (Some((name, value)), _) => tags.extend(last.replace((name.to_owned(), value.to_owned()))),
+            (None, Some((_, value))) => {
+                value.push(',');
+                value.push_str(part);
+            }
+            (None, None) if part.is_empty() => {}
+            (None, None) => last = Some((part.to_owned(), String::new())),
+        }
+    }
+    tags.extend(last);
+    tags
+}
+
+/// `0.5=51;0.95=96;0.99=100`; nothing of an interval without values.
+pub(super) fn quantiles(text: &str) -> Option<BTreeMap<String, f64>> {
+    let parts = text.split(';').filter_map(|part| part.split_once('='));
+    let known = parts.filter_map(|(share, value)| Some((share.to_owned(), value.parse().ok()?)));
+    Some(known.collect()).filter(|quantiles: &BTreeMap<_, _>| !quantiles.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn tags_are_told_apart() {
+        assert_eq!(tags("", "="), of(&[]));
+        assert_eq!(tags("shop=a,region=", "="), of(&[("shop", "a"), ("region", "")]));
+        assert_eq!(tags("route=/a,b,q=1=2", "="), of(&[("route", "/a,b"), ("q", "1=2")]));
+        assert_eq!(tags("odd", "="), of(&[("odd", "")]));
+        assert_eq!(tags("owner:demo,kind:fixed", ":"), of(&[("owner", "demo"), ("kind", "fixed")]));
+    }
+}

@@ -1,0 +1,108 @@
+//! Tests that ran beside one that took too long: their process was ended because of that one, so they are run again without it.
+//! What they report meanwhile is held back. It counts if no other process has run its row.
+
+use std::collections::HashSet;
+
+use super::supervise::{Because, Ending, Supervisor};
+use super::{can_be_asked_for, named};
+use crate::event::TestResult;
+use crate::run::HeldResult;
+
+/// Limit in bytes of the results that are held back. Further results count at once.
+const MOST_BYTES: usize = 64 << 20;
+
+/// The results of a process that are held back, in their order.
+#[derive(Debug, Default)]
+pub(super) struct HeldResults {
+    all: Vec<TestResult>,
+    uids: HashSet<String>,
+    bytes: usize,
+}
+
+impl HeldResults {
+    /// Gives the result back if there is no room for it.
+    fn push(&mut self, result: TestResult) -> Option<TestResult> {
+        let bytes = self.bytes + bytes_of(&result);
+        if bytes > MOST_BYTES {
+            return Some(result);
+        }
+        self.bytes = bytes;
+        self.uids.insert(result.uid.clone());
+        self.all.push(result);
+        None
+    }
+}
+
+/// What a result takes in memory, its texts included.
+fn bytes_of(result: &TestResult) -> usize {
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let exceptions = result
+        .exceptions
+        .iter()
+        .map(|it| size_of_val(it) + length(&it.message) + length(&it.type_name) + length(&it.stack));
+    let texts = [&result.reason, &result.expected, &result.actual].map(length).iter().sum::<usize>();
+    size_of::<TestResult>()
+        + 2 * result.uid.len()
+        + result.name.len()
+        + result.stdout.len()
+        + result.stderr.len()
+        + texts
+        + exceptions.sum::<usize>()
+}
+
+impl Supervisor<'_> {
+    /// Holds back a failure of a test that ran beside one over its limit, reported after their process was asked to end, and
+    /// all that the test reports after it. Returns the result if it counts now.
+    pub(super) fn hold_back(&mut self, result: TestResult) -> Option<TestResult> {
+        let TestResult { uid, state, .. } = &result;
+        let is_disturbed = self.overdue
+            && !self.run_stopped
+            && self.can_run_again(uid)
+            && (self.held.uids.contains(uid) || state.is_failure() && self.tests.contains(uid));
+        if is_disturbed { self.held.push(result) } else { Some(result) }
+    }
+
+    /// Lets the results count whose tests are not run again. Returns the others.
+    pub(super) fn release_held(&mut self, run_again: &[String]) -> Vec<HeldResult> {
+        let run_again: HashSet<&str> = run_again.iter().map(String::as_str).collect();
+        let held = std::mem::take(&mut self.held).all;
+        let (held, counting): (Vec<_>, Vec<_>) =
+            held.into_iter().partition(|result| run_again.contains(result.uid.as_str()));
+        for result in counting {
+            self.result(result);
+        }
+        let (launch, attempt) = (self.spec.launch, self.spec.attempt);
+        held.into_iter().map(|result| HeldResult { launch, attempt, result }).collect()
+    }
+
+    /// Takes the tests that a process was running when it was ended because of another test. Returns their ids.
+    pub(super) fn take_neighbours(&mut self) -> Vec<String> {
+        let was_told = match self.ending {
+            Ending::Asked { .. } | Ending::Killed(Because::Stubborn) => true,
+            Ending::No | Ending::Killed(Because::Useless | Because::Stopped) => false,
+        };
+        if !self.overdue || self.run_stopped || !was_told {
+            return Vec::new();
+        }
+        let uids: Vec<_> = self.tests.uids().into_iter().filter(|uid| self.can_run_again(uid)).collect();
+        for uid in &uids {
+            self.tests.end_all(uid);
+            self.seen.insert(uid);
+        }
+        if !uids.is_empty() {
+            let count = if uids.len() == 1 { "1 test" } else { &format!("{} tests", uids.len()) };
+            let all: Vec<_> = uids.iter().map(String::as_str).collect();
+            self.tell(format!(
+                "it was ended because of a test that took too long; {count} that ran at the same time will be run again \
+                 without that test: {}",
+                named(&all)
+            ));
+        }
+        uids
+    }
+
+    /// Whether another process can run the test again. Rows of a test that have results would be counted twice.
+    fn can_run_again(&self, uid: &str) -> bool {
+        !self.seen.contains(uid) && can_be_asked_for(uid)
+    }
+}

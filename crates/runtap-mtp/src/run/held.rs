@@ -1,0 +1,143 @@
+//! Rows that wait for a later process: results that were held back when their process was ended because of another test, which
+//! count if no later process has a result for their rows, and rows that a process did not come to.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{Coordinator, HeldResult};
+use crate::event::{ModuleFailure, ModuleId, RunEvent, Severity, State, TestResult};
+use crate::launch::named;
+use crate::tally::subject;
+
+/// The results of one module that are held back, and the rows that have no result.
+#[derive(Debug, Default)]
+pub(super) struct HeldRows {
+    /// By the ids of their tests and their rows, each with its number.
+    tests: HashMap<String, HashMap<String, Vec<(usize, HeldResult)>>>,
+    count: usize,
+    /// Names of rows without a result, by the ids of their tests.
+    missing: HashMap<String, BTreeSet<String>>,
+}
+
+/// The name of the row that a result belongs to: a clean-up belongs to the row that it is about.
+fn row_of(name: &str) -> &str {
+    subject(name).unwrap_or(name)
+}
+
+impl HeldRows {
+    pub(super) fn hold(&mut self, held: HeldResult) {
+        let rows = self.tests.entry(held.result.uid.clone()).or_default();
+        rows.entry(row_of(&held.result.name).to_owned()).or_default().push((self.count, held));
+        self.count += 1;
+    }
+
+    /// A process did not come to this row.
+    pub(super) fn miss(&mut self, uid: String, name: String) {
+        self.missing.entry(uid).or_default().insert(name);
+    }
+
+    /// The names of rows that still have no result, as a failure of their module.
+    pub(super) fn not_run(&self) -> Option<ModuleFailure> {
+        let names: BTreeSet<_> = self.missing.values().flatten().map(String::as_str).collect();
+        let names: Vec<_> = names.into_iter().collect();
+        let have = if names.len() == 1 { "row has" } else { "rows have" };
+        let text = format!(
+            "{} {have} no result, of tests that have results for other rows: {}",
+            names.len(),
+            named(&names)
+        );
+        (!names.is_empty()).then_some(ModuleFailure::NotRun(text))
+    }
+
+    /// A later process has this result: what was held back of its row does not count, nor of the clean-up of that row. A test that
+    /// is skipped has not failed less.
+    pub(super) fn replace(&mut self, new: &TestResult) {
+        if let Some(names) = self.missing.get_mut(&new.uid) {
+            names.remove(&new.name);
+        }
+        let Some(rows) = self.tests.get_mut(&new.uid) else { return };
+        let Some(row) = rows.get_mut(row_of(&new.name)) else { return };
+        row.retain(|(_, held)| {
+            let TestResult { name, state, .. } = &held.result;
+            let is_of_row = *name == new.name || subject(name) == Some(&new.name);
+            !is_of_row || new.state == State::Skipped && state.is_failure()
+        });
+    }
+
+    /// Takes those that no later process has replaced, in their order.
+    pub(super) fn take(&mut self) -> Vec<HeldResult> {
+        let rows = std::mem::take(&mut self.tests).into_values().flat_map(HashMap::into_values);
+        let mut left: Vec<_> = rows.flatten().collect();
+        left.sort_unstable_by_key(|(number, _)| *number);
+        left.into_iter().map(|(_, held)| held).collect()
+    }
+}
+
+impl Coordinator<'_> {
+    /// Counts the results that no later process has replaced, as of the last attempt at their tests.
+    pub(super) fn count_held(&mut self, id: ModuleId) {
+        let Some(module) = self.modules.get_mut(&id) else { return };
+        let held = module.held.take();
+        let names: Vec<_> = held.iter().map(|held| held.result.name.as_str()).collect();
+        if !names.is_empty() {
+            let text = format!(
+                "results that were reported while their process was being ended count, since no later process has any for the \
+                 same rows: {}",
+                named(&names)
+            );
+            (self.on_event)(RunEvent::Message { module: id, severity: Severity::Warning, text });
+        }
+        for HeldResult { launch, attempt, result } in held {
+            let last = self.modules.get(&id).map_or(0, |module| module.tally.attempt(&result.uid));
+            self.attempts.insert(launch, attempt.max(last));
+            self.event(RunEvent::TestEnded { module: id, launch, result, so_far: self.so_far });
+            self.attempts.remove(&launch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::LaunchId;
+
+    fn result(name: &str, state: State) -> TestResult {
+        TestResult { uid: "b".to_owned(), name: name.to_owned(), state, ..TestResult::default() }
+    }
+
+    #[test]
+    fn only_a_result_of_the_same_row_replaces_a_failure() {
+        let names_left = |later: &[(&str, State)]| {
+            let mut held = HeldRows::default();
+            for name in ["x", "y", "[Test Cleanup Failure (y)]"] {
+                let result = result(name, State::Failed);
+                held.hold(HeldResult { launch: LaunchId(0), attempt: 1, result });
+            }
+            for (name, state) in later {
+                held.replace(&result(name, *state));
+            }
+            held.replace(&TestResult { uid: "c".to_owned(), ..result("x", State::Passed) });
+            held.take().into_iter().map(|held| held.result.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names_left(&[("y", State::Passed)]), ["x"]);
+        assert_eq!(
+            names_left(&[("x", State::Failed), ("z", State::Passed)]),
+            ["y", "[Test Cleanup Failure (y)]"]
+        );
+        assert_eq!(names_left(&[("x", State::Skipped)]).len(), 3);
+        assert!(names_left(&[("y", State::Passed), ("x", State::Passed)]).is_empty());
+    }
+
+    #[test]
+    fn a_row_without_a_result_is_missing_until_it_has_one() {
+        let mut held = HeldRows::default();
+        assert_eq!(held.not_run(), None);
+        for name in ["x", "y"] {
+            held.miss("b".to_owned(), name.to_owned());
+        }
+        held.replace(&result("x", State::Skipped));
+        let Some(ModuleFailure::NotRun(text)) = held.not_run() else { panic!("y has no result") };
+        assert_eq!(text, "1 row has no result, of tests that have results for other rows: y");
+        held.replace(&result("y", State::Passed));
+        assert_eq!(held.not_run(), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Connections of runtimes that have dialled in, while clients use them.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::board::Board;
+use super::places::Entry;
+
+/// A connection of a runtime, in use until it is dropped.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    board: Arc<Board>,
+    cookie: Uuid,
+    /// Closed when the runtime has lost its place.
+    place: watch::Receiver<()>,
+}
+
+impl InUse {
+    /// Takes a connection of this runtime.
+    pub(super) fn begin(board: &Arc<Board>, entry: &mut Entry) -> Self {
+        entry.active += 1;
+        let (board, cookie) = (Arc::clone(board), entry.advertise.runtime_cookie);
+        Self { board, cookie, place: entry.place.subscribe() }
+    }
+
+    /// Whose connection it is.
+    pub(crate) fn cookie(&self) -> Uuid {
+        self.cookie
+    }
+
+    /// The runtime has begun to answer.
+    pub(crate) fn is_answered(&self) {
+        self.change(|entry| entry.has_answered = true);
+    }
+
+    /// Ready when the runtime has lost its place to another one.
+    pub(crate) async fn displaced(&self) {
+        let mut place = self.place.clone();
+        while place.changed().await.is_ok() {}
+    }
+
+    /// Not that of a runtime that has lost its place, and has come again.
+    fn change(&self, change: impl FnOnce(&mut Entry)) {
+        let mut places = self.board.lock();
+        if self.place.has_changed().is_ok()
+            && let Some(entry) = places.find(self.cookie)
+        {
+            change(entry);
+        }
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.change(|entry| {
+            entry.active = entry.active.saturating_sub(1);
+            entry.seen = Instant::now();
+        });
+        self.board.changed.notify_waiters();
+    }
+}

@@ -1,0 +1,172 @@
+//! The places of runtimes that dial in, and who gives one up where all are taken.
+//!
+//! Owns: the choice. The user or machine with most places gives way, the router's own user to nobody. Whether a runtime is in use
+//! protects it from those of its own origin only: anybody can dial in as a runtime that is asked, and never answers.
+
+use std::time::Duration;
+
+use runtap_diag_proto::Advertise;
+use runtap_loopback::Shares;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::crowd::Origin;
+use super::link::Link;
+
+/// Runtimes that are known at the same time.
+pub(super) const RUNTIMES: usize = 64;
+/// A runtime dials in again within half a second of a request; later than this it is gone.
+pub(super) const REDIAL: Duration = Duration::from_secs(2);
+
+/// One runtime.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) advertise: Advertise,
+    origin: Origin,
+    /// To the task that holds the idle connection: it gives it to whoever is named.
+    pub(super) idle: Option<oneshot::Sender<oneshot::Sender<Link>>>,
+    /// Connections that are in use.
+    pub(super) active: usize,
+    /// Whether it has ever answered.
+    pub(super) has_answered: bool,
+    /// When it was there last.
+    pub(super) seen: Instant,
+    /// Which of its connections the idle one is.
+    pub(super) number: u64,
+    /// Dropped with the place, which ends what is carried.
+    pub(super) place: watch::Sender<()>,
+}
+
+impl Entry {
+    pub(super) fn new(
+        advertise: Advertise,
+        origin: Origin,
+        idle: oneshot::Sender<oneshot::Sender<Link>>,
+        number: u64,
+    ) -> Self {
+        Self {
+            advertise,
+            origin,
+            idle: Some(idle),
+            active: 0,
+            has_answered: false,
+            seen: Instant::now(),
+            number,
+            place: watch::Sender::default(),
+        }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.idle.is_some() || self.active > 0 || self.seen.elapsed() < REDIAL
+    }
+
+    /// How much is lost with it.
+    fn worth(&self) -> (bool, bool) {
+        (self.active > 0, self.active > 0 && self.has_answered)
+    }
+}
+
+/// The runtimes of a router.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pub(super) entries: Vec<Entry>,
+    /// The one that the router stands for.
+    routed: Option<Uuid>,
+    pub(super) numbers: u64,
+}
+
+impl Places {
+    pub(super) fn find(&mut self, cookie: Uuid) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|entry| entry.advertise.runtime_cookie == cookie)
+    }
+
+    /// Makes room for a runtime from there: the one without a place, if there is one. Of those whose origin gives way the newest
+    /// leaves that no client uses; else the newest that has never answered; else the newest, but not the one that the router
+    /// stands for. If no origin gives way, the newcomer leaves.
+    pub(super) fn make_room(&mut self, newcomer: Advertise, origin: Origin) -> Option<Advertise> {
+        if self.entries.len() >= RUNTIMES {
+            self.entries.retain(Entry::is_there);
+        }
+        if self.entries.len() < RUNTIMES {
+            return None;
+        }
+        let routed = self.routed();
+        let shares: Shares<Origin> = self.entries.iter().map(|entry| entry.origin).collect();
+        let Some(gives_way) = shares.gives_way_to(&origin, |origin| !origin.is_own()) else {
+            return Some(newcomer);
+        };
+        let may_leave =
+            |entry: &Entry| entry.origin == *gives_way && routed != Some(entry.advertise.runtime_cookie);
+        let leaving = self.entries.iter().enumerate().rev().filter(|(_, entry)| may_leave(entry));
+        // The first of equals.
+        let Some((at, _)) = leaving.min_by_key(|(_, entry)| entry.worth()) else { return Some(newcomer) };
+        Some(self.entries.remove(at).advertise)
+    }
+
+    /// The one that the router stands for: the first that is there.
+    pub(super) fn routed(&mut self) -> Option<Uuid> {
+        let is_there = |entry: &&Entry| entry.is_there();
+        let there = self.entries.iter().filter(is_there).map(|entry| entry.advertise.runtime_cookie);
+        let there: Vec<Uuid> = there.collect();
+        if self.routed.is_none_or(|routed| !there.contains(&routed)) {
+            self.routed = there.first().copied();
+        }
+        self.routed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Origin = Origin::User(u32::MAX - 2);
+    const OTHER: Origin = Origin::User(u32::MAX - 3);
+
+    fn advertise(number: u64) -> Advertise {
+        Advertise { runtime_cookie: Uuid::from_u128(number.into()), process_id: number }
+    }
+
+    fn entry(number: u64, origin: Origin, active: usize, has_answered: bool) -> Entry {
+        let (idle, _) = oneshot::channel();
+        Entry { active, has_answered, ..Entry::new(advertise(number), origin, idle, number) }
+    }
+
+    #[tokio::test]
+    async fn what_is_lost_least_with_leaves_first() {
+        let mut places = Places::default();
+        let kind = |number| match number {
+            // The router stands for this one.
+            0 => (0, false),
+            1..=20 => (0, true),
+            21..=40 => (1, false),
+            _ => (1, true),
+        };
+        for number in 0..64 {
+            let (active, has_answered) = kind(number);
+            places.entries.push(entry(number, ONE, active, has_answered));
+        }
+        let mut left = Vec::new();
+        for number in 64..128 {
+            let gone = places.make_room(advertise(number), OTHER).expect("all places are taken").process_id;
+            if gone == number {
+                break;
+            }
+            left.push(gone);
+            places.entries.push(entry(number, OTHER, 1, false));
+        }
+        // Until both have the same.
+        assert_eq!(left, (1..=20).rev().chain((29..=40).rev()).collect::<Vec<_>>());
+        assert!(places.entries.iter().any(|entry| entry.advertise.process_id == 0));
+    }
+
+    #[tokio::test]
+    async fn those_of_the_own_user_stay() {
+        let mut places = Places::default();
+        let own = Origin::User(runtap_transport::my_uid());
+        for number in 0..64 {
+            places.entries.push(entry(number, own, 0, false));
+        }
+        assert_eq!(places.make_room(advertise(64), ONE).map(|gone| gone.process_id), Some(64));
+    }
+}

@@ -1,0 +1,146 @@
+//! Runtimes that dial in, more than a router has places for.
+#![cfg(target_os = "linux")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use runtap_diag_proto::{Advertise, InfoForm, Request, Uuid};
+use runtap_route::router::{Back, Front, Gate, Notice, Router, Statistics};
+use runtap_testkit::{Skip, eventually, require};
+use runtap_transport::{BindOptions, Endpoint, Listener};
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_res_uid;
+
+/// The places of a router.
+const PLACES: u64 = 64;
+
+/// A router by TCP that runs until the test ends, what it has said of places, and what it has counted. Without a tool that listens,
+/// tools dial it.
+fn router(tool: Option<Endpoint>) -> (SocketAddr, Arc<Mutex<Vec<Notice>>>, Arc<Statistics>) {
+    let (tell, ready) = mpsc::channel();
+    let notices = Arc::<Mutex<Vec<Notice>>>::default();
+    let told = Arc::clone(&notices);
+    let run = async move {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = Listener::bind(folder.path().join("tools"), BindOptions::default()).unwrap();
+        let gate = Gate::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+        let address = gate.to_string().parse().unwrap();
+        let front = tool.map_or_else(|| Front::Listen(Gate::Local(Box::new(listener))), Front::Dial);
+        let router = Router::new(front, Back::Listen(gate)).on_notice(move |notice| {
+            if matches!(notice, Notice::NoPlace { .. }) {
+                told.lock().unwrap().push(notice.clone());
+            }
+        });
+        tell.send((address, router.statistics())).unwrap();
+        router.run(std::future::pending()).await
+    };
+    thread::spawn(move || {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run)
+    });
+    let (address, statistics) = ready.recv().unwrap();
+    (address, notices, statistics)
+}
+
+/// A runtime by TCP: says who it is, and waits for a request.
+fn dial(address: SocketAddr, process_id: u64) -> TcpStream {
+    let mut runtime = TcpStream::connect(address).unwrap();
+    let advertise = Advertise { runtime_cookie: Uuid::from_u128(process_id.into()), process_id };
+    runtime.write_all(&advertise.to_bytes()).unwrap();
+    runtime
+}
+
+/// As many as there is room for, each when the one before it is known.
+fn fill(address: SocketAddr, statistics: &Statistics) -> Vec<TcpStream> {
+    let one = |process_id| {
+        let runtime = dial(address, process_id);
+        eventually("the runtime", || (statistics.runtimes() == process_id).then_some(()));
+        runtime
+    };
+    (1..=PLACES).map(one).collect()
+}
+
+fn fill_as_another_user(address: SocketAddr, statistics: &Statistics) -> Vec<TcpStream> {
+    let other = || {
+        let user = Uid::from_raw(65_534);
+        set_thread_res_uid(user, user, user).unwrap();
+        fill(address, statistics)
+    };
+    thread::scope(|scope| scope.spawn(other).join().unwrap())
+}
+
+fn is_closed(mut runtime: &TcpStream) -> bool {
+    runtime.read(&mut [0]).unwrap() == 0
+}
+
+#[test]
+fn a_runtime_without_a_place_is_told_of() {
+    let (address, notices, statistics) = router(None);
+    let _runtimes = fill(address, &statistics);
+    for count in 1..=2 {
+        assert!(is_closed(&dial(address, 70)));
+        assert_eq!(statistics.without_place(), count);
+    }
+    let notices = notices.lock().unwrap();
+    let no_place = |count| Notice::NoPlace { process_id: 70, places: 64, count };
+    assert_eq!(*notices, [no_place(1), no_place(2)]);
+    assert_eq!(notices.iter().map(Notice::is_warning).collect::<Vec<_>>(), [true, false], "said once");
+}
+
+/// Every user of a machine can dial a port of it.
+#[test]
+fn the_user_with_most_runtimes_gives_way() {
+    let is_root = geteuid().is_root();
+    require!(if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) });
+    let (address, notices, statistics) = router(None);
+    let runtimes = fill_as_another_user(address, &statistics);
+    let own = dial(address, 70);
+    eventually("the runtime", || (statistics.runtimes() == PLACES + 1).then_some(()));
+    assert!(is_closed(&runtimes[63]), "the newest");
+    let left: Vec<Notice> = notices.lock().unwrap().clone();
+    assert_eq!(left, [Notice::NoPlace { process_id: 64, places: 64, count: 1 }]);
+    own.set_nonblocking(true).unwrap();
+    assert!((&own).read(&mut [0]).is_err(), "it waits for a request");
+}
+
+/// A tool that listens may ask each runtime, and wait.
+#[test]
+fn runtimes_that_are_asked_and_do_not_answer_keep_nobody_out() {
+    let is_root = geteuid().is_root();
+    require!(if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tool");
+    let tool = UnixListener::bind(&path).unwrap();
+    let info = Request::ProcessInfo(InfoForm::ProcessInfo2).to_bytes().unwrap();
+    let request = info.clone();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in tool.incoming() {
+            let mut stream = stream.unwrap();
+            stream.read_exact(&mut [0; Advertise::LEN]).unwrap();
+            stream.write_all(&request).unwrap();
+            let _ended = tell.send(stream);
+        }
+    });
+    let (address, _, statistics) = router(Some(Endpoint::unix(path)));
+    let runtimes = fill_as_another_user(address, &statistics);
+    let is_asked = |mut runtime: &TcpStream| {
+        let mut asked = vec![0; info.len()];
+        runtime.read_exact(&mut asked).unwrap();
+        asked == info
+    };
+    assert!(runtimes.iter().all(is_asked));
+    let own = dial(address, 70);
+    assert!(is_asked(&own));
+    assert!(is_closed(&runtimes[63]), "the newest");
+    let mut clients: Vec<_> = told.try_iter().collect();
+    let ended = |client: &mut std::os::unix::net::UnixStream| {
+        client.set_nonblocking(true).unwrap();
+        client.read(&mut [0]).is_ok_and(|size| size == 0)
+    };
+    eventually("its client", || {
+        (clients.iter_mut().filter_map(|client| ended(client).then_some(())).count() == 1).then_some(())
+    });
+}

@@ -1,0 +1,79 @@
+//! Results, totals and facts of the runner in the words of reports.
+
+use std::mem::take;
+
+use runtap_mtp as mtp;
+use runtap_mtp::TestInfo;
+use runtap_test_report::{Artifact, Attempt, Exception, Facts, Level, Location, State, Totals, Trait};
+
+/// What the run has counted.
+pub(super) fn counted(totals: &mtp::Totals) -> Totals {
+    Totals {
+        total: totals.total(),
+        passed: totals.passed,
+        failed: totals.failed,
+        skipped: totals.skipped,
+        error: totals.error,
+        timeout: totals.timeout,
+        cancelled: totals.cancelled,
+        flaky: totals.flaky,
+        retried: totals.retried,
+        forgiven: totals.quarantined,
+    }
+}
+
+pub(super) fn facts(known: &TestInfo) -> Facts {
+    let line = known.line.and_then(|line| u32::try_from(line).ok());
+    let traits = known.traits.iter();
+    Facts {
+        namespace: known.namespace.clone(),
+        type_name: known.type_name.clone(),
+        method: known.method.clone(),
+        location: known.file.clone().map(|file| Location { file, line }),
+        traits: traits.map(|(key, value)| Trait { key: key.clone(), value: value.clone() }).collect(),
+    }
+}
+
+/// Takes the texts.
+pub(super) fn attempt(result: &mut mtp::TestResult) -> Attempt {
+    let exceptions = result.exceptions.drain(..).map(|exception| Exception {
+        message: exception.message.unwrap_or_default(),
+        type_name: exception.type_name.unwrap_or_default(),
+        stack: exception.stack.unwrap_or_default(),
+    });
+    let exceptions = exceptions.collect();
+    Attempt {
+        state: match result.state {
+            mtp::State::Passed => State::Passed,
+            mtp::State::Failed => State::Failed,
+            mtp::State::Skipped => State::Skipped,
+            mtp::State::Error => State::Error,
+            mtp::State::Timeout => State::Timeout,
+            mtp::State::Cancelled => State::Cancelled,
+        },
+        started: None,
+        duration_ns: result.duration.map(|it| i64::try_from(it.as_nanos()).unwrap_or(i64::MAX)),
+        reason: result.reason.take(),
+        exceptions,
+        expected: result.expected.take(),
+        actual: result.actual.take(),
+        stdout: take(&mut result.stdout),
+        stderr: take(&mut result.stderr),
+    }
+}
+
+pub(super) fn shown_artifact(artifact: &mtp::Artifact) -> Artifact {
+    Artifact {
+        path: artifact.path.to_string_lossy().into_owned(),
+        name: artifact.name.clone().unwrap_or_default(),
+        description: artifact.description.clone().unwrap_or_default(),
+    }
+}
+
+pub(super) fn level(severity: mtp::Severity) -> Level {
+    match severity {
+        mtp::Severity::Information => Level::Info,
+        mtp::Severity::Warning => Level::Warning,
+        mtp::Severity::Error => Level::Error,
+    }
+}
