@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use runtap_diag_proto::{Advertise, InfoForm, Request, Uuid};
 use runtap_route::router::{Back, Front, Gate, Notice, Router, Statistics};
@@ -47,6 +48,7 @@ fn router(tool: Option<Endpoint>) -> (SocketAddr, Arc<Mutex<Vec<Notice>>>, Arc<S
 /// A runtime by TCP: says who it is, and waits for a request.
 fn dial(address: SocketAddr, process_id: u64) -> TcpStream {
     let mut runtime = TcpStream::connect(address).unwrap();
+    runtime.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(process_id.into()), process_id };
     runtime.write_all(&advertise.to_bytes()).unwrap();
     runtime
