@@ -111,6 +111,8 @@ pub struct TestResult {
     pub duration: Option<Duration>,
     /// Which attempt this was, from 1 on.
     pub attempt: u32,
+    /// Which attempt of its application its process was, for one that starts further processes for tests that have failed.
+    pub host_attempt: Option<u32>,
     /// It has passed after it had failed.
     pub flaky: bool,
     /// If it has failed, that does not count.
@@ -158,6 +160,7 @@ impl Default for TestResult {
             state: State::Passed,
             duration: None,
             attempt: 1,
+            host_attempt: None,
             flaky: false,
             quarantined: false,
             superseded: false,
@@ -429,8 +432,10 @@ pub enum RunEvent {
         module: ModuleId,
         /// Its results.
         totals: Totals,
-        /// What is wrong with the module as a whole and was not said of one of its processes.
+        /// What is wrong with the module as a whole. What a later attempt has mended, or a test explains, is not among it.
         failures: Vec<ModuleFailure>,
+        /// How many of these, the first ones, were said of one of its processes.
+        told: usize,
         /// What the module's own verdict is, as an exit code of the platform.
         exit_code: i32,
         /// From the first process's start to the last one's end.

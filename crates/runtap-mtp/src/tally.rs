@@ -11,8 +11,8 @@ use crate::totals::Totals;
 /// The results of one module. All results that a test has in one attempt count, each as a row of the test; a later attempt
 /// replaces the rows of the one before.
 ///
-/// Rows of two processes belong together by their names, and where no name fits by their order. What a process repeats itself is
-/// matched by [`Test::replaced`].
+/// Rows of two processes belong together by their names, and where no name fits by their order: of two attempts of the runner, or of
+/// an application that starts a process for each of its own. What a process repeats itself is matched by [`Test::replaced`].
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     tests: ByUid<Test>,
@@ -43,11 +43,14 @@ impl Tally {
         let (state, name) = (*state, self.tests.hash(&result.name));
         let about = subject(&result.name).map(|name| self.tests.hash(name));
         let test = self.tests.entry(uid);
-        let outdated = attempt < test.attempt;
-        if test.attempt < attempt {
-            // All of its rows wait for this attempt.
+        let host_attempt =
+            result.host_attempt.unwrap_or(if attempt == test.attempt { test.host_attempt } else { 1 });
+        let (this, last) = ((attempt, host_attempt), (test.attempt, test.host_attempt));
+        let outdated = this < last;
+        if last < this {
+            // All of its rows wait for this process.
             (test.process, test.first_pending) = (test.process + 1, 0);
-            test.attempt = attempt;
+            (test.attempt, test.host_attempt) = this;
         }
         let is_settled = state.is_failure() && !quarantined && is_last && !superseded;
         let new = Row {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::Read;
 use crate::case::{self, Case, Detail, Event, Outcome};
 use crate::yaml;
-use levels::Levels;
+use levels::{Levels, Within};
 
 /// Deeper subtests than that are taken for text.
 const DEEPEST: usize = 100;
@@ -46,6 +46,9 @@ pub(crate) struct Tap {
     late: Vec<String>,
 }
 
+/// Why node has given up a test or a suite.
+const CANCELLED: &str = "cancelledByParent";
+
 /// More errors after the end of tests say nothing more.
 const MOST_LATE: usize = 20;
 const LATE: &str = " generated asynchronous activity after the test ended";
@@ -55,15 +58,15 @@ struct Point {
     indent: usize,
     case: Case,
     is_ok: bool,
-    /// Whether a point of its subtest is not ok.
-    has_failures: bool,
+    /// What its subtest has.
+    within: Within,
     /// What the point is if deeper ones follow: its name ends with a brace.
     opened: Option<(Case, Arc<str>)>,
 }
 
 impl Tap {
     fn give(&mut self, out: &mut Vec<Event>) {
-        let Some(Point { indent, mut case, is_ok, has_failures, .. }) = self.point.take() else { return };
+        let Some(Point { indent, mut case, is_ok, within, .. }) = self.point.take() else { return };
         let text = self.yaml.take().unwrap_or_default();
         let mut detail = Detail::default();
         let (mut is_suite, mut is_file, mut failure_type) = (false, false, String::new());
@@ -88,10 +91,11 @@ impl Tap {
             }
         }
         if is_suite {
-            // Tests that have failed are results already, and so is what has made a parent cancel the suite.
+            // Tests that have failed are results already. A hook that does not end cancels its suite as well, whose tests are over
+            // by then: only what was cancelled within it explains that.
             let is_explained = match failure_type.as_str() {
-                "subtestsFailed" => has_failures,
-                "cancelledByParent" => has_failures || indent > 0,
+                "subtestsFailed" => within.failed,
+                CANCELLED => within.cancelled,
                 _ => false,
             };
             if !matches!(case.outcome, Outcome::Failed) || is_explained {
@@ -115,7 +119,10 @@ impl Tap {
                     case.reason = detail.message;
                 }
             }
-            Outcome::Failed | Outcome::Error | Outcome::TimedOut => case.detail = Some(detail),
+            Outcome::Failed | Outcome::Error | Outcome::TimedOut => {
+                case.detail = Some(detail);
+                self.levels.failed(indent / 4, failure_type == CANCELLED);
+            }
         }
         out.push(Event::Ended(Box::new(case)));
     }
@@ -157,8 +164,8 @@ impl Tap {
             let inner = case::suite(&own.uid);
             (Case { reason: case.reason.clone(), ..own }, inner)
         });
-        let has_failures = self.levels.point(depth, number, is_ok, &case.uid, out);
-        self.point = Some(Point { indent, case, is_ok, has_failures, opened });
+        let within = self.levels.point(depth, number, is_ok, &case.uid, out);
+        self.point = Some(Point { indent, case, is_ok, within, opened });
     }
 
     fn subtest(&mut self, depth: usize, name: &str, out: &mut Vec<Event>) {

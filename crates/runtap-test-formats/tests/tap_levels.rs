@@ -161,17 +161,40 @@ fn cancelled_tests_of_a_summary_are_failures() {
     assert_eq!(summary("# cancelled 9\n"), "", "a test may print such a line");
 }
 
+/// A suite of node that is not ok, with these lines in it.
+fn suite(inner: &str, why: &str) -> String {
+    let inner = inner.lines().fold(String::new(), |text, line| text + "    " + line + "\n");
+    format!(
+        "# Subtest: s\n{inner}    1..1\nnot ok 1 - s\n  ---\n  type: 'suite'\n  failureType: '{why}'\n  ...\n1..1\n"
+    )
+}
+
+#[track_caller]
+fn outcomes(text: &str, expected: &[Outcome]) {
+    let outcomes: Vec<_> = told(&read(Format::Tap, text)).into_iter().map(|(_, outcome)| outcome).collect();
+    assert_eq!(outcomes, expected, "{text}");
+}
+
 #[test]
 fn a_suite_that_failed_by_its_tests_has_one_that_failed() {
-    let suite = |inner: &str, why: &str| {
-        let text = format!(
-            "# Subtest: s\n    {inner}ok 1 - a\n    1..1\nnot ok 1 - s\n  ---\n  type: 'suite'\n  failureType: '{why}'\n  ...\n1..1\n"
-        );
-        told(&read(Format::Tap, &text)).into_iter().map(|(_, outcome)| outcome).collect::<Vec<_>>()
-    };
-    for why in ["subtestsFailed", "cancelledByParent"] {
-        assert_eq!(suite("not ", why), [Failed]);
-        assert_eq!(suite("", why), [Passed, Outcome::Error]);
+    outcomes(&suite("not ok 1 - a", "subtestsFailed"), &[Failed]);
+    outcomes(&suite("ok 1 - a", "subtestsFailed"), &[Passed, Outcome::Error]);
+    outcomes(&suite("not ok 1 - a # TODO", "subtestsFailed"), &[Skipped, Outcome::Error]);
+    let nested = suite("not ok 1 - a", "subtestsFailed").replace("# Subtest: s", "# Subtest: q");
+    outcomes(&suite(nested.trim_end_matches("1..1\n"), "subtestsFailed"), &[Failed]);
+}
+
+/// A hook that never ends cancels its suite, and the suites around it.
+#[test]
+fn a_suite_that_is_cancelled_has_something_that_was() {
+    let cancelled = "cancelledByParent";
+    let test = format!("not ok 1 - a\n  ---\n  failureType: '{cancelled}'\n  ...");
+    outcomes(&suite(&test, cancelled), &[Failed]);
+    for (inner, outcome) in [("ok 1 - a", Passed), ("not ok 1 - a", Failed), ("not ok 1 - a # TODO", Skipped)]
+    {
+        outcomes(&suite(inner, cancelled), &[outcome, Outcome::Error]);
+        let nested = suite(inner, cancelled);
+        outcomes(&suite(nested.trim_end_matches("1..1\n"), cancelled), &[outcome, Outcome::Error]);
     }
 }
 

@@ -87,7 +87,11 @@ impl Supervisor<'_> {
             None => (None, None),
         };
         let only_one = self.spec.uids.is_some_and(|uids| uids.len() == 1) && self.has_begun_none();
-        let culprit_found = crashed && suspects.is_none() && (only_one || !self.tests.is_empty());
+        let culprits = match self.spec.uids {
+            _ if !crashed || suspects.is_some() => Vec::new(),
+            Some(chosen) if only_one => chosen.to_vec(),
+            _ => self.tests.uids(),
+        };
         let disturbed = self.take_neighbours();
         let held = self.release_held(&disturbed);
         let mut apart = Vec::new();
@@ -179,7 +183,7 @@ impl Supervisor<'_> {
                 names: BTreeMap::new(),
                 apart,
                 suspects,
-                culprit_found,
+                culprits,
                 held,
                 exits_by_tests,
                 no_tests: self.no_tests,

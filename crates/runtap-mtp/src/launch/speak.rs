@@ -193,8 +193,8 @@ impl Speaker {
     pub(crate) fn say(&self, output: Output, connection: &Connection, sent: &Sent, gate: &Gate) -> bool {
         let (mut heard, mut listened) = (Vec::new(), true);
         // Those of the application itself, if it counts them, go beyond the runner's.
-        let attempt =
-            connection.peer().and_then(|peer| peer.attempt).map_or(self.attempt, |own| own.max(self.attempt));
+        let own = connection.peer().and_then(|peer| peer.attempt);
+        let attempt = own.map_or(self.attempt, |own| own.max(self.attempt));
         let mut hear = |one: Heard| {
             heard.push(self.keep(one));
             if heard.len() >= BATCH {
@@ -204,7 +204,7 @@ impl Speaker {
         for event in output.events {
             match event {
                 Event::Connected(peer) => hear(Heard::Introduced(introduction(&peer))),
-                Event::Message(message) => translate(message, attempt, &mut hear),
+                Event::Message(message) => translate(message, attempt, own, &mut hear),
                 Event::Violation(violation) if violation.rule.severity() == RuleSeverity::Error => {
                     let bytes = violation.offset.and_then(|offset| sent.around(offset));
                     hear(Heard::Failure(failure(&violation, bytes)));

@@ -344,10 +344,15 @@ impl<'a> Supervisor<'a> {
             *attempt = result.attempt.max(*attempt);
         } else if result.state == State::Passed
             && let Some(rows) = self.failed.get_mut(&result.uid)
-            && rows.get(&result.name).is_some_and(|attempt| *attempt < result.attempt)
         {
-            // The application has repeated the row itself, and this attempt has passed so far.
-            rows.remove(&result.name);
+            // The application has repeated the row itself, and this attempt has passed so far. Another process may call it otherwise.
+            let is_new = !is_known && result.host_attempt > Some(1);
+            let repeated = rows
+                .iter()
+                .find(|(name, attempt)| **attempt < result.attempt && (is_new || **name == result.name));
+            if let Some(name) = repeated.map(|(name, _)| name.clone()) {
+                rows.remove(&name);
+            }
             if rows.is_empty() {
                 self.failed.remove(&result.uid);
             }

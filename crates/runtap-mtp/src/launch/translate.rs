@@ -9,16 +9,16 @@ use super::speak::Heard;
 use crate::event::{AppOption, Artifact, Exception, Severity, State, TestInfo, TestResult};
 
 /// Hands on one after another: a message may have a million tests. `attempt` is that of the process that says it; those within the
-/// process follow it.
-pub(crate) fn translate(message: Message, attempt: u32, hear: &mut dyn FnMut(Heard)) {
+/// process follow it. `own` is the number that the application itself gives to it.
+pub(crate) fn translate(message: Message, attempt: u32, own: Option<u32>, hear: &mut dyn FnMut(Heard)) {
     match message {
         Message::DiscoveredTests(message) => {
             message.tests.into_iter().flatten().map(discovered).for_each(hear);
         }
         Message::TestResults(message) => {
             let successful = message.successful.into_iter().flatten();
-            successful.filter_map(|it| ended(it.into(), attempt)).for_each(&mut *hear);
-            message.failed.into_iter().flatten().filter_map(|it| ended(it, attempt)).for_each(hear);
+            successful.filter_map(|it| ended(it.into(), attempt, own)).for_each(&mut *hear);
+            message.failed.into_iter().flatten().filter_map(|it| ended(it, attempt, own)).for_each(hear);
         }
         Message::FileArtifacts(message) => {
             // One without a path is none: its violation says so.
@@ -95,7 +95,7 @@ fn state(state: Option<proto::State>) -> Option<State> {
 
 /// Of either list: one that has passed has the fields of a failed one, but for what only that has. One that is in progress is in the
 /// wrong message.
-fn ended(test: proto::FailedTest, attempt: u32) -> Option<Heard> {
+fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Option<Heard> {
     if test.state == Some(proto::State::IN_PROGRESS) {
         return Some(started(test.uid, test.display_name));
     }
@@ -111,6 +111,7 @@ fn ended(test: proto::FailedTest, attempt: u32) -> Option<Heard> {
         state: state(test.state)?,
         duration: test.duration.map(ticks),
         attempt: within(test.retry_attempt_number).saturating_add(attempt.saturating_sub(1)),
+        host_attempt,
         flaky: false,
         quarantined: false,
         superseded: test.is_superseded.unwrap_or_default(),

@@ -7,9 +7,10 @@ mod starts;
 mod verdict;
 mod workers;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
 use std::io;
+use std::mem;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
@@ -135,9 +136,11 @@ struct ModuleState {
     searches: u32,
     /// Failures that no process has told, beside those that are in `failures` too.
     own_failures: Vec<ModuleFailure>,
-    /// A process ended while tests were running, and none of them is known to be the reason.
-    unexplained: Option<Suspects>,
-    /// Processes ended while no test was running, and no test is known to be the reason.
+    /// Tests by which a process is known to have ended.
+    culprits: Vec<String>,
+    /// Of processes that ended by one of these tests, and none is known to be the reason.
+    unexplained: Vec<Suspects>,
+    /// Processes ended while no test was running, and all others could be run.
     unblamed: Vec<ModuleFailure>,
     started: Option<Instant>,
 }
@@ -256,13 +259,20 @@ impl<'a> Coordinator<'a> {
         done.held.into_iter().for_each(|held| module.held.hold(held));
         done.rows.into_iter().for_each(|(uid, name)| module.held.miss(uid, name));
         let mut follow = Vec::new();
-        if done.culprit_found {
-            module.unexplained = None;
-            module.unblamed.clear();
+        let has_culprit = |suspects: &Suspects| done.culprits.iter().any(|uid| suspects.uids.contains(uid));
+        module.unexplained.retain(|suspects| !has_culprit(suspects));
+        let is_suspected = done.suspects.is_some();
+        if let Some(suspects) = &done.suspects {
+            let is_part = |whole: &Suspects| {
+                let whole: HashSet<_> = whole.uids.iter().collect();
+                suspects.uids.iter().all(|uid| whole.contains(uid))
+            };
+            if module.unexplained.len() < MOST_SEARCHES as usize && !module.unexplained.iter().any(is_part) {
+                module.unexplained.push(suspects.clone());
+            }
         }
-        if let Some(suspects) = done.suspects.as_ref().filter(|suspects| !suspects.running.is_empty()) {
-            module.unexplained.get_or_insert_with(|| suspects.clone());
-        }
+        let follows_culprit = !done.culprits.is_empty();
+        module.culprits.extend(done.culprits);
         if !stopped {
             if let Some(remaining) = done.remaining {
                 follow.push(task.remaining(remaining, done.explicit, done.names));
@@ -287,7 +297,7 @@ impl<'a> Coordinator<'a> {
                     follow.extend(task.parts(suspects));
                 } else {
                     let Suspects { uids, running, exit, .. } = suspects;
-                    module.unexplained = None;
+                    module.unexplained.retain(|suspects| suspects.running != running);
                     module.own_failures.push(ModuleFailure::Died { running, exit });
                     let all: Vec<_> = uids.iter().map(String::as_str).collect();
                     let text = format!("its process ends if these tests are run: {}", named(&all));
@@ -308,7 +318,7 @@ impl<'a> Coordinator<'a> {
             |failure: &ModuleFailure| matches!(failure, ModuleFailure::Died { .. }) && !follow.is_empty();
         let (explained, others): (Vec<_>, Vec<_>) = done.failures.into_iter().partition(is_explained);
         module.failures.extend(others);
-        if !done.culprit_found && module.unblamed.is_empty() {
+        if !is_suspected && !follows_culprit && module.unblamed.is_empty() {
             module.unblamed = explained;
         }
         module.left = module.left - 1 + follow.len();
@@ -340,7 +350,17 @@ impl<'a> Coordinator<'a> {
         self.settled = self.settled + totals.unsuccessful() - settled;
         let stopped = self.stop.level().is_some();
         self.wanted.retain(|uid| !module.tally.has(uid));
-        if let Some(Suspects { running, exit, .. }) = module.unexplained.take() {
+        // Applications report late: a test that fails for good may be the reason of other ends too. One that a retry has mended is
+        // that of its own only.
+        if module.culprits.iter().any(|uid| module.tally.has_failed(uid)) {
+            module.unexplained.clear();
+            module.unblamed.clear();
+        }
+        for Suspects { running, exit, .. } in mem::take(&mut module.unexplained) {
+            if running.is_empty() {
+                module.unblamed.push(ModuleFailure::Died { running, exit });
+                continue;
+            }
             if !stopped {
                 let text = match &running[..] {
                     [only] => format!(
@@ -357,14 +377,15 @@ impl<'a> Coordinator<'a> {
         }
         module.own_failures.extend(module.held.not_run().filter(|_| !stopped));
         module.failures.append(&mut module.unblamed);
-        module.failures.extend(module.own_failures.iter().cloned());
+        let told = module.failures.len();
+        module.failures.append(&mut module.own_failures);
         let spec = self.spec;
         let exit_code = of_module(&totals, &module.failures, spec.flaky_fails, stopped, &spec.ignored_codes);
         self.codes.push(exit_code);
         self.totals.add(&totals);
         let duration = module.started.map(|started| started.elapsed()).unwrap_or_default();
-        let failures = module.own_failures;
-        (self.on_event)(RunEvent::ModuleEnded { module: id, totals, failures, exit_code, duration });
+        let failures = module.failures;
+        (self.on_event)(RunEvent::ModuleEnded { module: id, totals, failures, told, exit_code, duration });
     }
 
     fn conclude(mut self) -> Outcome {

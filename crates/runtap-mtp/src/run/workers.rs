@@ -51,8 +51,8 @@ pub(crate) struct Done {
     pub suspects: Option<Suspects>,
     /// Tests without a result, in groups that are run apart from each other.
     pub apart: Vec<Vec<String>>,
-    /// It is known by which test its process ended.
-    pub culprit_found: bool,
+    /// The tests by which its process is known to have ended.
+    pub culprits: Vec<String>,
     /// Results that count if no later process has any for their rows: their tests are to be run again.
     pub held: Vec<HeldResult>,
     /// Its process ended by itself with the platform's code for failed tests.

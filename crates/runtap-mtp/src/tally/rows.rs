@@ -42,6 +42,8 @@ impl Row {
 pub(super) struct Test {
     /// The runner's attempt, from 1 on.
     pub(super) attempt: u32,
+    /// The application's own, as its last process has it.
+    pub(super) host_attempt: u32,
     /// How many processes there were before.
     pub(super) process: u32,
     pub(super) row: Option<Row>,

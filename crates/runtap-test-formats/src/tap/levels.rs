@@ -6,6 +6,21 @@ use std::mem;
 
 use crate::case::{self, Event};
 
+/// What a subtest has, with those within it, that became a result.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Within {
+    pub(super) failed: bool,
+    /// A failure because something around it has ended.
+    pub(super) cancelled: bool,
+}
+
+impl Within {
+    fn add(&mut self, other: Self) {
+        self.failed |= other.failed;
+        self.cancelled |= other.cancelled;
+    }
+}
+
 /// The points of one subtest, or of the command.
 #[derive(Debug, Default)]
 struct Level {
@@ -19,6 +34,7 @@ struct Level {
     huge: Option<String>,
     /// The points that are not ok, with those of subtests.
     not_ok: u64,
+    within: Within,
     /// What the summary counts.
     failures: Option<u64>,
     cancelled: u64,
@@ -89,7 +105,7 @@ impl Levels {
         self.open.get(depth).map_or(0, |level| level.count) + 1
     }
 
-    /// A point, which is the end of the subtest before it. Returns whether a point of that is not ok.
+    /// A point, which is the end of the subtest before it. Returns what that has.
     pub(super) fn point(
         &mut self,
         depth: usize,
@@ -97,12 +113,10 @@ impl Levels {
         is_ok: bool,
         uid: &str,
         out: &mut Vec<Event>,
-    ) -> bool {
+    ) -> Within {
         let is_announced = self.level(depth).announced.take().is_some();
-        let before = self.level(depth).not_ok;
-        self.close(depth + 1, Some((uid, is_ok)), is_announced, out);
+        let within = self.close(depth + 1, Some((uid, is_ok)), is_announced, out);
         let level = self.level(depth);
-        let has_failures = level.not_ok > before;
         level.count += 1;
         level.not_ok += u64::from(!is_ok);
         match number.parse() {
@@ -114,7 +128,12 @@ impl Levels {
             }
             _ => {}
         }
-        has_failures
+        within
+    }
+
+    /// The last point of a level has become a failure.
+    pub(super) fn failed(&mut self, depth: usize, cancelled: bool) {
+        self.level(depth).within.add(Within { failed: true, cancelled });
     }
 
     pub(super) fn plan(&mut self, depth: usize, plan: u64) {
@@ -142,7 +161,9 @@ impl Levels {
                 self.close(depth + 1, Some((&before, false)), false, out);
                 out.push(no_point(&before));
             }
-            None => self.close(depth + 1, None, false, out),
+            None => {
+                self.close(depth + 1, None, false, out);
+            }
         }
     }
 
@@ -174,21 +195,26 @@ impl Levels {
         }
     }
 
-    /// Ends the levels from `depth` on. `parent` is the point after them, by uid and whether it is ok.
+    /// Ends the levels from `depth` on. `parent` is the point after them, by uid and whether it is ok. Returns what they have.
     fn close(
         &mut self,
         depth: usize,
         parent: Option<(&str, bool)>,
         is_announced: bool,
         out: &mut Vec<Event>,
-    ) {
+    ) -> Within {
         self.close_braced(depth + 1, out);
         let mut levels = self.open.drain(depth.min(self.open.len())..).collect::<Vec<_>>().into_iter();
-        let Some(mut first) = levels.next() else { return };
+        let Some(mut first) = levels.next() else { return Within::default() };
         let inner: Vec<_> = levels.collect();
-        first.not_ok = inner.iter().fold(first.not_ok, |sum, level| sum + level.not_ok);
-        if let Some(outer) = depth.checked_sub(1) {
-            self.level(outer).not_ok += first.not_ok;
+        for level in &inner {
+            first.not_ok += level.not_ok;
+            first.within.add(level.within);
+        }
+        let within = first.within;
+        if let Some(outer) = depth.checked_sub(1).map(|outer| self.level(outer)) {
+            outer.not_ok += first.not_ok;
+            outer.within.add(within);
         }
         let is_subtest = is_announced || first.is_subtest();
         let problem = match (first.opener.take(), parent) {
@@ -204,6 +230,7 @@ impl Levels {
             }
         };
         out.extend(problem);
+        within
     }
 
     /// Ends the subtests in braces from `depth` on, the innermost first.

@@ -11,7 +11,7 @@ use crate::harness::Test;
 use crate::reports::Folder;
 
 pub(crate) fn all() -> Vec<Test> {
-    let tests: [(&str, fn()); 13] = [
+    let tests: [(&str, fn()); 14] = [
         ("rows_of_one_test_are_counted_alike_everywhere", rows),
         ("a_test_that_is_skipped_after_a_failure_has_failed", skipped_again),
         ("a_chosen_test_without_a_result_is_an_error", chosen),
@@ -25,6 +25,7 @@ pub(crate) fn all() -> Vec<Test> {
         ("errors_beside_results_are_in_every_report", errors),
         ("an_application_without_tests_is_judged_with_the_run", no_tests),
         ("a_process_that_ends_by_no_single_test_is_an_error", unexplained),
+        ("what_an_attempt_has_mended_is_no_failure", mended),
     ];
     tests.map(|(name, test)| Test::new(format!("verdicts::{name}"), test)).into()
 }
@@ -388,12 +389,44 @@ fn unexplained() {
     // No test is running, and the others pass in another process.
     let between = "handshake\nstart\npass t1\nif run\nif wants t1\nkill SIGKILL\nfi\nfi\npass t2\nend\n";
     readers_agree(&folder, &[&folder.application("between", between)], &[], [2, 2, 0], 137);
+    // A test that ends its process was not running when another process ended.
+    let chosen = "if filtered\nif wants c\nif attempt 1\nbegin c\nkill SIGKILL\nfi\nfi\n";
+    let list = "if discover\ndiscover a\ndiscover b\ndiscover c\nelse\n";
+    for (name, first) in [("two", "begin a\nbegin b"), ("none", "pass a")] {
+        let script = format!(
+            "handshake\nstart\n{list}{chosen}pass a\npass b\npass c\nelse\n{first}\nkill SIGKILL\nfi\nfi\nend\n"
+        );
+        let application = folder.application(name, &script);
+        let told = folder.run(&[&application], &["--retries", "1", "--report", "junit=r.xml"]);
+        let text = told.expect_code(137).text();
+        assert!(text.contains("1 flaky") && text.contains("\nbroken applications:\n"), "{text}");
+        assert!(folder.text("r.xml").contains(" errors=\"1\""));
+    }
     // No part of the tests can be run, and the search for the reason ends.
     let never =
         "handshake\nstart\nif discover\nrepeat 40\ndiscover t{n}\ndone\nelse\nkill SIGKILL\nfi\nend\n";
     let never = folder.application("never", never);
     readers_agree(&folder, &[&never], &[], [0, 0, 0], 137);
     assert!(folder.text("r.trx").contains("its process ends if these tests are run: "));
+}
+
+/// An attempt that was mended is no failure in any report.
+fn mended() {
+    let folder = Folder::new();
+    let crashes = "handshake\nstart\nif discover\ndiscover c\ndiscover d\nelse\nif wants c\nif attempt 1\nbegin c\n\
+        kill SIGKILL\nfi\nfi\npass d\npass c\nfi\nend\n";
+    let crashes = folder.application("crashes", crashes);
+    readers_agree(&folder, &[&crashes], &["--retries", "1"], [2, 2, 0], 0);
+    assert!(!folder.run(&[&crashes], &["--retries", "1"]).text().contains("broken"));
+    // An application with attempts of its own, in each of which the row has another name.
+    let own = "handshake type=TestHostOrchestrator feature=RetryOrchestrator\nspawn child attempt=1\nwait\n\
+        spawn child attempt=2\nwait\nexit 0\n\npart child\nhandshake\nstart uid=s-{a}\nif attempt 1\n\
+        pass t1 session=s-{a}\nfail t2 session=s-{a} name=\"t2 at {a}\"\nelse\n\
+        pass t2 session=s-{a} name=\"t2 at {a}\"\nfi\nend uid=s-{a}\nif attempt 1\nexit 2\nfi\nexit 0\n";
+    let own = folder.application("own", own);
+    for retries in ["0", "1"] {
+        readers_agree(&folder, &[&own], &["--retries", retries], [2, 2, 0], 0);
+    }
 }
 
 fn errors() {

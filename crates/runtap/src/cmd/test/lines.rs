@@ -116,8 +116,10 @@ impl<W: Write + Send + 'static> Lines<W> {
                     }
                 }
             }
-            RunEvent::ModuleEnded { module, totals, failures, exit_code, duration } => {
-                failures.iter().try_for_each(|failure| self.failure(*module, failure))?;
+            RunEvent::ModuleEnded { module, totals, failures, told, exit_code, duration } => {
+                failures.iter().skip(*told).try_for_each(|failure| self.failure(*module, failure))?;
+                let described = |failure| (*module, cleaned(&describe(failure), LINE));
+                self.broken.extend(failures.iter().map(described));
                 self.module_ended(*module, totals, *exit_code, *duration)?;
             }
             RunEvent::RunEnded { totals, exit_code, missing, duration, stopped } => {
@@ -228,7 +230,6 @@ impl<W: Write + Send + 'static> Lines<W> {
         if !more.is_empty() {
             writeln!(self.out, "{}", indented(more))?;
         }
-        self.broken.push((module, cleaned(&describe(failure), LINE)));
         Ok(())
     }
 

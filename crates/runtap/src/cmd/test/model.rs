@@ -216,13 +216,10 @@ impl Gathered {
                     if explains && !(end.stdout.is_empty() && end.stderr.is_empty()) {
                         (it.stdout, it.stderr) = (end.stdout.clone(), end.stderr.clone());
                     }
-                    if let Some(failure) = end.failures.first() {
-                        fail(it, failure);
-                    }
                 });
             }
             RunEvent::RowsMerged { module, rows } => self.keep(|spool| spool.merge(module.0, rows)),
-            RunEvent::ModuleEnded { module, totals, failures, exit_code, duration } => {
+            RunEvent::ModuleEnded { module, totals, failures, exit_code, duration, .. } => {
                 if self.lost.is_some() {
                     self.spool.set_totals(module.0, counted(totals));
                 }
