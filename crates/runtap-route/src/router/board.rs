@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
@@ -32,6 +32,14 @@ pub(crate) enum NoTurn {
     Gone,
 }
 
+/// A runtime that has come.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    pub(crate) advertise: Advertise,
+    /// Closed when the runtime has gone, or has lost its place. One that comes again is another arrival.
+    place: watch::Receiver<()>,
+}
+
 /// The runtimes of a router.
 #[derive(Debug)]
 pub(crate) struct Board {
@@ -44,7 +52,7 @@ pub(crate) struct Board {
     turn: tokio::sync::Mutex<()>,
     waiting: AtomicUsize,
     /// Who has come for the first time.
-    arrivals: Mutex<Option<mpsc::Sender<Advertise>>>,
+    arrivals: Mutex<Option<mpsc::Sender<Arrival>>>,
 }
 
 impl Board {
@@ -66,7 +74,7 @@ impl Board {
     }
 
     /// Hears of every runtime that has not been here before, from now on.
-    pub(crate) fn arrivals(&self) -> mpsc::Receiver<Advertise> {
+    pub(crate) fn arrivals(&self) -> mpsc::Receiver<Arrival> {
         let (tell, arrivals) = mpsc::channel(RUNTIMES);
         *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
         arrivals
@@ -78,7 +86,10 @@ impl Board {
         let mut state = self.lock();
         state.numbers += 1;
         let number = state.numbers;
-        let mut news = Vec::new();
+        let (mut news, mut arrival) = (Vec::new(), None);
+        if let Some(gone) = state.remove_gone(advertise.runtime_cookie) {
+            news.push(Notice::RuntimeGone { process_id: gone.process_id });
+        }
         if let Some(entry) = state.find(advertise.runtime_cookie) {
             // The older one, if it is still there, is closed by this: runtimes give up on it, too.
             entry.idle = Some(want);
@@ -91,7 +102,9 @@ impl Board {
                 }
             }
             let routed = state.routed();
-            state.entries.push(Entry::new(advertise, origin, want, number));
+            let entry = Entry::new(advertise, origin, want, number);
+            arrival = Some(Arrival { advertise, place: entry.place.subscribe() });
+            state.entries.push(entry);
             news.push(Notice::Runtime { process_id: advertise.process_id });
             if let Some(routed) = routed.and_then(|cookie| state.find(cookie)) {
                 let routed = routed.advertise.process_id;
@@ -102,16 +115,14 @@ impl Board {
         tokio::spawn(hold(Arc::clone(self), advertise, number, link, wanted));
         let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for notice in &news {
-            match (&arrivals, notice) {
-                (Some(arrivals), Notice::Runtime { .. }) => {
-                    // There is room for as many as are known.
-                    let _ = arrivals.try_send(advertise);
-                    self.teller.tell(notice);
-                }
-                // Each has its own tool then.
-                (Some(_), Notice::Another { .. }) => {}
-                _ => self.teller.tell(notice),
+            // Where tools are dialled, each runtime has its own.
+            if arrivals.is_none() || !matches!(notice, Notice::Another { .. }) {
+                self.teller.tell(notice);
             }
+        }
+        if let (Some(arrivals), Some(arrival)) = (arrivals, arrival) {
+            // There is room for as many as are known.
+            let _ = arrivals.try_send(arrival);
         }
         self.changed.notify_waiters();
     }
@@ -179,11 +190,13 @@ impl Board {
         }
     }
 
-    /// Ready when this runtime waits for nothing any more: it has gone, or has hung up.
-    pub(crate) async fn is_gone(&self, cookie: Uuid) {
+    /// Ready when the runtime that has come then waits for nothing any more: it has gone, or has hung up.
+    pub(crate) async fn is_gone(&self, arrival: &Arrival) {
         loop {
             let changed = self.changed.notified();
-            if !self.lock().find(cookie).is_some_and(|entry| entry.is_there()) {
+            let has_left = arrival.place.has_changed().is_err();
+            let cookie = arrival.advertise.runtime_cookie;
+            if has_left || !self.lock().find(cookie).is_some_and(|entry| entry.is_there()) {
                 return;
             }
             let _ = timeout(REDIAL, changed).await;
@@ -278,5 +291,41 @@ async fn hold(
             // Who wanted it may have left: the runtime dials in again.
             let _ = give.send(link);
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    const RUNTIME: Advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 7 };
+
+    /// The runtime dials in, is asked, and its connection ends.
+    async fn is_asked_once(board: &Arc<Board>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let runtime = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        board.dialled_in(RUNTIME, Link::tcp(stream), Origin::Unknown);
+        let taken = board.take(Some(RUNTIME.runtime_cookie)).await.unwrap();
+        drop((taken, runtime));
+    }
+
+    #[tokio::test]
+    async fn a_runtime_that_dials_in_late_arrives_again() {
+        let board = Arc::new(Board::new(Limits::default(), Teller::default()));
+        let mut arrivals = board.arrivals();
+        is_asked_once(&board).await;
+        let first = arrivals.try_recv().expect("it has come");
+        is_asked_once(&board).await;
+        assert!(arrivals.try_recv().is_err(), "in time");
+        board.lock().find(RUNTIME.runtime_cookie).expect("it is known").seen = Instant::now() - REDIAL;
+        is_asked_once(&board).await;
+        let second = arrivals.try_recv().expect("it has come again");
+        assert_eq!(board.teller.statistics().runtimes(), 2);
+        // Who dials a tool in its name has not looked meanwhile, and ends all the same: another one does now.
+        board.is_gone(&first).await;
+        assert!(timeout(Duration::ZERO, board.is_gone(&second)).await.is_err());
     }
 }

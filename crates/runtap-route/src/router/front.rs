@@ -80,13 +80,13 @@ async fn dial_for_each(tool: &Endpoint, relay: &Relay, board: &Arc<Board>) {
     let mut dialling = JoinSet::new();
     loop {
         tokio::select! {
-            Some(advertise) = arrivals.recv() => {
+            Some(arrival) = arrivals.recv() => {
                 let (tool, relay, board) = (tool.clone(), relay.clone(), Arc::clone(board));
                 dialling.spawn(async move {
-                    let cookie = advertise.runtime_cookie;
                     tokio::select! {
-                        () = dial(&tool, advertise, &relay) => {}
-                        () = board.is_gone(cookie) => {}
+                        biased;
+                        () = board.is_gone(&arrival) => {}
+                        () = dial(&tool, arrival.advertise, &relay) => {}
                     }
                 });
             }

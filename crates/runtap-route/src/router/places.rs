@@ -81,6 +81,13 @@ impl Places {
         self.entries.iter_mut().find(|entry| entry.advertise.runtime_cookie == cookie)
     }
 
+    /// Removes a runtime that is gone, and returns it. `None`: it is there, or unknown.
+    pub(super) fn remove_gone(&mut self, cookie: Uuid) -> Option<Advertise> {
+        let is_gone = |entry: &Entry| entry.advertise.runtime_cookie == cookie && !entry.is_there();
+        let at = self.entries.iter().position(is_gone)?;
+        Some(self.entries.remove(at).advertise)
+    }
+
     /// Makes room for a runtime from there: the one without a place, if there is one. Of those whose origin gives way the newest
     /// leaves that no client uses; else the newest that has never answered; else the newest, but not the one that the router
     /// stands for. If no origin gives way, the newcomer leaves.
