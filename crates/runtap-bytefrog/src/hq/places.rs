@@ -59,7 +59,7 @@ pub(super) struct Holder<T> {
 
 /// Returns who leaves for a newcomer, of holders that are listed by age. Of the user who gives way, the oldest silent one, or the
 /// newest: its trace is the shortest. If no user does, a silent one of a user who holds no fewer places than the newcomer's.
-/// `own_first`: to the own user all others give way.
+/// All others give way to the own user while it has no place, and with `own_first` always.
 pub(super) fn leaves<T: Copy>(
     holders: &[Holder<T>],
     newcomer: User,
@@ -68,7 +68,8 @@ pub(super) fn leaves<T: Copy>(
 ) -> Option<T> {
     let shares: Shares<User> = holders.iter().map(|holder| holder.user).collect();
     let gives_way = shares.gives_way_to(&newcomer, |user| *user != own);
-    let to_own = || shares.most(|user| own_first && newcomer == own && *user != own);
+    let own_first = newcomer == own && (own_first || shares.held_by(&own) == 0);
+    let to_own = || shares.most(|user| own_first && *user != own);
     if let Some(user) = gives_way.or_else(to_own) {
         let of_user = || holders.iter().filter(|holder| holder.user == *user);
         return of_user()
@@ -86,7 +87,7 @@ pub(super) fn leaves<T: Copy>(
 
 /// Returns the user that HQ runs as.
 #[cfg_attr(unix, expect(clippy::unnecessary_wraps, reason = "not every system has numbers of users"))]
-fn own() -> User {
+pub(super) fn own() -> User {
     #[cfg(unix)]
     return Some(rustix::process::geteuid().as_raw());
     #[cfg(not(unix))]
@@ -248,6 +249,16 @@ mod tests {
         assert_eq!(leaving(&[crowd(OWN, 64, true)], ONE), None);
         assert_eq!(leaving(&[crowd(OWN, 64, true)], OWN), Some(0));
         assert_eq!(leaving(&[own, crowd(ONE, 1, false)], OWN), None);
+    }
+
+    /// A user may act as thousands of others.
+    #[test]
+    fn the_first_of_the_own_user_has_a_place() {
+        let crowd: Vec<Vec<(User, bool)>> = (1..=64).map(|user| crowd(Some(user), 1, false)).collect();
+        assert_eq!(leaving(&crowd, OWN), Some(63));
+        let with_own = [&[vec![(OWN, false)]], &crowd[..63]].concat();
+        assert_eq!(leaving(&with_own, OWN), None, "one is enough");
+        assert_eq!(leaving(&with_own, Some(64)), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The places of runtimes that dial in, and who gives one up where all are taken.
 //!
-//! Owns: the choice. The user or machine with most places gives way, the router's own user to nobody. Whether a runtime is in use
+//! Owns: the choice. The user or machine with most places gives way, the router's own user to nobody: it has one place at least. Whether a runtime is in use
 //! protects it from those of its own origin only: anybody can dial in as a runtime that is asked, and never answers.
 
 use std::time::Duration;
@@ -100,11 +100,13 @@ impl Places {
         }
         let routed = self.routed();
         let shares: Shares<Origin> = self.entries.iter().map(|entry| entry.origin).collect();
-        let Some(gives_way) = shares.gives_way_to(&origin, |origin| !origin.is_own()) else {
-            return Some(newcomer);
-        };
-        let may_leave =
-            |entry: &Entry| entry.origin == *gives_way && routed != Some(entry.advertise.runtime_cookie);
+        let is_routed = |entry: &Entry| routed == Some(entry.advertise.runtime_cookie);
+        let others = self.entries.iter().filter(|entry| !is_routed(entry) && !entry.origin.is_own());
+        let others: Shares<Origin> = others.map(|entry| entry.origin).collect();
+        let to_own = || others.most(|_| origin.is_own() && shares.held_by(&origin) == 0);
+        let gives_way = shares.gives_way_to(&origin, |origin| !origin.is_own()).or_else(to_own);
+        let Some(gives_way) = gives_way else { return Some(newcomer) };
+        let may_leave = |entry: &Entry| entry.origin == *gives_way && !is_routed(entry);
         let leaving = self.entries.iter().enumerate().rev().filter(|(_, entry)| may_leave(entry));
         // The first of equals.
         let Some((at, _)) = leaving.min_by_key(|(_, entry)| entry.worth()) else { return Some(newcomer) };
@@ -175,5 +177,24 @@ mod tests {
             places.entries.push(entry(number, own, 0, false));
         }
         assert_eq!(places.make_room(advertise(64), ONE).map(|gone| gone.process_id), Some(64));
+    }
+
+    /// A user may act as thousands of others.
+    #[tokio::test]
+    async fn the_first_of_the_own_user_has_a_place() {
+        // The router stands for the first: whoever's it is, another one leaves.
+        for routed in [u32::MAX - 63, u32::MAX - 2] {
+            let mut places = Places::default();
+            let others = (u32::MAX - 65..=u32::MAX - 2).filter(|user| *user != routed);
+            for user in std::iter::once(routed).chain(others) {
+                places.entries.push(entry(user.into(), Origin::User(user), 0, false));
+            }
+            let own = Origin::User(runtap_transport::my_uid());
+            let gone = places.make_room(advertise(64), own).map(|gone| gone.process_id);
+            assert!(gone.is_some_and(|gone| ![64, routed.into()].contains(&gone)), "{gone:?}");
+            places.entries.push(entry(64, own, 0, false));
+            assert_eq!(places.make_room(advertise(65), own).map(|gone| gone.process_id), Some(65));
+            assert_eq!(places.make_room(advertise(66), ONE).map(|gone| gone.process_id), Some(66));
+        }
     }
 }
