@@ -209,3 +209,24 @@ fn each_user_has_a_large_trace() {
         assert_eq!(hq.report(AgentId(number)).expect("kept").methods.len(), kept, "agent {number}");
     }
 }
+
+/// Whoever may connect, and however many users these are.
+#[test]
+fn one_large_trace_is_left_for_the_own_user() {
+    require!(root());
+    for users in [None, Some(vec![OWN, ONE, OTHER])] {
+        let limits = Limits { methods: 16, ..Limits::default() };
+        let (hq, heard) = hq(Options { large: 2, users, limits, ..Options::default() });
+        let events: Vec<u8> = (0..10).flat_map(|number| entry(number, number + 1)).collect();
+        for (number, user, kept) in [(0, ONE, 10), (1, ONE, 2), (2, OTHER, 2), (3, OWN, 10)] {
+            let mut agent = living(&hq, user);
+            as_user(user, || {
+                agent
+                    .run(&[Step::Dial, Step::Data(0, events.clone()), Step::CloseData(0), Step::CloseControl])
+                    .expect("served");
+            });
+            common::finished(&heard, number);
+            assert_eq!(hq.report(AgentId(number)).expect("kept").methods.len(), kept, "agent {number}");
+        }
+    }
+}

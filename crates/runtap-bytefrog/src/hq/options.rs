@@ -23,13 +23,13 @@ pub struct Options {
     /// How much is kept of each trace.
     pub limits: Limits,
     /// Agents of those that are kept whose traces have all of [`Options::limits`]. All others have [an eighth](Limits::small), so
-    /// that a crowd of agents can't take all memory: 64 agents 1.5 GB at most by default.
+    /// that a crowd of agents can't take all memory: 64 agents 1.5 GB at most by default. One is left for HQ's own user.
     pub large: usize,
     /// Nanoseconds from which a call is in the log of slow calls.
     pub slow: u64,
     /// Agents that are kept with their traces, those that are over too. The oldest of these makes room for a new agent. If all live,
-    /// an agent of the user with most of them is displaced ([`Event::Displaced`]), but none of HQ's own user for another user's;
-    /// else the oldest agent that has sent only hello. If no agent can be displaced, the new agent is refused.
+    /// an agent of the user with most of them is displaced ([`Event::Displaced`]), but none of HQ's own user for another user's, and
+    /// for the first agent of the own user also where each user has one only; else the oldest agent that has sent only hello. If no agent can be displaced, the new agent is refused.
     pub agents: usize,
     /// Connections at a time, which are shared among users likewise: the oldest that has not said hello makes room, or the user's
     /// newest agent with all of its connections. For one of HQ's own user, other users give way whatever they hold.

@@ -2,7 +2,7 @@
 //!
 //! Owns: admitting agents, and the runs that they are given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::model::Sums;
 
 use super::agent::Agent;
-use super::places::Open;
+use super::places::{Open, own};
 use super::{AgentId, Event, HqError, Options};
 
 /// What is told of an agent. None: of a connection that is no agent's.
@@ -128,14 +128,14 @@ impl Shared {
         Some(agent)
     }
 
-    /// Whether a new agent's trace may be large. Of the places for these, one is left for each user that has none.
+    /// Whether a new agent's trace may be large. Of the places for these, one is left for HQ's own user, and one for each other user
+    /// that may connect and has none.
     fn has_large_place(&self, agents: &BTreeMap<AgentId, Arc<Agent>>, user: User) -> bool {
         let has_one = |user: User| agents.values().any(|agent| agent.large && agent.user == user);
-        let mut others = self.options.users.clone().unwrap_or_default();
-        others.sort_unstable();
-        others.dedup();
-        let waiting = others.into_iter().map(Some).filter(|other| *other != user && !has_one(*other)).count();
-        let left = if has_one(user) { waiting } else { 0 };
+        let waits = |other: &User| *other != user && !has_one(*other);
+        let users = self.options.users.iter().flatten().copied().map(Some);
+        let others: BTreeSet<User> = users.chain([own()]).filter(waits).collect();
+        let left = if has_one(user) { others.len() } else { usize::from(others.contains(&own())) };
         agents.values().filter(|agent| agent.large).count() + left < self.options.large
     }
 }
