@@ -7,10 +7,10 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::{filters, finished, hq, until};
+use common::{entry, filters, finished, hq, until};
 use runtap_bytefrog::hq::{AgentId, Connection, Event, Options, Recorder, Tape};
-use runtap_bytefrog_proto::{Configuration, Side};
-use runtap_testkit::fake_agent::{FakeAgent, recorded};
+use runtap_bytefrog_proto::{Configuration, Dialect, Side};
+use runtap_testkit::fake_agent::{FakeAgent, Step, recorded};
 use runtap_testkit::{require, shared_data};
 
 type Streams = Arc<Mutex<BTreeMap<String, (Vec<u8>, Vec<Duration>)>>>;
@@ -118,4 +118,33 @@ fn a_full_disk_is_told_once_and_the_trace_goes_on() {
     assert_eq!((failed[0].0, failed[0].1), (Some(AgentId(0)), Connection::Data(0)));
     assert!(!failed[0].2.is_empty());
     assert_eq!(hq.report(AgentId(0)).expect("it is kept").counters.entries, 2542);
+}
+
+/// Whoever may connect can say hello, thousands of times.
+#[test]
+fn what_has_only_said_hello_is_not_recorded() {
+    let memory = Memory::default();
+    let streams = Arc::clone(&memory.streams);
+    let recorder: Arc<dyn Recorder> = Arc::new(memory);
+    let (hq, heard) = hq(Options { recorder: Some(recorder), ..Options::default() });
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    let hello = [Step::Hello, Step::AwaitConfiguration, Step::Dial];
+    agent.run(&hello).expect("served");
+    agent.run(&[Step::CloseData(0), Step::CloseControl]).expect("served");
+    until(&heard, |_, event| *event == Event::Finished);
+    assert!(streams.lock().expect("no panic").is_empty());
+
+    // Events say more, also without a heartbeat, and behind the end of the control connection.
+    let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
+    agent.run(&hello).expect("served");
+    agent.run(&[Step::CloseControl]).expect("served");
+    until(&heard, |_, event| *event == Event::ControlEnded);
+    let events = entry(0, 1);
+    agent.run(&[Step::Data(0, events.clone()), Step::CloseData(0)]).expect("served");
+    until(&heard, |_, event| *event == Event::Finished);
+    let streams = streams.lock().expect("no panic");
+    assert_eq!(streams["1.ctl.Agent"].0, [0, 1]);
+    assert_eq!(streams["1.data0.Agent"].0, [vec![0x1e, 1], events].concat());
+    let ends = ["1.ctl.end", "1.data0.end"].map(|name| streams[name].1.len());
+    assert_eq!((ends, streams.len()), ([1, 1], 6), "{:?}", streams.keys());
 }

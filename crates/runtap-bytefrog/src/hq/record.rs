@@ -5,11 +5,12 @@
 //! know a file format (`runtap-bytefrog-record` has one), and to keep bytes in memory.
 //!
 //! Connections that do not become an agent's are not recorded: what is wrong with them is an
-//! [`Event`](super::Event::Violation).
+//! [`Event`](super::Event::Violation). Nor are those on which nothing comes behind hello, which anybody can say: a tape begins with
+//! the first bytes behind it.
 
 use std::fmt;
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use runtap_bytefrog_proto::Side;
@@ -38,7 +39,7 @@ impl fmt::Display for Connection {
 
 /// Keeps what agents and HQ say to each other. Called on the threads of the connections.
 pub trait Recorder: fmt::Debug + Send + Sync {
-    /// A connection has become an agent's. Its hello is what is written to the tape first.
+    /// A connection has become an agent's, and something has come behind hello. Its hello is what is written to the tape first.
     ///
     /// # Errors
     /// It can't be recorded, which is told; the trace goes on.
@@ -73,8 +74,42 @@ pub(super) struct Taped(Mutex<State>);
 enum State {
     /// Nobody asked for it, or it has failed and that was told.
     Off,
+    /// Nothing has come behind hello.
+    Waiting(Waiting),
     On(Box<dyn Tape>),
     Failed(io::Error),
+}
+
+/// A tape that has not begun.
+struct Waiting {
+    recorder: Arc<dyn Recorder>,
+    agent: AgentId,
+    connection: Connection,
+    /// What is written to it first: hello, and what HQ has said, which is little.
+    held: Vec<(Side, Duration, Vec<u8>)>,
+    /// When the connection has ended. Another one of the agent may bring something yet.
+    ended: Option<Duration>,
+}
+
+impl Waiting {
+    fn start(&self) -> io::Result<State> {
+        let mut tape = self.recorder.open(self.agent, self.connection)?;
+        for (side, at, bytes) in &self.held {
+            tape.write(*side, *at, bytes)?;
+        }
+        let Some(at) = self.ended else { return Ok(State::On(tape)) };
+        tape.end(at).map(|()| State::Off)
+    }
+}
+
+impl State {
+    fn with(&mut self, act: impl FnOnce(&mut dyn Tape) -> io::Result<()>) {
+        if let Self::On(tape) = self
+            && let Err(error) = act(&mut **tape)
+        {
+            *self = Self::Failed(error);
+        }
+    }
 }
 
 impl Taped {
@@ -82,33 +117,39 @@ impl Taped {
         Self(Mutex::new(State::Off))
     }
 
-    /// Begins to record.
-    pub(super) fn begin(&self, recorder: Option<&dyn Recorder>, agent: AgentId, connection: Connection) {
-        let Some(recorder) = recorder else { return };
-        *locked(&self.0) = match recorder.open(agent, connection) {
-            Ok(tape) => State::On(tape),
-            Err(error) => State::Failed(error),
-        };
+    /// Begins to record, once something comes behind hello: [`Self::start`].
+    pub(super) fn begin(&self, recorder: Option<&Arc<dyn Recorder>>, agent: AgentId, connection: Connection) {
+        let Some(recorder) = recorder.map(Arc::clone) else { return };
+        *locked(&self.0) =
+            State::Waiting(Waiting { recorder, agent, connection, held: Vec::new(), ended: None });
     }
 
-    pub(super) fn write(&self, side: Side, at: Duration, bytes: &[u8]) {
-        self.with(|tape| if bytes.is_empty() { Ok(()) } else { tape.write(side, at, bytes) });
-    }
-
-    pub(super) fn end(&self, at: Duration) {
-        self.with(|tape| tape.end(at));
+    /// Something has come behind hello, here or on another connection of the agent.
+    pub(super) fn start(&self) {
         let mut state = locked(&self.0);
-        if matches!(*state, State::On(_)) {
-            *state = State::Off;
+        if let State::Waiting(waiting) = &*state {
+            *state = waiting.start().unwrap_or_else(State::Failed);
         }
     }
 
-    fn with(&self, act: impl FnOnce(&mut dyn Tape) -> io::Result<()>) {
+    pub(super) fn write(&self, side: Side, at: Duration, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         let mut state = locked(&self.0);
-        if let State::On(tape) = &mut *state
-            && let Err(error) = act(&mut **tape)
-        {
-            *state = State::Failed(error);
+        if let State::Waiting(waiting) = &mut *state {
+            return waiting.held.push((side, at, bytes.to_vec()));
+        }
+        state.with(|tape| tape.write(side, at, bytes));
+    }
+
+    pub(super) fn end(&self, at: Duration) {
+        let mut state = locked(&self.0);
+        state.with(|tape| tape.end(at));
+        match &mut *state {
+            State::Waiting(waiting) => waiting.ended = Some(at),
+            State::On(_) => *state = State::Off,
+            State::Off | State::Failed(_) => {}
         }
     }
 

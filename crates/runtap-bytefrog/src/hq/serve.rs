@@ -200,7 +200,7 @@ fn control(
         return refuse(&stream, &full());
     };
     shared.belongs(number, &agent);
-    agent.tape.begin(shared.options.recorder.as_deref(), agent.id, Connection::Control);
+    agent.tape.begin(shared.options.recorder.as_ref(), agent.id, Connection::Control);
     agent.tape.write(Side::Agent, shared.now(), &said);
     let configuration = Configuration { run: agent.run, ..shared.options.configuration.clone() };
     let told = agent.command(shared.now(), |control| control.configure(&configuration));
@@ -275,6 +275,9 @@ fn listen(stream: &mut TcpStream, shared: &Arc<Shared>, agent: &Agent) -> io::Re
         };
         let now = shared.now();
         let bytes = buffer.get(..size).unwrap_or_default();
+        if !bytes.is_empty() {
+            agent.tape.start();
+        }
         agent.tape.write(Side::Agent, now, bytes);
         tell_failure(shared, agent.id, Connection::Control, &agent.tape);
         let (output, overdue) =
@@ -326,12 +329,16 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, place: u64, user: User) -> 
     shared.belongs(place, &agent);
     (shared.tell)(Some(agent.id), Event::Data(count));
     let (tape, connection) = (Taped::off(), Connection::Data(number));
-    tape.begin(shared.options.recorder.as_deref(), agent.id, connection);
+    tape.begin(shared.options.recorder.as_ref(), agent.id, connection);
     let [run] = run;
     tape.write(Side::Agent, shared.now(), &[DATA, run]);
     tape.write(Side::Hq, shared.now(), &output.transmit);
     let read = stream.write_all(&output.transmit).and_then(|()| {
         let mut record = |side, bytes: &[u8]| {
+            // A recording without its control connection could not be read.
+            agent.tape.start();
+            tell_failure(shared, agent.id, Connection::Control, &agent.tape);
+            tape.start();
             tape.write(side, shared.now(), bytes);
             tell_failure(shared, agent.id, connection, &tape);
         };
