@@ -82,8 +82,9 @@ fn a_user_with_most_agents_gives_way_and_its_sums_are_kept() {
     agents[3].run(&[Step::AwaitEnd]).expect("closed");
     let end = until(&heard, |agent, event| (agent, event) == (Some(AgentId(3)), &Event::Finished));
     assert_eq!(violations(&end), []);
-    let (count, report) = hq.former().expect("kept");
+    let (count, report) = hq.former(false).expect("kept");
     assert_eq!((count, report.counters.entries), (1, 2));
+    assert!(hq.former(true).is_none(), "their sums are apart");
     // Each of the others has one less than that user, who could take it back.
     let _other = living(&hq, OTHER);
     assert_eq!(displaced(&heard).0, 2);
@@ -122,7 +123,7 @@ fn agents_that_are_over_stay_where_another_user_has_most() {
     assert!(hq.report(AgentId(0)).is_err(), "of the same user");
     common::finished(&heard, 3);
     let _other = living(&hq, OTHER);
-    assert!(hq.former().is_some_and(|(count, _)| count == 2), "both of the own user");
+    assert!(hq.former(true).is_some_and(|(count, _)| count == 2), "both of the own user");
 }
 
 /// An agent may have any number of data connections.
@@ -171,7 +172,7 @@ fn an_agent_without_a_place_waits_for_no_event() {
     let all = until(&heard, |_, event| *event == Event::Finished);
     assert!(!all.iter().any(|(_, event)| matches!(event, Event::Refused { .. })), "{all:?}");
     assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
-    let (count, report) = hq.former().expect("kept");
+    let (count, report) = hq.former(false).expect("kept");
     assert!(count == 1 && report.counters.entries >= 2, "{:?}", report.counters);
     until(&heard, |agent, event| (agent, event) == (Some(AgentId(1)), &Event::Data(7)));
 }

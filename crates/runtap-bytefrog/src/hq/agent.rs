@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use runtap_bytefrog_proto::hq::{CommandError, Control};
 use runtap_bytefrog_proto::{Dialect, Side};
 
+use super::places::is_own_or_root;
 use super::record::Taped;
 use super::shared::{User, locked};
 use super::turn::Queue;
@@ -154,6 +155,7 @@ impl Agent {
             said,
             ended: ends.control,
             data: ends.data,
+            is_own: is_own_or_root(self.user),
         }
     }
 

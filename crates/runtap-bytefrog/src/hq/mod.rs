@@ -184,6 +184,8 @@ pub struct AgentState {
     pub ended: bool,
     /// Data connections that are open.
     pub data: usize,
+    /// Whether its process is of HQ's own user, or root's.
+    pub is_own: bool,
 }
 
 /// A collector that listens.
@@ -310,11 +312,12 @@ impl Hq {
         Ok(self.shared.agent(agent)?.model().report())
     }
 
-    /// What agents had come to together that have ended or were displaced, and made room for others, and how many they are. `None`
-    /// if there are none.
-    pub fn former(&self) -> Option<(u64, Report)> {
+    /// What agents had come to together that have ended or were displaced, and made room for others, and how many they are: agents of
+    /// HQ's own user and root (`own`), or all others. `None` if there are none.
+    pub fn former(&self, own: bool) -> Option<(u64, Report)> {
         let former = locked(&self.shared.former);
-        (former.agents() > 0).then(|| (former.agents(), former.report()))
+        let sums = if own { &former.own } else { &former.others };
+        (sums.agents() > 0).then(|| (sums.agents(), sums.report()))
     }
 
     /// Who has called whom, in one thread (an index into [`Report::threads`]) or in all.

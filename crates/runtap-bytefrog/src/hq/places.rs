@@ -94,6 +94,11 @@ pub(super) fn own() -> User {
     None
 }
 
+/// Whether what a user's programs send is trusted as much as that of HQ's own.
+pub(super) fn is_own_or_root(user: User) -> bool {
+    user == own() || user == Some(0)
+}
+
 impl Shared {
     /// Returns the agent whose place a newcomer's may take: one that is over, of the newcomer's user or one with no fewer places,
     /// of these the user with most that are over; else as in [`leaves`].
@@ -182,7 +187,9 @@ impl Shared {
     pub(super) fn keep_sums(&self, agent: &Agent) {
         // A report takes a while, in which others look at the sums.
         let report = agent.model().report();
-        locked(&self.former).add(report);
+        let mut former = locked(&self.former);
+        let sums = if is_own_or_root(agent.user) { &mut former.own } else { &mut former.others };
+        sums.add(report);
     }
 
     /// Notes whose connection it is.

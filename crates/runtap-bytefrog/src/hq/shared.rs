@@ -17,6 +17,13 @@ use super::{AgentId, Event, HqError, Options};
 /// What is told of an agent. None: of a connection that is no agent's.
 pub(super) type Tell = Box<dyn Fn(Option<AgentId>, Event) + Send + Sync>;
 
+/// What agents had come to that are not kept any more. Others can't fill the tables of the own user and root.
+#[derive(Default)]
+pub(super) struct Former {
+    pub(super) own: Sums,
+    pub(super) others: Sums,
+}
+
 pub(super) struct Shared {
     pub(super) options: Options,
     pub(super) tell: Tell,
@@ -27,7 +34,7 @@ pub(super) struct Shared {
     pub(super) next_agent: AtomicU32,
     pub(super) agents: Mutex<BTreeMap<AgentId, Arc<Agent>>>,
     /// What agents had come to that have ended and made room for others.
-    pub(super) former: Mutex<Sums>,
+    pub(super) former: Mutex<Former>,
     /// Every open connection, by its number.
     pub(super) connections: Mutex<BTreeMap<u64, Open>>,
     pub(super) threads: Mutex<Vec<JoinHandle<()>>>,

@@ -66,6 +66,9 @@ pub(in crate::cmd) struct AgentDocument {
     drops_of_unknown_size: u64,
     /// Of `entries`, calls that were only counted although others were sent as events: no time has them.
     untimed_entries: u64,
+    /// Events that are in no other number, for lack of room.
+    #[serde(skip_serializing_if = "is_none")]
+    without_room: u64,
     classes: Classes,
     methods: Vec<MethodDocument>,
 }
@@ -82,6 +85,12 @@ struct MethodDocument {
     self_ns: Option<u64>,
     /// Of `entries`, calls that were only counted although others were sent as events: the times are without them.
     untimed_entries: u64,
+}
+
+/// Members for it came later: where there is none, the document is as it was.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl AgentDocument {
@@ -136,6 +145,7 @@ impl AgentDocument {
             dropped: counters.dropped,
             drops_of_unknown_size: counters.drops_unknown,
             untimed_entries: counters.counted_besides(),
+            without_room: report.beyond,
             classes,
             methods: methods.collect(),
         }

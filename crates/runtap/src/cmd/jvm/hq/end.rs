@@ -1,5 +1,6 @@
 //! The end of a collection: agents are stopped, what they still have is taken, and the report is printed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,8 +75,9 @@ pub(in crate::cmd::jvm) async fn end(
         }
     }
     show(watch, output);
-    let reports: Vec<(AgentId, Facts, Report)> = hq
-        .agents()
+    let agents = hq.agents();
+    let own: BTreeSet<AgentId> = agents.iter().filter(|state| state.is_own).map(|state| state.id).collect();
+    let reports: Vec<(AgentId, Facts, Report)> = agents
         .into_iter()
         .filter_map(|state| {
             let facts = watch.facts(state.id)?;
@@ -85,13 +87,14 @@ pub(in crate::cmd::jvm) async fn end(
             Some((state.id, facts, report))
         })
         .collect();
-    let former = hq.former();
+    let former = [true, false].map(|own| hq.former(own));
     let left_out = watch.seen().saturating_sub(reports.len() as u64);
-    let left_out = left_out.saturating_sub(former.as_ref().map_or(0, |(count, _)| *count));
-    let former_loses = former.as_ref().is_some_and(|(_, report)| report.has_losses());
-    match former {
-        Some((count, report)) => print_together(options, watch, (count, report), &reports, output)?,
-        None => print(options, &reports, output)?,
+    let left_out = former.iter().flatten().fold(left_out, |left, (count, _)| left.saturating_sub(*count));
+    let former_loses = former.iter().flatten().any(|(_, report)| report.has_losses());
+    if former.iter().any(Option::is_some) {
+        print_together(options, watch, together(former, &reports, &own), output)?;
+    } else {
+        print(options, &reports, output)?;
     }
     if left_out > 0 {
         output.warning(format_args!(
@@ -191,20 +194,33 @@ async fn wait(living: &[AgentState], watch: &Watch, again: &mut StopListener, ou
     false
 }
 
+/// Adds up all agents, and counts them: those that have ended and that are kept, of the own user and root first. Others can't fill
+/// the tables before these are in them.
+fn together(
+    former: [Option<(u64, Report)>; 2],
+    reports: &[(AgentId, Facts, Report)],
+    own: &BTreeSet<AgentId>,
+) -> (u64, Report) {
+    let (mut sums, mut agents) = (Sums::default(), reports.len() as u64);
+    for (is_own, former) in [true, false].into_iter().zip(former) {
+        if let Some((count, report)) = former {
+            agents = agents.saturating_add(count);
+            sums.add(report);
+        }
+        for (.., report) in reports.iter().filter(|(id, ..)| own.contains(id) == is_own) {
+            sums.add(report.clone());
+        }
+    }
+    (agents, sums.report())
+}
+
 /// More agents than are kept: all of them as one, and a hint at what has each.
 fn print_together(
     options: &JvmHq,
     watch: &Watch,
-    (former, report): (u64, Report),
-    reports: &[(AgentId, Facts, Report)],
+    (agents, report): (u64, Report),
     output: Output,
 ) -> anyhow::Result<()> {
-    let mut sums = Sums::default();
-    sums.add(report);
-    for (.., report) in reports {
-        sums.add(report.clone());
-    }
-    let (agents, report) = (former.saturating_add(reports.len() as u64), sums.report());
     let classes = watch.classes();
     if output.json() {
         return output.document(&JvmDocument::new(vec![AgentDocument::of_several(agents, &report, classes)]));
@@ -252,4 +268,48 @@ fn print(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: Output) 
         output.print(&text, &shown)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use runtap_bytefrog::{ExceptionReport, Fate, Limits, MethodReport, Model};
+
+    use super::super::super::document::Classes;
+    use super::*;
+
+    /// What others have sent fills the table of sums; the own agent is kept, has ended, or both.
+    #[test]
+    fn own_agents_are_added_up_before_others_fill_the_tables() {
+        let empty = Model::new(Dialect::F1, &Limits::default(), 1).report();
+        let name: Arc<str> = "x".repeat(1 << 20).into();
+        let exception = |line| ExceptionReport {
+            exception: Arc::clone(&name),
+            signature: Arc::from(""),
+            line: Some(line),
+            fate: Fate::Thrown,
+            count: 1,
+        };
+        let others = Report { exceptions: (0..200).map(exception).collect(), ..empty.clone() };
+        // Without room for the last of them the table has none for a method either.
+        let method = |class: &str| MethodReport {
+            signature: class.to_owned() + &name + &name,
+            entries: 1,
+            exits: 1,
+            has_run: true,
+            ..MethodReport::default()
+        };
+        let of = |class| Report { methods: vec![method(class)], ..empty.clone() };
+        let facts = Facts::new(SocketAddr::from(([127, 0, 0, 1], 1)), Dialect::F1, 1);
+        let reports = [(AgentId(8), facts.clone(), of("other")), (AgentId(9), facts, of("living"))];
+        let former = [Some((1, of("former"))), Some((5, others))];
+        let (agents, report) = together(former, &reports, &BTreeSet::from([AgentId(9)]));
+        let methods: Vec<&str> = report.methods.iter().map(|method| &method.signature[..6]).collect();
+        assert_eq!((agents, methods), (8, vec!["former", "living"]));
+        assert_eq!(report.beyond, 200 - 123 + 1);
+        let document = AgentDocument::of_several(agents, &report, Classes::default());
+        let json = serde_json::to_value(&document).unwrap();
+        assert_eq!((&json["agents_count"], &json["without_room"]), (&8.into(), &78.into()));
+    }
 }

@@ -67,6 +67,7 @@ fn glance(watch: &Watch, model: &Model, number: u32) -> Glance {
         said: Some(ModeByte(b'T')),
         ended: false,
         data: 1,
+        is_own: true,
     };
     Glance { state, facts: watch.facts(id).unwrap(), counters: model.counters(), waiting: 0, rate: 1234 }
 }
