@@ -305,7 +305,8 @@ mod tests {
         let reports = [(AgentId(8), facts.clone(), of("other")), (AgentId(9), facts, of("living"))];
         let former = [Some((1, of("former"))), Some((5, others))];
         let (agents, report) = together(former, &reports, &BTreeSet::from([AgentId(9)]));
-        let methods: Vec<&str> = report.methods.iter().map(|method| &method.signature[..6]).collect();
+        let methods: Vec<&str> =
+            report.methods.iter().filter_map(|method| method.signature.get(..6)).collect();
         assert_eq!((agents, methods), (8, vec!["former", "living"]));
         assert_eq!(report.beyond, 200 - 123 + 1);
         let document = AgentDocument::of_several(agents, &report, Classes::default());
