@@ -49,6 +49,11 @@ pub use record::{Connection, Recorder, Tape};
 /// How long connections read on after the end, or when their agent has lost its place, for what has already come.
 const REST: Duration = Duration::from_secs(2);
 
+/// Connections that wait to be accepted. A crowd soon fills the 128 places of the standard library, and whoever finds none tries again
+/// after 1, 3, 7, 15 seconds.
+#[cfg(unix)]
+const BACKLOG: i32 = 4096;
+
 /// Names an agent: 0, 1, 2 … in the order in which they said hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub u32);
@@ -214,6 +219,9 @@ impl Hq {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
+        // With fewer it works, too.
+        #[cfg(unix)]
+        let _ = rustix::net::listen(&listener, BACKLOG);
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::new(options, Box::new(tell)));
         let acceptor = {

@@ -122,7 +122,7 @@ impl Shared {
     /// Whether there is room for one more connection; if need be, because another one leaves, or an agent with all of its own.
     pub(super) fn has_room(&self, newcomer: User) -> bool {
         let is_own = newcomer.is_some() && newcomer == own();
-        if !is_own && !self.few_are_ending() {
+        if !is_own && !self.few_are_ending(newcomer) {
             return false;
         }
         let holders: Vec<_> = locked(&self.connections)
@@ -155,15 +155,22 @@ impl Shared {
     }
 
     /// Whether not too many threads of connections that were shut are left. Where they are, these read no more of what they have
-    /// received.
-    fn few_are_ending(&self) -> bool {
+    /// received. The newcomer's user does not wait for its own: others wait to be accepted meanwhile.
+    fn few_are_ending(&self, newcomer: User) -> bool {
         let most = (self.options.connections / 4).max(FEW);
         let few = || locked(&self.connections).values().filter(|open| open.is_shut()).count() <= most;
         if few() {
             return true;
         }
         let abandon = |open: &Open| open.agent.iter().for_each(|agent| agent.abandon());
-        locked(&self.connections).values().filter(|open| open.is_shut()).for_each(abandon);
+        let ending: Shares<User> = {
+            let connections = locked(&self.connections);
+            let ending = connections.values().filter(|open| open.is_shut());
+            ending.inspect(|open| abandon(open)).map(|open| open.user).collect()
+        };
+        if newcomer.is_some() && ending.has_most(&newcomer) {
+            return few();
+        }
         let began = Instant::now();
         while !few() && began.elapsed() < ENDING {
             std::thread::sleep(Duration::from_millis(1));

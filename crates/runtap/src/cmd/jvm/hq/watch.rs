@@ -248,7 +248,9 @@ impl State {
                 *count += 1;
                 // A program has thousands.
                 let weight = if *count > WARNINGS { Weight::Detail } else { weight };
-                Some((weight, format!("{what} {name}")))
+                // Other threads wait meanwhile: nothing is put in words that is not shown.
+                let is_shown = self.details || weight != Weight::Detail;
+                is_shown.then(|| (weight, format!("{what} {name}")))
             }
             Event::Process(process) => {
                 let text = format!("is process {}{}, JVM {}", process.pid, named(&process), process.jvm);
