@@ -2,7 +2,7 @@
 //! files, names of parts: no panic, what is read means the same when it is written again, and a cut says nothing of what is whole.
 #![no_main]
 
-use runtap_bytefrog_record::{Mark, Marks, Part, Row, Rows, StreamName};
+use runtap_jvm::recording::{Mark, Marks, Part, Row, Rows, StreamName};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let [kind, bytes @ ..] = input else { return };

@@ -5,7 +5,7 @@
 use quick_xml::{Reader, events::Event};
 use runtap_bytefrog::{Limits, Model};
 use runtap_bytefrog_proto::{Dialect, Exit, JavaStr, Location, Message, Stamp};
-use runtap_coverage::{Coverage, Format, Observed, Options, Patterns, Signature, WriteOptions};
+use runtap_jvm::coverage::{Coverage, Format, Observed, Options, Patterns, Signature, WriteOptions};
 
 fn written(format: Format, coverage: &Coverage) -> String {
     let mut bytes = Vec::new();

@@ -5,7 +5,7 @@
 
 use runtap_diag_proto::server::{Event, Server};
 use runtap_diag_proto::{Request as Message, SessionConfig, SessionForm};
-use runtap_providers::{Request, Selection, user_events_config};
+use runtap_record::providers::{Request, Selection, user_events_config};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Ok(text) = str::from_utf8(input) else { return };

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use runtap_remote::{ClientHandshake, Handshake, HandshakeError, Listed, Request, RouterHandshake, Token};
+use runtap_transport::remote::{ClientHandshake, Handshake, HandshakeError, Listed, Request, RouterHandshake, Token};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let [chunk, how, said @ ..] = input else { return };
@@ -49,7 +49,7 @@ fn client(said: &[u8], chunk: usize, began: bool) -> HandshakeError {
         client.handle_bytes(&[b"RUNTAP-R\x02\0", &[2; 32][..]].concat());
     }
     said.chunks(chunk).for_each(|part| client.handle_bytes(part));
-    assert!(client.wanted() <= runtap_remote::MAX_ANSWER + 32);
+    assert!(client.wanted() <= runtap_transport::remote::MAX_ANSWER + 32);
     client.handle_eof();
     client.poll_event().expect("one outcome").expect_err("nobody has proven anything")
 }

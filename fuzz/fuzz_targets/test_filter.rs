@@ -2,7 +2,7 @@
 //! an error says where in the text it is, what is printed means the same, and what a module decides its tests obey.
 #![no_main]
 
-use runtap_test_plan::{Filter, ModuleMatch, Test};
+use runtap_test::plan::{Filter, ModuleMatch, Test};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let Ok(text) = str::from_utf8(input) else { return };

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use runtap_test_formats::{Event, Format, Parser};
+use runtap_test::formats::{Event, Format, Parser};
 
 fn read(format: Format, bytes: &[u8], size: usize) -> Vec<Event> {
     let mut parser = Parser::new(format);

@@ -2,7 +2,7 @@
 //! written again is the same, merged with itself too.
 #![no_main]
 
-use runtap_test_plan::{Config, Finished, History, Limits, ModuleKey, ModuleRun, Outcome, add_run};
+use runtap_test::plan::{Config, Finished, History, Limits, ModuleKey, ModuleRun, Outcome, add_run};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     if let Ok(history) = History::read(input) {

@@ -13,7 +13,7 @@ const parse = promisify(jacoco.parseFile);
 describe('coverage', { skip: !which('cargo') && 'no cargo on PATH' }, () => {
   test('JaCoCo: jacoco-parse finds every file, line and method', async () => {
     const folder = join(workspace, 'coverage');
-    run('cargo', ['run', '-q', '-p', 'runtap-coverage', '--example', 'sample_coverage', '--', folder]);
+    run('cargo', ['run', '-q', '-p', 'runtap-jvm', '--example', 'sample_coverage', '--', folder]);
     const files = await parse(join(folder, 'sample.jacoco.xml'));
     assert.deepEqual(
       files.map((file) => file.file),

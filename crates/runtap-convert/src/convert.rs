@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::source::Recording;
 use runtap_clr::ProfileOptions;
-use runtap_files::Recording;
-use runtap_outputs::Outlet;
+use runtap_os::output::Outlet;
 
 use crate::{Content, Error, FileFormat, Made, Note, OutputFile, Planned, Profile, upgrade, write_all};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtap_model::Comparison;
-use runtap_outputs::Outlet;
+use runtap_os::output::Outlet;
 use runtap_sinks::{Format, difference};
 
 use crate::{Error, Made, Note, OutputFile, Planned};

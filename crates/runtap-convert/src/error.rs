@@ -8,10 +8,10 @@ use std::path::PathBuf;
 pub enum Error {
     /// The recording can't be read.
     #[error(transparent)]
-    Recording(#[from] runtap_files::Error),
+    Recording(#[from] crate::source::Error),
     /// The file can't be written.
     #[error(transparent)]
-    Output(#[from] runtap_outputs::Error),
+    Output(#[from] runtap_os::output::Error),
     /// What is to be in the file can't be written there.
     #[error("can't write {}", path.display())]
     File {
@@ -88,7 +88,7 @@ impl Error {
     pub fn io(&self) -> Option<&std::io::Error> {
         match self {
             Self::Output(error) => match &error.cause {
-                runtap_outputs::Cause::Io(error) => Some(error),
+                runtap_os::output::Cause::Io(error) => Some(error),
                 _ => None,
             },
             error => match error.sink()? {

@@ -4,8 +4,8 @@
 //! use std::path::Path;
 //!
 //! use runtap_convert::{Content, FileFormat, Profile, plan, write_all};
-//! use runtap_files::Recording;
-//! use runtap_outputs::Outlet;
+//! use runtap_convert::source::Recording;
+//! use runtap_os::output::Outlet;
 //!
 //! let formats = [FileFormat::from(runtap_sinks::Format::Speedscope)];
 //! let content = Content::default();
@@ -36,6 +36,7 @@ mod note;
 mod plan;
 mod profile;
 mod repair;
+pub mod source;
 mod upgrade;
 mod write;
 

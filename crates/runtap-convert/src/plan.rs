@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runtap_outputs::{
+use runtap_os::output::{
     Destination, NAMES_TRIED, is_free, is_same_path, numbered, with_extension, without_extension,
 };
 

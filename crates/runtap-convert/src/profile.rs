@@ -1,7 +1,7 @@
 //! From a recording to a profile.
 
+use crate::source::Recording;
 use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
-use runtap_files::Recording;
 use runtap_model::{Room, Trace};
 use runtap_nettrace::Observe;
 

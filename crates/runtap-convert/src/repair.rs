@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use runtap_files::{ForeignFile, MaxSize};
+use crate::source::{ForeignFile, MaxSize};
 use runtap_nettrace::{Repair, Repaired, TraceHeader};
-use runtap_outputs::{Destination, Outlet};
+use runtap_os::output::{Destination, Outlet};
 
 use crate::{Error, FileFormat, Planned, refuse_overwriting};
 
@@ -27,7 +27,7 @@ pub struct RepairedFile {
 /// The recording is no file, holds no header or can't be read; the copy can't be written, or would be the recording.
 pub fn repair(path: &Path, to: &Destination) -> Result<RepairedFile, Error> {
     let meta =
-        fs::metadata(path).map_err(|error| runtap_files::Error::Open { path: path.to_owned(), error })?;
+        fs::metadata(path).map_err(|error| crate::source::Error::Open { path: path.to_owned(), error })?;
     if !meta.is_file() {
         return Err(Error::ReadTwice(path.to_owned()));
     }
@@ -52,11 +52,11 @@ fn pass(
     path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), Error>,
 ) -> Result<(Option<TraceHeader>, Repaired), Error> {
-    let input = runtap_files::open_input(path, MaxSize::BY_RATIO)?;
+    let input = crate::source::open_input(path, MaxSize::BY_RATIO)?;
     let (mut repair, mut is_start) = (Repair::new(), true);
-    runtap_files::pieces(input, path, |piece| {
+    crate::source::pieces(input, path, |piece| {
         if let (true, Some(kind)) = (std::mem::take(&mut is_start), ForeignFile::of(piece)) {
-            return Err(runtap_files::Error::Foreign { path: path.to_owned(), kind }.into());
+            return Err(crate::source::Error::Foreign { path: path.to_owned(), kind }.into());
         }
         repair.feed(piece);
         take(&repair.take_output())

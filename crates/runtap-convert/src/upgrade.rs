@@ -5,9 +5,9 @@
 
 use std::io::Write as _;
 
-use runtap_files::Recording;
+use crate::source::Recording;
 use runtap_nettrace::{Event, EventToWrite, IdTable, Item, Metadata, Writer};
-use runtap_outputs::Writer as Output;
+use runtap_os::output::Writer as Output;
 
 use crate::Error;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use runtap_model::{DeepStacks, Trace, View};
-use runtap_outputs::Outlet;
+use runtap_os::output::Outlet;
 use runtap_sinks::{Format, Options};
 
 use crate::{Content, Error, FileFormat, Note};

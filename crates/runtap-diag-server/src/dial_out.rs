@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
-use runtap_transport::{Endpoint, Peer, Stream, my_uid};
+use runtap_os::my_uid;
+use runtap_transport::{Endpoint, Peer, Stream};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{sleep, timeout};
 

@@ -54,7 +54,7 @@ pub fn current_thread_id() -> u64 {
 
 #[cfg(windows)]
 fn read_thread_id() -> u64 {
-    u64::from(runtap_windows::process::current_thread_id())
+    u64::from(runtap_os::windows::process::current_thread_id())
 }
 
 #[cfg(not(windows))]

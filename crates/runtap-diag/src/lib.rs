@@ -34,7 +34,7 @@
 //! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
 //!
 //! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. What people type becomes a session's
-//! providers in the crate `runtap-providers`; the crate `runtap-doctor` says why a process can't be reached. The other side, for targets of our own,
+//! providers in the crate `runtap-record::providers`; the crate `runtap-target::doctor` says why a process can't be reached. The other side, for targets of our own,
 //! is the crate `runtap-diag-server`. Nothing here interprets the stream.
 
 pub mod blocking;

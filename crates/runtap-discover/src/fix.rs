@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use runtap_os::shell;
 #[cfg(target_os = "linux")]
 use runtap_transport::linux::seen_by;
-use runtap_transport::shell;
 
 use crate::Reason;
 

@@ -20,7 +20,7 @@ mod native {
     use super::{NotFound, Options, Process};
 
     fn here() -> (std::path::PathBuf, u32) {
-        (super::super::temp_dir(), runtap_transport::my_uid())
+        (super::super::temp_dir(), runtap_os::my_uid())
     }
 
     pub(super) fn processes(options: Options) -> Vec<Process> {
@@ -55,7 +55,7 @@ mod native {
     pub(super) use super::super::windows::{blind_spot, process, processes, tree};
 
     pub(super) fn start_time(pid: u32) -> Option<u64> {
-        runtap_windows::process::start_time(pid).ok()
+        runtap_os::windows::process::start_time(pid).ok()
     }
 }
 

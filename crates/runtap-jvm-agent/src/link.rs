@@ -65,10 +65,10 @@ fn stranger(address: SocketAddr, user: Option<u32>) -> String {
 /// Call it once the other end has answered: until a process accepts the connection, the end has no user.
 fn check_user(options: &Options, socket: &TcpStream) -> Result<(), LinkError> {
     let (address, own) = (socket.peer_addr()?, socket.local_addr()?);
-    if options.hq_user == HqUser::Any || !runtap_loopback::is_known(address) {
+    if options.hq_user == HqUser::Any || !runtap_os::loopback::is_known(address) {
         return Ok(());
     }
-    let user = runtap_loopback::user_of(address, own);
+    let user = runtap_os::loopback::user_of(address, own);
     let allowed = |user: u32| {
         user == 0 || user == rustix::process::geteuid().as_raw() || options.hq_user == HqUser::User(user)
     };

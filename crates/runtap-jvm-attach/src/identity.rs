@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use runtap_transport::in_thread_called;
+use runtap_os::in_thread_called;
 use rustix::fs::{Gid, Uid};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};

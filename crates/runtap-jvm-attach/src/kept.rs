@@ -10,8 +10,9 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use runtap_os::random_u64;
+use runtap_transport::Folder;
 use runtap_transport::linux::Root;
-use runtap_transport::{Folder, random_u64};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 

@@ -9,8 +9,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use runtap_os::random_u64;
+use runtap_transport::Folder;
 use runtap_transport::linux::Root;
-use runtap_transport::{Folder, random_u64};
 use rustix::fs::{FileType, FlockOperation, Mode};
 
 use crate::folder::{READ_FOLDER, open_for_code};

@@ -43,6 +43,8 @@
 mod application;
 mod artifact;
 mod cancel;
+#[cfg(feature = "command")]
+pub mod command;
 mod control;
 mod diagnostic;
 mod error;

@@ -119,12 +119,8 @@ const RAISING: &[&str] = &[
 ];
 
 /// What is between a test and whoever runs it.
-const CATCHING: &[&str] = &[
-    "core::panic::unwind_safe::",
-    "catch_unwind",
-    "runtap_mtp_host::panics::",
-    "__rust_begin_short_backtrace",
-];
+const CATCHING: &[&str] =
+    &["core::panic::unwind_safe::", "catch_unwind", "crate::panics::", "__rust_begin_short_backtrace"];
 
 /// The frames of the standard library's text that are the test's.
 fn frames(text: &str) -> Vec<Frame> {
@@ -178,7 +174,7 @@ mod tests {
         let text = "   0: std::panicking::panic_with_hook\n             at /rustc/x/library/std/src/panicking.rs:833:13\n   \
                     1: __rustc::rust_begin_unwind\n   2: core::panicking::panic_fmt\n             at /rustc/x/core/src/panicking.rs:80:14\n   \
                     3: shop::helper\n             at ./src/lib.rs:12:5\n   4: shop::test\n   \
-                    5: runtap_mtp_host::panics::catch\n   6: std::panicking::catch_unwind\n   7: main\n";
+                    5: crate::panics::catch\n   6: std::panicking::catch_unwind\n   7: main\n";
         let place = Some(("./src/lib.rs".to_owned(), 12));
         let expected = [
             Frame { function: "shop::helper".into(), place },

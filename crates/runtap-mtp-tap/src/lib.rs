@@ -51,7 +51,7 @@ pub use lint::{Finding, Linter, Summary};
 pub use read::{Input, OpenError, open};
 pub use replay::{Played, Replay, ReplayError};
 pub use run::{Application, Error, Outcome, Signals, run};
-pub use runtap_files::MaxSize;
+pub use runtap_convert::source::MaxSize;
 pub use runtap_mtp_proto::server::Mode;
 pub use runtap_mtp_proto::{Rule, Severity};
 pub use runtap_transcript::{Cut, Error as TranscriptError, Header, Located, Reader, create};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use runtap_files::{Input as Unpacked, MaxSize};
+use runtap_convert::source::{Input as Unpacked, MaxSize};
 use runtap_transcript::{Limits, Reader};
 use thiserror::Error;
 

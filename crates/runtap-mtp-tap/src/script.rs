@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use runtap_outputs::Draft;
+use runtap_os::output::Draft;
 use thiserror::Error;
 
 use self::system::{HEAD, make_executable, script};
@@ -22,7 +22,7 @@ pub enum ScriptError {
     Io(#[from] io::Error),
     /// The file can't be made.
     #[error(transparent)]
-    Output(#[from] runtap_outputs::Error),
+    Output(#[from] runtap_os::output::Error),
     /// A word that no script can have.
     #[error("a word of the command has a NUL byte")]
     Nul,
@@ -67,7 +67,7 @@ fn may_be_replaced(path: &Path) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => {
             let mut start = Vec::new();
-            runtap_outputs::open_ordinary(path)?.take(HEAD.len() as u64).read_to_end(&mut start)?;
+            runtap_os::output::open_ordinary(path)?.take(HEAD.len() as u64).read_to_end(&mut start)?;
             Ok(start == HEAD)
         }
         // A link may lead to the application, and nothing else that there is can be a module.

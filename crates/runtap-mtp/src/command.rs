@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runtap_mtp_proto::server::Mode;
-use runtap_transport::random_u64;
+use runtap_os::random_u64;
 
 use crate::dotnet::root_variables;
 use crate::module::{Module, ModuleKind};

@@ -47,6 +47,7 @@ mod pipe;
 mod run;
 mod scratch;
 mod stop;
+pub mod suite;
 mod tally;
 mod totals;
 #[cfg(unix)]

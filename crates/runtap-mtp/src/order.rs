@@ -65,6 +65,6 @@ mod tests {
         assert_eq!(ours.collect::<Vec<_>>(), listed, "as the system lists them");
         let gone = place.path().join("0/gone");
         assert_eq!(of_directories(&[&gone, given[0]]), [1, 0]);
-        assert_eq!(of_directories(&[]), []);
+        assert!(of_directories(&[]).is_empty());
     }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use runtap_transport::random_u64;
+use runtap_os::random_u64;
 
 /// A directory of mode 0700 that is removed with all that is in it when it is dropped.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use runtap_providers::{Request, Selection};
+use runtap_record::providers::{Request, Selection};
 use runtap_record::{Event, Prepared, Reporter, Specification, Stops, Target};
 use runtap_target::TargetSpec;
 use serde_json::json;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use runtap_providers::{Request, Selection};
+use runtap_record::providers::{Request, Selection};
 use runtap_record::{Prepared, Reporter, Specification, Stops, Target};
 use runtap_sinks::Format;
 use runtap_target::TargetSpec;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use runtap_discover::System;
-use runtap_doctor::Finding;
+use runtap_target::doctor::Finding;
 use runtap_transport::{BindError, Endpoint};
 
 /// Why something could not be recorded, or its files not be made.
@@ -68,14 +68,14 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
-impl From<runtap_outputs::Error> for Error {
-    fn from(error: runtap_outputs::Error) -> Self {
+impl From<runtap_os::output::Error> for Error {
+    fn from(error: runtap_os::output::Error) -> Self {
         Self::Files(error.into())
     }
 }
 
-impl From<runtap_files::Error> for Error {
-    fn from(error: runtap_files::Error) -> Self {
+impl From<runtap_convert::source::Error> for Error {
+    fn from(error: runtap_convert::source::Error) -> Self {
         Self::Files(error.into())
     }
 }
@@ -84,7 +84,7 @@ impl Error {
     /// What the runtime said, or why it said nothing: the process is looked at now.
     pub fn of_runtime(error: runtap_diag::Error) -> Self {
         let pid = error.unanswered().and_then(Endpoint::process_id);
-        match (pid, runtap_doctor::explain(&System::current(), &error)) {
+        match (pid, runtap_target::doctor::explain(&System::current(), &error)) {
             (Some(pid), Some(finding)) => Self::NotReached { pid, finding },
             _ => Self::Runtime(error),
         }

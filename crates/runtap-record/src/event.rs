@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_convert::Note;
+use runtap_convert::source::Partial;
 use runtap_diag::ports::Visitor;
 use runtap_diag::{Downgrade, Error, SessionId};
-use runtap_files::Partial;
 
 /// What happens while something is recorded.
 #[derive(Debug)]

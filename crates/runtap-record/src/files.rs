@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use runtap_clr::ProfileOptions;
+use runtap_convert::source::{Partial, Recording};
 use runtap_convert::{Content, Made, Note, Profile, write_all};
-use runtap_files::{Partial, Recording};
 use runtap_model::Trace;
-use runtap_transport::in_thread_called;
+use runtap_os::in_thread_called;
 
 use crate::Error;
 use crate::conductor::Gathered;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use runtap_diag::ports::{Port, user_of};
 use runtap_discover::System;
-use runtap_transport::in_a_thread;
+use runtap_os::in_a_thread;
 use rustix::process::getuid;
 use tokio::time::{sleep, timeout};
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use runtap_transport::in_a_thread;
+use runtap_os::in_a_thread;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

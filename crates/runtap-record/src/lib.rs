@@ -18,6 +18,7 @@
 //! Refuses to print, to choose words for people, and to find processes.
 
 mod conductor;
+pub mod dump;
 mod error;
 mod event;
 mod files;
@@ -35,6 +36,7 @@ mod outcome;
 mod outputs;
 #[cfg_attr(windows, path = "own_port/windows.rs")]
 mod own_port;
+pub mod providers;
 mod raw;
 mod recorder;
 mod relatives;
@@ -55,8 +57,8 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 
 use runtap_diag::ports::Port;
+use runtap_os::{allow_many_files, in_a_thread};
 use runtap_target::Subject;
-use runtap_transport::{allow_many_files, in_a_thread};
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;

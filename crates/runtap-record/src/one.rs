@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use runtap_outputs::Outlet;
+use runtap_os::output::Outlet;
 
 use crate::Error;
 use crate::event::Event;

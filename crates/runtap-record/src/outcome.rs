@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use runtap_convert::OutputFile;
+use runtap_convert::source::Partial;
 use runtap_diag::Downgrade;
-use runtap_files::Partial;
 
 use crate::Error;
 use crate::missing::Missing;

@@ -12,7 +12,7 @@ use crate::job::Job;
 use crate::raw::Raw;
 use crate::recorder::Sink;
 use runtap_convert::{FileFormat, Planned, free_base, plan};
-use runtap_outputs::{
+use runtap_os::output::{
     Destination, Draft, Outlet, insert_before_extension, is_regular, numbered, with_extension,
 };
 

@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use runtap_files::Recording;
+use runtap_convert::source::Recording;
 
 use crate::Error;
 use runtap_convert::{FileFormat, OutputFile};
-use runtap_outputs::{Draft, is_path_of, reopened};
+use runtap_os::output::{Draft, is_path_of, reopened};
 
 /// Where the stream goes.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use runtap_diag::Client;
 use runtap_discover::{Process, System};
+use runtap_os::in_a_thread;
 use runtap_target::Subject;
 use runtap_transport::Endpoint;
-use runtap_transport::in_a_thread;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 

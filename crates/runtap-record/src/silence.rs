@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use crate::providers::{EnabledBy, Requested};
 use runtap_nettrace::{Event, Item, TraceHeader};
-use runtap_providers::{EnabledBy, Requested};
 use runtap_wire::Utf16;
 
 /// A shorter silence than this says nothing.

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::providers::{Request, Requested};
 use runtap_convert::{Content, FileFormat};
 use runtap_diag::ports::Port;
 use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, SessionConfig};
-use runtap_outputs::plain_name;
-use runtap_providers::{Request, Requested};
+use runtap_os::output::plain_name;
 
 use crate::Command;
 use crate::stop_event::StopEvent;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use runtap_diag::ports::Runtime;
 use runtap_diag::{Backlog, Client, Request, Session, Timeouts};
+use runtap_os::in_a_thread;
 use runtap_target::Subject;
-use runtap_transport::in_a_thread;
 use tokio::time::sleep;
 
 use crate::Error;

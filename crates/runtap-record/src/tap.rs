@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use runtap_diag::{Chunks, Client, Control, Session, SessionConfig};
+use runtap_os::in_a_thread;
 use runtap_target::Subject;
-use runtap_transport::in_a_thread;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 

@@ -1,10 +1,10 @@
 //! Why a stopping event can't come, as far as that is known before a recording starts. Nothing is known of the events of
 //! providers other than the runtime's own: a process defines them.
 
+use crate::providers::Requested;
 use runtap_clr::lines::nearest;
 use runtap_clr::payload::{EventSwitch, KnownEvent, known_events};
 use runtap_diag::{EventFilter, Level, Provider};
-use runtap_providers::Requested;
 
 use crate::StopEvent;
 
@@ -104,7 +104,7 @@ fn switched_off(provider: &Provider, events: &[&KnownEvent]) -> Option<Unreachab
 
 #[cfg(test)]
 mod tests {
-    use runtap_providers::EnabledBy;
+    use crate::providers::EnabledBy;
 
     use super::*;
 

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use runtap_remote::{ClientHandshake, Handshake, HandshakeError, Refusal, Request, Token};
 use runtap_route::router::{Limits, Notice, Offer};
 use runtap_testkit::eventually;
+use runtap_transport::remote::{ClientHandshake, Handshake, HandshakeError, Refusal, Request, Token};
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 

@@ -1,9 +1,9 @@
 //! Which processes are examined, and what they are called: also those that can't be reached, whosever they are, because nothing
 //! is changed. The examination itself is the doctor's.
 
+use crate::doctor::{Answer, Diagnosis, Examination, Finding};
 use runtap_discover::{Facts, Options, Process, System};
-use runtap_doctor::{Answer, Diagnosis, Examination, Finding};
-use runtap_transport::in_a_thread;
+use runtap_os::in_a_thread;
 
 #[cfg_attr(target_os = "linux", path = "diagnosed/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "diagnosed/elsewhere.rs")]
@@ -60,7 +60,7 @@ impl TargetSpec {
                 return Ok(Examined::All(diagnosed, machine(system).await?));
             }
         };
-        Ok(Examined::Named(vec![Diagnosed::from(runtap_doctor::examine(&system, pid).await?)]))
+        Ok(Examined::Named(vec![Diagnosed::from(crate::doctor::examine(&system, pid).await?)]))
     }
 }
 
@@ -77,9 +77,9 @@ async fn everybody(system: &System, dialogue: &impl Dialogue) -> Result<Vec<Exam
     if found.not_looked_at > 0 {
         dialogue.remark(Remark::NotLookedAt(found.not_looked_at));
     }
-    let asked = runtap_doctor::ask_all(found.processes).await;
+    let asked = crate::doctor::ask_all(found.processes).await;
     let looking = system.clone();
-    let mut examinations = in_a_thread(move || runtap_doctor::examine_asked(&looking, asked)).await?;
+    let mut examinations = in_a_thread(move || crate::doctor::examine_asked(&looking, asked)).await?;
     examinations.sort_by_cached_key(|examination| (name(examination), examination.facts.pid));
     Ok(examinations)
 }

@@ -2,10 +2,10 @@
 
 use std::io;
 
+use crate::doctor::Finding;
 use runtap_discover::{Facts, NotFound, Process};
-use runtap_doctor::Finding;
-use runtap_remote::RemoteAddress;
 use runtap_transport::BindError;
+use runtap_transport::remote::RemoteAddress;
 
 use crate::remote::RemoteError;
 

@@ -28,6 +28,7 @@
 
 mod diagnosed;
 mod dialogue;
+pub mod doctor;
 mod error;
 mod named;
 mod port;

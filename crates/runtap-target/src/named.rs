@@ -4,9 +4,9 @@
 use std::mem;
 use std::time::Duration;
 
+use crate::doctor::Answer;
 use runtap_discover::{Kind, Options, Process};
-use runtap_doctor::Answer;
-use runtap_transport::{allow_many_files, in_a_thread, is_root};
+use runtap_os::{allow_many_files, in_a_thread, is_root};
 
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::{Error, Row};
@@ -116,7 +116,7 @@ pub(crate) async fn ask_all(processes: &[Process], limit: Duration) -> Vec<Answe
     // Each may have many sockets that look like its own.
     allow_many_files();
     let asking: Vec<_> =
-        processes.iter().map(|process| tokio::spawn(runtap_doctor::ask(process.endpoint(), limit))).collect();
+        processes.iter().map(|process| tokio::spawn(crate::doctor::ask(process.endpoint(), limit))).collect();
     let mut answers = Vec::with_capacity(asking.len());
     for task in asking {
         answers.push(task.await.unwrap_or(Answer::Silent));

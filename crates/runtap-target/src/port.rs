@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use runtap_diag::ports::Port;
 use runtap_diag::tool_port::{PortMode, ToolPort, Transport};
-use runtap_transport::in_a_thread;
+use runtap_os::in_a_thread;
 
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::Error;

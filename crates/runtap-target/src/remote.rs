@@ -2,7 +2,7 @@
 //!
 //! Its endpoint is a bridge of this process: a thread that dials the router, proves that it knows the token, and moves the
 //! bytes, for each connection anew. Whoever has the client needs to know nothing of it. Owns the choice among what the router
-//! lists; the handshake is `runtap_remote`'s.
+//! lists; the handshake is `runtap_transport::remote`'s.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use runtap_diag::Client;
-use runtap_remote::{
+use runtap_transport::remote::{
     AddressError, ClientHandshake, HandshakeError, Listed, RemoteAddress, Request, Token, Which, drive, nonce,
 };
 use runtap_transport::{Bridge, Call, Endpoint};

@@ -2,8 +2,8 @@
 
 use runtap_diag::Client;
 use runtap_discover::{Options, Process, System};
+use runtap_os::in_a_thread;
 use runtap_transport::SocketState;
-use runtap_transport::in_a_thread;
 
 use crate::dialogue::{Dialogue, Question, Remark};
 use crate::error::Error;
@@ -30,7 +30,7 @@ impl TargetSpec {
                 named.only()?
             }
         };
-        if let Some(finding) = runtap_doctor::stopped(&System::current(), process.pid) {
+        if let Some(finding) = crate::doctor::stopped(&System::current(), process.pid) {
             return Err(Error::Stopped { pid: process.pid, finding });
         }
         self.found(process, dialogue)
@@ -73,7 +73,7 @@ async fn by_pid(pid: u32) -> Result<Process, Error> {
     let look = || in_a_thread(move || runtap_discover::process(pid));
     match look().await? {
         Err(_) => {
-            runtap_doctor::settled(&System::current(), pid).await?;
+            crate::doctor::settled(&System::current(), pid).await?;
             Ok(look().await??)
         }
         Ok(found) => Ok(found),

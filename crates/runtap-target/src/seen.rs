@@ -1,10 +1,10 @@
 //! What runs, and what each said when it was asked who it is.
 
+use crate::doctor::Answer;
 use runtap_diag::ProcessInfo;
 use runtap_discover::{Code, Java, Kind, Options, Process, Startup, System};
-use runtap_doctor::Answer;
-use runtap_remote::Listed;
-use runtap_transport::{in_a_thread, is_root, my_uid};
+use runtap_os::{in_a_thread, is_root, my_uid};
+use runtap_transport::remote::Listed;
 
 use crate::named::{DEADLINE, ask_all};
 use crate::subject::local_name;
@@ -156,7 +156,7 @@ async fn with_reasons(unreached: Vec<(Seen, Answer)>) -> impl Iterator<Item = Se
     let asked: Vec<(u32, Answer)> =
         unreached.iter().map(|(seen, answer)| (seen.pid, answer.clone())).collect();
     // How long that takes is for the processes to choose. Without a thread nothing is known.
-    let looked = in_a_thread(move || runtap_doctor::reasons(&System::current(), asked)).await;
+    let looked = in_a_thread(move || crate::doctor::reasons(&System::current(), asked)).await;
     let mut reasons = looked.unwrap_or_default().into_iter();
     unreached.into_iter().filter_map(move |(mut seen, answer)| {
         seen.reason = reasons.next().flatten();

@@ -1,7 +1,7 @@
 //! What somebody calls a target: one form for all of it. Pure; looks at no process.
 
 use runtap_diag::tool_port::PortError;
-use runtap_remote::{AddressError, RemoteAddress, Token};
+use runtap_transport::remote::{AddressError, RemoteAddress, Token};
 
 use crate::port::PortSpec;
 use crate::remote::RemoteSpec;

@@ -2,9 +2,9 @@
 
 use std::io;
 
+use crate::doctor::Finding;
 use runtap_discover::System;
-use runtap_doctor::Finding;
-use runtap_transport::in_a_thread;
+use runtap_os::in_a_thread;
 
 use crate::subject::Subject;
 
@@ -12,7 +12,7 @@ impl Subject {
     /// What keeps it from answering anything at all: it is stopped. It would keep everybody waiting until it is given up.
     pub fn stopped(&self) -> Option<(u32, Finding)> {
         let pid = self.process.as_ref()?.pid;
-        Some((pid, runtap_doctor::stopped(&System::current(), pid)?))
+        Some((pid, crate::doctor::stopped(&System::current(), pid)?))
     }
 }
 
@@ -25,7 +25,7 @@ pub async fn stuck_at_startup(subjects: &[Subject]) -> io::Result<Option<(u32, F
     let pids: Vec<u32> = subjects.iter().filter_map(|subject| Some(subject.process.as_ref()?.pid)).collect();
     in_a_thread(move || {
         let system = System::current();
-        pids.into_iter().find_map(|pid| Some((pid, runtap_doctor::stuck_at_startup(&system, pid)?)))
+        pids.into_iter().find_map(|pid| Some((pid, crate::doctor::stuck_at_startup(&system, pid)?)))
     })
     .await
 }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use runtap_discover::Process;
-use runtap_transport::my_uid;
+use runtap_os::my_uid;
 
 use crate::error::Error;
 

@@ -2,7 +2,7 @@
 //!
 //! - `FakeRuntime` (feature `fake`): a diagnostics server in the test's process that can be made to misbehave in every known way,
 //!   or to be as old as a given .NET. (Feature `fake`: it is our own server. The rest needs nothing of the product, so the
-//!   tests of layer 0 use it without.)
+//!   tests of layers 0 and 1 use it without.)
 //! - [`RealRuntime`], [`Program`]: .NET 8, 9 and 10 with programs whose answers are known, and .NET Core 3.1 with a
 //!   small one; [`Peer`]: Microsoft's own tools.
 //! - [`shared_dir`], [`shared_data`], [`shared_archive`]: the folder that these come from; [`recordings`]: what is recorded there, with

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runtap_clr::EventCount;
 use runtap_clr::report::{DiffReport, DiffSide, FrameChange, Kind, Report};
-use runtap_files::Reason;
+use runtap_convert::source::Reason;
 use runtap_model::MAX_THREADS;
 use runtap_nettrace::TraceHeader;
 use serde::Serialize;
@@ -36,15 +36,15 @@ pub struct Partial {
     pub reason: String,
 }
 
-impl From<runtap_files::Partial> for Partial {
-    fn from(partial: runtap_files::Partial) -> Self {
+impl From<runtap_convert::source::Partial> for Partial {
+    fn from(partial: runtap_convert::source::Partial) -> Self {
         Self { offset: partial.offset, reason: text_of(&partial.reason) }
     }
 }
 
 impl From<&runtap_nettrace::Partial> for Partial {
     fn from(partial: &runtap_nettrace::Partial) -> Self {
-        runtap_files::Partial::from(partial.clone()).into()
+        runtap_convert::source::Partial::from(partial.clone()).into()
     }
 }
 

@@ -30,7 +30,7 @@ pub enum Error {
     Io(#[from] io::Error),
     /// The file can't be made.
     #[error(transparent)]
-    Output(#[from] runtap_outputs::Error),
+    Output(#[from] runtap_os::output::Error),
     /// An earlier line could not be written whole: nothing can follow it.
     #[error("an earlier line could not be written")]
     Broken,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use runtap_outputs::Draft;
+use runtap_os::output::Draft;
 
 use crate::Entry;
 use crate::error::Error;

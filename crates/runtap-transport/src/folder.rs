@@ -4,17 +4,16 @@
 use std::ffi::OsStr;
 #[cfg(target_os = "linux")]
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(target_os = "linux")]
+use runtap_os::random_u64;
 #[cfg(target_os = "linux")]
 use rustix::fs::FileType;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, Uid};
-#[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
 use crate::exposure::Exposure;
@@ -24,13 +23,6 @@ use crate::path_check::PathCheck;
 const FOLDER: OFlags = crate::linux::root::POINT.union(OFlags::DIRECTORY);
 #[cfg(not(target_os = "linux"))]
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// A number that nobody can foresee, for a name that nobody is to take first. The keys of the hash come from the system's
-/// random numbers.
-pub fn random_u64() -> u64 {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    RandomState::new().hash_one((std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
-}
 
 /// A folder that is held by a descriptor. Cheap to clone.
 #[derive(Debug, Clone)]

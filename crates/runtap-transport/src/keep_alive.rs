@@ -21,5 +21,5 @@ pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     use std::os::windows::io::AsSocket as _;
 
-    runtap_windows::socket::keep_alive(stream.as_socket())
+    runtap_os::windows::socket::keep_alive(stream.as_socket())
 }

@@ -6,6 +6,6 @@ pub struct Peer {
     /// Its process id in our pid namespace; `None` if the kernel does not say.
     pub pid: Option<u32>,
     /// Its effective user id when it connected or began to listen. On Windows, where users have no numbers, as
-    /// [`my_uid`](crate::my_uid) has it.
+    /// [`my_uid`](runtap_os::my_uid) has it.
     pub uid: u32,
 }

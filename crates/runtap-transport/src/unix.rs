@@ -11,6 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use runtap_os::random_u64;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -18,7 +19,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::ConnectFailure;
 use crate::endpoint::ProcessEndpoint;
 use crate::exposure::Exposure;
-use crate::folder::{Folder, random_u64};
+use crate::folder::Folder;
 use crate::linux::ProcDir;
 use crate::linux::proof::{self, Expected};
 use crate::linux::root::{self, POINT};

@@ -35,7 +35,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
-use runtap_files::MaxSize;
+use runtap_convert::source::MaxSize;
 
 pub(crate) use self::actions::{
     AttachProfiler, Profiler, ProfilerLibrary, Resume, SetEnv, StartupHook, StartupProfiler,

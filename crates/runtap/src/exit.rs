@@ -75,7 +75,7 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
         return expected.code;
     }
     let refused = error.chain().filter_map(Known::of).any(|known| match known {
-        Known::Recording(error) => !matches!(error, runtap_files::Error::Read { .. }),
+        Known::Recording(error) => !matches!(error, runtap_convert::source::Error::Read { .. }),
         Known::Output(error) => error.cause.is_refusal(),
         Known::Sink(_) => false,
         Known::Files(error) => error.is_refusal(),
@@ -101,8 +101,8 @@ pub(crate) fn hint_of(error: &anyhow::Error) -> Option<String> {
 
 /// An error of our libraries, as itself where another one shows it as its own.
 enum Known<'a> {
-    Recording(&'a runtap_files::Error),
-    Output(&'a runtap_outputs::Error),
+    Recording(&'a runtap_convert::source::Error),
+    Output(&'a runtap_os::output::Error),
     Sink(&'a runtap_sinks::Error),
     Files(&'a runtap_convert::Error),
 }
@@ -123,13 +123,14 @@ impl<'a> Known<'a> {
     }
 }
 
-fn of_recording(error: &runtap_files::Error) -> Option<&'static str> {
+fn of_recording(error: &runtap_convert::source::Error) -> Option<&'static str> {
     match error {
-        runtap_files::Error::NoRecording { error: runtap_nettrace::Error::Unsupported { .. }, .. } => {
-            Some("NetPerf 1 to 3 and Nettrace 4 to 6 can be read")
-        }
-        runtap_files::Error::Foreign { kind, .. } => Some(kind.advice()),
-        runtap_files::Error::OnceOnly { .. } => Some("save it to a file first"),
+        runtap_convert::source::Error::NoRecording {
+            error: runtap_nettrace::Error::Unsupported { .. },
+            ..
+        } => Some("NetPerf 1 to 3 and Nettrace 4 to 6 can be read"),
+        runtap_convert::source::Error::Foreign { kind, .. } => Some(kind.advice()),
+        runtap_convert::source::Error::OnceOnly { .. } => Some("save it to a file first"),
         _ => None,
     }
 }
@@ -138,7 +139,7 @@ fn of_recording(error: &runtap_files::Error) -> Option<&'static str> {
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut io_errors = error.chain().filter_map(|cause| match Known::of(cause) {
         Some(Known::Output(error)) => match &error.cause {
-            runtap_outputs::Cause::Io(error) => Some(error),
+            runtap_os::output::Cause::Io(error) => Some(error),
             _ => None,
         },
         Some(Known::Sink(runtap_sinks::Error::Io(error))) => Some(error),

@@ -4,7 +4,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use runtap_test_plan::Limit;
+use runtap_test::plan::Limit;
 pub(crate) use runtap_text::units::{
     Bytes, Clock, Count, Lost, Span, Things, parse_duration, parse_hex, parse_limit_megabytes,
     parse_megabytes,
@@ -39,7 +39,7 @@ pub(crate) fn parse_parallel(text: &str) -> Result<NonZeroUsize, String> {
 /// Parses a process id.
 pub(crate) fn parse_pid(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_no_number| {
-        if runtap_remote::RemoteAddress::is_meant(text) {
+        if runtap_transport::remote::RemoteAddress::is_meant(text) {
             return format!("'{text}' is not a process id; give it as TARGET, or to --diagnostic-port");
         }
         format!("'{text}' is not a process id; use -n for a name")

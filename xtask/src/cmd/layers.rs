@@ -1,7 +1,7 @@
 //! `cargo xtask layers`: who may depend on whom.
 //!
 //! Owns: the layers of the house (ARCHITECTURE.md has the picture) and the check over `cargo metadata`. An edge goes to
-//! a lower layer or is one of the few named below; and the check that the paths in ARCHITECTURE.md are there. Refuses to:
+//! a lower layer; and the check that the paths in ARCHITECTURE.md are there. Refuses to:
 //! let a crate in that has no layer.
 
 use std::fs;
@@ -17,52 +17,40 @@ use crate::workspace::Workspace;
 /// Every crate that others may use, with its layer.
 const LAYERS: &[(&str, u8)] = &[
     ("runtap-wire", 0),
-    ("runtap-classfile", 0),
-    ("runtap-bytefrog-proto", 0),
-    ("runtap-diag-proto", 0),
-    ("runtap-mtp-proto", 0),
-    ("runtap-nettrace", 0),
-    ("runtap-objfile", 0),
-    ("runtap-providers", 0),
-    ("runtap-test-formats", 0),
-    ("runtap-test-plan", 0),
-    ("runtap-transport", 1),
-    ("runtap-discover", 1),
-    ("runtap-files", 1),
-    ("runtap-keeper", 1),
-    ("runtap-loopback", 1),
-    ("runtap-outputs", 1),
-    ("runtap-remote", 1),
-    ("runtap-transcript", 1),
-    ("runtap-unwind", 1),
-    ("runtap-windows", 1),
-    ("runtap-bytefrog", 2),
-    ("runtap-diag", 2),
-    ("runtap-diag-server", 2),
-    ("runtap-events", 2),
-    ("runtap-jvm-attach", 2),
-    ("runtap-mtp", 2),
-    ("runtap-mtp-host", 2),
-    ("runtap-mtp-tap", 2),
-    ("runtap-coverage", 3),
-    ("runtap-bytefrog-record", 3),
-    ("runtap-libtest", 3),
-    ("runtap-mtp-wrap", 3),
-    ("runtap-target", 3),
-    ("runtap-doctor", 3),
-    ("runtap-model", 3),
-    ("runtap-clr", 3),
+    ("runtap-model", 0),
+    ("runtap-bytefrog-proto", 1),
+    ("runtap-classfile", 1),
+    ("runtap-diag-proto", 1),
+    ("runtap-mtp-proto", 1),
+    ("runtap-nettrace", 1),
+    ("runtap-objfile", 1),
+    ("runtap-test", 1),
+    ("runtap-os", 2),
+    ("runtap-unwind", 2),
+    ("runtap-transcript", 3),
+    ("runtap-transport", 3),
+    ("runtap-bytefrog", 4),
+    ("runtap-clr", 4),
+    ("runtap-discover", 4),
+    ("runtap-jvm-attach", 4),
+    ("runtap-mtp", 4),
+    ("runtap-mtp-host", 4),
     ("runtap-sinks", 4),
-    ("runtap-test-report", 4),
-    ("runtap-text", 4),
+    ("runtap-test-report", 3),
     ("runtap-convert", 5),
-    ("runtap-dump", 5),
-    ("runtap-record", 5),
-    ("runtap-route", 5),
-    ("runtap-test-run", 5),
-    ("runtap-demo", 6),
-    ("runtap-jvm-agent", 6),
-    ("runtap", 6),
+    ("runtap-diag", 5),
+    ("runtap-diag-server", 5),
+    ("runtap-jvm", 5),
+    ("runtap-libtest", 5),
+    ("runtap-events", 6),
+    ("runtap-mtp-tap", 6),
+    ("runtap-target", 6),
+    ("runtap-text", 6),
+    ("runtap-demo", 7),
+    ("runtap-jvm-agent", 7),
+    ("runtap-record", 7),
+    ("runtap-route", 7),
+    ("runtap", 8),
 ];
 
 /// Beside the stack: they use anything and are used in tests only.
@@ -71,32 +59,6 @@ const BESIDE: &[&str] = &["runtap-testkit", "runtap-benches", "runtap-conformanc
 /// The feature of the test kit that brings our own server.
 const FAKE: &str = "fake";
 
-/// Edges inside a layer.
-const SIDEWAYS: &[(&str, &str)] = &[
-    ("runtap-classfile", "runtap-wire"),
-    ("runtap-bytefrog-proto", "runtap-wire"),
-    ("runtap-diag-proto", "runtap-wire"),
-    ("runtap-mtp-proto", "runtap-wire"),
-    ("runtap-nettrace", "runtap-wire"),
-    ("runtap-objfile", "runtap-wire"),
-    ("runtap-providers", "runtap-diag-proto"),
-    ("runtap-bytefrog-record", "runtap-model"),
-    ("runtap-clr", "runtap-model"),
-    ("runtap-coverage", "runtap-model"),
-    ("runtap-discover", "runtap-transport"),
-    ("runtap-events", "runtap-diag-server"),
-    ("runtap-mtp-tap", "runtap-mtp"),
-    ("runtap-outputs", "runtap-transport"),
-    ("runtap-record", "runtap-convert"),
-    ("runtap-target", "runtap-doctor"),
-    ("runtap-transcript", "runtap-outputs"),
-    ("runtap-outputs", "runtap-windows"),
-    ("runtap-remote", "runtap-transport"),
-    ("runtap-transport", "runtap-windows"),
-    ("runtap-discover", "runtap-windows"),
-    ("runtap", "runtap-demo"),
-];
-
 /// Edges inside a layer that only tests have: the two sides of a protocol are tried on each other.
 const SIDEWAYS_IN_TESTS: &[(&str, &str)] = &[("runtap-diag-server", "runtap-diag")];
 
@@ -104,24 +66,23 @@ const SIDEWAYS_IN_TESTS: &[(&str, &str)] = &[("runtap-diag-server", "runtap-diag
 /// session; a sink sees the model only; and text is made of results, whoever had them.
 const NARROW: &[(&str, &[&str])] = &[
     ("runtap-model", &["runtap-wire"]),
-    ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-files", "runtap-model"]),
+    ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-model"]),
     ("runtap-sinks", &["runtap-model"]),
     ("runtap-test-report", &[]),
-    ("runtap-text", &["runtap-nettrace", "runtap-files", "runtap-model", "runtap-clr"]),
+    ("runtap-text", &["runtap-nettrace", "runtap-convert", "runtap-model", "runtap-clr"]),
 ];
 
-/// What L0 may take from outside.
-const L0_OUTSIDE: &[&str] = &["thiserror", "bitflags", "uuid", "hashbrown", "foldhash", "object"];
+/// The layers that touch no socket, file, clock or thread.
+const PURE: u8 = 1;
 
-/// What single crates of L0 may take besides: the plan of a test run is text that people and JSON hold, and test commands
-/// print JSON and XML; neither is a wire format. A jar is a zip file of deflated classes. What people type has the nearest name
-/// that was probably meant.
-const L0_OUTSIDE_OF: &[(&str, &[&str])] = &[
+/// What these may take from outside.
+const PURE_OUTSIDE: &[&str] = &["thiserror", "bitflags", "uuid", "hashbrown", "foldhash", "object"];
+
+/// What single crates of them may take besides: the plan of a test run is text that people and JSON hold, and test commands
+/// print JSON and XML; neither is a wire format. A jar is a zip file of deflated classes.
+const PURE_OUTSIDE_OF: &[(&str, &[&str])] = &[
     ("runtap-classfile", &["flate2", "rawzip"]),
-    ("runtap-providers", &["strsim"]),
-    ("runtap-providers", &["strsim"]),
-    ("runtap-test-formats", &["quick-xml", "serde", "serde_json"]),
-    ("runtap-test-plan", &["regex-lite", "serde", "serde_json", "strsim", "toml"]),
+    ("runtap-test", &["quick-xml", "regex-lite", "serde", "serde_json", "strsim", "toml"]),
 ];
 
 /// What a path in ARCHITECTURE.md begins with.
@@ -210,9 +171,10 @@ fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
         if !test_only {
             return Some(format!("{to} may only be a dev-dependency"));
         }
-        let high = layer_of_from == 0 && features.iter().any(|feature| feature == FAKE);
-        return high
-            .then(|| format!("the tests of layer 0 need nothing above it: without the feature {FAKE}"));
+        let high = layer_of_from <= PURE && features.iter().any(|feature| feature == FAKE);
+        return high.then(|| {
+            format!("the tests of layers 0 and 1 need nothing above them: without the feature {FAKE}")
+        });
     }
     // Cargo allows a crate as a dev-dependency of itself, for its features.
     if from == to && test_only {
@@ -222,7 +184,7 @@ fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
     if layer_of_to > layer_of_from {
         return Some(format!("an arrow from layer {layer_of_from} up to layer {layer_of_to}"));
     }
-    let sideways = SIDEWAYS.contains(&(from, to)) || test_only && SIDEWAYS_IN_TESTS.contains(&(from, to));
+    let sideways = test_only && SIDEWAYS_IN_TESTS.contains(&(from, to));
     if layer_of_to == layer_of_from && !sideways {
         return Some(format!("both are in layer {layer_of_from}"));
     }
@@ -232,14 +194,14 @@ fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
 
 /// What is wrong with an edge to a crate of the registry.
 fn outside(from: &str, layer: u8, to: &Dependency) -> Option<String> {
-    if layer > 0 || to.kind.is_some() || L0_OUTSIDE.contains(&to.name.as_str()) {
+    if layer > PURE || to.kind.is_some() || PURE_OUTSIDE.contains(&to.name.as_str()) {
         return None;
     }
-    let besides = L0_OUTSIDE_OF.iter().find(|(name, _)| *name == from);
+    let besides = PURE_OUTSIDE_OF.iter().find(|(name, _)| *name == from);
     if besides.is_some_and(|(_, besides)| besides.contains(&to.name.as_str())) {
         return None;
     }
-    Some(format!("layer 0 may only use {} from outside", L0_OUTSIDE.join(", ")))
+    Some(format!("layers 0 and 1 may only use {} from outside", PURE_OUTSIDE.join(", ")))
 }
 
 pub(crate) fn layer(name: &str) -> Option<u8> {
@@ -282,18 +244,10 @@ mod tests {
     fn arrows_go_down() {
         allowed("runtap", "runtap-wire", None);
         allowed("runtap-diag", "runtap-transport", None);
-        refused("runtap-transport", "runtap-diag", None, "from layer 1 up to layer 2");
-        refused("runtap-diag", "runtap-diag-server", None, "both are in layer 2");
-        refused("runtap-wire", "runtap-nettrace", None, "both are in layer 0");
-        refused("runtap-nettrace", "runtap-clr", Some("dev"), "up to layer 3");
-    }
-
-    #[test]
-    fn the_named_edges_inside_a_layer_are_allowed_one_way() {
-        for (from, to) in SIDEWAYS {
-            allowed(from, to, None);
-            refused(to, from, None, "both are in layer");
-        }
+        refused("runtap-transport", "runtap-diag", None, "from layer 3 up to layer 5");
+        refused("runtap-diag", "runtap-diag-server", None, "both are in layer 5");
+        refused("runtap-wire", "runtap-nettrace", None, "from layer 0 up to layer 1");
+        refused("runtap-nettrace", "runtap-clr", Some("dev"), "up to layer 4");
     }
 
     #[test]
@@ -327,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn layer_zero_takes_little_from_outside() {
+    fn the_lowest_layers_take_little_from_outside() {
         allowed("runtap-nettrace", "hashbrown", None);
         allowed("runtap-nettrace", "proptest", Some("dev"));
-        refused("runtap-nettrace", "tokio", None, "layer 0 may only use thiserror");
-        allowed("runtap-test-plan", "toml", None);
-        refused("runtap-test-plan", "tokio", None, "layer 0 may only use thiserror");
-        refused("runtap-nettrace", "serde", None, "layer 0 may only use thiserror");
+        refused("runtap-nettrace", "tokio", None, "layers 0 and 1 may only use thiserror");
+        allowed("runtap-test", "toml", None);
+        refused("runtap-test", "tokio", None, "layers 0 and 1 may only use thiserror");
+        refused("runtap-nettrace", "serde", None, "layers 0 and 1 may only use thiserror");
         allowed("runtap-transport", "tokio", None);
     }
 

@@ -22,9 +22,9 @@ const DOOR: [&str; 6] = [
     "crates/runtap-transport/src/linux/process.rs",
     "crates/runtap-transport/src/linux/location.rs",
     "crates/runtap-discover/src/linux/view.rs",
-    "crates/runtap-doctor/src/diagnose.rs",
+    "crates/runtap-target/src/doctor/diagnose.rs",
     // The way of our own outputs, which knows that door when it comes to it.
-    "crates/runtap-outputs/src/place.rs",
+    "crates/runtap-os/src/output/place.rs",
 ];
 /// How the way into a process's file system is spelt.
 const WAYS_IN: [&str; 4] = ["\"root\"", "\"cwd\"", "}/root", "}/cwd"];

@@ -18,7 +18,7 @@ use crate::step::Outcome;
 use crate::workspace::Workspace;
 
 /// Signals, stacks and memory; files; processes.
-const TESTED: [&str; 3] = ["runtap-unwind", "runtap-outputs", "runtap-discover"];
+const TESTED: [&str; 3] = ["runtap-unwind", "runtap-os", "runtap-discover"];
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     ws.cargo(&["build", "-p", "runtap"]).run()?;

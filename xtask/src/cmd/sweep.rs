@@ -93,7 +93,7 @@ fn repair(ws: &Workspace) -> Result<()> {
 
 /// Recordings of Java traces of 10^8 and 10^9 events, whose replay takes no more memory than a short one. Wants 8 GB of disk.
 fn replay(ws: &Workspace) -> Result<()> {
-    ignored(ws, &["--package", "runtap-bytefrog-record", "--test", "memory"], &["--test-threads", "1"])
+    ignored(ws, &["--package", "runtap-jvm", "--test", "memory"], &["--test-threads", "1"])
 }
 
 fn ignored(ws: &Workspace, tests: &[&str], of_them: &[&str]) -> Result<()> {

@@ -29,8 +29,7 @@ const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 const FOLDER: &str = "/usr/lib/wine";
 
 /// Crates whose own tests have something to see on Windows.
-const TESTED: [&str; 5] =
-    ["runtap-windows", "runtap-outputs", "runtap-transport", "runtap-discover", "runtap-dump"];
+const TESTED: [&str; 4] = ["runtap-os", "runtap-transport", "runtap-discover", "runtap-record"];
 
 /// Runs all, and writes the table to the page about platforms; with `--check` it is compared with that.
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
@@ -128,7 +127,7 @@ fn build(ws: &Workspace, folder: &Path) -> Result<()> {
         copied.map(drop).with_context(|| format!("cannot copy {}", built.display()))
     };
     copy(built.join("runtap.exe"), "runtap")?;
-    for (package, name) in [("runtap-libtest", "harness"), ("runtap-dump", "writer")] {
+    for (package, name) in [("runtap-libtest", "harness"), ("runtap-record", "writer")] {
         let example = ["build", "--target", TARGET, "-p", package, "--example", name];
         foreign::lean(ws.cargo(&example)).run()?;
         copy(built.join("examples").join(format!("{name}.exe")), name)?;

@@ -13,5 +13,5 @@ pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     use std::os::windows::io::AsSocket as _;
 
-    runtap_windows::socket::keep_alive(stream.as_socket())
+    runtap_os::windows::socket::keep_alive(stream.as_socket())
 }

@@ -40,7 +40,7 @@ pub struct Options {
     /// all of them wait, for so long after the last has begun.
     pub gap_patience: Duration,
     /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, on Linux
-    /// ([`runtap_loopback::is_known`]). All others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
+    /// ([`runtap_os::loopback::is_known`]). All others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
     pub users: Option<Vec<u32>>,
     /// Who keeps what goes over the connections.
     pub recorder: Option<Arc<dyn Recorder>>,

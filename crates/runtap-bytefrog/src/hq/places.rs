@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use runtap_loopback::Shares;
+use runtap_os::loopback::Shares;
 
 use super::agent::Agent;
 use super::shared::{Shared, User, locked};

@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Recorder`] and [`Tape`], which HQ hands every byte that an agent sends or is sent, before anything is made of it,
 //! and what happens when they fail: that connection is recorded no more, it is told once, and the trace goes on. Refuses to:
-//! know a file format (`runtap-bytefrog-record` has one), and to keep bytes in memory.
+//! know a file format (`runtap-jvm::recording` has one), and to keep bytes in memory.
 //!
 //! Connections that do not become an agent's are not recorded: what is wrong with them is an
 //! [`Event`](super::Event::Violation). Nor are those on which nothing comes behind hello, which anybody can say: a tape begins with

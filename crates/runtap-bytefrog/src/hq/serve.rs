@@ -97,7 +97,7 @@ fn begin(stream: TcpStream, shared: &Arc<Shared>, number: u64, user: User) -> Re
 /// Returns the user of a connection if that user may connect. Reports a refused connection as [`Event::Stranger`].
 fn welcomed(stream: &TcpStream, shared: &Shared) -> Option<User> {
     let (peer, own) = (stream.peer_addr().ok()?, stream.local_addr().ok()?);
-    let user = runtap_loopback::is_known(own).then(|| runtap_loopback::user_of(peer, own)).flatten();
+    let user = runtap_os::loopback::is_known(own).then(|| runtap_os::loopback::user_of(peer, own)).flatten();
     let Some(users) = &shared.options.users else { return Some(user) };
     let welcome = user.is_some_and(|user| users.contains(&user));
     if !welcome {

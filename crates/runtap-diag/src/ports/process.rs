@@ -1,7 +1,8 @@
 //! What the kernel says of the process at the other end of a connection: whose it is, and what it calls itself. Looks
 //! only; who is let in is `admission`'s.
 
-use runtap_transport::{Peer, my_uid};
+use runtap_os::my_uid;
+use runtap_transport::Peer;
 
 use super::admission::Standing;
 

@@ -7,10 +7,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use runtap_os::windows::pipe::is_there;
+use runtap_os::windows::process::{self, Entry};
+use runtap_os::{my_uid, uid_of};
 use runtap_transport::naming::{SocketKind, SocketName, owner_of_pipe, windows_pipe, windows_router_pipe};
-use runtap_transport::{Socket, SocketState, my_uid, uid_of};
-use runtap_windows::pipe::is_there;
-use runtap_windows::process::{self, Entry};
+use runtap_transport::{Socket, SocketState};
 
 use crate::{Kind, NotFound, Options, Process, Reason};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use runtap_bytefrog::hq::{Event, Options};
 use runtap_bytefrog_proto::hq::Settings;
 use runtap_bytefrog_proto::{Configuration, Dialect, Extension, Record, WhenSlow};
-use runtap_bytefrog_record::{Folder, Options as Playing, find, replay};
+use runtap_jvm::recording::{Folder, Options as Playing, find, replay};
 use runtap_testkit::{Jdk, require};
 
 use crate::common::{Listening, demo, run_both};

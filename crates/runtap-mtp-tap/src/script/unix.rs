@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use runtap_transport::shell;
+use runtap_os::shell;
 
 use super::ScriptError;
 

@@ -6,9 +6,9 @@ use std::os::windows::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-use runtap_windows::console::interrupt;
-use runtap_windows::job::Job;
-use runtap_windows::process::Running as Process;
+use runtap_os::windows::console::interrupt;
+use runtap_os::windows::job::Job;
+use runtap_os::windows::process::Running as Process;
 
 use super::Exit;
 

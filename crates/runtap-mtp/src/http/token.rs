@@ -33,7 +33,7 @@ impl Token {
     /// A new one. `file` must not exist; only its owner can read it, and it is removed with the token.
     pub(crate) fn new(file: PathBuf) -> io::Result<Self> {
         let mut random = [0; BYTES];
-        runtap_transport::random(&mut random)?;
+        runtap_os::random(&mut random)?;
         let text = random.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         let mut written = private(&file)?;
         let token = Self { text, file };

@@ -48,7 +48,7 @@ pub struct RunSpec {
     pub live_output: bool,
     /// Keeps the files that programs name; `None`: they stay where they are.
     pub keeper: Option<Arc<dyn ArtifactKeeper>>,
-    /// The arguments with which this program, started once more, calls `runtap_keeper::keep` with the words that follow them:
+    /// The arguments with which this program, started once more, calls `runtap_os::reaper::keep` with the words that follow them:
     /// a keeper ends what a test application has started, even if this process is killed. Empty: applications run without a
     /// keeper. Not used on Windows, where a job object does that.
     pub process_keeper: Vec<OsString>,

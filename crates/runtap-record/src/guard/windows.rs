@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use runtap_diag::ports::Port;
 use runtap_discover::System;
-use runtap_transport::in_a_thread;
+use runtap_os::in_a_thread;
 use tokio::time::sleep;
 
 use crate::event::{Event, Reporter};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use runtap_diag::ports::Port;
-use runtap_transport::random_u64;
+use runtap_os::random_u64;
 
 use crate::Error;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use runtap_diag::ports;
 use runtap_discover::{Process, Startup};
-use runtap_transport::{in_a_thread, my_uid};
+use runtap_os::{in_a_thread, my_uid};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::stand_in::{self, TakenOver};

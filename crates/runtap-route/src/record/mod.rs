@@ -37,7 +37,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_transport::{Endpoint, Listener, Peer, allow_many_files};
+use runtap_os::allow_many_files;
+use runtap_transport::{Endpoint, Listener, Peer};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

@@ -57,7 +57,7 @@ impl Parted<'_> {
                 }
                 let mut file = match self.file.take() {
                     Some(file) => file,
-                    None => runtap_outputs::open_ordinary(path).map_err(failed)?,
+                    None => runtap_os::output::open_ordinary(path).map_err(failed)?,
                 };
                 let at =
                     offset.checked_add(self.at).ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use runtap_loopback::Shares;
-use runtap_transport::my_uid;
+use runtap_os::loopback::Shares;
+use runtap_os::my_uid;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
@@ -81,7 +81,8 @@ impl Origin {
 
     pub(crate) fn of_tcp(stream: &TcpStream) -> Self {
         let (Ok(peer), Ok(own)) = (stream.peer_addr(), stream.local_addr()) else { return Self::Unknown };
-        let user = runtap_loopback::is_known(own).then(|| runtap_loopback::user_of(peer, own)).flatten();
+        let user =
+            runtap_os::loopback::is_known(own).then(|| runtap_os::loopback::user_of(peer, own)).flatten();
         user.map_or_else(|| Self::at(peer.ip()), Self::User)
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
 use runtap_diag_server::dial_out;
-use runtap_transport::{Endpoint, Peer, Stream, my_uid};
+use runtap_os::my_uid;
+use runtap_transport::{Endpoint, Peer, Stream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;

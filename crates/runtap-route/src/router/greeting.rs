@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
-use runtap_loopback::Shares;
+use runtap_os::loopback::Shares;
 use runtap_wire::Reader;
 use tokio::io::AsyncReadExt;
 use tokio::task::{AbortHandle, JoinSet};

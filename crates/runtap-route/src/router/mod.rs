@@ -22,7 +22,7 @@
 //! To a tool that listens, the router says what the runtime says of itself: its own Advertise, with its cookie. Descriptors
 //! for sessions into `user_events` do not pass: such a request is answered with `NOTSUPPORTED`.
 //!
-//! [`Offer`] is for runtaps of other machines: all runtimes of our user on one port, after a handshake (`runtap_remote`).
+//! [`Offer`] is for runtaps of other machines: all runtimes of our user on one port, after a handshake (`runtap_transport::remote`).
 //!
 //! Refuses to print, and to choose a process for anybody.
 

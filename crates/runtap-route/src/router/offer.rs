@@ -1,6 +1,6 @@
 //! All runtimes of our user on one TCP port, for runtaps of other machines that know the token.
 //!
-//! Each connection begins with the handshake of `runtap_remote`; nothing is looked at, and nobody is asked, before the other
+//! Each connection begins with the handshake of `runtap_transport::remote`; nothing is looked at, and nobody is asked, before the other
 //! side has proven that it knows the token. A wrong proof is answered late, so that guessing takes its time; who has not
 //! proven anything yet is one of a bounded number, and makes room for the next one: first who waits for nothing but the answer to a
 //! wrong proof, then who has not even said hello, the oldest first. After that it is a client as any other
@@ -16,11 +16,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_discover::{Kind, Process};
-use runtap_remote::{
+use runtap_os::{in_a_thread, my_uid};
+use runtap_target::{Listing, Seen};
+use runtap_transport::remote::{
     Handshake, HandshakeError, Listed, Refusal, Request, RouterHandshake, Token, drive, nonce,
 };
-use runtap_target::{Listing, Seen};
-use runtap_transport::{Endpoint, SocketState, in_a_thread, my_uid};
+use runtap_transport::{Endpoint, SocketState};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
-use runtap_loopback::Shares;
+use runtap_os::loopback::Shares;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -172,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn those_of_the_own_user_stay() {
         let mut places = Places::default();
-        let own = Origin::User(runtap_transport::my_uid());
+        let own = Origin::User(runtap_os::my_uid());
         for number in 0..64 {
             places.entries.push(entry(number, own, 0, false));
         }

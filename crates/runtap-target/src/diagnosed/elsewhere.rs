@@ -1,7 +1,7 @@
 //! What is wrong with the machine, where nothing of it is looked at.
 
+use crate::doctor::Finding;
 use runtap_discover::System;
-use runtap_doctor::Finding;
 
 use crate::error::Error;
 

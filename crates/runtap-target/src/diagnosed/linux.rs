@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::doctor::Finding;
 use runtap_discover::System;
-use runtap_doctor::Finding;
-use runtap_transport::{Folder, in_a_thread};
+use runtap_os::in_a_thread;
+use runtap_transport::Folder;
 
 use crate::error::Error;
 
@@ -17,7 +18,7 @@ pub(super) async fn machine(system: System) -> Result<Vec<Finding>, Error> {
         (machine, leftovers)
     };
     let (machine, leftovers) = in_a_thread(look).await?;
-    Ok(runtap_doctor::machine(&machine, &leftovers))
+    Ok(crate::doctor::machine(&machine, &leftovers))
 }
 
 /// Whether truly nobody listens on a socket: only then its file may be deleted. What a link leads to is not dialled.

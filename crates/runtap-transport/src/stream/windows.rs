@@ -8,12 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use runtap_windows::pipe;
+use runtap_os::windows::pipe;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::windows::named_pipe::{NamedPipeClient, NamedPipeServer};
 
-use crate::user::uid_of;
 use crate::{Descriptor, Lent, Peer};
+use runtap_os::uid_of;
 
 /// The pipe was disconnected by its server. The standard library has no kind for it.
 const ERROR_PIPE_NOT_CONNECTED: i32 = 233;

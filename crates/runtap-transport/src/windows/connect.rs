@@ -20,7 +20,7 @@ pub(crate) async fn connect(name: &str, timeout: Duration) -> Result<Stream, Con
     match stream.peer() {
         Ok(Peer { pid: Some(pid), .. }) if pid == wanted => Ok(stream),
         Ok(peer) => Err(ConnectFailure::WrongPeer {
-            user: if peer.uid == crate::my_uid() { "our own" } else { "another" }.to_owned(),
+            user: if peer.uid == runtap_os::my_uid() { "our own" } else { "another" }.to_owned(),
             peer,
             wanted: Some(wanted),
         }),

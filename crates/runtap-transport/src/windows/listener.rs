@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runtap_windows::pipe;
+use runtap_os::windows::pipe;
 use tokio::net::windows::named_pipe::NamedPipeServer;
 use tokio::sync::Mutex;
 
@@ -122,7 +122,7 @@ impl Listener {
 mod tests {
     use std::time::Duration;
 
-    use runtap_windows::pipe::is_wine;
+    use runtap_os::windows::pipe::is_wine;
 
     use super::*;
 

@@ -71,7 +71,7 @@ macro_rules! named {
 named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
 named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
-named!(runtap_dump::Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(runtap_record::dump::Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 #[cfg(unix)]
 named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Buffering, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
@@ -98,7 +98,7 @@ mod tests {
         each_is_found::<View>();
         each_is_found::<Kind>();
         each_is_found::<Style>();
-        each_is_found::<runtap_dump::Kind>();
+        each_is_found::<runtap_record::dump::Kind>();
         each_is_found::<runtap_diag::PerfMapType>();
         each_is_found::<Buffering>();
     }

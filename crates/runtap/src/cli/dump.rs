@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use runtap_dump::Kind;
+use runtap_record::dump::Kind;
 
 use super::choices::choice;
 use super::{All, ResultFormat, Target};

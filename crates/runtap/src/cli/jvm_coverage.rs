@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use runtap_coverage::Format;
+use runtap_jvm::coverage::Format;
 
 use crate::cmd::complete;
 

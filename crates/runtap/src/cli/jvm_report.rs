@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use runtap_bytefrog_record::Order;
 use runtap_convert::FileFormat;
+use runtap_jvm::recording::Order;
 
 use super::choices::choice_of;
 use super::{AnyFormat, JvmCoverage, ResultFormat, TextOrJson};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use runtap_test_formats::Format;
+use runtap_test::formats::Format;
 
 use super::{InputSize, ResultFormat, TextOrJson, input_file};
 

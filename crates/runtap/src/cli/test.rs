@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
-use runtap_test_plan::Limit;
+use runtap_test::plan::Limit;
 
 use super::ResultFormat;
 use crate::cmd::complete;

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
 use runtap_convert::FileFormat;
-use runtap_providers::Selection;
+use runtap_record::providers::Selection;
 
 use super::choices::choice;
 use super::{AnyFormat, Content, SessionDetails, Target, UserEvents};

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use runtap_remote::{AddressError, HostPort};
+use runtap_transport::remote::{AddressError, HostPort};
 
 use crate::exit::{self, expected, usage};
 use crate::output::Output;

@@ -1,6 +1,8 @@
 //! What is said of the options that choose events: the library tells it as data, and the names of the options are ours.
 
-use runtap_providers::{CLR_KEYWORDS, CLR_PROVIDER, EnabledBy, Note, Part, RequestError, TracepointsError};
+use runtap_record::providers::{
+    CLR_KEYWORDS, CLR_PROVIDER, EnabledBy, Note, Part, RequestError, TracepointsError,
+};
 use runtap_record::{StopEvent, Unreachable};
 
 const CHOOSE: &str = "choose it with --providers, --profile or --clrevents";
@@ -136,7 +138,7 @@ pub(super) fn user_events_mistake(error: &TracepointsError) -> String {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use runtap_providers::{Request, Selection, user_events_config};
+    use runtap_record::providers::{Request, Selection, user_events_config};
 
     use super::*;
     use crate::cli::{Cli, Verb};

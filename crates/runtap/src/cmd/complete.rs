@@ -10,10 +10,10 @@ use std::path::Path;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter};
 use clap_complete::env::Shells;
-use runtap_coverage::Format as Coverage;
 use runtap_discover::Process;
-use runtap_outputs::is_plain_word;
-use runtap_providers::CLR_KEYWORDS;
+use runtap_jvm::coverage::Format as Coverage;
+use runtap_os::output::is_plain_word;
+use runtap_record::providers::CLR_KEYWORDS;
 use runtap_target::{Whose, local_name, running};
 use runtap_text::one_line;
 
@@ -90,7 +90,7 @@ pub(crate) fn targets(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Completes the last word of `--profile A,B`.
 pub(crate) fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
-    let all = runtap_providers::PROFILES.iter().map(|profile| (profile.name, Some(profile.about)));
+    let all = runtap_record::providers::PROFILES.iter().map(|profile| (profile.name, Some(profile.about)));
     last_of(current, ',', all)
 }
 

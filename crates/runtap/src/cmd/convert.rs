@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use runtap_convert::source::Recording;
 use runtap_convert::{Converted, FileFormat, Made, Note, plan, refuse_overwriting};
-use runtap_files::Recording;
 use runtap_model::Unit;
-use runtap_outputs::{Destination, without_extension};
+use runtap_os::output::{Destination, without_extension};
 use runtap_text::document::{ConvertDocument, OutputFile};
 use runtap_text::units::Nanoseconds;
 

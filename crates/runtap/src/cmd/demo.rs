@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::Context;
 use runtap_convert::FileFormat;
 use runtap_demo::{Error, Notice, Program};
-use runtap_providers::{Request, Selection};
 use runtap_record::Specification;
+use runtap_record::providers::{Request, Selection};
 use runtap_sinks::Format;
 use runtap_target::TargetSpec;
 

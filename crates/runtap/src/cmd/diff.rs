@@ -4,12 +4,12 @@ use std::path::Path;
 
 use runtap_clr::ProfileOptions;
 use runtap_clr::report::{DiffOrder, DiffReport, Report};
+use runtap_convert::source::Recording;
 use runtap_convert::{
     Content, FileFormat, Note, Planned, Profile, limit_depth, plan, refuse_overwriting, write_difference,
 };
-use runtap_files::Recording;
 use runtap_model::{Comparison, Trace, View};
-use runtap_outputs::{Destination, with_extension, without_extension};
+use runtap_os::output::{Destination, with_extension, without_extension};
 use runtap_sinks::Format;
 
 use runtap_text::DiffText;

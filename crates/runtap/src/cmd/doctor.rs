@@ -1,7 +1,7 @@
 //! `runtap doctor`
 
-use runtap_doctor::Finding;
 use runtap_target::Diagnosed;
+use runtap_target::doctor::Finding;
 use runtap_text::TextOptions;
 use runtap_text::document::{Examined, FindingRow, FindingsDocument};
 

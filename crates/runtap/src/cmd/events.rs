@@ -14,7 +14,7 @@ use crate::exit::{USAGE, expected, usage};
 use crate::output::Output;
 use crate::units::Things;
 use runtap_clr::lines::{Choice, Chooser, Lines, Matched, NameOf, Style, Unmet};
-use runtap_files::Recording;
+use runtap_convert::source::Recording;
 
 pub(crate) fn run(options: &Events, output: Output) -> anyhow::Result<u8> {
     let choice = choice(&options.provider, options.filter.as_deref())?;

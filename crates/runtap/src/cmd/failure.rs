@@ -2,7 +2,7 @@
 
 use runtap_diag::Error;
 use runtap_diag::preflight::Objection;
-use runtap_doctor::Finding;
+use runtap_target::doctor::Finding;
 
 use super::fix;
 use crate::exit::{self, expected};

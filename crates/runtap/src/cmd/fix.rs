@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use runtap_diag::Error;
 use runtap_discover::Fix;
-use runtap_transport::shell;
+use runtap_os::shell;
 
 use super::jvm;
 

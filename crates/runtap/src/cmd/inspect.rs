@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 
 use runtap_clr::layout::{GapKind, Layout, json};
-use runtap_files::{ForeignFile, open_input};
+use runtap_convert::source::{ForeignFile, open_input};
 use runtap_nettrace::inspect::Inspected;
 use runtap_text::document::{LayoutHead, LayoutTail, Partial};
 use runtap_text::{layout_heading, layout_row};
@@ -24,16 +24,17 @@ pub(crate) fn run(options: &Inspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
     let mut file = BufReader::with_capacity(1 << 16, open_input(path, options.max_size.of())?);
     // A recording begins with the name of its format, a transcript with an object.
-    let start = file.fill_buf().map_err(|error| runtap_files::Error::Read { path: path.clone(), error })?;
+    let start =
+        file.fill_buf().map_err(|error| runtap_convert::source::Error::Read { path: path.clone(), error })?;
     if let Some(kind) = ForeignFile::of(start) {
-        return Err(runtap_files::Error::Foreign { path: path.clone(), kind }.into());
+        return Err(runtap_convert::source::Error::Foreign { path: path.clone(), kind }.into());
     }
     if start.first() == Some(&b'{') {
         return transcript(options, file, output);
     }
     let mut document = output.list(LayoutHead::new(path.display().to_string()), "blocks");
     let (mut layout, mut headed) = (Layout::default(), false);
-    let bytes = runtap_files::inspect_opened(file, path, |found| {
+    let bytes = runtap_convert::source::inspect_opened(file, path, |found| {
         layout.see(&found);
         if let (true, Inspected::Block(block)) = (output.json(), &found) {
             document.element(&json(block))?;

@@ -1,6 +1,6 @@
 //! `runtap list-profiles`: what `--profile` takes, and what each asks for.
 
-use runtap_providers::PROFILES;
+use runtap_record::providers::PROFILES;
 use runtap_text::document::{ProfileRow, ProfilesDocument, ProviderRow};
 
 use crate::exit;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
-use runtap_outputs::{Draft, Outlet, make_folder};
+use runtap_os::output::{Draft, Outlet, make_folder};
 
 use crate::cli::{Cli, Man};
 use crate::output::Output;

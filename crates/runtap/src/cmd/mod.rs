@@ -53,7 +53,7 @@ use self::interrupt::or_interrupted;
 use crate::cli::{Cli, Deferred, TextOrJson, Verb};
 use crate::exit;
 use crate::output::Output;
-use runtap_outputs::sweep;
+use runtap_os::output::sweep;
 
 /// Parses the command line, runs the verb, says what went wrong.
 pub(crate) fn main() -> ExitCode {

@@ -1,8 +1,9 @@
 //! A port that the user names: what is to be known of it while programs are waited for there.
 
 use runtap_diag::ports::Port;
+use runtap_os::{is_root, shell};
+use runtap_transport::Exposure;
 use runtap_transport::naming::port_address;
-use runtap_transport::{Exposure, is_root, shell};
 
 use crate::output::Output;
 

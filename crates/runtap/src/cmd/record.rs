@@ -7,14 +7,15 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
 
+use runtap_os::shell;
 use runtap_record::{PORTS, StopRequest, Stops};
 use runtap_route::record::{
     Command, Event, Header, Journal, Outcome, Place, Recording, Reporter, Stop, Streams, Way, create,
 };
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 use runtap_text::document::RecordDocument;
+use runtap_transport::Endpoint;
 use runtap_transport::naming::{SocketName, port_address};
-use runtap_transport::{Endpoint, shell};
 use tokio::sync::watch;
 
 use super::interrupt::unless;

@@ -1,6 +1,6 @@
 //! What is missing from a recording, as verbs tell it.
 
-use runtap_files::Recording;
+use runtap_convert::source::Recording;
 pub(crate) use runtap_text::document::Partial;
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtap_convert::RepairedFile;
-use runtap_outputs::{Destination, insert_before_extension};
+use runtap_os::output::{Destination, insert_before_extension};
 use runtap_text::document::RepairDocument;
 
 use crate::cli::Repair;

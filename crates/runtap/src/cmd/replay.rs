@@ -4,14 +4,15 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use runtap_os::{in_thread_called, shell};
 use runtap_route::record::{Command, Place, Stop};
 use runtap_route::replay::{
     Asking, Exchange, Heard, Played, Player, Playing, Report, Talk, TalkError, Verdict, ask,
 };
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 use runtap_text::document::{DifferenceRow, ExchangeRow, ReplayDocument};
+use runtap_transport::Endpoint;
 use runtap_transport::naming::SocketName;
-use runtap_transport::{Endpoint, in_thread_called, shell};
 use tokio::sync::watch;
 
 use super::interrupt::unless;
@@ -26,7 +27,7 @@ pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
     let (file, max_size) = (options.file.clone(), options.max_size.of());
     // A pipe can be opened when somebody writes to it, and may have no end.
     let reading = in_thread_called("transcript", move || {
-        let input = runtap_files::open_input(&file, max_size)?;
+        let input = runtap_convert::source::open_input(&file, max_size)?;
         let directory = file.parent().unwrap_or_else(|| Path::new(""));
         Talk::read(input, directory).map_err(|error| unreadable(&file, &error))
     });

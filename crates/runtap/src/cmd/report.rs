@@ -17,7 +17,7 @@ use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
 use crate::units::Count;
-use runtap_files::Recording;
+use runtap_convert::source::Recording;
 
 /// How many rows of a list a table shows if nothing is said.
 const ROWS: usize = 30;

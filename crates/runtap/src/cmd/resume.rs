@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use runtap_diag::ports::Port;
+use runtap_os::shell;
 use runtap_record::{ResumeError, Resumption, resume, resume_at};
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
-use runtap_transport::shell;
 
 use super::failure::explain;
 use super::named_port::tell_exposure;

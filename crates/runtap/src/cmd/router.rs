@@ -9,14 +9,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use runtap_os::{allow_many_files, shell};
 use runtap_record::Stops;
-use runtap_remote::HostPort;
 use runtap_route::router::{
     Back, Ended, Front, Gate, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
 };
 use runtap_target::Given;
 use runtap_text::document::RouterDocument;
-use runtap_transport::{BindError, BindOptions, Endpoint, Listener, allow_many_files, shell};
+use runtap_transport::remote::HostPort;
+use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
 
 use self::names::names;
 use super::address::{LISTEN, resolve};

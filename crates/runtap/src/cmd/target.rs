@@ -5,10 +5,10 @@ mod words;
 
 use std::path::Path;
 
+use runtap_os::shell;
 use runtap_record::Stops;
-use runtap_remote::{RemoteAddress, Token, TokenError};
 use runtap_target::{Examined, Given, Subject, TargetSpec, stuck_at_startup};
-use runtap_transport::shell;
+use runtap_transport::remote::{RemoteAddress, Token, TokenError};
 
 use self::terminal::Terminal;
 use self::words::{TAKE_ALL, TAKE_ONE, no_target};

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use runtap_providers::PROFILES;
+use runtap_record::providers::PROFILES;
 use runtap_testkit::{Launch, RealRuntime, Skip, eventually, shared_dir};
 
 use crate::common::{Target, VERBS, folder, runtap};

@@ -4,13 +4,13 @@ use std::io;
 use std::os::windows::io::AsHandle as _;
 use std::path::{Path, PathBuf};
 
-use runtap_windows::pipe::server_process;
-use runtap_windows::process::is_ours;
+use runtap_os::windows::pipe::server_process;
+use runtap_os::windows::process::is_ours;
 
 use super::super::shown;
 use crate::HostError;
 
-pub(crate) use runtap_windows::local::LocalStream as Stream;
+pub(crate) use runtap_os::windows::local::LocalStream as Stream;
 
 /// Stands for every user but ours: users have no numbers here.
 const ANOTHER: u32 = u32::MAX;

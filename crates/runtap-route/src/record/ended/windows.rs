@@ -3,7 +3,7 @@
 use std::future;
 use std::time::Duration;
 
-use runtap_windows::process::Running;
+use runtap_os::windows::process::Running;
 use tokio::sync::oneshot;
 
 use super::watching::on_a_thread;

@@ -6,8 +6,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use runtap_os::random_u64;
 use runtap_transport::naming::SocketName;
-use runtap_transport::{BindOptions, Listener, random_u64};
+use runtap_transport::{BindOptions, Listener};
 
 use super::{Place, PlaceError};
 

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use runtap_os::random_u64;
 use runtap_transport::naming::SocketName;
-use runtap_transport::{BindOptions, Listener, random_u64};
+use runtap_transport::{BindOptions, Listener};
 
 use super::{Place, PlaceError};
 

@@ -1,5 +1,5 @@
 //! `runtap dump`: what the options ask for as a specification, what happens as lines, what there is as a summary and an
-//! exit code. The dump itself is [`runtap_dump`].
+//! exit code. The dump itself is [`runtap_record::dump`].
 
 mod summary;
 
@@ -8,10 +8,10 @@ use std::path::Path;
 
 use jiff::Zoned;
 use runtap_discover::System;
-use runtap_dump::{Error, Event, Outcome, Prepared, Refusal, Specification, Wanted};
+use runtap_os::in_a_thread;
 use runtap_record::Stops;
+use runtap_record::dump::{Error, Event, Outcome, Prepared, Refusal, Specification, Wanted};
 use runtap_target::Subject;
-use runtap_transport::in_a_thread;
 
 use super::failure::explain;
 use super::fix;
@@ -97,7 +97,7 @@ async fn refused(chosen: &Subject, error: Error) -> anyhow::Error {
     if Refusal::of(cause).is_some() || cause.is_unknown_command() {
         return explained(error);
     }
-    match in_a_thread(move || runtap_doctor::no_dumps(&System::current(), pid)).await {
+    match in_a_thread(move || runtap_target::doctor::no_dumps(&System::current(), pid)).await {
         Ok(Some(finding)) => {
             let hint = format!("process {pid} {}; fix: {}", finding.detail, fix::text(&finding.fixes));
             expected(exit::REFUSED, error.to_string(), hint)

@@ -1,6 +1,6 @@
 //! What became of a dump.
 
-use runtap_dump::Dump;
+use runtap_record::dump::Dump;
 use runtap_text::document::DumpDocument;
 
 use super::explained;

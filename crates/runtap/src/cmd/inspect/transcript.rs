@@ -19,7 +19,9 @@ pub(super) fn transcript(options: &Inspect, file: impl BufRead, output: Output) 
     let mut tail = TranscriptTail::default();
     let (mut text, mut rows) = (TranscriptText::default(), 0u64);
     let wrong = |error: TranscriptError| match error {
-        TranscriptError::Io(error) => runtap_files::Error::Read { path: path.clone(), error }.into(),
+        TranscriptError::Io(error) => {
+            runtap_convert::source::Error::Read { path: path.clone(), error }.into()
+        }
         error => expected(exit::USAGE, format!("{} can't be read: {error}", path.display()), None),
     };
     let mut damage = None;

@@ -3,7 +3,7 @@
 //! Owns: saying what is wrong with one, and where. Agents compile them again: those of runtap as it is done here, the original
 //! ones with Java, which knows more.
 
-use runtap_coverage::{MAX_PATTERNS, Patterns};
+use runtap_jvm::coverage::{MAX_PATTERNS, Patterns};
 use runtap_text::units::Things;
 
 use crate::cli::JvmTracing;

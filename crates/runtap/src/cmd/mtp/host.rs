@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::CommandFactory as _;
 use runtap_mtp_host::Launch;
-use runtap_mtp_wrap::Wrap;
+use runtap_mtp_host::command::Wrap;
 
 use crate::cli::{Cli, MtpHost, MtpKeep};
 use crate::exit::{self, expected, usage};
@@ -136,7 +136,7 @@ fn host(options: MtpHost, output: Output) -> anyhow::Result<u8> {
 
 /// The process that ends what a command has started, whoever ends us.
 pub(super) fn keep(options: &MtpKeep) -> anyhow::Result<u8> {
-    let kept = runtap_keeper::keep(&options.command, options.leave_group);
+    let kept = runtap_os::reaper::keep(&options.command, options.leave_group);
     kept.map_err(|error| expected(exit::USAGE, format!("keep: {error}"), None))?;
     Ok(exit::OK)
 }

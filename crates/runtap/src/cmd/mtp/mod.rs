@@ -1,5 +1,5 @@
 //! `runtap mtp`: recordings of the pipe between test applications and whoever runs them, and test applications made of other
-//! commands. The work is [`runtap_mtp_tap`]'s and [`runtap_mtp_wrap`]'s.
+//! commands. The work is [`runtap_mtp_tap`]'s and [`runtap_mtp_host::command`]'s.
 
 mod host;
 mod inspect;
@@ -35,7 +35,7 @@ pub(super) fn run(options: Mtp, output: Output) -> anyhow::Result<u8> {
 /// Opens a recording, or says why it is none.
 fn opened(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<Input>> {
     open(path, max_size).map_err(|error| match error {
-        OpenError::Io(error) => runtap_files::Error::Open { path: path.to_owned(), error }.into(),
+        OpenError::Io(error) => runtap_convert::source::Error::Open { path: path.to_owned(), error }.into(),
         error => expected(exit::USAGE, format!("{} can't be read: {error}", path.display()), None),
     })
 }
@@ -60,7 +60,7 @@ fn each(
             }
             Ok(None) => return Ok(reader.cut().map(cut)),
             Err(TranscriptError::Io(error)) if lines == 0 => {
-                return Err(runtap_files::Error::Read { path: path.to_owned(), error }.into());
+                return Err(runtap_convert::source::Error::Read { path: path.to_owned(), error }.into());
             }
             Err(error) if lines == 0 => {
                 return Err(expected(

@@ -13,10 +13,10 @@ use runtap_mtp_tap::{
     Application, Header, Journal, Outcome, Server, Severity, Signals, Tally, TranscriptError, create,
     run as run_application,
 };
+use runtap_os::in_a_thread;
 use runtap_record::Stops;
 use runtap_route::record::is_in_foreground;
 use runtap_text::units::Bytes;
-use runtap_transport::in_a_thread;
 use serde::Serialize;
 
 use super::write_script;

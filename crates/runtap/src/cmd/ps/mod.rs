@@ -4,10 +4,10 @@ mod remote;
 mod watch;
 
 use runtap_discover::{Code, System};
-use runtap_remote::RemoteAddress;
 use runtap_target::{Listing, Seen, SpecError};
 use runtap_text::document::ProcessesDocument;
 use runtap_text::{ProcessRow, TextOptions};
+use runtap_transport::remote::RemoteAddress;
 
 use crate::cli::Ps;
 use crate::cmd::target::of_spec;

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
+use runtap_os::in_a_thread;
 use runtap_record::Stops;
 use runtap_target::{Change, Listing, Seen, Watch};
 use runtap_text::{ChangeRow, ProcessRow, ProcessTable, TextOptions};
-use runtap_transport::in_a_thread;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{NOTHING, is_meant, of_others, row, text_options};

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use runtap_clr::Filter;
 use runtap_clr::lines::{Chooser, Lines, Style};
 use runtap_diag::SessionConfig;
-use runtap_providers::Request;
+use runtap_record::providers::Request;
 use runtap_record::{Drained, LiveEnd, Stops, tap_all, write_live};
 use tokio::task::JoinSet;
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal};
 
+use runtap_os::{in_a_thread, shell};
 use runtap_target::{Dialogue, Question, Remark, local_name};
-use runtap_transport::{in_a_thread, shell};
 
 use super::words::{slip, told};
 use crate::cmd::named_port::tell_listening;

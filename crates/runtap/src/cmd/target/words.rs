@@ -1,9 +1,9 @@
 //! Why there is no target, for people: message, list, next step and exit code.
 
 use runtap_discover::Fix;
-use runtap_remote::{HandshakeError, Refusal, RemoteAddress};
+use runtap_os::is_root;
 use runtap_target::{Error, RemoteError, Row, SpecError};
-use runtap_transport::is_root;
+use runtap_transport::remote::{HandshakeError, Refusal, RemoteAddress};
 
 use crate::cmd::failure::{explain, not_reached};
 use crate::cmd::fix;

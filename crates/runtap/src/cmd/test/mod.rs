@@ -27,15 +27,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use runtap_mtp::suite::history::{Earlier, Recorder, Store};
+use runtap_mtp::suite::plan::{Empty, PlanError, Planned, plan};
 use runtap_mtp::{
     self as mtp, ApplicationOptions, Found, Job, Mode, Module, ModuleKind, RunSpec, Stop, StopLevel,
     Transport, find_modules, run as run_modules,
 };
+use runtap_os::in_a_thread;
 use runtap_record::{StopListener, StopRequest, Stops};
-use runtap_test_plan::{Limit, Partition};
-use runtap_test_run::history::{Earlier, Recorder, Store};
-use runtap_test_run::plan::{Empty, PlanError, Planned, plan};
-use runtap_transport::in_a_thread;
+use runtap_test::plan::{Limit, Partition};
 
 pub(super) use self::dotnet_words::familiar;
 use self::module_failure::describe;

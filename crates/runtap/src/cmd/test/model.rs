@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use runtap_mtp as mtp;
 use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
-use runtap_outputs::Draft;
+use runtap_os::output::Draft;
 use runtap_test_report::{Facts, Level, Message, Module, Run, Source as _, Spool, TestResult, told_by_id};
 
 use super::module_failure::explain;

@@ -1,8 +1,8 @@
 //! Why no test is run, or fewer than may have been meant: what matched nothing, in how many tests, what is not known of them.
 
 use runtap_mtp::Module;
-use runtap_test_plan::Unmet;
-use runtap_test_run::plan::{Empty, Planned, Selection};
+use runtap_mtp::suite::plan::{Empty, Planned, Selection};
+use runtap_test::plan::Unmet;
 
 use crate::output::Output;
 use crate::units::Things;

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use runtap_mtp::Module;
-use runtap_outputs::{Draft, make_folder};
+use runtap_os::output::{Draft, make_folder};
 use runtap_test_report::{Format, Spool, github};
 
 use super::system::append;
@@ -140,7 +140,7 @@ fn is_stdout(path: &Path) -> bool {
 
 /// Reports are for others to read: they have the rights of any new file. What is refused is a mistake like any other one.
 fn draft(path: &Path) -> anyhow::Result<Draft> {
-    let refused = |error: runtap_outputs::Error| {
+    let refused = |error: runtap_os::output::Error| {
         let advice = error.cause.advice().map(str::to_owned);
         usage(format!("{error}: {}", error.cause), advice)
     };

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use runtap_mtp::suite::config::Configuration;
+use runtap_mtp::suite::history::Store;
+use runtap_mtp::suite::plan::{Planned, Selection};
+use runtap_mtp::suite::rules::{Need, Rules};
 use runtap_mtp::{Mode, RunSpec, TestRules, Timeouts};
-use runtap_test_plan::{Filter, FilterError, Flaky, Limit, Options, Partition, Report};
-use runtap_test_run::config::Configuration;
-use runtap_test_run::history::Store;
-use runtap_test_run::plan::{Planned, Selection};
-use runtap_test_run::rules::{Need, Rules};
+use runtap_test::plan::{Filter, FilterError, Flaky, Limit, Options, Partition, Report};
 
 use super::reports::STDOUT;
 use super::usage;

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
+use runtap_mtp::suite::artifacts::{Collected, Collector};
+use runtap_mtp::suite::listing;
 use runtap_mtp::{ArtifactKeeper, Mode, ModuleId, RunEvent, RunSpec, Stop, StopLevel, TestInfo, code};
 use runtap_test_report::events::summary;
 use runtap_test_report::{Source as _, Spool};
-use runtap_test_run::artifacts::{Collected, Collector};
-use runtap_test_run::listing;
 
 use super::lines::{LINE, Lines, cleaned};
 use super::list::Listed;

@@ -18,7 +18,7 @@ use std::process::ExitStatus;
 
 use runtap_convert::FileFormat;
 use runtap_diag::ports::Port;
-use runtap_providers::{Request, Requested};
+use runtap_record::providers::{Request, Requested};
 use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target};
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 

@@ -1,6 +1,6 @@
 //! `runtap trace --user-events`, where the kernel has no such tracepoints.
 
-use runtap_providers::Request;
+use runtap_record::providers::Request;
 
 use crate::cli::Trace;
 use crate::exit::{self, expected};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use jiff::Zoned;
 use runtap_convert::{FileFormat, plan};
 use runtap_diag::{DEFAULT_RUNDOWN_KEYWORD, RundownFallback};
-use runtap_outputs::plain_name;
-use runtap_providers::{Request, Selection};
+use runtap_os::output::plain_name;
+use runtap_record::providers::{Request, Selection};
 use runtap_record::{Naming, Specification, StopEvent};
 
 use super::show::guard;

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 
 use runtap_diag::user_events::open_data_file;
 use runtap_diag::{Provider, UserEventsConfig};
-use runtap_providers::{Request, user_events_config};
+use runtap_record::providers::{Request, user_events_config};
 use runtap_record::{Stops, UserEvent, UserEvents, UserEventsOutcome};
 use runtap_text::document::TracepointsDocument;
 

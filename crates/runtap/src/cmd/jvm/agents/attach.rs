@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use runtap_jvm_attach::{AttachError, Client, Jvm};
 use runtap_record::Stops;
-use runtap_remote::HostPort;
+use runtap_transport::remote::HostPort;
 use tokio::time::{sleep, timeout};
 
 use super::carried::{self, Carried};

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use runtap_outputs::Draft;
+use runtap_os::output::Draft;
 
 use super::carried::Carried;
 use crate::cli::JvmAgent;

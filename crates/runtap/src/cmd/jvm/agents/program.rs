@@ -3,8 +3,8 @@
 use runtap_discover::{Kind, Options, Process, Reason, System};
 use runtap_jvm_attach::codec::NotLoaded;
 use runtap_jvm_attach::{Answer, AttachError, CLibrary, Client, Jvm, Placed, Timeouts};
+use runtap_os::in_a_thread;
 use runtap_target::local_name;
-use runtap_transport::in_a_thread;
 
 use super::carried::{self, Carried, NAME};
 use crate::cli::JvmTarget;

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use runtap_classfile::jar::Options;
-use runtap_coverage::Inventory;
+use runtap_jvm::coverage::Inventory;
 
 use crate::exit::{self, expected};
 
@@ -50,7 +50,7 @@ fn unreadable(path: &Path, error: impl std::fmt::Display) -> anyhow::Error {
 
 /// An ordinary file, by links too. Whoever opens a pipe waits for its writer, and a device has no end.
 fn read(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
-    let file = runtap_outputs::open_named(path)?;
+    let file = runtap_os::output::open_named(path)?;
     let mut bytes = Vec::new();
     file.take(largest + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest {

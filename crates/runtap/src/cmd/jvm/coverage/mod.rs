@@ -1,5 +1,5 @@
 //! Coverage files, and what was never called: `runtap.jvm.coverage/1`, and the same as text. The work is
-//! [`runtap_coverage`]'s.
+//! [`runtap_jvm::coverage`]'s.
 
 mod classes;
 mod never;
@@ -10,12 +10,12 @@ use std::path::Path;
 
 use runtap_bytefrog::Report;
 use runtap_bytefrog_proto::{ClassOutcome, Configuration, JavaString};
-use runtap_coverage::model::{Counter, Notes};
-use runtap_coverage::{
+use runtap_jvm::coverage::model::{Counter, Notes};
+use runtap_jvm::coverage::{
     ClassFate, Coverage, Inventory, NeverCalled, NeverOptions, Observed, Options, Patterns, TracedClasses,
     WriteOptions,
 };
-use runtap_outputs::{Destination, Outlet, with_extension};
+use runtap_os::output::{Destination, Outlet, with_extension};
 use runtap_text::document::OutputFile;
 use runtap_text::units::{Count, Things};
 use runtap_text::{Print, TextOptions};
@@ -305,11 +305,12 @@ fn say(coverage: &Coverage, inventory: Option<&Inventory>, options: &JvmCoverage
             output.note(format_args!("{} {what}", Things(count, noun)));
         }
     }
-    let cobertura = options.coverage.iter().any(|file| file.format == runtap_coverage::Format::Cobertura);
+    let cobertura =
+        options.coverage.iter().any(|file| file.format == runtap_jvm::coverage::Format::Cobertura);
     if cobertura && coverage.totals().lines.total() == 0 {
         output.note("no line is known, so the rates of lines in the Cobertura file are 0 and say nothing");
     }
-    let lcov = options.coverage.iter().any(|file| file.format == runtap_coverage::Format::Lcov);
+    let lcov = options.coverage.iter().any(|file| file.format == runtap_jvm::coverage::Format::Lcov);
     if !lcov {
         return;
     }

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::io;
 
 use runtap_bytefrog::{fitted, readable};
-use runtap_coverage::inventory::Method;
-use runtap_coverage::never::{ClassState, NeverClass, Size};
-use runtap_coverage::{NeverCalled, Unknown};
+use runtap_jvm::coverage::inventory::Method;
+use runtap_jvm::coverage::never::{ClassState, NeverClass, Size};
+use runtap_jvm::coverage::{NeverCalled, Unknown};
 use runtap_text::units::{Count, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;

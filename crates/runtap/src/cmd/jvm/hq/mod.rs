@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use runtap_bytefrog::hq::{Hq, Options, Recorder};
 use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow as Slow};
-use runtap_bytefrog_record::Folder;
+use runtap_jvm::recording::Folder;
 use runtap_record::Stops;
 use runtap_transport::{BindError, BindOptions, Listener};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
@@ -145,7 +145,7 @@ fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
     match Folder::create(path) {
         Ok(folder) => Ok(Arc::new(folder)),
         // With what stood in its way, and the next step.
-        Err(runtap_bytefrog_record::Error::Output(error)) => Err(error.into()),
+        Err(runtap_jvm::recording::Error::Output(error)) => Err(error.into()),
         Err(error) => Err(expected(exit::FAILED, format!("--record {}: {error}", path.display()), None)),
     }
 }

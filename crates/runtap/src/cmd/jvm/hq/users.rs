@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use runtap_transport::my_uid;
+use runtap_os::my_uid;
 
 use crate::exit::usage;
 
@@ -19,7 +19,7 @@ const ALL: &str = "all";
 /// There is no such user.
 pub(super) fn allowed(names: &[String], addresses: &[SocketAddr]) -> anyhow::Result<Option<Vec<u32>>> {
     let is_known =
-        !addresses.is_empty() && addresses.iter().all(|address| runtap_loopback::is_known(*address));
+        !addresses.is_empty() && addresses.iter().all(|address| runtap_os::loopback::is_known(*address));
     let mut users = vec![my_uid(), 0];
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     for name in names {
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(allowed(&[], &[beyond]).unwrap(), None);
         assert_eq!(allowed(&[], &[loopback, beyond]).unwrap(), None);
         assert_eq!(allowed(&["all".to_owned()], &[loopback]).unwrap(), None);
-        if runtap_loopback::is_known(loopback) {
+        if runtap_os::loopback::is_known(loopback) {
             assert_eq!(allowed(&[], &[loopback]).unwrap(), Some(vec![my_uid(), 0]));
             assert_eq!(allowed(&["77".to_owned()], &[loopback]).unwrap(), Some(vec![my_uid(), 0, 77]));
         }

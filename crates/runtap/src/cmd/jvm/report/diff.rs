@@ -3,7 +3,7 @@
 use std::io;
 
 use runtap_bytefrog::{Detail, Report, readable};
-use runtap_bytefrog_record::{Difference, MethodChange, Numbers, Order};
+use runtap_jvm::recording::{Difference, MethodChange, Numbers, Order};
 use runtap_text::units::{Count, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;

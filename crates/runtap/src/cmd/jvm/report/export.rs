@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use runtap_bytefrog::Detail;
-use runtap_bytefrog_record::{CALLS, Of, SELF_TIME, Sums, profile};
 use runtap_convert::{Content, FileFormat, Made, Note, Planned, plan, refuse_overwriting, write_all};
+use runtap_jvm::recording::{CALLS, Of, SELF_TIME, Sums, profile};
 use runtap_model::{KindInfo, Trace, View};
-use runtap_outputs::{Destination, Outlet};
+use runtap_os::output::{Destination, Outlet};
 use runtap_sinks::Format;
 use runtap_text::document::ConvertDocument;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use runtap_bytefrog::{CallTree, Detail, MethodReport, Report, readable};
 use runtap_bytefrog_proto::ClassOutcome;
 use runtap_bytefrog_proto::f1::strip_loaded_before;
-use runtap_bytefrog_record::Order;
+use runtap_jvm::recording::Order;
 use serde::{Serialize, Serializer};
 
 use super::super::text::fate;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use runtap_bytefrog::Report;
 use runtap_bytefrog_proto::{Dialect, Record, Rule};
-use runtap_bytefrog_record::{Error, Options, Part, Recorded, Replayed, Resolved, find, replay};
+use runtap_jvm::recording::{Error, Options, Part, Recorded, Replayed, Resolved, find, replay};
 
 use super::super::broken::{Broken, words};
 use super::super::document::Classes;

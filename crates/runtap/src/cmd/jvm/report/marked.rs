@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_bytefrog_record::Marks;
+use runtap_jvm::recording::Marks;
 use serde::{Serialize, Serializer};
 
 /// A part that got a name while it was recorded. Times are of the collector's clock, since it began to listen.

@@ -12,7 +12,7 @@ mod refuse;
 mod sets;
 mod tables;
 
-use runtap_coverage::Observed;
+use runtap_jvm::coverage::Observed;
 use runtap_text::{Print, TextOptions};
 
 use self::load::{Loaded, LoadedAgent, Operand};

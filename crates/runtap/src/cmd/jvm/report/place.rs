@@ -28,7 +28,7 @@ fn named(path: &Path) -> PathBuf {
 /// Of an agent or a stream in a folder, beside the folder: `run-agent0` of `run/agent0` and of `run/agent0.ctl.a2h.bin`.
 fn of_agent(path: &Path) -> PathBuf {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let agent = runtap_bytefrog_record::StreamName::parse(&name).map_or(name, |stream| stream.agent);
+    let agent = runtap_jvm::recording::StreamName::parse(&name).map_or(name, |stream| stream.agent);
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),

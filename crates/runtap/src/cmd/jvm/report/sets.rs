@@ -3,7 +3,7 @@
 use std::io;
 
 use runtap_bytefrog::readable;
-use runtap_bytefrog_record::{Called, Operation, SetRow, combine};
+use runtap_jvm::recording::{Called, Operation, SetRow, combine};
 use runtap_text::units::{Count, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;

@@ -1,0 +1,108 @@
+//! Files as they are: their bytes piece by piece, and the blocks in them with their offsets. Nothing is held but a piece.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use runtap_nettrace::inspect::{Inspect, Inspected};
+
+use crate::source::{Error, Input, MaxSize};
+
+/// How much is read at a time.
+const PIECE: usize = 1 << 20;
+
+/// Hands out what is in a file, piece by piece; gives its size.
+///
+/// # Errors
+/// It can't be read, or `take` fails. `path` is what it is called then.
+pub fn pieces<E: From<Error>>(
+    mut file: impl Read,
+    path: &Path,
+    mut take: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<u64, E> {
+    let mut piece = vec![0; PIECE];
+    let mut bytes = 0;
+    loop {
+        let n = file.read(&mut piece).map_err(|error| Error::Read { path: path.to_owned(), error })?;
+        if n == 0 {
+            return Ok(bytes);
+        }
+        bytes += n as u64;
+        take(piece.get(..n).unwrap_or_default())?;
+    }
+}
+
+/// Opens a file or a pipe; a compressed one is decompressed as it is read.
+///
+/// # Errors
+/// It is not there, may not be read, is a folder, or begins like a compressed file and is none.
+pub fn open_input(path: &Path, max_size: MaxSize) -> Result<Input, Error> {
+    let unreadable = |error| Error::Open { path: path.to_owned(), error };
+    let file = File::open(path).map_err(unreadable)?;
+    if file.metadata().map_err(unreadable)?.is_dir() {
+        return Err(Error::Folder { path: path.to_owned() });
+    }
+    Input::new(file, max_size).map_err(unreadable)
+}
+
+/// Shows the objects and blocks of a stream to `see`, damaged ones too; gives the size of the file, of a compressed one that
+/// of what is in it.
+///
+/// # Errors
+/// It can't be opened or read, or `see` fails.
+pub fn inspect<E: From<Error>>(path: &Path, see: impl FnMut(Inspected) -> Result<(), E>) -> Result<u64, E> {
+    inspect_opened(open_input(path, MaxSize::BY_RATIO)?, path, see)
+}
+
+/// The same for what is open already; `path` is what it is called.
+///
+/// # Errors
+/// It can't be read, or `see` fails.
+pub fn inspect_opened<E: From<Error>>(
+    file: impl Read,
+    path: &Path,
+    mut see: impl FnMut(Inspected) -> Result<(), E>,
+) -> Result<u64, E> {
+    let mut inspect = Inspect::new();
+    let bytes = pieces(file, path, |piece| {
+        inspect.feed(piece);
+        show(&mut inspect, &mut see)
+    })?;
+    inspect.finish();
+    show(&mut inspect, &mut see)?;
+    Ok(bytes)
+}
+
+fn show<E>(inspect: &mut Inspect, see: &mut impl FnMut(Inspected) -> Result<(), E>) -> Result<(), E> {
+    while let Some(found) = inspect.next() {
+        see(found)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_is_handed_out_and_a_failure_ends_it() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let bytes: Vec<u8> = (0..=250).cycle().take(PIECE + 7).collect();
+        std::fs::write(file.path(), &bytes).unwrap();
+        let open = || File::open(file.path()).unwrap();
+        let mut seen = Vec::new();
+        let size = pieces::<Error>(open(), file.path(), |piece| {
+            seen.extend_from_slice(piece);
+            Ok(())
+        });
+        assert_eq!((size.unwrap(), seen), (bytes.len() as u64, bytes));
+        let enough = || Error::Folder { path: file.path().to_owned() };
+        assert!(matches!(pieces(open(), file.path(), |_| Err(enough())), Err(Error::Folder { .. })));
+    }
+
+    #[test]
+    fn what_is_not_there_can_not_be_inspected() {
+        let none = inspect(Path::new("/none"), |_| Ok::<(), Error>(()));
+        assert_eq!(none.unwrap_err().to_string(), "can't read /none: No such file or directory (os error 2)");
+    }
+}

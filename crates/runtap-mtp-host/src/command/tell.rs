@@ -1,0 +1,218 @@
+//! From what a command has said to what a server is told.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use crate::{Artifact, Failure, HostError, Outcome, Session, TestNode, TestResult};
+use runtap_test::formats::{Case, Event, Outcome as Seen, without_number};
+
+#[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
+pub(crate) struct Teller<'a> {
+    session: &'a Session<'a>,
+    /// The names of the tests that the server wants, without the numbers of those that share one; `None`: all.
+    wanted: Option<HashSet<String>>,
+    /// Where the command runs; where we do otherwise.
+    directory: Option<PathBuf>,
+    /// The same without links, which its files have to be below.
+    real_directory: Option<PathBuf>,
+    /// The command can't list its tests: what a result does not say of a test is told before the result.
+    introduces: bool,
+    problems: Vec<String>,
+    /// Some of them say that tests have not come to their end.
+    has_cut: bool,
+    has_failures: bool,
+    /// Tests have failed that nobody wants to know of: the command's exit code is theirs.
+    has_other_failures: bool,
+}
+
+/// More problems than that say nothing more.
+const MOST: usize = 20;
+
+impl<'a> Teller<'a> {
+    pub(crate) fn new(
+        session: &'a Session<'a>,
+        wanted: Option<&[String]>,
+        directory: Option<PathBuf>,
+        introduces: bool,
+    ) -> Self {
+        let real_directory = directory.as_deref().unwrap_or_else(|| Path::new(".")).canonicalize().ok();
+        Self {
+            session,
+            wanted: wanted.map(|uids| uids.iter().map(|uid| without_number(uid).to_owned()).collect()),
+            directory,
+            real_directory,
+            introduces,
+            problems: Vec::new(),
+            has_cut: false,
+            has_failures: false,
+            has_other_failures: false,
+        }
+    }
+
+    pub(crate) fn tell(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), HostError> {
+        for event in events {
+            match event {
+                Event::Begun { uid, .. } if !self.session.is_discovery() && self.wants(&uid) => {
+                    self.session.begin(&TestNode::new(uid))?;
+                }
+                Event::Listed(case) if self.session.is_discovery() && self.wants(&case.uid) => {
+                    self.session.discovered(&node(&case))?;
+                }
+                Event::Ended(mut case) => {
+                    let is_wanted = self.wants(&case.uid);
+                    let node = node(&case);
+                    let artifacts = std::mem::take(&mut case.artifacts);
+                    let is_group = case.is_group;
+                    let (name, detail) =
+                        if is_group { (case.uid.clone(), case.detail.clone()) } else { Default::default() };
+                    let result = result(*case);
+                    if !is_wanted && is_group {
+                        // Tests that are wanted may be in it.
+                        let why = detail.map(|detail| format!(": {}", detail.message)).unwrap_or_default();
+                        self.problem(format!("{name} has failed{why}"));
+                        continue;
+                    }
+                    if !is_wanted {
+                        self.has_other_failures |= result.is_failure();
+                        continue;
+                    }
+                    // A command that is run for its list fails because of them, too.
+                    self.has_failures |= result.is_failure();
+                    if self.session.is_discovery() {
+                        self.session.discovered(&node)?;
+                    } else {
+                        if self.introduces {
+                            self.session.discovered(&node)?;
+                        }
+                        for path in artifacts {
+                            self.artifact(&node, Path::new(&path))?;
+                        }
+                        self.session.report(&node, result)?;
+                    }
+                }
+                Event::Problem(text) => {
+                    self.has_cut = true;
+                    self.problem(text);
+                }
+                Event::Unreadable(text) => self.problem(text),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Which one of several tests of one name comes first, and has no number, can differ from run to run: who wants one of them
+    /// gets all.
+    fn wants(&self, uid: &str) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| wanted.contains(without_number(uid)))
+    }
+
+    fn problem(&mut self, text: String) {
+        if self.problems.len() < MOST {
+            self.problems.push(text);
+        }
+    }
+
+    /// A file of a test. One that is not there is of no use to anybody.
+    fn artifact(&self, node: &TestNode, path: &Path) -> Result<(), HostError> {
+        let path = match &self.directory {
+            Some(directory) => directory.join(path),
+            None => path.to_owned(),
+        };
+        if !self.is_below(&path) {
+            return Ok(());
+        }
+        self.session.test_artifact(node, &named(path))
+    }
+
+    /// Whether it is there, below the command's directory, wherever links lead. A document is written by whatever the tests
+    /// print: it must not name other files of the user, which servers copy.
+    fn is_below(&self, path: &Path) -> bool {
+        match (path.canonicalize(), &self.real_directory) {
+            (Ok(path), Some(directory)) => path.starts_with(directory),
+            _ => false,
+        }
+    }
+
+    /// The file that the command has left its results in.
+    pub(crate) fn report(&self, path: &Path) -> Result<(), HostError> {
+        if self.session.is_discovery() {
+            return Ok(());
+        }
+        self.session.artifact(&named(path.to_owned()).description("the report of the command"))
+    }
+
+    /// What was wrong with the run.
+    pub(crate) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Whether tests have not come to their end.
+    pub(crate) fn has_cut(&self) -> bool {
+        self.has_cut
+    }
+
+    /// Whether a test that is wanted has failed.
+    pub(crate) fn has_failures(&self) -> bool {
+        self.has_failures
+    }
+
+    /// Whether another one has.
+    pub(crate) fn has_other_failures(&self) -> bool {
+        self.has_other_failures
+    }
+}
+
+fn named(path: PathBuf) -> Artifact {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Artifact::new(path).display_name(name)
+}
+
+/// The namespace and the class of `tests.test_shop.TestCart`. A Go package, a binary and a title are classes as they are.
+fn namespace_of(suite: &str) -> Option<(&str, &str)> {
+    let is_path = suite.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+    suite.rsplit_once('.').filter(|(namespace, name)| is_path && !namespace.is_empty() && !name.is_empty())
+}
+
+fn node(case: &Case) -> TestNode {
+    let node = TestNode::new(case.uid.as_str()).method(case.name.as_str());
+    let node = match namespace_of(&case.suite) {
+        _ if case.suite.is_empty() => node,
+        Some((namespace, name)) => node.namespace(namespace).type_name(name),
+        None => node.type_name(&*case.suite),
+    };
+    match &case.place {
+        Some((file, line)) => node.at(file.as_str(), *line),
+        None => node,
+    }
+}
+
+fn result(case: Case) -> TestResult {
+    let failure = || {
+        let detail = case.detail.clone().unwrap_or_default();
+        let mut failure = Failure::new(detail.message);
+        if !detail.kind.is_empty() {
+            failure = failure.type_name(detail.kind);
+        }
+        let mut stack = detail.stack;
+        if let Some((file, line)) = &case.place {
+            // Results have no field for a place, and servers know one by this form.
+            let end = if stack.is_empty() { "" } else { "\n" };
+            stack = format!("   at {} in {file}:line {line}{end}{stack}", case.name);
+        }
+        if stack.is_empty() { failure } else { failure.stack(stack) }
+    };
+    let outcome = match case.outcome {
+        Seen::Passed => Outcome::Passed,
+        Seen::Skipped => Outcome::Skipped(case.reason.clone()),
+        Seen::Failed => Outcome::Failed(failure()),
+        Seen::Error => Outcome::Error(failure()),
+        Seen::TimedOut => Outcome::TimedOut(failure()),
+    };
+    let result = TestResult::new(outcome).stdout(case.stdout).stderr(case.stderr);
+    match case.duration {
+        Some(duration) => result.duration(duration),
+        None => result,
+    }
+}

@@ -1,0 +1,219 @@
+//! Where `runtap.toml` is.
+//!
+//! Owns: the search from a directory upwards, and who may have written what is found there. Refuses to: know the keys;
+//! [`runtap_test::plan::Config`] does.
+
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use runtap_test::plan::{Config, ConfigError};
+use thiserror::Error;
+
+use crate::suite::own_file::{self, Found};
+
+/// The name of the file.
+pub const FILE_NAME: &str = "runtap.toml";
+
+/// More than anybody has written by hand.
+const LARGEST: u64 = 1 << 20;
+
+/// What is configured, and where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// The options.
+    pub config: Config,
+    /// The file; `None` if there is none.
+    pub path: Option<PathBuf>,
+    /// Whether the file was found, and not named: whoever wrote it may be a stranger.
+    pub found: bool,
+    /// A file that was found and not used, and the user who owns it.
+    pub ignored: Option<(PathBuf, u32)>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The file that was named is not there.
+    #[error("{} does not exist", .0.display())]
+    Missing(PathBuf),
+    /// It can't be read.
+    #[error("{} can't be read: {source}", .path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A report of a file that was found would be written outside of its directory.
+    #[error(
+        "{}: the report {report:?} is not written: {why}; --config {} allows any path",
+        .path.display(),
+        .path.display()
+    )]
+    Outside {
+        /// Which file.
+        path: PathBuf,
+        /// The path of the report, as the file has it.
+        report: String,
+        /// What is wrong with that path.
+        why: &'static str,
+    },
+    /// What it says is wrong.
+    #[error("{}, {source}", .path.display())]
+    Wrong {
+        /// Which file.
+        path: PathBuf,
+        /// What, and in which line.
+        source: Box<ConfigError>,
+    },
+}
+
+impl Configuration {
+    /// What this file says.
+    ///
+    /// # Errors
+    /// It is not there, can't be read, is larger than 1 MiB, or says what is wrong.
+    pub fn at(path: &Path) -> Result<Self, LoadError> {
+        Self::read(path, true)?.ok_or_else(|| LoadError::Missing(path.to_owned()))
+    }
+
+    /// What the nearest `runtap.toml` in this directory or one above it says; the search ends at the top of a
+    /// repository (`.git`). A file that somebody other than this user and root may have written is not used.
+    ///
+    /// # Errors
+    /// It can't be read or says what is wrong.
+    pub fn find(directory: &Path) -> Result<Self, LoadError> {
+        for directory in directory.ancestors() {
+            if let Some(found) = Self::read(&directory.join(FILE_NAME), false)? {
+                return Ok(found);
+            }
+            if directory.join(".git").exists() {
+                break;
+            }
+        }
+        Ok(Self::default())
+    }
+
+    /// Where a report of this file goes: below its directory, if the file was found and not named.
+    ///
+    /// # Errors
+    /// The path leads somewhere else, by its words or by a link.
+    pub fn report_path(&self, report: &str) -> Result<PathBuf, LoadError> {
+        let own = self.path.as_deref().unwrap_or_else(|| Path::new(""));
+        let base = own.parent().unwrap_or_else(|| Path::new(""));
+        match outside(base, Path::new(report)).filter(|_| self.found) {
+            Some(why) => Err(LoadError::Outside { path: own.to_owned(), report: report.to_owned(), why }),
+            None => Ok(base.join(report)),
+        }
+    }
+
+    fn read(path: &Path, anybodys: bool) -> Result<Option<Self>, LoadError> {
+        let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
+        let file = match own_file::open(path, LARGEST, anybodys).map_err(unreadable)? {
+            Found::Nothing => return Ok(None),
+            Found::Foreign(user) => {
+                return Ok(Some(Self { ignored: Some((path.to_owned(), user)), ..Self::default() }));
+            }
+            Found::File(file) => file,
+        };
+        let text = io::read_to_string(file.take(LARGEST)).map_err(unreadable)?;
+        let config = text.parse().map_err(|error| {
+            let source = Box::new(error);
+            LoadError::Wrong { path: path.to_owned(), source }
+        })?;
+        Ok(Some(Self { config, path: Some(path.to_owned()), found: !anybodys, ignored: None }))
+    }
+}
+
+/// Why a path does not stay below this directory.
+fn outside(base: &Path, path: &Path) -> Option<&'static str> {
+    for part in path.components() {
+        match part {
+            Component::Normal(name) if name.eq_ignore_ascii_case(".git") => {
+                return Some("it is in the repository's own directory");
+            }
+            Component::Normal(_) | Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Some("it is outside of the directory of that file");
+            }
+        }
+    }
+    let behind_link = Some("a link leads out of the directory of that file");
+    let Ok(base) = base.canonicalize() else { return behind_link };
+    // What is not there yet is made by us, and no link.
+    let full = base.join(path);
+    let there = full.ancestors().find(|part| part.symlink_metadata().is_ok())?;
+    match there.canonicalize() {
+        Ok(real) if real.starts_with(&base) => None,
+        _ => behind_link,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_nearest_file_up_to_the_repository_counts() {
+        let top = tempfile::tempdir().unwrap();
+        let inner = top.path().join("repository/source/tests");
+        fs::create_dir_all(&inner).unwrap();
+        fs::write(top.path().join(FILE_NAME), "[test]\nretries = 1").unwrap();
+        let retries = || Configuration::find(&inner).unwrap().config.options(None).unwrap().retries;
+        assert_eq!(retries(), Some(1));
+        fs::create_dir(top.path().join("repository/.git")).unwrap();
+        assert_eq!(retries(), None, "above the repository");
+        let own = top.path().join("repository").join(FILE_NAME);
+        fs::write(&own, "[test]\nretries = 2").unwrap();
+        assert_eq!(retries(), Some(2));
+        fs::set_permissions(&own, Permissions::from_mode(0o666)).unwrap();
+        let found = Configuration::find(&inner).unwrap();
+        assert_eq!((found.path, found.ignored.map(|(path, _)| path)), (None, Some(own.clone())));
+        assert_eq!(Configuration::at(&own).unwrap().config.options(None).unwrap().retries, Some(2));
+    }
+
+    #[test]
+    fn reports_of_a_found_file_stay_below_its_directory() {
+        let top = tempfile::tempdir().unwrap();
+        let place = top.path().join("place");
+        fs::create_dir_all(place.join("inner")).unwrap();
+        fs::write(place.join(FILE_NAME), "[test]").unwrap();
+        for (link, to) in [("out", ".."), ("in", "inner"), ("dangling", "../nothing"), ("file", "../victim")]
+        {
+            std::os::unix::fs::symlink(to, place.join(link)).unwrap();
+        }
+        fs::write(top.path().join("victim"), "text").unwrap();
+        let (found, named) =
+            (Configuration::find(&place).unwrap(), Configuration::at(&place.join(FILE_NAME)).unwrap());
+        for inside in ["a.xml", "new/a.xml", "in/a.xml", "./inner/a.xml"] {
+            assert_eq!(found.report_path(inside).unwrap(), place.join(inside));
+        }
+        let absolute = top.path().join("a.xml").display().to_string();
+        let outside =
+            ["../a.xml", "inner/../../a.xml", &absolute, "out/a.xml", "out/new/a.xml", "dangling", "file"];
+        for outside in outside.into_iter().chain([".git/config", "inner/.GIT/hooks/x"]) {
+            let message = found.report_path(outside).unwrap_err().to_string();
+            assert!(message.contains("is not written"), "{message}");
+            assert_eq!(named.report_path(outside).unwrap(), place.join(outside), "it was named");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_the_file() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("a.toml");
+        assert_eq!(
+            Configuration::at(&path).unwrap_err().to_string(),
+            format!("{} does not exist", path.display())
+        );
+        fs::write(&path, "[test]\nretries = -1").unwrap();
+        let message = Configuration::at(&path).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{}, line 2, column 11: ", path.display())), "{message}");
+        fs::write(&path, b"\xff").unwrap();
+        assert!(Configuration::at(&path).unwrap_err().to_string().contains("can't be read"));
+    }
+}

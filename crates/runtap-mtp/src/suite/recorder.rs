@@ -1,0 +1,231 @@
+//! What a run leaves for the next one. Owns: what the results alone do not say, and the results as a history wants them.
+//! Refuses to: know files.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::{LaunchId, Module, ModuleId, RunEvent};
+use runtap_test::plan::{Finished, ModuleKey, ModuleRun, Outcome};
+use runtap_test_report::{Source, State, TestResult};
+
+use crate::suite::fingerprint::fingerprint;
+
+/// Listens to a run, for what the results alone do not say: how long starts take, and what was complete.
+#[derive(Debug)]
+pub struct Recorder {
+    /// Milliseconds since 1970.
+    at: u64,
+    modules: Vec<Module>,
+    /// The modules of which all tests were to run.
+    whole: BTreeSet<ModuleId>,
+    /// The marks of the modules whose run has begun.
+    pub(crate) marks: Vec<(ModuleId, PathBuf)>,
+    /// Whether the run was stopped.
+    interrupted: bool,
+    heard: BTreeMap<ModuleId, Heard>,
+}
+
+/// What was heard of a module.
+#[derive(Debug, Default)]
+struct Heard {
+    framework: String,
+    launches: BTreeMap<LaunchId, Launch>,
+    incomplete: bool,
+}
+
+#[derive(Debug)]
+struct Launch {
+    started: Instant,
+    first: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Recorder {
+    /// For a run that begins now, at this time in milliseconds since 1970; all tests of the modules in `whole` are to run.
+    pub fn new(at: u64, modules: Vec<Module>, whole: impl IntoIterator<Item = ModuleId>) -> Self {
+        let whole = whole.into_iter().collect();
+        Self { at, modules, whole, marks: Vec::new(), interrupted: false, heard: BTreeMap::new() }
+    }
+
+    /// The run was stopped: tests that it did not come to may still be there.
+    pub fn interrupted(&mut self) {
+        self.interrupted = true;
+        for number in 0..self.modules.len() {
+            self.heard.entry(ModuleId(number)).or_default();
+        }
+    }
+
+    /// Something has happened, just now.
+    pub fn event(&mut self, event: &RunEvent) {
+        let now = Instant::now();
+        match event {
+            RunEvent::LaunchStarted { module, launch, attempt, .. } => {
+                let heard = self.heard.entry(*module).or_default();
+                if *attempt == 1 {
+                    heard.launches.insert(*launch, Launch { started: now, first: None, last: None });
+                }
+            }
+            RunEvent::Introduced { module, introduction, .. } => {
+                self.heard.entry(*module).or_default().framework = introduction.target_framework();
+            }
+            RunEvent::TestStarted { module, launch, .. } => self.test(*module, *launch, now, Duration::ZERO),
+            RunEvent::TestEnded { module, launch, result, .. } => {
+                let duration = result.duration.unwrap_or_default();
+                self.test(*module, *launch, now, duration);
+                if result.state == crate::State::Cancelled {
+                    self.heard.entry(*module).or_default().incomplete = true;
+                }
+            }
+            RunEvent::LaunchEnded { module, end, .. } => {
+                let heard = self.heard.entry(*module).or_default();
+                heard.incomplete |= !end.failures.is_empty() || end.exit.is_none();
+            }
+            RunEvent::ModuleEnded { module, failures, .. } if !failures.is_empty() => {
+                self.heard.entry(*module).or_default().incomplete = true;
+            }
+            _ => {}
+        }
+    }
+
+    fn test(&mut self, module: ModuleId, launch: LaunchId, now: Instant, took: Duration) {
+        let launches = &mut self.heard.entry(module).or_default().launches;
+        if let Some(launch) = launches.get_mut(&launch) {
+            let began = now.checked_sub(took).unwrap_or(now).max(launch.started);
+            launch.first = Some(launch.first.map_or(began, |first| first.min(began)));
+            launch.last = Some(now);
+        }
+    }
+
+    /// The modules of which something was heard, by name.
+    pub(crate) fn modules(&self) -> BTreeMap<String, Vec<ModuleId>> {
+        let mut modules: BTreeMap<String, Vec<ModuleId>> = BTreeMap::new();
+        for id in self.heard.keys() {
+            if let Some(module) = self.modules.get(id.0) {
+                modules.entry(module.name()).or_default().push(*id);
+            }
+        }
+        modules
+    }
+
+    /// When the run began, in milliseconds since 1970.
+    pub(crate) fn at(&self) -> u64 {
+        self.at
+    }
+
+    pub(crate) fn module(&self, id: ModuleId) -> Option<&Module> {
+        self.modules.get(id.0)
+    }
+
+    /// Whether all tests of a module were run to their end.
+    pub(crate) fn is_complete(&self, id: ModuleId) -> bool {
+        let heard = self.heard.get(&id);
+        self.whole.contains(&id) && !self.interrupted && heard.is_some_and(|heard| !heard.incomplete)
+    }
+
+    /// What the run says of a module; `None` if it has nothing to say.
+    pub(crate) fn told(&self, id: ModuleId) -> Option<Told> {
+        let (module, heard) = (self.modules.get(id.0)?, self.heard.get(&id)?);
+        let broken = heard.incomplete || self.interrupted;
+        if !broken && heard.launches.values().all(|launch| launch.first.is_none()) {
+            return None;
+        }
+        let starts = heard.launches.values().filter_map(|it| Some(it.first? - it.started));
+        let alone = (heard.launches.len() == 1).then(|| heard.launches.values().next()).flatten();
+        Some(Told {
+            key: ModuleKey::new(module.name(), heard.framework.clone()),
+            at: self.at,
+            complete: self.is_complete(id),
+            broken,
+            fingerprint: fingerprint(module),
+            start: starts.min(),
+            wall: alone.and_then(|it| Some(it.last? - it.first?)),
+        })
+    }
+}
+
+/// What a run says of a module itself.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// Without a framework if it did not come so far as to say it.
+    pub(crate) key: ModuleKey,
+    at: u64,
+    complete: bool,
+    broken: bool,
+    fingerprint: Option<String>,
+    start: Option<Duration>,
+    wall: Option<Duration>,
+}
+
+impl Told {
+    pub(crate) fn run(&self) -> ModuleRun<'_> {
+        ModuleRun {
+            at: self.at,
+            complete: self.complete,
+            broken: self.broken,
+            fingerprint: self.fingerprint.as_deref(),
+            start: self.start,
+            wall: self.wall,
+        }
+    }
+}
+
+/// The results of a module, in the order of their ids. Their texts are left where they are.
+#[derive(Debug, Default)]
+pub(crate) struct Results(Vec<Ended>);
+
+/// How a test ended.
+#[derive(Debug)]
+struct Ended {
+    uid: Box<str>,
+    class: Option<Arc<str>>,
+    duration: Option<Duration>,
+    outcome: Outcome,
+}
+
+impl Results {
+    pub(crate) fn of(module: ModuleId, results: &impl Source) -> io::Result<Self> {
+        let mut classes: HashSet<Arc<str>> = HashSet::new();
+        let mut all = Vec::with_capacity(results.count(module.0));
+        for index in 0..results.count(module.0) {
+            let result = results.result(module.0, index)?;
+            let class = result.type_name.as_deref().map(|name| {
+                classes.get(name).cloned().unwrap_or_else(|| {
+                    let name: Arc<str> = name.into();
+                    classes.insert(Arc::clone(&name));
+                    name
+                })
+            });
+            let nanos = result.last.duration_ns.and_then(|it| u64::try_from(it).ok());
+            all.push(Ended {
+                uid: result.uid.as_str().into(),
+                class,
+                duration: nanos.map(Duration::from_nanos),
+                outcome: outcome(&result),
+            });
+        }
+        // Those of one test stay in their order.
+        all.sort_by(|a, b| a.uid.cmp(&b.uid));
+        Ok(Self(all))
+    }
+
+    pub(crate) fn finished(&self) -> impl Iterator<Item = Finished<'_>> {
+        self.0.iter().map(|ended| Finished {
+            class: ended.class.as_deref(),
+            duration: ended.duration,
+            ..Finished::new(&ended.uid, ended.outcome)
+        })
+    }
+}
+
+fn outcome(result: &TestResult) -> Outcome {
+    match result.state() {
+        State::Passed if result.is_flaky() => Outcome::Flaky,
+        State::Passed => Outcome::Passed,
+        State::Skipped => Outcome::Skipped,
+        State::Failed | State::Error => Outcome::Failed,
+        State::Timeout | State::Cancelled => Outcome::TimedOut,
+    }
+}

@@ -1,0 +1,17 @@
+//! Bytes that nobody can foresee, from the kernel: no file is needed for it. Source: `getrandom(2)`.
+
+use std::io;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// Fills `bytes`.
+///
+/// # Errors
+/// The system has none.
+pub(super) fn fill(bytes: &mut [u8]) -> io::Result<()> {
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        filled += getrandom(rest, GetRandomFlags::empty())?;
+    }
+    Ok(())
+}

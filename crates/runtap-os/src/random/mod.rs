@@ -1,0 +1,34 @@
+//! Random numbers of the system, which nobody can foresee.
+
+#[cfg(all(unix, any(not(target_os = "linux"), test)))]
+mod bsd;
+#[cfg(target_os = "linux")]
+mod linux;
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::io;
+
+#[cfg(all(unix, not(target_os = "linux")))]
+use self::bsd::fill;
+#[cfg(target_os = "linux")]
+use self::linux::fill;
+#[cfg(windows)]
+use crate::windows::random::fill;
+
+/// Fills `bytes`.
+///
+/// # Errors
+/// The system has none.
+pub fn random(bytes: &mut [u8]) -> io::Result<()> {
+    fill(bytes)
+}
+
+/// A number for a name that nobody is to take first.
+pub fn random_u64() -> u64 {
+    let mut bytes = [0; 8];
+    match fill(&mut bytes) {
+        Ok(()) => u64::from_ne_bytes(bytes),
+        // Its keys come from the system too, once for each thread.
+        Err(_) => RandomState::new().hash_one(std::process::id()),
+    }
+}

@@ -1,0 +1,157 @@
+//! Named pipes: making one that nobody else can open, and asking the system who is at its other end. Refuses to know
+//! what they are called and what is said on them.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::windows::io::{AsRawHandle, BorrowedHandle, OwnedHandle};
+use std::ptr;
+
+use tokio::net::windows::named_pipe::{NamedPipeServer, ServerOptions};
+use windows_sys::Win32::Foundation::{ERROR_FILE_NOT_FOUND, LocalFree};
+use windows_sys::Win32::Security::Authorization::{
+    ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
+};
+use windows_sys::Win32::Security::{PSECURITY_DESCRIPTOR, SECURITY_ATTRIBUTES};
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_FLAG_FIRST_PIPE_INSTANCE, FILE_FLAG_OVERLAPPED, PIPE_ACCESS_DUPLEX,
+};
+use windows_sys::Win32::System::Pipes::{
+    CreateNamedPipeW, GetNamedPipeClientProcessId, GetNamedPipeServerProcessId, PIPE_REJECT_REMOTE_CLIENTS,
+    PIPE_UNLIMITED_INSTANCES, PeekNamedPipe, WaitNamedPipeW,
+};
+
+use crate::windows::handle::{owned, worked};
+use crate::windows::text::wide;
+use crate::windows::user::sid_of;
+
+/// Bytes on their way in each direction.
+const ROOM: u32 = 64 << 10;
+
+/// One more instance of a pipe that our own user, the system and administrators can open, and nobody over the network.
+/// `is_first`: it fails where the name is somebody's already, whoever that is. Needs a tokio runtime with I/O.
+///
+/// # Errors
+/// The name is taken (`PermissionDenied`), or is no name of a pipe.
+#[expect(unsafe_code, reason = "a call with a pointer to what lives until it is over")]
+pub fn listen(path: &OsStr, is_first: bool) -> io::Result<NamedPipeServer> {
+    let mut options = ServerOptions::new();
+    options.first_pipe_instance(is_first).reject_remote_clients(true);
+    for_us_alone(|attributes| {
+        // SAFETY: it points to SECURITY_ATTRIBUTES that are valid until the call is over.
+        unsafe { options.create_with_security_attributes_raw(path, attributes.cast()) }
+    })
+}
+
+/// The same without tokio, for calls that start work and wait for its end.
+#[expect(unsafe_code, reason = "a call of the system with pointers to what lives until it is over")]
+pub(crate) fn listen_blocking(path: &OsStr, is_first: bool) -> io::Result<OwnedHandle> {
+    let path = wide(path)?;
+    let first = if is_first { FILE_FLAG_FIRST_PIPE_INSTANCE } else { 0 };
+    let (open, mode) = (PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED | first, PIPE_REJECT_REMOTE_CLIENTS);
+    for_us_alone(|attributes| {
+        let path = path.as_ptr();
+        // SAFETY: the text ends with a zero, and the attributes are valid until the call is over; it gives a new handle
+        // or INVALID_HANDLE_VALUE.
+        unsafe {
+            owned(CreateNamedPipeW(path, open, mode, PIPE_UNLIMITED_INSTANCES, ROOM, ROOM, 0, attributes))
+        }
+    })
+}
+
+/// Full rights (GA) for the owner, SYSTEM (SY) and administrators (BA); protected (P): nothing is inherited.
+#[expect(unsafe_code, reason = "calls of the system with a security descriptor that is freed behind them")]
+fn for_us_alone<T>(make: impl FnOnce(*mut SECURITY_ATTRIBUTES) -> io::Result<T>) -> io::Result<T> {
+    let rights = format!("D:P(A;;GA;;;{})(A;;GA;;;SY)(A;;GA;;;BA)", sid_of(std::process::id())?);
+    let rights = wide(OsStr::new(&rights))?;
+    let mut descriptor: PSECURITY_DESCRIPTOR = ptr::null_mut();
+    // SAFETY: the text ends with a zero; the descriptor is a new allocation of the system's.
+    worked(unsafe {
+        ConvertStringSecurityDescriptorToSecurityDescriptorW(
+            rights.as_ptr(),
+            SDDL_REVISION_1,
+            &raw mut descriptor,
+            ptr::null_mut(),
+        )
+    })?;
+    let made = size().and_then(|size| {
+        let mut attributes =
+            SECURITY_ATTRIBUTES { nLength: size, lpSecurityDescriptor: descriptor, bInheritHandle: 0 };
+        make(&raw mut attributes)
+    });
+    // SAFETY: allocated by the first call, for us to free; the pipe has a copy.
+    unsafe { LocalFree(descriptor) };
+    made
+}
+
+fn size() -> io::Result<u32> {
+    u32::try_from(size_of::<SECURITY_ATTRIBUTES>()).map_err(io::Error::other)
+}
+
+/// The process that has made the instance at the other end.
+///
+/// # Errors
+/// It is no pipe, or not connected.
+#[expect(unsafe_code, reason = "a call of the system, which writes a number")]
+pub fn server_process(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
+    let mut pid = 0;
+    // SAFETY: the handle is open, and there is room for the number.
+    worked(unsafe { GetNamedPipeServerProcessId(pipe.as_raw_handle(), &raw mut pid) })?;
+    Ok(pid)
+}
+
+/// The process that has opened the other end.
+///
+/// # Errors
+/// It is no pipe, or not connected.
+#[expect(unsafe_code, reason = "a call of the system, which writes a number")]
+pub fn client_process(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
+    let mut pid = 0;
+    // SAFETY: the handle is open, and there is room for the number.
+    worked(unsafe { GetNamedPipeClientProcessId(pipe.as_raw_handle(), &raw mut pid) })?;
+    Ok(pid)
+}
+
+/// How many bytes are there to be read, without taking any.
+///
+/// # Errors
+/// The other side has closed (`BrokenPipe`).
+#[expect(unsafe_code, reason = "a call of the system, which writes a number")]
+pub fn available(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
+    let mut bytes = 0;
+    // SAFETY: the handle is open; no bytes are asked for, and there is room for their number.
+    worked(unsafe {
+        PeekNamedPipe(
+            pipe.as_raw_handle(),
+            ptr::null_mut(),
+            0,
+            ptr::null_mut(),
+            &raw mut bytes,
+            ptr::null_mut(),
+        )
+    })?;
+    Ok(bytes)
+}
+
+/// Whether this is Wine, whose version 8 makes everybody the first instance of a name. For tests.
+pub fn is_wine() -> bool {
+    std::env::var_os("WINEPREFIX").is_some()
+}
+
+/// Whether somebody listens on a pipe of this path. Does not open it: a server serves one client for each instance.
+pub fn is_there(path: &OsStr) -> bool {
+    let Ok(path) = wide(path) else { return false };
+    waits(&path).is_ok_and(|found| found)
+}
+
+/// Every instance of it may be busy: that takes the shortest possible time to learn, and it is there all the same.
+#[expect(unsafe_code, reason = "a call of the system with a text")]
+fn waits(path: &[u16]) -> io::Result<bool> {
+    const A_MILLISECOND: u32 = 1;
+    // SAFETY: the text ends with a zero.
+    match worked(unsafe { WaitNamedPipeW(path.as_ptr(), A_MILLISECOND) }) {
+        Err(error) if error.raw_os_error().map(i32::cast_unsigned) == Some(ERROR_FILE_NOT_FOUND) => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok(true),
+        Err(error) => Err(error),
+        Ok(()) => Ok(true),
+    }
+}

@@ -1,0 +1,284 @@
+//! `Name[:Keywords[:Level[:Arguments]]]`, several joined by commas.
+
+use runtap_diag_proto::{Level, MAX_FILTER_IDS};
+use thiserror::Error;
+
+use crate::providers::clr;
+
+/// Why a provider list can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// Nothing before the first colon, or between two commas.
+    #[error("a provider name is missing in '{text}'")]
+    MissingName {
+        /// The part without a name; the whole list if the part is empty.
+        text: String,
+    },
+    /// Keywords that are not a hexadecimal number.
+    #[error("'{text}' in '{provider}' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)")]
+    Keywords {
+        /// What stands there.
+        text: String,
+        /// Whose keywords.
+        provider: String,
+    },
+    /// A level that is neither a number nor a name.
+    #[error(
+        "'{text}' is no event level; take 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose"
+    )]
+    Level {
+        /// What stands there.
+        text: String,
+    },
+    /// Event ids that are no numbers, or a range that runs backwards.
+    #[error("'{text}' is no list of event ids such as 1,2,10-20")]
+    EventIds {
+        /// What stands there.
+        text: String,
+    },
+    /// A filter that names no provider.
+    #[error("'{text}' is no event filter; write NAME=1,2,10-20, or NAME=!3 for all but these")]
+    Filter {
+        /// What stands there.
+        text: String,
+    },
+    /// More ids than runtimes are known to take.
+    #[error("'{text}' has more than {MAX_FILTER_IDS} event ids")]
+    TooManyIds {
+        /// What stands there.
+        text: String,
+    },
+    /// A quote that is not closed.
+    #[error("a \" is not closed in '{text}'")]
+    Quote {
+        /// The whole list.
+        text: String,
+    },
+    /// Nothing before or after a `+`.
+    #[error("a CLR event keyword is missing in '{text}'")]
+    MissingClrKeyword {
+        /// All of them.
+        text: String,
+    },
+    /// A name that is no keyword of the CLR provider.
+    #[error("'{name}' is not a CLR event keyword{}", nearest.map_or_else(all_clr_keywords, |n| did_you_mean(Some(n))))]
+    UnknownClrKeyword {
+        /// The name.
+        name: String,
+        /// The most alike.
+        nearest: Option<&'static str>,
+    },
+    /// A name that is no profile.
+    #[error("'{name}' is not a profile{} There are {}", nearest.map_or(".".to_owned(), |n| did_you_mean(Some(n))), all_profiles())]
+    UnknownProfile {
+        /// The name.
+        name: String,
+        /// The most alike.
+        nearest: Option<&'static str>,
+    },
+}
+
+fn all_profiles() -> String {
+    let names: Vec<&str> = crate::providers::PROFILES.iter().map(|profile| profile.name).collect();
+    names.join(", ")
+}
+
+fn all_clr_keywords() -> String {
+    let names: Vec<&str> = clr::KEYWORDS.iter().map(|keyword| keyword.name).collect();
+    format!(". There are {}", names.join(", "))
+}
+
+fn did_you_mean(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default()
+}
+
+const LEVELS: [(&str, Level); 7] = [
+    ("LogAlways", Level::LogAlways),
+    ("Critical", Level::Critical),
+    ("Error", Level::Error),
+    ("Warning", Level::Warning),
+    ("Informational", Level::Informational),
+    ("Info", Level::Informational),
+    ("Verbose", Level::Verbose),
+];
+
+/// Parses a level: a number or a name in any case. Numbers above 5 are 5, as everywhere in .NET.
+///
+/// # Errors
+/// [`ProviderError::Level`]
+pub fn parse_level(text: &str) -> Result<Level, ProviderError> {
+    if let Ok(number) = text.parse::<u32>() {
+        return Ok(Level::from_number(number).unwrap_or(Level::Verbose));
+    }
+    let found = LEVELS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, level)| *level).ok_or_else(|| ProviderError::Level { text: text.to_owned() })
+}
+
+/// Whether a level is a number above those that there are.
+pub(crate) fn is_above_verbose(text: &str) -> bool {
+    text.parse::<u32>().is_ok_and(|number| Level::from_number(number).is_none())
+}
+
+/// One provider as it was written, with what was left out still open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSpec {
+    /// Name, case-sensitive.
+    pub name: String,
+    /// Keyword mask; `None` where none was written.
+    pub keywords: Option<u64>,
+    /// Level; `None` where none was written.
+    pub level: Option<Level>,
+    /// Whether the level was written as a number above the highest.
+    pub is_above_verbose: bool,
+    /// Arguments for the provider (`key=value;key=value`).
+    pub arguments: Option<String>,
+}
+
+impl ProviderSpec {
+    /// Parses a list. A comma or colon inside double quotes belongs to the arguments; the quotes are passed on,
+    /// because the runtime's own parser expects them.
+    ///
+    /// # Errors
+    /// The part that can't be read, in words.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, ProviderError> {
+        let mut parts = Vec::new();
+        let mut quoted = false;
+        let mut part = String::new();
+        for c in text.chars() {
+            quoted ^= c == '"';
+            if c == ',' && !quoted {
+                parts.push(std::mem::take(&mut part));
+            } else {
+                part.push(c);
+            }
+        }
+        if quoted {
+            return Err(ProviderError::Quote { text: text.to_owned() });
+        }
+        parts.push(part);
+        if parts.iter().any(|part| part.trim().is_empty()) {
+            return Err(ProviderError::MissingName { text: text.to_owned() });
+        }
+        parts.iter().map(|part| Self::parse(part)).collect()
+    }
+
+    fn parse(text: &str) -> Result<Self, ProviderError> {
+        let mut fields = text.trim().splitn(4, ':');
+        let name = fields.next().unwrap_or_default().trim();
+        if name.is_empty() {
+            return Err(ProviderError::MissingName { text: text.to_owned() });
+        }
+        let keywords = match fields.next().map(str::trim) {
+            None | Some("") => None,
+            Some(text) => Some(parse_keywords(name, text)?),
+        };
+        let (level, is_above_verbose) = match fields.next().map(str::trim) {
+            None | Some("") => (None, false),
+            Some(text) => (Some(parse_level(text)?), is_above_verbose(text)),
+        };
+        let arguments = fields.next().filter(|text| !text.is_empty()).map(str::to_owned);
+        Ok(Self { name: name.to_owned(), keywords, level, is_above_verbose, arguments })
+    }
+}
+
+/// A hexadecimal mask, or, for the CLR provider, names as [`clr::clr_keywords`] takes them.
+fn parse_keywords(provider: &str, text: &str) -> Result<u64, ProviderError> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
+    // `from_str_radix` would take a sign.
+    if digits.bytes().all(|b| b.is_ascii_hexdigit())
+        && let Ok(bits) = u64::from_str_radix(digits, 16)
+    {
+        return Ok(bits);
+    }
+    if provider == clr::CLR_PROVIDER && !text.starts_with("0x") {
+        return clr::clr_keywords(text);
+    }
+    Err(ProviderError::Keywords { text: text.to_owned(), provider: provider.to_owned() })
+}
+
+/// The candidate with the fewest edits, if it is close enough to be what was meant.
+pub(crate) fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    candidates
+        .map(|candidate| (strsim::levenshtein(name, candidate), candidate))
+        .min()
+        .filter(|(n, candidate)| *n <= 2.max(candidate.len() / 3))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> ProviderSpec {
+        let mut list = ProviderSpec::parse_list(text).unwrap();
+        assert_eq!(list.len(), 1, "{list:?}");
+        list.remove(0)
+    }
+
+    #[test]
+    fn parts_may_be_left_out() {
+        let spec = |keywords, level, arguments: Option<&str>| ProviderSpec {
+            name: "A-B".into(),
+            keywords,
+            level,
+            is_above_verbose: false,
+            arguments: arguments.map(str::to_owned),
+        };
+        assert!(one("A-B:0:6").is_above_verbose && !one("A-B:0:5").is_above_verbose);
+        assert_eq!(one("A-B"), spec(None, None, None));
+        assert_eq!(one("A-B:0"), spec(Some(0), None, None));
+        assert_eq!(one("A-B:ff:5"), spec(Some(0xff), Some(Level::Verbose), None));
+        assert_eq!(
+            one("A-B:0xFF:Warning:x=1;y=a:b"),
+            spec(Some(0xff), Some(Level::Warning), Some("x=1;y=a:b"))
+        );
+        assert_eq!(one("A-B::5"), spec(None, Some(Level::Verbose), None));
+        assert_eq!(one("A-B:::x=1"), spec(None, None, Some("x=1")));
+        let above = ProviderSpec { is_above_verbose: true, ..spec(Some(1), Some(Level::Verbose), None) };
+        assert_eq!(one("A-B:1:9"), above);
+    }
+
+    #[test]
+    fn commas_in_quotes_belong_to_the_arguments() {
+        let list = ProviderSpec::parse_list("L:4:5:FilterSpecs=\"A:Info,B:Warning\",M:1").unwrap();
+        assert_eq!(list[0].arguments.as_deref(), Some("FilterSpecs=\"A:Info,B:Warning\""));
+        assert_eq!(list[1].name, "M");
+        assert!(matches!(ProviderSpec::parse_list("L:4:5:a=\"b"), Err(ProviderError::Quote { .. })));
+    }
+
+    #[test]
+    fn clr_keyword_names_are_taken_too() {
+        assert_eq!(one("Microsoft-Windows-DotNETRuntime:gc+exception").keywords, Some(0x8001));
+        // "a" is a hexadecimal number first.
+        assert_eq!(one("Microsoft-Windows-DotNETRuntime:a").keywords, Some(10));
+    }
+
+    #[test]
+    fn what_was_meant_is_the_nearest() {
+        assert_eq!(nearest("colect", ["gc", "collect"].into_iter()), Some("collect"));
+        assert_eq!(nearest("zzzzzz", ["gc", "collect"].into_iter()), None);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, message) in [
+            ("Microsoft-Windows-DotNETRuntime:gc+", "a CLR event keyword is missing in 'gc+'"),
+            ("", "a provider name is missing in ''"),
+            ("A,,B", "a provider name is missing in 'A,,B'"),
+            ("A:1:4:a=b,", "a provider name is missing in 'A:1:4:a=b,'"),
+            (":1", "a provider name is missing in ':1'"),
+            ("A:-1", "'-1' in 'A' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)"),
+            (
+                "A:10000000000000000",
+                "'10000000000000000' in 'A' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)",
+            ),
+            (
+                "A:1:loud",
+                "'loud' is no event level; take 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose",
+            ),
+        ] {
+            assert_eq!(ProviderSpec::parse_list(text).unwrap_err().to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Which events a session asks for: dotnet-trace's grammar for providers, its named profiles and its names of
+//! CLR keywords, resolved into one list without duplicates.
+//!
+//! Text only: nothing here talks to a runtime. Sources: `dotnet-trace collect` of dotnet/diagnostics
+//! (grammar, profiles, precedence) and the keyword manifest of dotnet/runtime.
+//!
+//! ```
+//! use runtap_record::providers::{Request, Selection};
+//!
+//! let lists = ["My-Source:1:4".to_owned()];
+//! let request = Request::resolve(&Selection { providers: &lists, clr_events: Some("gc"), ..Selection::default() })?;
+//! let names: Vec<_> = request.providers.iter().map(|asked| asked.provider.name.as_str()).collect();
+//! assert_eq!(names, ["My-Source", "Microsoft-Windows-DotNETRuntime"]);
+//! # Ok::<(), runtap_record::providers::RequestError>(())
+//! ```
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
+#![warn(clippy::cast_possible_truncation)]
+
+mod arguments;
+mod clr;
+mod filter;
+mod grammar;
+mod profiles;
+mod request;
+mod tracepoints;
+
+pub use clr::{CLR_PROVIDER, ClrKeyword, KEYWORDS as CLR_KEYWORDS, clr_keywords};
+pub use filter::{parse_event_filter, parse_event_ids};
+pub use grammar::{ProviderError, ProviderSpec, parse_level};
+pub use profiles::{PROFILES, Profile, profile};
+pub use request::{EnabledBy, Note, Part, Request, RequestError, Requested, Selection};
+pub use tracepoints::{TracepointsError, user_events_config};

@@ -1,0 +1,139 @@
+//! Named sets of providers.
+
+use runtap_diag_proto::{Level, Provider};
+
+use crate::providers::{CLR_PROVIDER, ProviderError, grammar};
+
+/// The provider whose only event is "a thread's stack at this moment", once a millisecond for every managed thread.
+const SAMPLE_PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
+
+/// What Microsoft's client library asks of a provider when nothing is said: the bits that EventSource sets on
+/// its own events.
+const EVENT_SOURCE_BITS: u64 = 0xF000_0000_0000;
+
+/// Which events of `DiagnosticSource` become activities with which of their properties. One line an event:
+/// `Source/Event@Activity:-Property;…`, where `-` leaves out what was not asked for.
+const DATABASE_SPECS: &str = concat!(
+    "FilterAndPayloadSpecs=\"",
+    "SqlClientDiagnosticListener/System.Data.SqlClient.WriteCommandBefore@Activity1Start:-",
+    "OperationId;ConnectionId;Command.CommandText;Command.Connection.DataSource;Command.Connection.Database",
+    "\r\nSqlClientDiagnosticListener/System.Data.SqlClient.WriteCommandAfter@Activity1Stop:-OperationId",
+    "\r\nSqlClientDiagnosticListener/Microsoft.Data.SqlClient.WriteCommandBefore@Activity1Start:-",
+    "OperationId;ConnectionId;Command.CommandText;Command.Connection.DataSource;Command.Connection.Database",
+    "\r\nSqlClientDiagnosticListener/Microsoft.Data.SqlClient.WriteCommandAfter@Activity1Stop:-OperationId",
+    "\r\nMicrosoft.EntityFrameworkCore/Microsoft.EntityFrameworkCore.Database.Command.CommandExecuting@Activity2Start:-",
+    "CommandId;IsAsync;Command.CommandText;Command.Connection.DataSource;Command.Connection.Database",
+    "\r\nMicrosoft.EntityFrameworkCore/Microsoft.EntityFrameworkCore.Database.Command.CommandExecuted@Activity2Stop:-",
+    "CommandId",
+    "\""
+);
+
+struct Entry {
+    provider: &'static str,
+    keywords: u64,
+    level: Level,
+    arguments: Option<&'static str>,
+}
+
+/// A named set of providers.
+#[derive(Clone, Copy)]
+pub struct Profile {
+    /// What dotnet-trace calls it.
+    pub name: &'static str,
+    /// What it is for, in one line.
+    pub about: &'static str,
+    /// The rundown keyword it needs instead of the standard one.
+    pub rundown_keyword: Option<u64>,
+    entries: &'static [Entry],
+}
+
+impl std::fmt::Debug for Profile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Profile").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Profile {
+    /// Its providers.
+    pub fn providers(&self) -> Vec<Provider> {
+        let provider = |entry: &Entry| Provider {
+            arguments: entry.arguments.map(str::to_owned),
+            ..Provider::new(entry.provider, entry.keywords, entry.level)
+        };
+        self.entries.iter().map(provider).collect()
+    }
+}
+
+const fn e(provider: &'static str, keywords: u64, level: Level) -> Entry {
+    Entry { provider, keywords, level, arguments: None }
+}
+
+const COMMON: Entry = e(CLR_PROVIDER, 0x10_0003_801D, Level::Informational);
+const SAMPLES: Entry = e(SAMPLE_PROFILER, EVENT_SOURCE_BITS, Level::Informational);
+
+/// All profiles, by the names that dotnet-trace has for them.
+pub const PROFILES: &[Profile] = &[
+    Profile {
+        name: "dotnet-common",
+        about: "lightweight .NET runtime events: GC, JIT, loader, exceptions, threading",
+        rundown_keyword: None,
+        entries: &[COMMON],
+    },
+    Profile {
+        name: "dotnet-sampled-thread-time",
+        about: "the stack of every managed thread, once a millisecond",
+        rundown_keyword: None,
+        entries: &[SAMPLES],
+    },
+    Profile {
+        name: "cpu-sampling",
+        about: "dotnet-common and dotnet-sampled-thread-time, by the name that older tools have for them",
+        rundown_keyword: None,
+        entries: &[COMMON, SAMPLES],
+    },
+    Profile {
+        name: "gc-verbose",
+        about: "collections, handles and sampled allocations",
+        rundown_keyword: None,
+        entries: &[e(CLR_PROVIDER, 0x8003, Level::Verbose)],
+    },
+    Profile {
+        name: "gc-collect",
+        about: "collections only, at very low cost",
+        rundown_keyword: Some(0x1),
+        entries: &[
+            e(CLR_PROVIDER, 0x1, Level::Informational),
+            e("Microsoft-Windows-DotNETRuntimePrivate", 0x1, Level::Informational),
+        ],
+    },
+    Profile {
+        name: "database",
+        about: "commands of SqlClient and Entity Framework",
+        rundown_keyword: None,
+        entries: &[
+            e("System.Threading.Tasks.TplEventSource", 0x80, Level::Informational),
+            Entry {
+                provider: "Microsoft-Diagnostics-DiagnosticSource",
+                keywords: 0x3,
+                level: Level::Verbose,
+                arguments: Some(DATABASE_SPECS),
+            },
+        ],
+    },
+];
+
+/// The profile of a name, upper and lower case alike.
+///
+/// # Errors
+/// [`ProviderError::UnknownProfile`], with the nearest name.
+pub fn profile(name: &str) -> Result<&'static Profile, ProviderError> {
+    PROFILES.iter().find(|profile| profile.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        ProviderError::UnknownProfile {
+            name: name.to_owned(),
+            nearest: grammar::nearest(
+                &name.to_ascii_lowercase(),
+                PROFILES.iter().map(|profile| profile.name),
+            ),
+        }
+    })
+}

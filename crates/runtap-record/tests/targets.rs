@@ -1,0 +1,98 @@
+//! What is told, and what is left behind, by targets that write something: runtimes of ours in this process.
+#![cfg(target_os = "linux")]
+
+use std::cell::RefCell;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+
+use runtap_diag::{CoreDump, ErrorReply};
+use runtap_diag_server::Commands;
+use runtap_record::dump::{Error, Event, Kind, Outcome, Prepared, Specification, Wanted};
+use runtap_target::Subject;
+use runtap_testkit::FakeRuntime;
+use tokio::sync::Notify;
+
+/// Writes a dump in its own way.
+struct Writer<F>(F);
+
+impl<F> fmt::Debug for Writer<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Writer")
+    }
+}
+
+impl<F: Fn(&Path) + Send + Sync + 'static> Commands for Writer<F> {
+    fn dump(&self, dump: &CoreDump) -> Result<(), ErrorReply> {
+        (self.0)(&PathBuf::from(dump.path.replace("%%", "%")));
+        Ok(())
+    }
+}
+
+/// A dump into a folder, of a target that writes like this; what became of it, what was told, and what is there.
+async fn dump(
+    write: impl Fn(&Path) + Send + Sync + 'static,
+    stopped: impl Future<Output = ()>,
+    look: impl Fn(&Event<'_>),
+) -> (Result<Outcome, Error>, Vec<String>, Vec<String>) {
+    let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = Wanted::Given(folder.path().join("x.core"));
+    let prepared = Prepared::open(Specification::new(Kind::Mini, wanted)).unwrap();
+    let told = RefCell::new(Vec::new());
+    let tell = |event: Event<'_>| {
+        look(&event);
+        let name = format!("{event:?}").split([' ', '{']).next().unwrap_or_default().to_owned();
+        if name != "Progress" {
+            told.borrow_mut().push(name);
+        }
+    };
+    let outcome = prepared.write(&Subject::at_port(runtime.path()), stopped, &tell).await;
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    (outcome, told.take(), names.map(|name| name.into_string().unwrap()).collect())
+}
+
+#[tokio::test]
+async fn what_is_no_core_is_not_kept() {
+    let write = |path: &Path| fs::write(path, "no core at all").unwrap();
+    let (outcome, told, there) = dump(write, std::future::pending(), |_| {}).await;
+    assert!(matches!(outcome, Err(Error::NoCore { .. })), "{outcome:?}");
+    assert_eq!((told, there), (["Writing", "Asked", "Over"].map(str::to_owned).to_vec(), vec![]));
+}
+
+#[tokio::test]
+async fn a_target_that_was_asked_and_is_not_waited_for_keeps_its_file() {
+    let (end, goes_on) = mpsc::channel::<()>();
+    let (goes_on, asked) = (Mutex::new(goes_on), Notify::new());
+    let write = move |path: &Path| {
+        fs::write(path, "half").unwrap();
+        // Until nobody waits any more.
+        let _over = goes_on.lock().unwrap().recv();
+    };
+    let look = |event: &Event<'_>| match event {
+        Event::Progress { written: 4, .. } => asked.notify_one(),
+        Event::Over => end.send(()).unwrap(),
+        _ => {}
+    };
+    let (outcome, told, there) = dump(write, asked.notified(), look).await;
+    let Ok(Outcome::Interrupted { pid, goes_on: Some(theirs) }) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(pid, std::process::id());
+    assert_eq!(there, [theirs.file_name().unwrap().to_str().unwrap()]);
+    assert_eq!(told, ["Writing", "Asked", "Over"]);
+}
+
+#[tokio::test]
+async fn one_that_was_not_asked_leaves_nothing() {
+    let (outcome, told, there) = dump(|_| {}, std::future::ready(()), |_| {}).await;
+    assert!(!matches!(outcome, Ok(Outcome::Written(_) | Outcome::Interrupted { goes_on: Some(_), .. })));
+    assert!(there.is_empty() && !told.contains(&"Asked".to_owned()), "{there:?} {told:?}");
+}
+
+#[test]
+fn what_can_not_be_a_dump_is_refused_before_anybody_is_asked() {
+    let open = |path: &str| Prepared::open(Specification::new(Kind::Full, Wanted::Given(path.into())));
+    assert!(matches!(open("/"), Err(Error::NoName(_))));
+    assert!(matches!(open("/dev/null"), Err(Error::NotOrdinary(_))));
+    assert!(matches!(open("/tmp/."), Err(Error::NotOrdinary(_))));
+}

@@ -1,0 +1,348 @@
+//! The JSON of `go test -json` (`go doc test2json`): a line for each event, a test's output in pieces. A package that fails
+//! without a test of it failing (it does not compile, or its `TestMain` ends it) is a test of its own with the package's
+//! name. So is one that fails after its verdict about its tests: it has printed more, or has another exit status than 1.
+//!
+//! Output without an end of line hides what go prints behind it from test2json of go before 1.20: there are no events for
+//! `hello--- PASS: TestX (0.00s)` and `hello=== RUN   TestX`. Such lines count if no event tells of the test.
+
+mod build;
+mod text;
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::formats::Read;
+use crate::formats::case::{
+    Case, Detail, Event, LONGEST_NAME, LONGEST_REASON, Outcome, seconds, shortened, suite,
+};
+use crate::formats::printed::{Held, Printed};
+
+use self::build::Builds;
+use self::text::{
+    after_verdict, detail, end_within, has_panic, messages, outcome_of, place, start_within, without_frames,
+};
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    #[serde(rename = "Action")]
+    action: String,
+    #[serde(rename = "Package", alias = "ImportPath")]
+    package: Option<String>,
+    #[serde(rename = "FailedBuild")]
+    failed_build: Option<String>,
+    #[serde(rename = "Test")]
+    test: Option<String>,
+    #[serde(rename = "Output")]
+    output: Option<String>,
+    #[serde(rename = "Elapsed")]
+    elapsed: Option<f64>,
+}
+
+#[derive(Debug, Default)]
+struct Package {
+    output: Printed,
+    /// Tests that have begun and not ended.
+    tests: BTreeMap<String, Running>,
+    has_failed: bool,
+    /// No event is missing.
+    is_exact: bool,
+    /// The test that events name, and the one that has printed: the start of the latter is in the middle of a line.
+    redirect: Option<(String, String)>,
+}
+
+/// A test without an event for its end.
+#[derive(Debug, Default)]
+struct Running {
+    printed: Printed,
+    /// What a line says of its end.
+    ended: Option<(Outcome, Option<Duration>)>,
+    /// There was no event for its start either.
+    is_guess: bool,
+}
+
+/// The tests that a message names; it tells how many more there are.
+const MOST_NAMED: usize = 10;
+
+const BUILD_FAILED: &str = "build failed";
+
+impl Package {
+    /// Whether no test of it has begun.
+    fn is_untested(&self) -> bool {
+        self.tests.is_empty() && !self.has_failed
+    }
+
+    /// What events say that this test has printed.
+    fn print(&mut self, package: &str, test: String, text: &str, held: &mut Held, out: &mut Vec<Event>) {
+        if self.is_exact {
+            return self.tests.entry(test).or_default().printed.push(text, held);
+        }
+        let own = match &self.redirect {
+            Some((named, own)) if *named == test => own.clone(),
+            _ => test.clone(),
+        };
+        let mut before = text;
+        if let Some((head, name, outcome, duration)) = end_within(text)
+            && let Some(running) = self.tests.get_mut(name)
+        {
+            running.ended = Some((outcome, duration));
+            before = if head.trim_start().is_empty() { text } else { head };
+        } else if let Some((head, name)) = start_within(text) {
+            if !self.tests.contains_key(name) {
+                let case = Case::new(&suite(package), ".", name, Outcome::Passed);
+                out.push(Event::Begun { uid: case.uid, name: case.name });
+                self.tests.insert(name.to_owned(), Running { is_guess: true, ..Running::default() });
+            }
+            self.redirect = Some((test, name.to_owned()));
+            before = head;
+        }
+        let printed = &mut self.tests.entry(own).or_default().printed;
+        printed.push(before, held);
+        if before.len() < text.len() {
+            printed.push("\n", held);
+        }
+    }
+
+    /// The tests whose end only a line has said have ended so.
+    fn settle(&mut self, package: &str, held: &mut Held, out: &mut Vec<Event>) {
+        for (test, running) in mem::take(&mut self.tests) {
+            match running.ended {
+                // A test that has printed that it passes, and panics, has not passed.
+                Some((outcome, duration))
+                    if outcome == Outcome::Failed || !has_panic(running.printed.text()) =>
+                {
+                    self.has_failed |= outcome == Outcome::Failed;
+                    out.push(ended(package, &test, outcome, duration, &running.printed.take(held)));
+                }
+                _ => drop(self.tests.insert(test, running)),
+            }
+        }
+    }
+
+    /// The package has ended.
+    fn end(mut self, name: &str, outcome: Outcome, held: &mut Held, out: &mut Vec<Event>) {
+        self.settle(name, held, out);
+        let has_unfinished = self.tests.values().any(|test| !test.is_guess);
+        if outcome == Outcome::Failed {
+            if self.has_failed || has_unfinished {
+                match after_verdict(self.output.text()) {
+                    Some(more) if more.is_empty() => {}
+                    Some(more) => {
+                        let why = "the package failed, and printed this after the verdict about its tests";
+                        out.push(Event::Ended(Box::new(broken(name, why, &more))));
+                    }
+                    None => {
+                        let name = shortened(name, LONGEST_NAME);
+                        out.push(Event::Problem(format!(
+                            "the package {name} ended without a verdict about its tests: some may not have run"
+                        )));
+                    }
+                }
+            } else {
+                let printed = mem::take(&mut self.output).take(held);
+                out.push(Event::Ended(Box::new(broken(name, "the package failed", &printed))));
+            }
+        }
+        if has_unfinished {
+            return self.unfinished(name, held, out);
+        }
+        self.output.take(held);
+        for (_, running) in self.tests {
+            running.printed.take(held);
+        }
+    }
+
+    /// The tests that ran when the package died. The panic is in the output of one of them, or in the package's. The first
+    /// one gets that: if each did, they would be as large as the output times the number of tests.
+    fn unfinished(self, package: &str, held: &mut Held, out: &mut Vec<Event>) {
+        let package = suite(package);
+        let is_told = self.tests.values().any(|test| has_panic(test.printed.text()));
+        let own = self.output.take(held);
+        let mut own = if is_told { String::new() } else { own };
+        let own_outcome = outcome_of(&own);
+        let mut own_detail = own_outcome.map(|_| detail(&without_frames(&own)));
+        for (test, running) in self.tests {
+            let mut said = running.printed.take(held);
+            let outcome = own_outcome.or_else(|| outcome_of(&said)).unwrap_or(Outcome::Error);
+            let mut case = Case::new(&package, ".", &test, outcome);
+            case.detail = Some(match &mut own_detail {
+                _ if outcome == Outcome::Error => {
+                    Detail { message: "the package ended while it ran".to_owned(), ..Detail::default() }
+                }
+                Some(detail) => {
+                    let line = detail.message.lines().next().unwrap_or_default();
+                    let short = Detail {
+                        message: shortened(line, LONGEST_REASON),
+                        kind: detail.kind.clone(),
+                        stack: String::new(),
+                    };
+                    mem::replace(detail, short)
+                }
+                None => detail(&without_frames(&said)),
+            });
+            said.push_str(&mem::take(&mut own));
+            case.stdout = said;
+            out.push(Event::Ended(Box::new(case)));
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Go {
+    packages: BTreeMap<String, Package>,
+    builds: Builds,
+    /// The output in them.
+    held: Held,
+}
+
+impl Read for Go {
+    fn line(&mut self, text: &str, out: &mut Vec<Event>) -> bool {
+        let mut is_of_format = false;
+        let mut rest = events_in(text);
+        // Two that print at once may leave several events in a line.
+        while !rest.is_empty() {
+            let mut read = serde_json::Deserializer::from_str(rest).into_iter::<Line>();
+            let Some(Ok(line)) = read.next() else { break };
+            rest = rest.get(read.byte_offset()..).unwrap_or_default().trim_start();
+            is_of_format |= self.event(line, out);
+        }
+        if rest.contains("\"Action\"") {
+            out.push(Event::Unreadable(format!("an event of go can't be read: {rest}")));
+            return true;
+        }
+        if !is_of_format {
+            // `FAIL example.org/shop [build failed]`, as go before 1.24 says it.
+            if let Some(rest) = text.strip_prefix("FAIL\t")
+                && let Some((name, why)) = rest.split_once(' ')
+                && why.starts_with('[')
+            {
+                out.push(Event::Ended(Box::new(broken(name, why.trim_matches(['[', ']']), ""))));
+                return true;
+            }
+        }
+        is_of_format
+    }
+
+    fn finish(&mut self, out: &mut Vec<Event>) {
+        for (name, mut package) in mem::take(&mut self.packages) {
+            package.settle(&name, &mut self.held, out);
+            let more = package.tests.len().saturating_sub(MOST_NAMED);
+            let mut tests: Vec<_> =
+                package.tests.keys().take(MOST_NAMED).map(|test| shortened(test, LONGEST_REASON)).collect();
+            tests.extend((more > 0).then(|| format!("{more} more")));
+            let tests = tests.join(", ");
+            let tests = if tests.is_empty() { String::new() } else { format!(", while {tests} ran") };
+            let name = shortened(&name, LONGEST_NAME);
+            out.push(Event::Problem(format!("the package {name} has no end{tests}")));
+        }
+        for (path, printed) in self.builds.finish(&mut self.held) {
+            out.push(Event::Ended(Box::new(broken(&path, BUILD_FAILED, &printed))));
+        }
+    }
+}
+
+impl Go {
+    /// Gives whether it is an event of a package.
+    fn event(&mut self, line: Line, out: &mut Vec<Event>) -> bool {
+        let Line { action, package, failed_build, test, output, elapsed } = line;
+        let Some(name) = package else {
+            let action = shortened(&action, LONGEST_REASON);
+            out.push(Event::Unreadable(format!("an event {action} of go names no package")));
+            return true;
+        };
+        match action.as_str() {
+            "build-output" => {
+                self.builds.print(name, &output.unwrap_or_default(), &mut self.held);
+                return true;
+            }
+            "build-fail" => {
+                self.builds.fail(name);
+                return true;
+            }
+            _ => {}
+        }
+        let package = self.packages.entry(name.clone()).or_default();
+        let outcome = match action.as_str() {
+            "run" => {
+                if let Some(test) = test {
+                    let case = Case::new(&suite(&name), ".", &test, Outcome::Passed);
+                    out.push(Event::Begun { uid: case.uid, name: case.name });
+                    package.tests.entry(test).or_default();
+                    package.redirect = None;
+                }
+                return true;
+            }
+            "output" => {
+                let text = output.unwrap_or_default();
+                match test {
+                    Some(test) => package.print(&name, test, &text, &mut self.held, out),
+                    None => package.output.push(&text, &mut self.held),
+                }
+                return true;
+            }
+            // Of go 1.20 and later, whose events are complete.
+            "start" => {
+                package.is_exact = true;
+                return true;
+            }
+            "pass" => Outcome::Passed,
+            "skip" => Outcome::Skipped,
+            "fail" => Outcome::Failed,
+            // pause, cont, bench
+            _ => return true,
+        };
+        let Some(test) = test else {
+            let package = self.packages.remove(&name).unwrap_or_default();
+            let failed_build = failed_build.or_else(|| self.builds.has_failed(&name).then(|| name.clone()));
+            if let Some(path) = failed_build.filter(|_| outcome == Outcome::Failed && package.is_untested()) {
+                package.output.take(&mut self.held);
+                let printed = self.builds.output(&path, &name, &mut self.held);
+                out.push(Event::Ended(Box::new(broken(&name, BUILD_FAILED, &printed))));
+                return true;
+            }
+            package.end(&name, outcome, &mut self.held, out);
+            return true;
+        };
+        let printed = package.tests.remove(&test).unwrap_or_default().printed.take(&mut self.held);
+        package.has_failed |= outcome == Outcome::Failed;
+        out.push(ended(&name, &test, outcome, elapsed.and_then(seconds), &printed));
+        true
+    }
+}
+
+/// Where events begin in a line: they may follow what another process has printed.
+fn events_in(text: &str) -> &str {
+    let starts = ["{\"Time\":", "{\"Action\":", "{\"ImportPath\":"];
+    let start = if text.trim_start().starts_with('{') {
+        Some(0)
+    } else {
+        starts.iter().filter_map(|start| text.find(start)).min()
+    };
+    start.and_then(|start| text.get(start..)).unwrap_or_default().trim_start()
+}
+
+/// A test that has ended with this output.
+fn ended(package: &str, test: &str, outcome: Outcome, duration: Option<Duration>, printed: &str) -> Event {
+    let mut case = Case::new(&suite(package), ".", test, outcome);
+    case.duration = duration;
+    let said = without_frames(printed);
+    match outcome {
+        Outcome::Skipped => case.reason = messages(&said),
+        Outcome::Failed => case.detail = Some(detail(&said)),
+        Outcome::Passed | Outcome::Error | Outcome::TimedOut => {}
+    }
+    case.place = said.lines().find_map(place).map(|(file, line)| (file.to_owned(), line));
+    case.stdout = said;
+    Event::Ended(Box::new(case))
+}
+
+fn broken(name: &str, why: &str, output: &str) -> Case {
+    let mut case = Case::new(&Arc::default(), "", name, Outcome::Error);
+    let printed = output.trim_end();
+    let message = if printed.is_empty() { why.to_owned() } else { format!("{why}\n{printed}") };
+    case.detail = Some(Detail { message, ..Detail::default() });
+    case
+}

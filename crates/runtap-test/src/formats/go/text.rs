@@ -1,0 +1,127 @@
+//! What is in the output of Go tests and packages: frames of go itself, places, messages, panics, the verdict.
+
+use std::time::Duration;
+
+use crate::formats::case::{Detail, Outcome, seconds};
+
+/// What a panic in this output makes of a test.
+pub(super) fn outcome_of(text: &str) -> Option<Outcome> {
+    match () {
+        () if text.contains("panic: test timed out after ") => Some(Outcome::TimedOut),
+        () => has_panic(text).then_some(Outcome::Failed),
+    }
+}
+
+pub(super) fn has_panic(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("panic: ") || line.starts_with("fatal error: "))
+}
+
+/// `--- PASS: TestX (0.00s)` at the end of a line: what is before it, the test, its end and its duration.
+pub(super) fn end_within(line: &str) -> Option<(&str, &str, Outcome, Option<Duration>)> {
+    let line = line.trim_end_matches('\n');
+    let words =
+        [("--- PASS: ", Outcome::Passed), ("--- FAIL: ", Outcome::Failed), ("--- SKIP: ", Outcome::Skipped)];
+    words.into_iter().find_map(|(word, outcome)| {
+        let (before, rest) = line.rsplit_once(word)?;
+        let (name, time) = rest.rsplit_once(" (")?;
+        let time: f64 = time.strip_suffix("s)")?.parse().ok()?;
+        Some((before, name, outcome, seconds(time)))
+    })
+}
+
+/// `=== RUN   TestX` at the end of a line that begins with something else: what that is, and the test.
+pub(super) fn start_within(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim_end_matches('\n');
+    ["=== RUN   ", "=== CONT  ", "=== NAME  "].into_iter().find_map(|word| {
+        let (before, name) = line.rsplit_once(word)?;
+        let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+        (is_name && !before.trim_start().is_empty()).then_some((before, name))
+    })
+}
+
+/// What a package that failed has printed after its verdict `FAIL`, without the lines that failed tests explain. `None` if
+/// there is no verdict.
+pub(super) fn after_verdict(output: &str) -> Option<String> {
+    let (before, after) = split_at_line(output, |line| line.trim_end() == "FAIL")?;
+    let is_explained = |line: &&str| {
+        let line = line.trim_end();
+        matches!(line, "" | "FAIL" | "exit status 1")
+            || ["FAIL\t", "coverage: "].iter().any(|word| line.starts_with(word))
+    };
+    let races = before.lines().filter(|line| line.starts_with("testing: race detected outside of test"));
+    let more = after.lines().filter(|line| !is_explained(line));
+    Some(races.chain(more).collect::<Vec<_>>().join("\n"))
+}
+
+/// `=== RUN   TestX`, `--- FAIL: TestX (0.00s)`: what go itself says of a test.
+fn is_frame(line: &str) -> bool {
+    let line = line.trim_start();
+    ["=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- PASS", "--- FAIL", "--- SKIP"]
+        .iter()
+        .any(|frame| line.starts_with(frame))
+}
+
+/// `    shop_test.go:12: message`
+pub(super) fn place(line: &str) -> Option<(&str, u32)> {
+    let (file, rest) = line.trim_start().split_once(':')?;
+    let (number, _) = rest.split_once(": ")?;
+    // Output without an end of line may be before it.
+    let file = file.rsplit(char::is_whitespace).next()?;
+    file.strip_suffix(".go").and_then(|_| Some((file, number.parse().ok()?)))
+}
+
+fn message_of(line: &str) -> &str {
+    let line = line.trim_start();
+    match place(line) {
+        Some(_) => line.splitn(3, ':').nth(2).unwrap_or_default().trim_start(),
+        None => line,
+    }
+}
+
+/// An output without go's own lines.
+pub(super) fn without_frames(text: &str) -> String {
+    let mut said = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| !is_frame(line)) {
+        said.push_str(line);
+        said.push('\n');
+    }
+    said
+}
+
+/// Lines without the places before them.
+pub(super) fn messages(text: &str) -> String {
+    let mut all = String::new();
+    for line in text.lines() {
+        all.push_str(message_of(line));
+        all.push('\n');
+    }
+    all.pop();
+    all
+}
+
+/// The text from the first such line on, and what is before it.
+fn split_at_line(text: &str, is: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if is(line) {
+            return text.split_at_checked(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// From the first place on, or from a panic on, whose goroutines are the stack; else all of it.
+pub(super) fn detail(said: &str) -> Detail {
+    let is_panic = |line: &str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
+    if let Some((_, panic)) = split_at_line(said, is_panic) {
+        let is_stack = |line: &str| line.starts_with("goroutine ");
+        let (message, stack) = split_at_line(panic, is_stack).unwrap_or((panic, ""));
+        let message = message.trim_end();
+        let message = message.strip_prefix("panic: ").unwrap_or(message).to_owned();
+        let stack = stack.strip_suffix('\n').unwrap_or(stack).to_owned();
+        return Detail { message, kind: "panic".to_owned(), stack };
+    }
+    let from = split_at_line(said, |line| place(line).is_some()).map_or(said, |(_, from)| from);
+    Detail { message: messages(from), ..Detail::default() }
+}

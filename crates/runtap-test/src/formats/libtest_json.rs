@@ -1,0 +1,176 @@
+//! The JSON of libtest, a line for each event, and nextest's in the same form: names there are `package::binary$test`, and
+//! the suites of several binaries overlap.
+//!
+//! Cargo prints what it says of its targets to standard error: the caller has to have both in one stream, as of the text of
+//! libtest. A result in a torn line is missing in what its suite counts.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::formats::case::{Case, Event, Outcome, seconds};
+use crate::formats::libtest::target::{Summary, Targets, heading};
+use crate::formats::{Read, panicked};
+
+#[derive(Debug, Deserialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    event: Option<String>,
+    name: Option<String>,
+    stdout: Option<String>,
+    stderr: Option<String>,
+    message: Option<String>,
+    reason: Option<String>,
+    exec_time: Option<f64>,
+    passed: Option<u64>,
+    failed: Option<u64>,
+    ignored: Option<u64>,
+    measured: Option<u64>,
+    test_count: Option<u64>,
+}
+
+/// The type of a line whose other fields can't be read.
+#[derive(Debug, Deserialize)]
+struct Kind {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Json {
+    /// Suites that have begun and not ended.
+    open: u64,
+    ended: u64,
+    /// Tests that have ended, and that have failed, since the suite began.
+    of_suite: (u64, u64),
+    /// How many tests the suite has said that it has.
+    promised: u64,
+    /// How many tests have failed, of all suites, and how many the suites of nextest count.
+    failed: u64,
+    said_failed: u64,
+    is_nextest: bool,
+    /// The binary, as cargo names it.
+    binary: String,
+    targets: Targets,
+}
+
+impl Read for Json {
+    fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool {
+        let Some(line) = line.strip_prefix('{').map(|_| line) else {
+            if let Some(binary) = heading(line) {
+                self.targets.begin(out);
+                self.binary = binary;
+                return false;
+            }
+            return self.open == 0 && self.targets.line(line, &self.binary, out);
+        };
+        let Ok(line) = serde_json::from_str::<Line>(line) else {
+            let kind = serde_json::from_str::<Kind>(line).map(|line| line.kind);
+            let Some(kind) = kind.ok().filter(|kind| kind == "test" || kind == "suite") else { return false };
+            out.push(Event::Unreadable(format!("a line about a {kind} can't be read: {line}")));
+            return true;
+        };
+        let event = line.event.as_deref().unwrap_or_default();
+        match (line.kind.as_str(), event) {
+            ("suite", "started") => {
+                self.open += 1;
+                self.of_suite = (0, 0);
+                self.promised = line.test_count.unwrap_or_default();
+            }
+            ("suite", event) => {
+                let is_failed = event == "failed";
+                self.open = self.open.saturating_sub(1);
+                let (ended, failed) = self.of_suite;
+                let counts = [line.passed, line.failed, line.ignored, line.measured];
+                let total = counts.into_iter().flatten().fold(0, u64::saturating_add);
+                let summary = Summary { is_failed, total, failed: line.failed.unwrap_or_default() };
+                self.said_failed = self.said_failed.saturating_add(summary.failed.max(is_failed.into()));
+                // One that stops at its first failure has promised more tests.
+                let promised = if is_failed { 0 } else { self.promised };
+                let short = (promised > ended)
+                    .then(|| format!("has {promised} tests, and only {ended} of them have a line"));
+                // Suites of nextest overlap, and begin again for what is left of them.
+                if let Some(problem) = summary.problem(ended, failed).or(short).filter(|_| !self.is_nextest) {
+                    self.targets.has_problem = true;
+                    out.push(Event::Problem(format!("the suite {problem}")));
+                }
+            }
+            ("test", "started") => {
+                if let Some(name) = line.name {
+                    let case = named(&name, Outcome::Passed);
+                    out.push(Event::Begun { uid: case.uid, name: case.name });
+                }
+            }
+            ("bench", _) => self.of_suite.0 += 1,
+            ("test", "ok" | "failed" | "ignored") if line.name.is_none() => {
+                out.push(Event::Unreadable("a line about a test has no name".to_owned()));
+            }
+            ("test", _) => {
+                if let Some(case) = ended(line) {
+                    self.ended += 1;
+                    let has_failed = matches!(case.outcome, Outcome::Failed | Outcome::TimedOut);
+                    self.of_suite = (self.of_suite.0 + 1, self.of_suite.1 + u64::from(has_failed));
+                    self.failed += u64::from(has_failed);
+                    self.targets.has_failures |= has_failed;
+                    self.is_nextest |= case.uid.contains('$');
+                    out.push(Event::Ended(Box::new(case)));
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn finish(&mut self, out: &mut Vec<Event>) {
+        self.targets.tell(out);
+        let (said, failed) = (self.said_failed, self.failed);
+        if self.is_nextest && said > failed {
+            let text =
+                format!("the suites reported {said} failed tests, and only {failed} of them have a line");
+            out.push(Event::Problem(text));
+        }
+        // How many tests there should be is not sure: nextest starts a suite again for what is left of it.
+        if self.open > 0 {
+            let ended = self.ended;
+            out.push(Event::Problem(format!("the command ended after {ended} tests, within a suite")));
+        }
+    }
+}
+
+fn named(name: &str, outcome: Outcome) -> Case {
+    match name.split_once('$') {
+        Some((suite, name)) => Case::new(&crate::formats::case::suite(suite), "$", name, outcome),
+        None => Case::new(&Arc::default(), "", name, outcome),
+    }
+}
+
+fn ended(line: Line) -> Option<Case> {
+    let outcome = match line.event.as_deref()? {
+        "ok" => Outcome::Passed,
+        "failed" if line.reason.as_deref() == Some("time limit exceeded") => Outcome::TimedOut,
+        "failed" => Outcome::Failed,
+        "ignored" => Outcome::Skipped,
+        // `timeout` only warns: the test goes on.
+        _ => return None,
+    };
+    let mut case = named(&line.name?, outcome);
+    case.duration = line.exec_time.and_then(seconds);
+    case.stdout = line.stdout.unwrap_or_default();
+    case.stderr = line.stderr.unwrap_or_default();
+    match outcome {
+        Outcome::Passed => {}
+        Outcome::Skipped => case.reason = line.message.or(line.reason).unwrap_or_default(),
+        Outcome::Failed | Outcome::Error | Outcome::TimedOut => {
+            let (mut detail, place) = panicked::read(&case.stdout);
+            if let Some(message) = line.message.filter(|message| !message.is_empty()) {
+                detail.message = message;
+            } else if outcome == Outcome::TimedOut && detail.kind.is_empty() {
+                "time limit exceeded".clone_into(&mut detail.message);
+            }
+            case.detail = Some(detail);
+            case.place = place;
+        }
+    }
+    Some(case)
+}

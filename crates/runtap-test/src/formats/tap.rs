@@ -1,0 +1,379 @@
+//! Test Anything Protocol, versions 13 and 14: test points, directives, diagnostics in YAML, subtests by indentation. A suite
+//! (`type: 'suite'` of node) is no test: its tests are. One that fails for another reason than its tests, such as a hook, is
+//! an error of its own.
+//!
+//! A subtest of node-tap comes behind its point, in braces: `ok 1 - name {`. What node says in a comment of an error after a
+//! test's end is the reason of the file that fails because of it, or else an error of its own.
+//!
+//! A test point whose directive is TODO or SKIP does not fail a run (TAP 14): one that is not ok counts as skipped. Directives
+//! are these two words only, in any case; other text behind `#` is a comment.
+
+mod levels;
+
+use std::borrow::Cow;
+use std::mem;
+use std::sync::Arc;
+
+use crate::formats::Read;
+use crate::formats::case::{self, Case, Detail, Event, Outcome};
+use crate::formats::yaml;
+use levels::{Levels, Within};
+
+/// Deeper subtests than that are taken for text.
+const DEEPEST: usize = 100;
+
+/// More of the diagnostics of a point is not read.
+const MOST_YAML: usize = 1 << 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct Tap {
+    /// The subtests that are open, by depth: `# Subtest: NAME`. Each has the names of those that it is in before its own.
+    suites: Vec<Arc<str>>,
+    levels: Levels,
+    /// Whether `# Subtest: NAME` is indented as the subtest is, as of pgTAP and of Perl before 5.26; known from the first one on.
+    is_announced_within: Option<bool>,
+    /// The point whose diagnostics may follow.
+    point: Option<Point>,
+    /// The diagnostics that are read, and how far in they are: vitest's are further in than TAP has it.
+    yaml: Option<String>,
+    yaml_indent: usize,
+    has_bailed: bool,
+    /// Whether a failure was too deep to be read.
+    is_too_deep: bool,
+    /// What the line before counts, of a summary.
+    after: Option<&'static str>,
+    /// Errors after the end of a test that are the reason of no file yet.
+    late: Vec<String>,
+}
+
+/// Why node has given up a test or a suite.
+const CANCELLED: &str = "cancelledByParent";
+
+/// More errors after the end of tests say nothing more.
+const MOST_LATE: usize = 20;
+const LATE: &str = " generated asynchronous activity after the test ended";
+
+#[derive(Debug)]
+struct Point {
+    indent: usize,
+    case: Case,
+    is_ok: bool,
+    /// What its subtest has.
+    within: Within,
+    /// What the point is if deeper ones follow: its name ends with a brace.
+    opened: Option<(Case, Arc<str>)>,
+}
+
+impl Tap {
+    fn give(&mut self, out: &mut Vec<Event>) {
+        let Some(Point { indent, mut case, is_ok, within, .. }) = self.point.take() else { return };
+        let text = self.yaml.take().unwrap_or_default();
+        let mut detail = Detail::default();
+        let (mut is_suite, mut is_file, mut failure_type) = (false, false, String::new());
+        for (key, value) in yaml::read(&text) {
+            match key {
+                "type" => is_suite = value == "suite",
+                "duration_ms" => {
+                    let ms: Option<f64> = value.parse().ok();
+                    case.duration = ms.and_then(|ms| case::seconds(ms / 1000.0));
+                }
+                "error" | "message" => detail.message = value,
+                "name" => detail.kind = value,
+                "stack" => detail.stack = value,
+                "location" => {
+                    let mut parts = value.rsplitn(3, ':');
+                    let (_column, line) = (parts.next(), parts.next().and_then(|line| line.parse().ok()));
+                    case.place = parts.next().zip(line).map(|(file, line)| (file.to_owned(), line));
+                }
+                "failureType" => failure_type = value,
+                "exitCode" => is_file = true,
+                _ => {}
+            }
+        }
+        if is_suite {
+            // Tests that have failed are results already. A hook that does not end cancels its suite as well, whose tests are over
+            // by then: only what was cancelled within it explains that.
+            let is_explained = match failure_type.as_str() {
+                "subtestsFailed" => within.failed,
+                CANCELLED => within.cancelled,
+                _ => false,
+            };
+            if !matches!(case.outcome, Outcome::Failed) || is_explained {
+                return;
+            }
+            case.outcome = Outcome::Error;
+            case.is_group = true;
+        } else if failure_type == "testTimeoutFailure" && !is_ok {
+            case.outcome = Outcome::TimedOut;
+        }
+        if is_file && !is_ok && !self.late.is_empty() {
+            for late in self.late.drain(..) {
+                detail.message.push('\n');
+                detail.message.push_str(&late);
+            }
+        }
+        match case.outcome {
+            Outcome::Passed => {}
+            Outcome::Skipped => {
+                if case.reason.is_empty() {
+                    case.reason = detail.message;
+                }
+            }
+            Outcome::Failed | Outcome::Error | Outcome::TimedOut => {
+                case.detail = Some(detail);
+                self.levels.failed(indent / 4, failure_type == CANCELLED);
+            }
+        }
+        out.push(Event::Ended(Box::new(case)));
+    }
+
+    fn point(&mut self, indent: usize, is_ok: bool, rest: &str, out: &mut Vec<Event>) {
+        let depth = indent / 4;
+        let digits = rest.trim_start();
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        let (number, description) = digits.split_at_checked(end).unwrap_or(("", digits));
+        let description = description.trim_start();
+        let description = description.strip_prefix("- ").unwrap_or(description);
+        let opened = description.trim_end().strip_suffix(" {").map(|description| directive(description).0);
+        let (name, directive) = directive(description);
+        let name = match (name.is_empty(), number.is_empty()) {
+            (false, _) => name,
+            (true, false) => format!("test {number}"),
+            (true, true) => format!("test {}", self.levels.next(depth)),
+        };
+        let end = directive.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(directive.len());
+        let (word, reason) = directive.split_at_checked(end).unwrap_or((&directive, ""));
+        let is = |known: &str| word.eq_ignore_ascii_case(known);
+        let outcome = match is_ok {
+            _ if is("skip") => Outcome::Skipped,
+            false if is("todo") => Outcome::Skipped,
+            true => Outcome::Passed,
+            false => Outcome::Failed,
+        };
+        self.suites.truncate(depth);
+        let suite = self.suites.last().cloned().unwrap_or_default();
+        let mut case = Case::new(&suite, " > ", &name, outcome);
+        if outcome == Outcome::Skipped {
+            reason.trim_start_matches(':').trim().clone_into(&mut case.reason);
+            if case.reason.is_empty() && is("todo") {
+                "todo".clone_into(&mut case.reason);
+            }
+        }
+        let opened = opened.filter(|name| !name.is_empty()).map(|name| {
+            let own = Case::new(&suite, " > ", &name, outcome);
+            let inner = case::suite(&own.uid);
+            (Case { reason: case.reason.clone(), ..own }, inner)
+        });
+        let within = self.levels.point(depth, number, is_ok, &case.uid, out);
+        self.point = Some(Point { indent, case, is_ok, within, opened });
+    }
+
+    fn subtest(&mut self, depth: usize, name: &str, out: &mut Vec<Event>) {
+        let (name, _) = directive(name);
+        let is_outside = self.suites.len() < depth;
+        let is_within = *self.is_announced_within.get_or_insert(is_outside);
+        let depth = depth.saturating_sub(usize::from(is_within));
+        self.suites.truncate(depth);
+        let suite = match self.suites.last() {
+            Some(outer) => format!("{outer} > {}", case::shortened(&name, case::LONGEST_SUITE)),
+            None => name,
+        };
+        let suite = case::suite(&suite);
+        self.levels.announce(depth, &suite, out);
+        self.suites.push(suite);
+    }
+}
+
+impl Read for Tap {
+    fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool {
+        let line = &*if self.yaml.is_some() { Cow::Borrowed(line) } else { without_tabs(line) };
+        let text = line.trim_start_matches(' ');
+        let indent = line.len() - text.len();
+        // Diagnostics are further in than their point: their end is missing.
+        let is_missed_end =
+            self.point.as_ref().is_some_and(|point| indent <= point.indent) && is_no_diagnostic(text);
+        if self.yaml.is_some() && is_missed_end {
+            self.give(out);
+        }
+        if let (Some(yaml), Some(point)) = (&mut self.yaml, &self.point) {
+            if text == "..." && indent <= self.yaml_indent.max(point.indent + 2) {
+                self.give(out);
+            } else if yaml.len() < MOST_YAML {
+                let line = line.get(indent.min(self.yaml_indent)..).unwrap_or_default();
+                let room = MOST_YAML - yaml.len();
+                yaml.push_str(line.get(..line.floor_char_boundary(room)).unwrap_or_default());
+                yaml.push('\n');
+            }
+            return true;
+        }
+        let after = self.after.take();
+        if text == "---" && self.point.as_ref().is_some_and(|point| indent > point.indent) {
+            (self.yaml, self.yaml_indent) = (Some(String::new()), indent);
+            return true;
+        }
+        let depth = indent / 4;
+        if depth > DEEPEST {
+            if rest_of(text, "not ok").is_some() && !mem::replace(&mut self.is_too_deep, true) {
+                out.push(Event::Unreadable(format!("a test that failed is in more than {DEEPEST} subtests")));
+            }
+            return false;
+        }
+        if let Some(point) = self.point.as_mut().filter(|point| indent >= point.indent + 4)
+            && let Some((case, suite)) = point.opened.take()
+        {
+            point.case = case;
+            self.levels.open(point.indent / 4 + 1, &point.case.uid, point.is_ok);
+            self.suites.truncate(point.indent / 4);
+            self.suites.push(suite);
+        }
+        if let Some(name) = text.strip_prefix("# Subtest: ") {
+            self.give(out);
+            self.subtest(depth, name, out);
+        } else if let Some(rest) = rest_of(text, "not ok") {
+            self.give(out);
+            self.point(indent, false, rest, out);
+        } else if let Some(rest) = rest_of(text, "ok") {
+            self.give(out);
+            self.point(indent, true, rest, out);
+        } else if let Some(plan) = text.strip_prefix("1..") {
+            let digits = plan.split(' ').next().unwrap_or_default();
+            if let Ok(plan) = digits.parse() {
+                self.give(out);
+                self.levels.plan(depth, plan);
+            } else {
+                return false;
+            }
+        } else if let Some(why) = bail_out(text) {
+            self.give(out);
+            self.has_bailed = true;
+            let why = case::shortened(why.trim(), case::LONGEST_NAME);
+            out.push(Event::Problem(format!("the tests were given up: {why}")));
+        } else if summary(text, "pass").is_some() {
+            self.after = Some("pass");
+        } else if let Some(failures) = summary(text, "fail").filter(|_| after == Some("pass")) {
+            self.levels.failures(depth, failures);
+            self.after = Some("fail");
+        } else if let Some(cancelled) = summary(text, "cancelled").filter(|_| after == Some("fail")) {
+            self.levels.cancelled(depth, cancelled);
+        } else if text == "}" {
+            self.give(out);
+            return self.levels.brace(depth, out);
+        } else if let Some(error) = text.strip_prefix("# Error: ").filter(|error| error.contains(LATE)) {
+            if self.late.len() < MOST_LATE {
+                self.late.push(case::shortened(error, case::LONGEST_NAME));
+            }
+        } else {
+            return text.starts_with("TAP version ");
+        }
+        true
+    }
+
+    fn finish(&mut self, out: &mut Vec<Event>) {
+        if self.yaml.is_some() {
+            out.push(Event::Problem("the command ended within the diagnostics of a test".to_owned()));
+        }
+        self.give(out);
+        for error in mem::take(&mut self.late) {
+            let test = error.split_once(LATE).map_or("", |(test, _)| test);
+            let name = format!("after the end of {}", case::shortened(test, case::LONGEST_REASON));
+            let detail = Detail { message: error, ..Detail::default() };
+            out.push(Event::Ended(Box::new(Case::group(&name, detail))));
+        }
+        if !self.has_bailed {
+            self.levels.finish(out);
+        }
+    }
+}
+
+/// A tab of a line's indentation is as four spaces, if the line can be nothing else than one of a subtest.
+fn without_tabs(line: &str) -> Cow<'_, str> {
+    let text = line.trim_start_matches([' ', '\t']);
+    let indent = line.strip_suffix(text).unwrap_or_default();
+    if indent.contains('\t') && is_no_diagnostic(text) {
+        Cow::Owned(indent.replace('\t', "    ") + text)
+    } else {
+        Cow::Borrowed(line)
+    }
+}
+
+/// Whether it is a line that can't be meant as one of diagnostics.
+fn is_no_diagnostic(text: &str) -> bool {
+    let is_named = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with("- ");
+    rest_of(text, "not ok")
+        .or_else(|| rest_of(text, "ok").filter(|rest| is_named(rest.trim_start())))
+        .is_some()
+        || bail_out(text).is_some()
+        || text.strip_prefix("1..").is_some_and(|plan| plan.parse::<u64>().is_ok())
+}
+
+fn bail_out(text: &str) -> Option<&str> {
+    let (words, why) = text.split_at_checked("Bail out!".len())?;
+    words.eq_ignore_ascii_case("Bail out!").then_some(why)
+}
+
+/// The number in `# fail 3`, as node, tape, mocha and others print it at the end.
+fn summary(text: &str, word: &str) -> Option<u64> {
+    text.strip_prefix("# ")?.strip_prefix(word)?.strip_prefix(' ')?.trim().parse().ok()
+}
+
+/// What follows a word.
+fn rest_of<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// A description and its directive, without their escapes.
+fn directive(text: &str) -> (String, String) {
+    let (name, rest) = unescaped(text);
+    let mut directive = String::new();
+    let mut rest = Some(rest);
+    // Other hashes are text of the directive.
+    while let Some(text) = rest {
+        let (part, more) = unescaped(text);
+        directive.push_str(&part);
+        rest = (!more.is_empty()).then_some(more);
+        if rest.is_some() {
+            directive.push('#');
+        }
+    }
+    (name.trim_end().to_owned(), directive.trim().to_owned())
+}
+
+/// The text before the first hash that has no escape, and the text behind that.
+fn unescaped(text: &str) -> (String, &str) {
+    let mut name = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some((_, c @ ('#' | '\\'))) => name.push(c),
+                Some((_, c)) => name.extend(['\\', c]),
+                None => name.push('\\'),
+            },
+            '#' => return (name, text.get(at + 1..).unwrap_or_default()),
+            c => name.push(c),
+        }
+    }
+    (name, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diagnostics_without_end_are_kept_up_to_a_limit() {
+        let (mut tap, mut out) = (Tap::default(), Vec::new());
+        tap.line("not ok 1 - a", &mut out);
+        tap.line("  ---", &mut out);
+        tap.line("  error: early", &mut out);
+        for _ in 0..3 * MOST_YAML {
+            tap.line("", &mut out);
+        }
+        let long = "  stack: ".to_owned() + &"é".repeat(MOST_YAML);
+        tap.line(&long, &mut out);
+        assert_eq!(tap.yaml.as_ref().map(String::len), Some(MOST_YAML));
+        tap.line("  ...", &mut out);
+        let [Event::Ended(case)] = &out[..] else { panic!("{out:?}") };
+        assert_eq!(case.detail.as_ref().unwrap().message, "early");
+    }
+}

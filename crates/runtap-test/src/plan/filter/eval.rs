@@ -1,0 +1,141 @@
+//! Whether a test meets a condition. Owns: the forms of a field, and what is known from the module alone.
+
+use super::{Comparison, Field, Filter, Node, Op};
+use crate::plan::test::Test;
+
+/// What a filter says of the tests of a module before they are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModuleMatch {
+    /// Every test of the module meets it.
+    All,
+    /// None does: the module need not be started.
+    None,
+    /// It depends on the test.
+    Depends,
+}
+
+impl Filter {
+    /// Whether a test meets the condition.
+    pub fn matches(&self, test: &Test<'_>) -> bool {
+        // With a test at hand, no comparison is left open.
+        self.root.eval(&|comparison| Some(comparison.meets(test)), &|text| Some(has_text(test, text)))
+            == Some(true)
+    }
+
+    /// What is known of the tests of a module by its path or name.
+    ///
+    /// ```
+    /// use runtap_test::plan::{Filter, ModuleMatch};
+    ///
+    /// let filter: Filter = "module = Shop.Tests and class = Orders".parse()?;
+    /// assert_eq!(filter.of_module("bin/Shop.Tests.dll"), ModuleMatch::Depends);
+    /// assert_eq!(filter.of_module("bin/Billing.Tests.dll"), ModuleMatch::None);
+    /// # Ok::<(), runtap_test::plan::FilterError>(())
+    /// ```
+    pub fn of_module(&self, module: &str) -> ModuleMatch {
+        let test = Test { module: Some(module.into()), ..Test::default() };
+        let compare =
+            |comparison: &Comparison| (comparison.field == Field::Module).then(|| comparison.meets(&test));
+        match self.root.eval(&compare, &|_| None) {
+            Some(true) => ModuleMatch::All,
+            Some(false) => ModuleMatch::None,
+            None => ModuleMatch::Depends,
+        }
+    }
+}
+
+impl Node {
+    /// `None` if it depends on what is left open.
+    fn eval(
+        &self,
+        compare: &impl Fn(&Comparison) -> Option<bool>,
+        text: &impl Fn(&str) -> Option<bool>,
+    ) -> Option<bool> {
+        // One node with this result decides, else one that is open keeps the whole open.
+        let decided_by = |nodes: &[Self], decides: bool| {
+            let mut result = Some(!decides);
+            for node in nodes {
+                match node.eval(compare, text) {
+                    Some(value) if value == decides => return Some(decides),
+                    None => result = None,
+                    Some(_) => {}
+                }
+            }
+            result
+        };
+        match self {
+            Self::Or(nodes) => decided_by(nodes, true),
+            Self::And(nodes) => decided_by(nodes, false),
+            Self::Not(node) => node.eval(compare, text).map(|value| !value),
+            Self::Compare(comparison) => compare(comparison),
+            Self::Text(wanted) => text(wanted),
+        }
+    }
+}
+
+impl Comparison {
+    pub(super) fn meets(&self, test: &Test<'_>) -> bool {
+        self.field.any_form(test, self.op, |form| self.fits(form)) != self.negated
+    }
+
+    fn fits(&self, form: &str) -> bool {
+        if self.property.is_some() {
+            let (form, value) = (form.to_lowercase(), self.value.to_lowercase());
+            return if self.op == Op::Equal { form == value } else { form.contains(&value) };
+        }
+        match self.op {
+            // The compiler of another system has other separators.
+            Op::Equal if self.field == Field::File => {
+                form.replace('\\', "/") == self.value.replace('\\', "/")
+            }
+            Op::Equal => form == self.value,
+            Op::Matches => self.regex.as_ref().is_some_and(|regex| regex.is_match(form)),
+            Op::Begins => form.starts_with(&self.value),
+            Op::Ends => form.ends_with(&self.value),
+            Op::Contains => form.contains(&self.value),
+        }
+    }
+}
+
+impl Field {
+    /// Whether one of the forms of a field fits. A field that is not known has none.
+    pub(super) fn any_form(&self, test: &Test<'_>, op: Op, mut fits: impl FnMut(&str) -> bool) -> bool {
+        match self {
+            Self::Uid => fits(&test.uid),
+            Self::Name => fits(&test.name),
+            Self::FullName => test.full_name().is_some_and(|name| fits(&name)),
+            Self::Class => test.class.as_deref().is_some_and(|class| {
+                let full = test.full_class();
+                let mut both = |class: &str| {
+                    let bare = class.split_once('(').map(|(bare, _arguments)| bare);
+                    fits(class) || bare.is_some_and(&mut fits)
+                };
+                both(class) || full.is_some_and(|full| both(&full))
+            }),
+            Self::Namespace => test.namespace.as_deref().is_some_and(fits),
+            Self::Method => test.method.as_deref().is_some_and(fits),
+            Self::Module => test.module.as_deref().is_some_and(|path| {
+                let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+                let stem = file.strip_suffix(".dll").or_else(|| file.strip_suffix(".exe"));
+                fits(path) || fits(file) || stem.is_some_and(fits)
+            }),
+            // Only equality needs to be told where a directory begins.
+            Self::File if op == Op::Equal => test.file.as_deref().is_some_and(|path| {
+                let below = path.match_indices(['/', '\\']).filter_map(|(at, _)| path.get(at + 1..));
+                fits(path) || below.into_iter().any(fits)
+            }),
+            Self::File => test.file.as_deref().is_some_and(fits),
+            Self::Category => test.traits.iter().any(|(key, value)| {
+                let named = ["TestCategory", "Category"].iter().any(|name| key.eq_ignore_ascii_case(name));
+                if named { fits(value) } else { value.is_empty() && fits(key) }
+            }),
+            Self::Trait(wanted) => test.traits.iter().any(|(key, value)| key == wanted && fits(value)),
+        }
+    }
+}
+
+pub(super) fn has_text(test: &Test<'_>, wanted: &str) -> bool {
+    let wanted = wanted.to_lowercase();
+    test.name.to_lowercase().contains(&wanted)
+        || test.full_name().is_some_and(|name| name.to_lowercase().contains(&wanted))
+}

@@ -1,0 +1,294 @@
+//! Conditions on tests, as people write them.
+//!
+//! ```text
+//! filter     := or
+//! or         := and (("or" | "|") and)*
+//! and        := not (("and" | "&") not)*
+//! not        := ("not" | "!") not | "(" or ")" | comparison | text
+//! comparison := FIELD OP VALUE
+//! FIELD      := uid name class namespace method module file category, trait[KEY] or trait:KEY
+//! OP         := = != ~ !~ ^= $= *=
+//! VALUE      := word | "text" | 'text'
+//! text       := VALUE
+//! ```
+//!
+//! `~` is a regular expression that matches a part of the text, `^=` means "begins with", `$=` "ends with" and `*=`
+//! "contains". Case counts. A negated operator is `not` in front of the comparison: a test without a class meets
+//! `class != X`. A text without a field is looked for in the display name and in the full name of the method, without
+//! regard to case.
+//!
+//! Several fields have more than one form; one that fits is enough: `class` with and without namespace
+//! and arguments of the fixture (`NUnit` sends `ShelfTests("oak")`), `module` as path,
+//! file name and name without extension, `file` with any number of directories in front. `category` is what `MSTest` and
+//! `NUnit` call a category: a trait `TestCategory` or `Category` with this value, or a trait with this key and no value,
+//! which is what `MSTest` and `NUnit` send.
+//!
+//! The grammar of `dotnet test --filter` is understood too. Its properties are `FullyQualifiedName`, `DisplayName`, `Name`,
+//! `ClassName`, `TestCategory`, `Category` and `Priority`, with `=`, `!=`, `~` (*contains*, not a regular expression) and
+//! `!~`, without regard to case. A value of theirs may contain blanks and ends at `&`, `|`, a parenthesis or a separate
+//! `and` or `or`; a backslash takes away the meaning of the special character after it. The lowercase `name` is the field above.
+
+mod eval;
+#[cfg(test)]
+mod laws;
+mod lex;
+mod parse;
+mod print;
+mod unmet;
+
+use regex_lite::Regex;
+use thiserror::Error;
+
+pub use eval::ModuleMatch;
+pub use unmet::Unmet;
+
+/// A condition on tests.
+///
+/// ```
+/// use runtap_test::plan::{Filter, Test};
+///
+/// let filter: Filter = "class = ParserTests and !(name ~ '^Slow' | trait[Owner] = ann)".parse()?;
+/// let mut test = Test::new("1", "Reads a file");
+/// assert!(!filter.matches(&test), "its class is not known");
+/// test.class = Some("ParserTests".into());
+/// assert!(filter.matches(&test));
+///
+/// let wrong = "klass = ParserTests".parse::<Filter>().unwrap_err();
+/// assert_eq!(wrong.to_string(), "there is no field 'klass'; is it 'class'? (column 1)");
+/// assert_eq!(wrong.caret(), "klass = ParserTests\n^^^^^");
+/// # Ok::<(), runtap_test::plan::FilterError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    root: Node,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Node {
+    /// At least two.
+    Or(Vec<Self>),
+    /// At least two.
+    And(Vec<Self>),
+    Not(Box<Self>),
+    Compare(Comparison),
+    /// A part of the display name or of the full name.
+    Text(String),
+}
+
+#[derive(Debug, Clone)]
+struct Comparison {
+    field: Field,
+    op: Op,
+    /// `!=` and `!~`.
+    negated: bool,
+    value: String,
+    /// There is one if `op` is [`Op::Matches`]: what `value` means.
+    regex: Option<Regex>,
+    /// Written with a property of `dotnet test --filter`: case does not count.
+    property: Option<Property>,
+}
+
+impl PartialEq for Comparison {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { field, op, negated, value, regex: _, property } = self;
+        (field, op, negated, value, property)
+            == (&other.field, &other.op, &other.negated, &other.value, &other.property)
+    }
+}
+
+impl Eq for Comparison {}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Field {
+    Uid,
+    Name,
+    /// Only as a property.
+    FullName,
+    Class,
+    Namespace,
+    Method,
+    Module,
+    File,
+    Category,
+    Trait(String),
+}
+
+impl Field {
+    /// Those with a fixed name, in the order of the documentation.
+    const NAMED: [(&'static str, Self); 8] = [
+        ("uid", Self::Uid),
+        ("name", Self::Name),
+        ("class", Self::Class),
+        ("namespace", Self::Namespace),
+        ("method", Self::Method),
+        ("module", Self::Module),
+        ("file", Self::File),
+        ("category", Self::Category),
+    ];
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Op {
+    Equal,
+    Matches,
+    Begins,
+    Ends,
+    Contains,
+}
+
+/// A property that `dotnet test --filter` knows
+/// (<https://learn.microsoft.com/dotnet/core/testing/selective-unit-tests>).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Property {
+    FullyQualifiedName,
+    DisplayName,
+    /// The same as `DisplayName`: the test platform calls the property `TestCase.DisplayName` and labels it `Name`.
+    Name,
+    ClassName,
+    TestCategory,
+    Category,
+    Priority,
+}
+
+impl Property {
+    const ALL: [(&'static str, Self); 7] = [
+        ("FullyQualifiedName", Self::FullyQualifiedName),
+        ("DisplayName", Self::DisplayName),
+        ("Name", Self::Name),
+        ("ClassName", Self::ClassName),
+        ("TestCategory", Self::TestCategory),
+        ("Category", Self::Category),
+        ("Priority", Self::Priority),
+    ];
+
+    fn field(self) -> Field {
+        match self {
+            Self::FullyQualifiedName => Field::FullName,
+            Self::DisplayName | Self::Name => Field::Name,
+            Self::ClassName => Field::Class,
+            Self::TestCategory | Self::Category => Field::Category,
+            Self::Priority => Field::Trait("Priority".to_owned()),
+        }
+    }
+}
+
+/// What is wrong with a filter, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message} (column {})", self.column())]
+#[non_exhaustive]
+pub struct FilterError {
+    /// What is wrong.
+    pub message: String,
+    /// Byte offset of the wrong word in the text.
+    pub offset: usize,
+    /// Its length in bytes; 0 at the end of the text.
+    pub length: usize,
+    /// The text.
+    pub text: String,
+}
+
+impl FilterError {
+    /// The number of the wrong character, from 1.
+    pub fn column(&self) -> usize {
+        self.text.get(..self.offset).map_or(0, |before| before.chars().count()) + 1
+    }
+
+    /// The text with the wrong word marked: `class >>>is<<< X`.
+    pub fn marked(&self) -> String {
+        let end = self.offset + self.length;
+        let part = |from, to| self.text.get(from..to).unwrap_or_default();
+        format!("{}>>>{}<<<{}", part(0, self.offset), part(self.offset, end), part(end, self.text.len()))
+    }
+
+    /// The text on one line, and on the next a `^` under each wrong character, at least one.
+    pub fn caret(&self) -> String {
+        let line: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let wrong = self.text.get(self.offset..self.offset + self.length).unwrap_or_default();
+        let carets = wrong.chars().count().max(1);
+        format!("{line}\n{}{}", " ".repeat(self.column() - 1), "^".repeat(carets))
+    }
+}
+
+impl std::str::FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        parse::parse(text).map(|root| Self { root })
+    }
+}
+
+impl Filter {
+    /// A condition that a test meets if it meets one of these; `None` if there are none.
+    pub fn any(filters: impl IntoIterator<Item = Self>) -> Option<Self> {
+        Self::join(filters, Node::Or)
+    }
+
+    /// A condition that a test meets if it meets all of these; `None` if there are none.
+    pub fn all(filters: impl IntoIterator<Item = Self>) -> Option<Self> {
+        Self::join(filters, Node::And)
+    }
+
+    fn join(filters: impl IntoIterator<Item = Self>, with: impl FnOnce(Vec<Node>) -> Node) -> Option<Self> {
+        let mut nodes: Vec<Node> = filters.into_iter().map(|filter| filter.root).collect();
+        let last = nodes.pop()?;
+        if nodes.is_empty() {
+            return Some(Self { root: last });
+        }
+        nodes.push(last);
+        Some(Self { root: with(nodes) })
+    }
+
+    /// The uids, if the filter consists of alternatives of the form `uid = …` and nothing else. Then the tests can be
+    /// run without a discovery; for any other filter, the tests have to be known first.
+    ///
+    /// ```
+    /// use runtap_test::plan::Filter;
+    ///
+    /// let filter: Filter = "uid = a1 or uid = 'b 2'".parse()?;
+    /// assert_eq!(filter.uids(), Some(vec!["a1", "b 2"]));
+    /// assert_eq!("not uid = a1".parse::<Filter>()?.uids(), None);
+    /// # Ok::<(), runtap_test::plan::FilterError>(())
+    /// ```
+    pub fn uids(&self) -> Option<Vec<&str>> {
+        let mut uids = Vec::new();
+        self.root.uids(&mut uids).then_some(uids)
+    }
+
+    /// Whether uid, display name and module are all that has to be known of a test. They are known when it ends, without
+    /// a discovery.
+    ///
+    /// ```
+    /// use runtap_test::plan::Filter;
+    ///
+    /// assert!("name ^= Slow and module = Shop.Tests".parse::<Filter>()?.needs_names_only());
+    /// assert!(!"name ^= Slow or class = CartTests".parse::<Filter>()?.needs_names_only());
+    /// # Ok::<(), runtap_test::plan::FilterError>(())
+    /// ```
+    pub fn needs_names_only(&self) -> bool {
+        self.root.needs_names_only()
+    }
+}
+
+impl Node {
+    fn needs_names_only(&self) -> bool {
+        match self {
+            Self::Or(nodes) | Self::And(nodes) => nodes.iter().all(Self::needs_names_only),
+            Self::Not(node) => node.needs_names_only(),
+            Self::Compare(Comparison { field, .. }) => {
+                matches!(field, Field::Uid | Field::Name | Field::Module)
+            }
+            Self::Text(_) => false,
+        }
+    }
+
+    fn uids<'a>(&'a self, uids: &mut Vec<&'a str>) -> bool {
+        match self {
+            Self::Or(nodes) => nodes.iter().all(|node| node.uids(uids)),
+            Self::Compare(Comparison { field: Field::Uid, op: Op::Equal, negated: false, value, .. }) => {
+                uids.push(value);
+                true
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Why a filter matches nothing. Owns: which of its conditions no test meets, and what was probably meant by them.
+
+use std::collections::BTreeSet;
+
+use super::{Comparison, Field, Filter, Node, Op};
+use crate::plan::nearest::nearest;
+use crate::plan::test::Test;
+
+/// A condition that no test meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmet {
+    /// The condition, as a filter.
+    pub condition: String,
+    /// The same with a value that there is and that is much alike.
+    pub nearest: Option<String>,
+}
+
+impl Filter {
+    /// `uid = UID`.
+    pub fn of_uid(uid: &str) -> Self {
+        let (field, op, value) = (Field::Uid, Op::Equal, uid.to_owned());
+        Self {
+            root: Node::Compare(Comparison { field, op, negated: false, value, regex: None, property: None }),
+        }
+    }
+
+    /// The conditions of this filter that none of these tests meets, in the order of the filter. Those behind a `not` are
+    /// not among them.
+    ///
+    /// ```
+    /// use runtap_test::plan::{Filter, Test};
+    ///
+    /// let mut test = Test::new("1", "Adds a line");
+    /// test.class = Some("CartTests".into());
+    /// let filter: Filter = "class = CartTest and name ^= Adds".parse()?;
+    /// let unmet = filter.unmet(&[test]);
+    /// assert_eq!(unmet.len(), 1);
+    /// assert_eq!(unmet[0].condition, "class = CartTest");
+    /// assert_eq!(unmet[0].nearest.as_deref(), Some("class = CartTests"));
+    /// # Ok::<(), runtap_test::plan::FilterError>(())
+    /// ```
+    pub fn unmet(&self, tests: &[Test<'_>]) -> Vec<Unmet> {
+        let mut unmet = Vec::new();
+        self.root.unmet(tests, &mut unmet);
+        unmet
+    }
+}
+
+impl Node {
+    fn unmet(&self, tests: &[Test<'_>], unmet: &mut Vec<Unmet>) {
+        match self {
+            Self::Or(nodes) | Self::And(nodes) => nodes.iter().for_each(|node| node.unmet(tests, unmet)),
+            Self::Not(_) => {}
+            Self::Compare(Comparison { negated: true, .. }) => {}
+            Self::Compare(comparison) => {
+                if !tests.iter().any(|test| comparison.meets(test)) {
+                    let nearest = comparison.nearest(tests).map(|it| it.to_string());
+                    unmet.push(Unmet { condition: comparison.to_string(), nearest });
+                }
+            }
+            Self::Text(text) => {
+                if !tests.iter().any(|test| super::eval::has_text(test, text)) {
+                    unmet.push(Unmet { condition: self.to_string(), nearest: None });
+                }
+            }
+        }
+    }
+}
+
+impl Comparison {
+    /// The same with the value of a test that is most like this one's.
+    fn nearest(&self, tests: &[Test<'_>]) -> Option<Self> {
+        if self.op != Op::Equal {
+            return None;
+        }
+        let mut values = BTreeSet::new();
+        for test in tests {
+            self.field.any_form(test, self.op, |form| {
+                values.insert(form.to_owned());
+                false
+            });
+        }
+        let value = nearest(&self.value, values.iter().map(String::as_str))?.to_owned();
+        Some(Self { value, ..self.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tests() -> Vec<Test<'static>> {
+        [("1", "Adds a line", "CartTests"), ("2", "Pays", "OrderTests")]
+            .map(|(uid, name, class)| Test { class: Some(class.into()), ..Test::new(uid, name) })
+            .to_vec()
+    }
+
+    fn unmet(filter: &str) -> Vec<(String, Option<String>)> {
+        let filter: Filter = filter.parse().unwrap();
+        filter.unmet(&tests()).into_iter().map(|it| (it.condition, it.nearest)).collect()
+    }
+
+    #[test]
+    fn conditions_that_no_test_meets_are_named_with_what_was_meant() {
+        let nothing_like_it = |condition: &str| vec![(condition.to_owned(), None)];
+        assert_eq!(unmet("class = CartTests and name = Pays"), [], "each is met by some test");
+        assert_eq!(unmet("class = Billing"), nothing_like_it("class = Billing"));
+        assert_eq!(unmet("category = Slow"), nothing_like_it("category = Slow"));
+        assert_eq!(unmet("name ~ '^Sells'"), nothing_like_it("name ~ ^Sells"));
+        assert_eq!(unmet("checkout"), nothing_like_it("\"checkout\""));
+        assert_eq!(
+            unmet("class = OrdersTests or ClassName=carttest"),
+            [
+                ("class = OrdersTests".to_owned(), Some("class = OrderTests".to_owned())),
+                ("ClassName = carttest".to_owned(), Some("ClassName = CartTests".to_owned())),
+            ]
+        );
+        let uid = Filter::of_uid("b 3");
+        assert_eq!(uid, "uid = 'b 3'".parse().unwrap());
+        assert_eq!(uid.unmet(&tests()).len(), 1);
+        assert_eq!(unmet("not class = Billing"), []);
+        assert_eq!(unmet("class != CartTests and class != OrderTests"), []);
+    }
+}

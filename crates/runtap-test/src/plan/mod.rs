@@ -1,0 +1,49 @@
+//! Decides which tests run, where and in which order, for a runner of Microsoft.Testing.Platform applications.
+//!
+//! A *module* is a test application; a *test* is what the application calls a test node, with a uid that is unique in its
+//! module. The parts, each usable without the others:
+//!
+//! | part | question |
+//! | --- | --- |
+//! | [`Filter`] | does a test match the expression that the user wrote? |
+//! | [`Partition`] | is it this machine's turn to run a test? |
+//! | [`History`] | how long did a test take, and how did it end, in earlier runs? |
+//! | [`schedule()`] | in which order do modules start, and which are split into several processes? |
+//! | [`Config`] | what does `runtap.toml` say? |
+//!
+//! Text, bytes and values only: nothing here starts a process, opens a file or reads a clock. Times are arguments.
+//!
+//! ```
+//! use runtap_test::plan::{Filter, Partition, Test, TestKey};
+//!
+//! let filter: Filter = "namespace = Shop.Orders and not category = Slow".parse()?;
+//! let mut test = Test::new("a1", "Adds a line");
+//! test.namespace = Some("Shop.Orders".into());
+//! assert!(filter.matches(&test));
+//!
+//! let partition: Partition = "count:1/2".parse()?;
+//! let keys = [TestKey::new("Shop.Tests", "a1"), TestKey::new("Shop.Tests", "a2"), TestKey::new("Shop.Tests", "a3")];
+//! assert_eq!(partition.select(&keys), [0, 2]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
+#![warn(clippy::cast_possible_truncation)]
+
+mod config;
+mod filter;
+mod history;
+mod nearest;
+mod partition;
+mod schedule;
+mod test;
+
+pub use config::{Config, ConfigError, Flaky, Limit, Options, Override, PerTest, ProfileError, Report};
+pub use filter::{Filter, FilterError, ModuleMatch, Unmet};
+pub use history::{
+    AddError, Finished, Flakiness, History, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun,
+    Outcome, Seen, TestHistory, add_run,
+};
+pub use partition::{Partition, PartitionError, TestKey};
+pub use schedule::{Module, Process, Schedule, ScheduleOptions, TestCost, Which, schedule};
+pub use test::Test;
