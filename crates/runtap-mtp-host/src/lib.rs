@@ -13,6 +13,9 @@
 //! }
 //! ```
 //!
+//! Tests that `cargo test` runs too have a `main` of the module `harness` (a feature); a test command in the place of an
+//! application is run by `command` (another one).
+//!
 //! [`Application`] is the short way. What it does, step by step, for those who need more:
 //!
 //! ```text
@@ -51,6 +54,8 @@ mod error;
 mod exit;
 #[cfg(fuzzing)]
 pub mod fuzzing;
+#[cfg(feature = "harness")]
+pub mod harness;
 mod host;
 mod identity;
 mod launch;

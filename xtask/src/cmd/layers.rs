@@ -41,7 +41,6 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-diag", 5),
     ("runtap-diag-server", 5),
     ("runtap-jvm", 5),
-    ("runtap-libtest", 5),
     ("runtap-events", 6),
     ("runtap-mtp-tap", 6),
     ("runtap-target", 6),

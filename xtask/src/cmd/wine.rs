@@ -127,7 +127,7 @@ fn build(ws: &Workspace, folder: &Path) -> Result<()> {
         copied.map(drop).with_context(|| format!("cannot copy {}", built.display()))
     };
     copy(built.join("runtap.exe"), "runtap")?;
-    for (package, name) in [("runtap-libtest", "harness"), ("runtap-record", "writer")] {
+    for (package, name) in [("runtap-mtp-host", "harness"), ("runtap-record", "writer")] {
         let example = ["build", "--target", TARGET, "-p", package, "--example", name];
         foreign::lean(ws.cargo(&example)).run()?;
         copy(built.join("examples").join(format!("{name}.exe")), name)?;

@@ -1,12 +1,12 @@
-//! Rust tests under the real `dotnet test` and under `runtap test`: applications of runtap-mtp-host and runtap-libtest, and
-//! commands that `runtap mtp host` wraps. This program is the applications too, and its tests are run by runtap-libtest.
+//! Rust tests under the real `dotnet test` and under `runtap test`: applications of runtap-mtp-host and of its harness, and
+//! commands that `runtap mtp host` wraps. This program is the applications too, and its tests are run by that harness.
 
 // Programs of their own elsewhere, modules here.
 #[expect(unreachable_pub, reason = "it is a program of its own")]
 #[path = "../../../runtap-mtp-host/examples/application.rs"]
 mod application;
 #[expect(unreachable_pub, reason = "it is a program of its own")]
-#[path = "../../../runtap-libtest/examples/harness.rs"]
+#[path = "../../../runtap-mtp-host/examples/harness.rs"]
 mod harness;
 mod left_behind;
 mod real_interrupted;
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     if let Some(sample) = samples::chosen() {
         return samples::run(&sample);
     }
-    runtap_libtest::tests!(
+    runtap_mtp_host::tests!(
         real_mtp_host::an_application_of_the_library,
         real_mtp_host::a_test_binary_of_the_harness,
         real_mtp_host::lists_of_both,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use runtap_libtest::Outcome;
+use runtap_mtp_host::harness::Outcome;
 use runtap_testkit::{Finished, run};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 

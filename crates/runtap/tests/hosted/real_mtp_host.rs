@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use runtap_libtest::Outcome;
+use runtap_mtp_host::harness::Outcome;
 use runtap_testkit::{Skip, run, test_application};
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ pub(crate) fn a_test_binary_of_the_harness() -> Outcome {
         for part in [
             "failed math::overflows (",
             "assertion `left == right` failed: it wraps",
-            "runtap-libtest/examples/harness.rs:15",
+            "runtap-mtp-host/examples/harness.rs:15",
             "invalid digit found in string",
             "failed (canceled) io::waits (",
             "skipped divides\n  not yet\n",

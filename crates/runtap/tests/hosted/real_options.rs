@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use runtap_libtest::Outcome;
+use runtap_mtp_host::harness::Outcome;
 use runtap_testkit::run;
 
 use crate::real_wrapped::{project, write};

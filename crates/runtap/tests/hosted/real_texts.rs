@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use runtap_libtest::Outcome;
+use runtap_mtp_host::harness::Outcome;
 use runtap_testkit::{Skip, run};
 
 use crate::real_wrapped::{CRATE, is_there, project, write};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use runtap_libtest::Outcome;
+use runtap_mtp_host::harness::Outcome;
 use runtap_testkit::{Finished, Skip, run, workspace_root};
 
 use crate::servers::{Sums, dotnet_test, or_skip, our_sums, runtap, sums, with_own_places};

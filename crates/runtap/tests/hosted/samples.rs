@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use runtap_libtest::{Test, Tests};
+use runtap_mtp_host::harness::{Test, Tests};
 use runtap_mtp_host::{ATTEMPT_NUMBER, Application, Batching, Exit, Host, HostError, Identity, Launch, Role};
 
 pub(crate) const SAMPLE: &str = "RUNTAP_HOSTED_SAMPLE";

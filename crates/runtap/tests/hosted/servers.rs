@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-use runtap_libtest::Outcome;
+use runtap_mtp_host::harness::Outcome;
 use runtap_testkit::{DotnetTest, Finished, RealRuntime, Skip, run};
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::contains;
 use crate::cmd::wine::program::{Said, Wine};
 
-/// The example of `runtap-libtest`, with tests of every outcome.
+/// The example of `runtap-mtp-host`, with tests of every outcome.
 const APPLICATION: &str = "../harness.exe";
 /// Some of its tests fail.
 const FAILED: Option<i32> = Some(2);

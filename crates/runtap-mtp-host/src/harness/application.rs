@@ -8,11 +8,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use runtap_mtp_host::{
+use crate::{
     Application, CommandOption, Exit, HostError, Launch, LaunchError, Outcome, Session, TestResult, panics,
 };
 
-use crate::{Context, Test};
+use crate::harness::{Context, Test};
 
 /// The harness's own options, with libtest's names.
 pub(crate) fn options() -> Vec<CommandOption> {

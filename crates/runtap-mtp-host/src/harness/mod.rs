@@ -16,7 +16,7 @@
 //!     std::thread::sleep(std::time::Duration::from_secs(60));
 //! }
 //!
-//! runtap_libtest::main!(adds, parses, #[ignore = "takes a minute"] sleeps);
+//! runtap_mtp_host::main!(adds, parses, #[ignore = "takes a minute"] sleeps);
 //! ```
 //!
 //! Tests that are made at run time (one for each file of a directory) are [added](Tests::add) to [`Tests`], whose
@@ -36,10 +36,10 @@ mod test;
 use std::env;
 use std::process::ExitCode;
 
-pub use runtap_mtp_host::{Artifact, Failure, Outcome};
+pub use crate::{Artifact, Failure, Outcome};
 pub use test::{Context, Test};
 
-use runtap_mtp_host::Launch;
+use crate::Launch;
 
 /// The tests of a binary.
 #[derive(Debug, Default)]
@@ -105,7 +105,7 @@ macro_rules! main {
 #[macro_export]
 macro_rules! tests {
     ($($(#[ignore $(= $why:literal)?])? $test:path),+ $(,)?) => {
-        $crate::Tests::from_iter([
+        $crate::harness::Tests::from_iter([
             $($crate::tests!(@ $(#[ignore $(= $why)?])? $test)),+
         ])
     };
@@ -116,6 +116,6 @@ macro_rules! tests {
         $crate::tests!(@ $test).ignored("")
     };
     (@ $test:path) => {
-        $crate::Test::new(::core::stringify!($test), |_| $test())
+        $crate::harness::Test::new(::core::stringify!($test), |_| $test())
     };
 }

@@ -5,7 +5,7 @@ use std::mem;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
-use runtap_mtp_host::{Artifact, Cancel, IntoOutcome, Outcome, TestNode};
+use crate::{Artifact, Cancel, IntoOutcome, Outcome, TestNode};
 
 type Body = Box<dyn FnOnce(&Context) -> Outcome + Send>;
 

@@ -10,7 +10,7 @@ mod harness;
 use std::process::{Command, ExitCode, Output};
 
 /// Set for a process that is to be the example.
-const EXAMPLE: &str = "RUNTAP_LIBTEST_EXAMPLE";
+const EXAMPLE: &str = "RUNTAP_HARNESS_EXAMPLE";
 
 fn run(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(std::env::current_exe().expect("this program has a path"))
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     if std::env::var_os(EXAMPLE).is_some() {
         return harness::main();
     }
-    runtap_libtest::tests!(
+    runtap_mtp_host::tests!(
         it_lists_as_nextest_wants_it,
         one_test_runs_as_nextest_runs_it,
         all_of_them_run_as_cargo_runs_them,

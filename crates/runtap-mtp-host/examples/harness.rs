@@ -1,10 +1,10 @@
-//! Tests of every outcome. As libtest: `cargo run -p runtap-libtest --example harness -- --list`. As a test application:
+//! Tests of every outcome. As libtest: `cargo run -p runtap-mtp-host --example harness -- --list`. As a test application:
 //! `runtap test target/debug/examples/harness`.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use runtap_libtest::{Artifact, Failure, Outcome, Test};
+use runtap_mtp_host::harness::{Artifact, Failure, Outcome, Test};
 
 mod math {
     pub(crate) fn adds() {
@@ -30,7 +30,7 @@ fn divides() {
 
 /// The `main` of the program.
 pub fn main() -> ExitCode {
-    runtap_libtest::tests!(
+    runtap_mtp_host::tests!(
         math::adds,
         math::overflows,
         math::parses,
