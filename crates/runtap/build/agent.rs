@@ -48,7 +48,7 @@ fn library() -> Option<PathBuf> {
         println!("cargo::rerun-if-changed={}", given.display());
         return Some(given);
     }
-    let manifest = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../runtap-jvm-agent/Cargo.toml");
+    let manifest = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../jvm/jvm-agent/Cargo.toml");
     if !manifest.is_file() {
         println!("cargo::warning=the sources of the agent for JVMs are not here: runtap is built without it");
         return None;

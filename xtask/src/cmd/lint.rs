@@ -18,13 +18,13 @@ const HARD_CAP: usize = 800;
 const FOLDERS: [&str; 5] = ["crates", "xtask", "tests", "benches", "fuzz"];
 /// The files that make up the door to the files of other processes, or only tell people of a path.
 const DOOR: [&str; 6] = [
-    "crates/runtap-transport/src/linux/root.rs",
-    "crates/runtap-transport/src/linux/process.rs",
-    "crates/runtap-transport/src/linux/location.rs",
-    "crates/runtap-discover/src/linux/view.rs",
-    "crates/runtap-target/src/doctor/diagnose.rs",
+    "crates/base/transport/src/linux/root.rs",
+    "crates/base/transport/src/linux/process.rs",
+    "crates/base/transport/src/linux/location.rs",
+    "crates/dotnet/discover/src/linux/view.rs",
+    "crates/dotnet/target/src/doctor/diagnose.rs",
     // The way of our own outputs, which knows that door when it comes to it.
-    "crates/runtap-os/src/output/place.rs",
+    "crates/base/os/src/output/place.rs",
 ];
 /// How the way into a process's file system is spelt.
 const WAYS_IN: [&str; 4] = ["\"root\"", "\"cwd\"", "}/root", "}/cwd"];
@@ -171,12 +171,9 @@ mod tests {
         assert_eq!(way_in("jvm.call_static(class, c\"root\", c\"()V\")"), None);
         assert_eq!(way_in("let x = 1;\n#[cfg(test)]\nmod tests { \"root\" }"), None);
         assert!(is_product("crates/runtap/src/cmd/dump/mod.rs"));
-        for other in [
-            DOOR[0],
-            "crates/runtap/tests/e2e/common.rs",
-            "xtask/src/main.rs",
-            "crates/runtap-testkit/src/lib.rs",
-        ] {
+        for other in
+            [DOOR[0], "crates/runtap/tests/e2e/common.rs", "xtask/src/main.rs", "crates/testkit/src/lib.rs"]
+        {
             assert!(!is_product(other), "{other}");
         }
     }

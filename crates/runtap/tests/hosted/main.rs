@@ -3,10 +3,10 @@
 
 // Programs of their own elsewhere, modules here.
 #[expect(unreachable_pub, reason = "it is a program of its own")]
-#[path = "../../../runtap-mtp-host/examples/application.rs"]
+#[path = "../../../tests/mtp-host/examples/application.rs"]
 mod application;
 #[expect(unreachable_pub, reason = "it is a program of its own")]
-#[path = "../../../runtap-mtp-host/examples/harness.rs"]
+#[path = "../../../tests/mtp-host/examples/harness.rs"]
 mod harness;
 mod left_behind;
 mod real_interrupted;

@@ -40,7 +40,7 @@ pub(crate) fn a_test_binary_of_the_harness() -> Outcome {
         for part in [
             "failed math::overflows (",
             "assertion `left == right` failed: it wraps",
-            "runtap-mtp-host/examples/harness.rs:15",
+            "tests/mtp-host/examples/harness.rs:15",
             "invalid digit found in string",
             "failed (canceled) io::waits (",
             "skipped divides\n  not yet\n",

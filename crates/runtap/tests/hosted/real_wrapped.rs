@@ -97,7 +97,7 @@ pub(crate) fn nextest() -> Outcome {
 /// Where there is no nextest.
 pub(crate) fn nextest_from_its_recorded_output() -> Outcome {
     or_skip(|| {
-        let recorded = include_str!("../../../runtap-test/tests/fixtures/nextest.json");
+        let recorded = include_str!("../../../tests/test/tests/fixtures/nextest.json");
         let folder = project(&[("nextest.json", recorded)]);
         let command = ["sh", "-c", "cat nextest.json; exit 100"];
         let (told, sums) = under_both(folder.path(), &["--from", "nextest"], &command)?;
@@ -218,7 +218,7 @@ pub(crate) fn pytest_leaves_a_report() -> Outcome {
 
 pub(crate) fn a_report() -> Outcome {
     or_skip(|| {
-        let recorded = include_str!("../../../runtap-test/tests/fixtures/pytest.xml");
+        let recorded = include_str!("../../../tests/test/tests/fixtures/pytest.xml");
         let folder = project(&[("recorded.xml", recorded)]);
         let options = ["--from", "junit", "--report", "out.xml"];
         let (told, sums) =
@@ -262,9 +262,9 @@ pub(crate) fn commands_that_fail_without_a_test() -> Outcome {
 
 /// A quarantine hides the failure of its tests, and nothing else that has failed in the command.
 pub(crate) fn what_fails_beside_a_quarantined_test() -> Outcome {
-    const HOOK: &str = include_str!("../../../runtap-test/tests/fixtures/node-hook.tap");
-    const PACKAGE: &str = include_str!("../../../runtap-test/tests/fixtures/go-after-tests.json");
-    const TARGET: &str = include_str!("../../../runtap-test/tests/fixtures/libtest-target-dies.txt");
+    const HOOK: &str = include_str!("../../../tests/test/tests/fixtures/node-hook.tap");
+    const PACKAGE: &str = include_str!("../../../tests/test/tests/fixtures/go-after-tests.json");
+    const TARGET: &str = include_str!("../../../tests/test/tests/fixtures/libtest-target-dies.txt");
     or_skip(|| {
         let (suite, _) = HOOK.split_once("# Subtest: after fails").expect("there is a suite");
         let alone = suite.to_owned() + "1..1\n";
