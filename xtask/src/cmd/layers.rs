@@ -179,6 +179,11 @@ fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
     if from == to && test_only {
         return None;
     }
+    if let Some((_, allowed)) = NARROW.iter().find(|(name, _)| *name == from)
+        && !allowed.contains(&to)
+    {
+        return Some(format!("{from} may only use {}", allowed.join(", ")));
+    }
     let layer_of_to = layer(to)?;
     if layer_of_to > layer_of_from {
         return Some(format!("an arrow from layer {layer_of_from} up to layer {layer_of_to}"));
@@ -187,8 +192,7 @@ fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
     if layer_of_to == layer_of_from && !sideways {
         return Some(format!("both are in layer {layer_of_from}"));
     }
-    let (_, allowed) = NARROW.iter().find(|(name, _)| *name == from)?;
-    (!allowed.contains(&to)).then(|| format!("{from} may only use {}", allowed.join(", ")))
+    None
 }
 
 /// What is wrong with an edge to a crate of the registry.
