@@ -4,7 +4,9 @@
 
 use std::net::SocketAddr;
 
-use runtap_transport::remote::{ClientHandshake, Handshake, HandshakeError, Listed, Request, RouterHandshake, Token};
+use runtap_transport::remote::{
+    ClientHandshake, Handshake, HandshakeError, Listed, Request, RouterHandshake, Token,
+};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let [chunk, how, said @ ..] = input else { return };

@@ -67,17 +67,31 @@ impl Graph {
         let metadata = serde_json::from_str(&text).context("cargo metadata printed no JSON")?;
         // Elsewhere the program carries none.
         let carried = target.contains("-linux-").then_some(AGENT);
-        Self::parse(metadata, carried)
+        let programs = ["runtap"].into_iter().chain(carried).flat_map(|name| ["--package", name]);
+        let tree =
+            ws.cargo(&["tree", "--locked", "--edges", "normal", "--prefix", "none", "--target", target]);
+        let tree = tree.args(&programs.collect::<Vec<_>>()).quiet().capture()?;
+        // "name vVERSION", and more: the metadata have what only features of tests need, too.
+        let lines = tree.lines().filter_map(|line| line.split_once(" v"));
+        let version = |rest: &'_ str| rest.split(' ').next().unwrap_or_default().to_owned();
+        let linked: BTreeSet<_> = lines.map(|(name, rest)| (name.to_owned(), version(rest))).collect();
+        Self::parse(metadata, carried, |package| {
+            linked.contains(&(package.name.clone(), package.version.clone()))
+        })
     }
 
     /// `carried` is a file of its own inside the program, and has what it uses in it.
-    fn parse(mut metadata: Value, carried: Option<&str>) -> Result<Self> {
+    fn parse(
+        mut metadata: Value,
+        carried: Option<&str>,
+        is_needed: impl Fn(&Package) -> bool,
+    ) -> Result<Self> {
         let all: Vec<Package> = serde_json::from_value(metadata["packages"].take())?;
         let nodes: Vec<Node> = serde_json::from_value(metadata["resolve"]["nodes"].take())?;
         let package = |id: &str| all.iter().find(|package| package.id == id);
         let is_linked = |id: &str| {
             let is_macro = |it: &Target| it.kind.iter().any(|kind| kind == "proc-macro");
-            package(id).is_some_and(|package| !package.targets.iter().any(is_macro))
+            package(id).is_some_and(|package| !package.targets.iter().any(is_macro) && is_needed(package))
         };
         let named = |name: &str| {
             let found = all.iter().find(|package| package.name == name);
@@ -149,7 +163,7 @@ pub(crate) mod tests {
                 { "id": "runtap-wire", "deps": [edge("a", None), edge("derive", None)] },
             ] }
         });
-        Graph::parse(metadata, None).unwrap()
+        Graph::parse(metadata, None, |_| true).unwrap()
     }
 
     #[test]

@@ -189,7 +189,7 @@ mod tests {
             for user in std::iter::once(routed).chain(others) {
                 places.entries.push(entry(user.into(), Origin::User(user), 0, false));
             }
-            let own = Origin::User(runtap_transport::my_uid());
+            let own = Origin::User(runtap_os::my_uid());
             let gone = places.make_room(advertise(64), own).map(|gone| gone.process_id);
             assert!(gone.is_some_and(|gone| ![64, routed.into()].contains(&gone)), "{gone:?}");
             places.entries.push(entry(64, own, 0, false));
