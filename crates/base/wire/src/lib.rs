@@ -25,3 +25,7 @@ pub use rules::Severity;
 pub use utf16::Utf16;
 pub use uuid::Uuid;
 pub use writer::Writer;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -104,3 +104,7 @@ pub use message::{
     UserEventsProvider, Variable, Verbatim, merge_providers,
 };
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

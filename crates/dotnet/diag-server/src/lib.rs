@@ -90,3 +90,7 @@ pub use runtap_diag_proto::{
 };
 pub use runtap_nettrace::{Field, FieldType, Metadata};
 pub use watch::ProviderRequest;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

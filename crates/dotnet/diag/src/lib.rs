@@ -74,3 +74,7 @@ pub use runtap_diag_proto::{
     Variable, diagnostic_ports, merge_providers, tool_port,
 };
 pub use session::{Chunks, Control, Session, Stopping};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -59,3 +59,7 @@ pub use repair::{Repair, Repaired, Skipped};
 pub use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
 pub use table::IdTable;
 pub use writer::{EventToWrite, MAX_PAYLOAD, MAX_STACK_DEPTH, Version, WriteError, Writer};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

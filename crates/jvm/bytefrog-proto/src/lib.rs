@@ -74,3 +74,7 @@ pub use rules::{Rule, Violation};
 pub use runtap_wire::Severity;
 pub use runtap_wire::{DecodeError, DecodeErrorKind};
 pub use text::{JavaStr, JavaString};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

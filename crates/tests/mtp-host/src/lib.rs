@@ -81,3 +81,7 @@ pub use queue::Batching;
 pub use runtap_mtp_proto::{DisplayLevel, State, Version};
 pub use session::{IntoOutcome, Session};
 pub use test::{Failure, Outcome, TestNode, TestResult};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

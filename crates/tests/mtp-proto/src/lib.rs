@@ -102,3 +102,7 @@ pub use rules::{Rule, Violation};
 pub use runtap_wire::Severity;
 pub use runtap_wire::{DecodeError, DecodeErrorKind};
 pub use version::{Version, Versions};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
