@@ -9,11 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[cfg(target_os = "linux")]
 use runtap_os::random_u64;
 #[cfg(target_os = "linux")]
 use rustix::fs::FileType;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat, Uid};
+#[cfg(target_os = "linux")]
 use rustix::io::Errno;
 
 use crate::exposure::Exposure;
