@@ -16,8 +16,9 @@ use std::time::Duration;
 use runtap_bytefrog::hq::{Hq, Options, Recorder};
 use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow as Slow};
 use runtap_jvm::recording::Folder;
+use runtap_os::allow_many_files;
 use runtap_record::Stops;
-use runtap_transport::{BindError, BindOptions, Listener};
+use runtap_transport::{BindError, BindOptions, Listener, most_descriptors};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use self::summary::Summaries;
@@ -36,7 +37,11 @@ const SNAPSHOTS: u32 = 1000;
 pub(super) fn run(options: &JvmHq, output: Output) -> anyhow::Result<u8> {
     match (&options.send, &options.control) {
         (Some(command), Some(path)) => block_on(control::send(path, command, output)),
-        _ => Ok(collect_from(options, |_| Ok(()), output)?.0),
+        _ => {
+            // Connections of others can't take those of the own agents. `jvm run` has a program that would inherit it.
+            allow_many_files();
+            Ok(collect_from(options, |_| Ok(()), output)?.0)
+        }
     }
 }
 
@@ -150,6 +155,16 @@ fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
     }
 }
 
+/// Descriptors that connections leave for everything else.
+const SPARE: usize = 64;
+
+/// Connections at a time, of all users: no more than there are descriptors for. One connection takes its socket twice and, if it is
+/// recorded, two files for each direction.
+fn connections(descriptors: usize, is_recorded: bool) -> usize {
+    let each = if is_recorded { 6 } else { 2 };
+    Options::default().connections.min(descriptors.saturating_sub(SPARE) / each).max(1)
+}
+
 /// Listens at the first address where that is possible, for these users, or for everybody.
 pub(super) fn listen(
     options: &JvmHq,
@@ -158,6 +173,7 @@ pub(super) fn listen(
     watch: &Arc<Watch>,
 ) -> anyhow::Result<Hq> {
     let recorder = options.record.as_deref().map(recorder).transpose()?;
+    let connections = connections(most_descriptors(), recorder.is_some());
     let mut failed = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {
         let wanted = Options {
@@ -165,6 +181,7 @@ pub(super) fn listen(
             begin: (!options.no_start).then_some(Mode::Tracing),
             users: users.map(<[u32]>::to_vec),
             recorder: recorder.clone(),
+            connections,
             slow: u64::try_from(options.slow.as_nanos()).unwrap_or(u64::MAX),
             ..Options::default()
         };
@@ -232,5 +249,17 @@ fn say(line: &Line, output: Output) {
         Weight::Detail => output.detail(&line.text),
         Weight::Note => output.note(&line.text),
         Weight::Warning => output.warning(&line.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_the_others() {
+        assert_eq!([connections(4096, false), connections(4096, true)], [200, 200]);
+        assert_eq!([connections(1024, true), connections(256, false)], [160, 96]);
+        assert_eq!(connections(10, true), 1);
     }
 }

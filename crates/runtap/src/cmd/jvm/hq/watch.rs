@@ -43,7 +43,7 @@ struct State {
     /// Whether what only the curious want is kept.
     details: bool,
     agents: BTreeMap<AgentId, Facts>,
-    /// Those of them that HQ no longer keeps.
+    /// Agents that HQ no longer keeps. An agent may lose its place before its connection is told.
     gone: BTreeSet<AgentId>,
     /// The classes of agents that were forgotten, and whether any of these was partial.
     forgotten_classes: Classes,
@@ -227,6 +227,13 @@ impl State {
                 format!("agent {number} connected from {peer}: version {dialect}, run {run}{project}"),
             );
         }
+        if matches!(event, Event::Replaced | Event::Displaced { .. }) {
+            self.gone.insert(id);
+            // What was forgotten before is not looked for.
+            if self.gone.len() > 2 * AGENTS {
+                self.gone.pop_first();
+            }
+        }
         let Some(facts) = self.agents.get_mut(&id) else { return };
         let line = match event {
             Event::Heartbeat { mode: now, queue } => {
@@ -265,12 +272,8 @@ impl State {
                 facts.partial = true;
                 Some((Weight::Warning, format!("was sent away, without a configuration: {error}")))
             }
-            Event::Replaced => {
-                self.gone.insert(id);
-                None
-            }
+            Event::Replaced => None,
             Event::Displaced { user, newcomer, silent } => {
-                self.gone.insert(id);
                 self.displaced += u64::from(!silent);
                 let process = facts.process_named();
                 let comma = if process.is_empty() { "" } else { "," };
@@ -310,10 +313,10 @@ impl State {
     fn connected(&mut self, id: AgentId, peer: SocketAddr, dialect: Dialect, run: u8) {
         self.seen += 1;
         while self.agents.len() >= AGENTS {
-            let first = self.gone.pop_first().and_then(|gone| self.agents.remove(&gone));
-            let Some(facts) = first.or_else(|| self.agents.pop_first().map(|(_, facts)| facts)) else {
-                break;
-            };
+            let gone = self.gone.iter().find(|gone| self.agents.contains_key(gone)).copied();
+            let Some(first) = gone.or_else(|| self.agents.keys().next().copied()) else { break };
+            self.gone.remove(&first);
+            let Some(facts) = self.agents.remove(&first) else { break };
             self.forgotten_classes = self.forgotten_classes.and(facts.classes);
             self.forgotten_partial |= facts.partial;
         }
@@ -478,6 +481,11 @@ mod tests {
         assert!(watch.facts(AgentId(7)).is_some());
         connected(&watch, AgentId(2000));
         assert!(watch.facts(AgentId(7)).is_none() && watch.facts(AgentId(1)).is_some() && watch.is_partial());
+        // Also those that lost their place before they were told.
+        watch.hear(Some(AgentId(3000)), Event::Displaced { user: None, newcomer: None, silent: true });
+        connected(&watch, AgentId(3000));
+        connected(&watch, AgentId(3001));
+        assert!(watch.facts(AgentId(3000)).is_none() && watch.facts(AgentId(1)).is_none());
         // Of one that is not known nothing is kept.
         watch.hear(Some(AgentId(5000)), Event::Finished);
         assert!(watch.facts(AgentId(5000)).is_none());
