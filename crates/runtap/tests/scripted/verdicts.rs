@@ -402,6 +402,19 @@ fn unexplained() {
         assert!(text.contains("1 flaky") && text.contains("\nbroken applications:\n"), "{text}");
         assert!(folder.text("r.xml").contains(" errors=\"1\""));
     }
+    // Nor does it explain the end of a part of the search in which it was not run, or fail for good if that is in quarantine.
+    let part = "if wants a\nif wants b\nbegin a\nbegin b\nkill SIGKILL\nfi\nfi\n";
+    let script = format!(
+        "handshake\nstart\n{list}{chosen}{part}if wants a\npass a\nfi\nif wants b\npass b\nfi\nif wants c\npass c\nfi\n\
+         else\nbegin a\nbegin b\nbegin c\nkill SIGKILL\nfi\nfi\nend\n"
+    );
+    folder.run(&[&folder.application("part", &script)], &["--retries", "1"]).expect_code(137);
+    let script = format!(
+        "handshake\nstart\n{list}{chosen}if wants a\npass a\nfi\nif wants b\npass b\nfi\nif wants c\nfail c\nfi\nelse\n\
+         begin a\nbegin b\nkill SIGKILL\nfi\nfi\nend\nif run\nif wants c\nexit 2\nfi\nfi\n"
+    );
+    let options = ["--retries", "1", "--quarantine", "name = c"];
+    folder.run(&[&folder.application("quarantine", &script)], &options).expect_code(137);
     // No part of the tests can be run, and the search for the reason ends.
     let never =
         "handshake\nstart\nif discover\nrepeat 40\ndiscover t{n}\ndone\nelse\nkill SIGKILL\nfi\nend\n";
@@ -427,6 +440,26 @@ fn mended() {
     for retries in ["0", "1"] {
         readers_agree(&folder, &[&own], &["--retries", retries], [2, 2, 0], 0);
     }
+    let host = "o: handshake type=TestHostOrchestrator feature=RetryOrchestrator\n";
+    let fails = "part fails\nhandshake\nstart uid=s-{a}\nfail t session=s-{a}\nend uid=s-{a}\nexit 2\n\n";
+    let passes = "part passes\nhandshake\nstart uid=s-{a}\npass t session=s-{a}\nend uid=s-{a}\nexit 0\n\n";
+    // Its second attempt passes in the runner's second one: nothing is left to repeat.
+    let second = format!(
+        "{host}spawn fails attempt=1\nwait\nif attempt 2\nspawn passes attempt=2\nwait\nexit 0\nfi\n\
+         spawn fails attempt=2\nwait\nexit 2\n\n{fails}{passes}"
+    );
+    let second = folder.application("second", &second);
+    for retries in ["1", "3"] {
+        readers_agree(&folder, &[&second], &["--retries", retries], [1, 1, 0], 0);
+    }
+    // Its second attempt dies, and the runner's second one passes: one row.
+    let dies = format!(
+        "if discover\nhandshake\nstart\ndiscover t\nend\nexit 0\nfi\n{host}if attempt 1\nspawn fails attempt=1\nwait\n\
+         spawn dies attempt=2\nwait\nexit 7\nfi\nspawn passes attempt=1\nwait\nexit 0\n\n{fails}{passes}\
+         part dies\nhandshake\nstart uid=s-{{a}}\nbegin t session=s-{{a}}\nkill SIGKILL\n"
+    );
+    let told = folder.run(&[&folder.application("dies", &dies)], &["--retries", "1"]);
+    assert!(told.text().contains(": 1 test, 1 passed, 1 flaky"), "{told}");
 }
 
 fn errors() {

@@ -150,6 +150,12 @@ impl Tally {
         test.is_some_and(|test| test.row.iter().chain(&test.more).any(|row| row.state.is_failure()))
     }
 
+    /// Whether a row of the test has failed, and that counts, by its last attempt.
+    pub(crate) fn fails(&self, uid: &str) -> bool {
+        let counts = |row: &Row| row.state.is_failure() && !row.quarantined;
+        self.tests.get(uid).is_some_and(|test| test.row.iter().chain(&test.more).any(counts))
+    }
+
     /// The runner's last attempt at the test; 0 if it has no result.
     pub(crate) fn attempt(&self, uid: &str) -> u32 {
         self.tests.get(uid).map_or(0, |test| test.attempt)

@@ -184,6 +184,14 @@ fn a_suite_that_failed_by_its_tests_has_one_that_failed() {
     outcomes(&suite(nested.trim_end_matches("1..1\n"), "subtestsFailed"), &[Failed]);
 }
 
+/// What a test has cancelled itself is nothing that its suite was cancelled by.
+#[test]
+fn a_subtest_that_its_test_cancels_explains_no_suite() {
+    let test = "    not ok 1 - x\n      ---\n      failureType: 'cancelledByParent'\n      ...\n    1..1\nnot ok 1 - known\n  ---\n  \
+                failureType: 'subtestsFailed'\n  ...";
+    outcomes(&suite(test, "cancelledByParent"), &[Failed, Failed, Outcome::Error]);
+}
+
 /// A hook that never ends cancels its suite, and the suites around it.
 #[test]
 fn a_suite_that_is_cancelled_has_something_that_was() {

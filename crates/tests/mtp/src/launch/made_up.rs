@@ -42,6 +42,8 @@ impl Supervisor<'_> {
             state,
             duration,
             attempt: self.spec.attempt,
+            // As of the process that was to have a result.
+            host_attempt: self.host_attempt,
             exceptions: vec![Exception { message: Some(message), ..Exception::default() }],
             ..TestResult::default()
         };

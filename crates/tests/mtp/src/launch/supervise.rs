@@ -22,6 +22,9 @@ use crate::output::Output;
 use crate::stop::StopLevel;
 use crate::totals::Totals;
 
+/// The number of failed rows of a test that are compared with a new row.
+const MOST_COMPARED: usize = 64;
+
 /// More complaints about one process help nobody, nor do more about one rule.
 const MOST_FAILURES: usize = 20;
 const MOST_OF_A_RULE: usize = 5;
@@ -98,8 +101,11 @@ pub(crate) struct Supervisor<'a> {
     /// Its last session is over, and it has said nothing since then.
     pub(super) quiet: Option<Instant>,
     pub(super) tests: RunningTests,
-    /// Tests that have failed: by their ids, the names of their failed rows, each with the attempt in this process.
-    pub(super) failed: HashMap<String, HashMap<String, u32>>,
+    /// Tests that have failed: by their ids, the names of their failed rows, each with the application's attempt, and the attempt
+    /// within that.
+    pub(super) failed: HashMap<String, HashMap<String, (u32, u32)>>,
+    /// The last attempt that the application has begun, if it counts its attempts.
+    pub(super) host_attempt: Option<u32>,
     pub(super) seen: Uids,
     pub(super) failures: Vec<ModuleFailure>,
     /// Failures that are not kept.
@@ -153,6 +159,7 @@ impl<'a> Supervisor<'a> {
             quiet: None,
             tests: RunningTests::default(),
             failed: HashMap::new(),
+            host_attempt: None,
             seen: Uids::default(),
             failures: Vec::new(),
             more_failures: 0,
@@ -276,6 +283,7 @@ impl<'a> Supervisor<'a> {
             Heard::Connected => self.connected = true,
             Heard::Rejected => self.rejected = true,
             Heard::Introduced(introduction) => {
+                self.host_attempt = self.host_attempt.max(introduction.attempt);
                 self.introduced = true;
                 self.emit(RunEvent::Introduced { module, launch, introduction });
             }
@@ -335,22 +343,28 @@ impl<'a> Supervisor<'a> {
 
     pub(super) fn result(&mut self, result: TestResult) {
         let is_known = self.seen.contains_row(&result.uid, &result.name);
+        let attempt = (result.host_attempt.unwrap_or(1), result.attempt);
         self.tests.end(&result.uid, &result.name, is_known);
         self.results += 1;
         self.executed += u64::from(result.state != State::Skipped);
         if result.state.is_failure() && !result.superseded {
             let rows = self.failed.entry(result.uid.clone()).or_default();
-            let attempt = rows.entry(result.name.clone()).or_default();
-            *attempt = result.attempt.max(*attempt);
+            let last = rows.entry(result.name.clone()).or_default();
+            *last = attempt.max(*last);
         } else if result.state == State::Passed
             && let Some(rows) = self.failed.get_mut(&result.uid)
         {
             // The application has repeated the row itself, and this attempt has passed so far. Another process may call it otherwise.
             let is_new = !is_known && result.host_attempt > Some(1);
-            let repeated = rows
-                .iter()
-                .find(|(name, attempt)| **attempt < result.attempt && (is_new || **name == result.name));
-            if let Some(name) = repeated.map(|(name, _)| name.clone()) {
+            let repeated = match rows.get(&result.name) {
+                Some(before) => (*before < attempt).then(|| result.name.clone()),
+                None if is_new => {
+                    let mut some = rows.iter().take(MOST_COMPARED);
+                    some.find(|(_, before)| before.0 < attempt.0).map(|(name, _)| name.clone())
+                }
+                None => None,
+            };
+            if let Some(name) = repeated {
                 rows.remove(&name);
             }
             if rows.is_empty() {

@@ -262,14 +262,10 @@ impl<'a> Coordinator<'a> {
         let has_culprit = |suspects: &Suspects| done.culprits.iter().any(|uid| suspects.uids.contains(uid));
         module.unexplained.retain(|suspects| !has_culprit(suspects));
         let is_suspected = done.suspects.is_some();
-        if let Some(suspects) = &done.suspects {
-            let is_part = |whole: &Suspects| {
-                let whole: HashSet<_> = whole.uids.iter().collect();
-                suspects.uids.iter().all(|uid| whole.contains(uid))
-            };
-            if module.unexplained.len() < MOST_SEARCHES as usize && !module.unexplained.iter().any(is_part) {
-                module.unexplained.push(suspects.clone());
-            }
+        if let Some(suspects) = &done.suspects
+            && module.unexplained.len() < MOST_SEARCHES as usize
+        {
+            module.unexplained.push(suspects.clone());
         }
         let follows_culprit = !done.culprits.is_empty();
         module.culprits.extend(done.culprits);
@@ -352,16 +348,12 @@ impl<'a> Coordinator<'a> {
         self.wanted.retain(|uid| !module.tally.has(uid));
         // Applications report late: a test that fails for good may be the reason of other ends too. One that a retry has mended is
         // that of its own only.
-        if module.culprits.iter().any(|uid| module.tally.has_failed(uid)) {
+        if module.culprits.iter().any(|uid| module.tally.fails(uid)) {
             module.unexplained.clear();
             module.unblamed.clear();
         }
-        for Suspects { running, exit, .. } in mem::take(&mut module.unexplained) {
-            if running.is_empty() {
-                module.unblamed.push(ModuleFailure::Died { running, exit });
-                continue;
-            }
-            if !stopped {
+        for Suspects { running, exit, .. } in smallest(mem::take(&mut module.unexplained)) {
+            if !stopped && !running.is_empty() {
                 let text = match &running[..] {
                     [only] => format!(
                         "it ended while {only} was running, and not again when that test was run alone"
@@ -416,4 +408,17 @@ impl<'a> Coordinator<'a> {
         });
         Outcome { totals: self.totals, exit_code, missing }
     }
+}
+
+/// Without those that other suspects are a part of: the search for a reason has tried these as well.
+fn smallest(mut all: Vec<Suspects>) -> Vec<Suspects> {
+    all.sort_by_key(|suspects| suspects.uids.len());
+    let mut smallest: Vec<Suspects> = Vec::new();
+    for suspects in all {
+        let whole: HashSet<_> = suspects.uids.iter().collect();
+        if !smallest.iter().any(|part| part.uids.iter().all(|uid| whole.contains(uid))) {
+            smallest.push(suspects);
+        }
+    }
+    smallest
 }

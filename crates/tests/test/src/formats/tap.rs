@@ -99,6 +99,9 @@ impl Tap {
                 _ => false,
             };
             if !matches!(case.outcome, Outcome::Failed) || is_explained {
+                if is_explained && failure_type == CANCELLED {
+                    self.levels.failed(indent / 4, true);
+                }
                 return;
             }
             case.outcome = Outcome::Error;

@@ -209,12 +209,13 @@ impl Levels {
         let inner: Vec<_> = levels.collect();
         for level in &inner {
             first.not_ok += level.not_ok;
-            first.within.add(level.within);
+            first.within.failed |= level.within.failed;
         }
         let within = first.within;
         if let Some(outer) = depth.checked_sub(1).map(|outer| self.level(outer)) {
             outer.not_ok += first.not_ok;
-            outer.within.add(within);
+            // What was cancelled in it is the point's to pass on, if it was cancelled itself.
+            outer.within.failed |= within.failed;
         }
         let is_subtest = is_announced || first.is_subtest();
         let problem = match (first.opener.take(), parent) {
