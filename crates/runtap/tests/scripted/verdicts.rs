@@ -403,10 +403,11 @@ fn unexplained() {
         assert!(folder.text("r.xml").contains(" errors=\"1\""));
     }
     // Nor does it explain the end of a part of the search in which it was not run, or fail for good if that is in quarantine.
+    let four = list.replace("else", "discover d\nelse");
     let part = "if wants a\nif wants b\nbegin a\nbegin b\nkill SIGKILL\nfi\nfi\n";
     let script = format!(
-        "handshake\nstart\n{list}{chosen}{part}if wants a\npass a\nfi\nif wants b\npass b\nfi\nif wants c\npass c\nfi\n\
-         else\nbegin a\nbegin b\nbegin c\nkill SIGKILL\nfi\nfi\nend\n"
+        "handshake\nstart\n{four}{chosen}{part}if wants a\npass a\nfi\nif wants b\npass b\nfi\nif wants c\npass c\nfi\n\
+         if wants d\npass d\nfi\nelse\nbegin a\nbegin b\nbegin c\nbegin d\nkill SIGKILL\nfi\nfi\nend\n"
     );
     folder.run(&[&folder.application("part", &script)], &["--retries", "1"]).expect_code(137);
     let script = format!(
