@@ -35,14 +35,12 @@ use crate::output::Output;
 const SNAPSHOTS: u32 = 1000;
 
 pub(super) fn run(options: &JvmHq, output: Output) -> anyhow::Result<u8> {
-    match (&options.send, &options.control) {
-        (Some(command), Some(path)) => block_on(control::send(path, command, output)),
-        _ => {
-            // Connections of others can't take those of the own agents. `jvm run` has a program that would inherit it.
-            allow_many_files();
-            Ok(collect_from(options, |_| Ok(()), output)?.0)
-        }
+    if let (Some(command), Some(path)) = (&options.send, &options.control) {
+        return block_on(control::send(path, command, output));
     }
+    // Connections of others can't take those of the own agents. `jvm run` has a program that would inherit it.
+    allow_many_files();
+    Ok(collect_from(options, |_| Ok(()), output)?.0)
 }
 
 /// The same, with something that is started once there is an address to dial. It is given back with the exit code.
