@@ -1,7 +1,7 @@
 //! A program without a runtime that answers requests for a dump as it is told to: for trials where there is no .NET.
 //!
 //! ```sh
-//! cargo run -p runtap-dump --example writer -- whole       # says its process id, ends with its standard input
+//! cargo run -p runtap-record --example writer -- whole       # says its process id, ends with its standard input
 //! ```
 //!
 //! It writes a minidump of itself that has no memory in it (`whole`), one without its end (`cut`), something else (`text`) or

@@ -1,4 +1,4 @@
-//! Writes made-up coverage in every format: `cargo run -p runtap-coverage --example sample_coverage -- DIR`.
+//! Writes made-up coverage in every format: `cargo run -p runtap-jvm --example sample_coverage -- DIR`.
 
 mod sample;
 
