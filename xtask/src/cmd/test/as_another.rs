@@ -11,8 +11,8 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// Libraries that ask whose a process, a file or a connection is. Their tests take a few seconds.
-const LIBRARIES: [&str; 4] = ["runtap-bytefrog", "runtap-route", "runtap-target", "runtap-transport"];
+/// The folders of libraries that ask whose a process, a file or a connection is. Their tests take a few seconds.
+const LIBRARIES: [&str; 4] = ["jvm/bytefrog", "dotnet/route", "dotnet/target", "base/transport"];
 
 /// `nobody`, without the groups and rights of whoever builds.
 const AS_NOBODY: [&str; 4] = ["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"];
