@@ -34,7 +34,8 @@
 //! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
 //!
 //! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. What people type becomes a session's
-//! providers in the crate `runtap-record::providers`; the crate `runtap-target::doctor` says why a process can't be reached. The other side, for targets of our own,
+//! providers in the module `providers` of `runtap-record`; the module `doctor` of `runtap-target` says why a process can't be reached.
+//! The server, for programs that embed it,
 //! is the crate `runtap-diag-server`. Nothing here interprets the stream.
 
 pub mod blocking;

@@ -3,7 +3,7 @@
 //! - [`recording`]: recordings on disk, played back, compared, as profiles.
 //! - [`coverage`]: which code of jars ran, which did not, and what is not known.
 //!
-//! Listens to nobody, and prints nothing.
+//! Opens no listener, and prints nothing.
 
 pub mod coverage;
 pub mod recording;

@@ -111,7 +111,7 @@ pub struct TestResult {
     pub duration: Option<Duration>,
     /// Which attempt this was, from 1 on.
     pub attempt: u32,
-    /// Which attempt of its application its process was, for one that starts further processes for tests that have failed.
+    /// The number that the application gave the attempt of this test host. `None` if the application does not count attempts.
     pub host_attempt: Option<u32>,
     /// It has passed after it had failed.
     pub flaky: bool,
@@ -432,9 +432,9 @@ pub enum RunEvent {
         module: ModuleId,
         /// Its results.
         totals: Totals,
-        /// What is wrong with the module as a whole. What a later attempt has mended, or a test explains, is not among it.
+        /// The failures of the module as a whole, without crashes that a later attempt mended or that a failed test explains.
         failures: Vec<ModuleFailure>,
-        /// How many of these, the first ones, were said of one of its processes.
+        /// The number of these failures, from the first on, that a [`LaunchEnded`](Self::LaunchEnded) event has reported already.
         told: usize,
         /// What the module's own verdict is, as an exit code of the platform.
         exit_code: i32,

@@ -146,14 +146,16 @@ impl Tally {
 
     /// Whether a row of the test has failed, by its last attempt.
     pub(crate) fn has_failed(&self, uid: &str) -> bool {
-        let test = self.tests.get(uid);
-        test.is_some_and(|test| test.row.iter().chain(&test.more).any(|row| row.state.is_failure()))
+        self.has_row(uid, |row| row.state.is_failure())
     }
 
-    /// Whether a row of the test has failed, and that counts, by its last attempt.
+    /// Whether a row of the test has failed by its last attempt, and is not in quarantine.
     pub(crate) fn fails(&self, uid: &str) -> bool {
-        let counts = |row: &Row| row.state.is_failure() && !row.quarantined;
-        self.tests.get(uid).is_some_and(|test| test.row.iter().chain(&test.more).any(counts))
+        self.has_row(uid, |row| row.state.is_failure() && !row.quarantined)
+    }
+
+    fn has_row(&self, uid: &str, is_it: impl Fn(&Row) -> bool) -> bool {
+        self.tests.get(uid).is_some_and(|test| test.row.iter().chain(&test.more).any(is_it))
     }
 
     /// The runner's last attempt at the test; 0 if it has no result.

@@ -1,4 +1,4 @@
-//! Random numbers of the system, which nobody can foresee.
+//! Unpredictable random numbers of the operating system.
 
 #[cfg(all(unix, any(not(target_os = "linux"), test)))]
 mod bsd;
@@ -23,12 +23,12 @@ pub fn random(bytes: &mut [u8]) -> io::Result<()> {
     fill(bytes)
 }
 
-/// A number for a name that nobody is to take first.
+/// Returns a number for a name that other users must not guess.
 pub fn random_u64() -> u64 {
     let mut bytes = [0; 8];
     match fill(&mut bytes) {
         Ok(()) => u64::from_ne_bytes(bytes),
-        // Its keys come from the system too, once for each thread.
+        // The keys of the hash come from the operating system too.
         Err(_) => RandomState::new().hash_one(std::process::id()),
     }
 }

@@ -36,7 +36,7 @@ pub(crate) enum NoTurn {
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) advertise: Advertise,
-    /// Closed when the runtime has gone, or has lost its place. One that comes again is another arrival.
+    /// Closed when the runtime has gone or has lost its place. A runtime that comes again is another arrival.
     place: watch::Receiver<()>,
 }
 
@@ -190,7 +190,7 @@ impl Board {
         }
     }
 
-    /// Ready when the runtime that has come then waits for nothing any more: it has gone, or has hung up.
+    /// Ready when the runtime of this arrival has gone or has closed its connection.
     pub(crate) async fn is_gone(&self, arrival: &Arrival) {
         loop {
             let changed = self.changed.notified();
@@ -324,7 +324,7 @@ mod tests {
         is_asked_once(&board).await;
         let second = arrivals.try_recv().expect("it has come again");
         assert_eq!(board.teller.statistics().runtimes(), 2);
-        // Who dials a tool in its name has not looked meanwhile, and ends all the same: another one does now.
+        // The task that dials a tool for the first arrival ends even if it did not look meanwhile.
         board.is_gone(&first).await;
         assert!(timeout(Duration::ZERO, board.is_gone(&second)).await.is_err());
     }

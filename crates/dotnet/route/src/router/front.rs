@@ -125,7 +125,7 @@ async fn dial(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
             let _ = free.await;
             if !relay.is_ready(cookie).await {
                 gone.notify_one();
-                // Or the tool would be dialled once more, for nobody.
+                // Otherwise the tool would be dialled once more, without a runtime.
                 std::future::pending::<()>().await;
             }
         }

@@ -1,6 +1,7 @@
 //! The places of runtimes that dial in, and who gives one up where all are taken.
 //!
-//! Owns: the choice. The user or machine with most places gives way, the router's own user to nobody: it has one place at least. Whether a runtime is in use
+//! Owns: the choice. The user or machine with most places gives way, but not the router's own user, which
+//! always finds one place. Whether a runtime is in use
 //! protects it from those of its own origin only: anybody can dial in as a runtime that is asked, and never answers.
 
 use std::time::Duration;
@@ -182,7 +183,7 @@ mod tests {
     /// A user may act as thousands of others.
     #[tokio::test]
     async fn the_first_of_the_own_user_has_a_place() {
-        // The router stands for the first: whoever's it is, another one leaves.
+        // The first runtime, for which the router stands, never leaves.
         for routed in [u32::MAX - 63, u32::MAX - 2] {
             let mut places = Places::default();
             let others = (u32::MAX - 65..=u32::MAX - 2).filter(|user| *user != routed);

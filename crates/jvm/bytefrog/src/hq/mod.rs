@@ -49,8 +49,8 @@ pub use record::{Connection, Recorder, Tape};
 /// How long connections read on after the end, or when their agent has lost its place, for what has already come.
 const REST: Duration = Duration::from_secs(2);
 
-/// Connections that wait to be accepted. A crowd soon fills the 128 places of the standard library, and whoever finds none tries again
-/// after 1, 3, 7, 15 seconds.
+/// The number of connections that may wait to be accepted. A flood fills the 128 of the standard library, and a client that finds the
+/// queue full tries again after 1, 3, 7 and 15 seconds.
 #[cfg(unix)]
 const BACKLOG: i32 = 4096;
 
@@ -219,7 +219,7 @@ impl Hq {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        // With fewer it works, too.
+        // A shorter queue works too.
         #[cfg(unix)]
         let _ = rustix::net::listen(&listener, BACKLOG);
         let address = listener.local_addr()?;

@@ -2,11 +2,11 @@
 //!
 //! Owns: [`Recorder`] and [`Tape`], which HQ hands every byte that an agent sends or is sent, before anything is made of it,
 //! and what happens when they fail: that connection is recorded no more, it is told once, and the trace goes on. Refuses to:
-//! know a file format (`runtap-jvm::recording` has one), and to keep bytes in memory.
+//! know a file format (`runtap-jvm` has one), and to keep bytes in memory.
 //!
 //! Connections that do not become an agent's are not recorded: what is wrong with them is an
-//! [`Event`](super::Event::Violation). Nor are those on which nothing comes behind hello, which anybody can say: a tape begins with
-//! the first bytes behind it.
+//! [`Event`](super::Event::Violation). Nor are connections that send nothing after hello, which costs a client nothing: a tape begins with
+//! the first bytes after hello.
 
 use std::fmt;
 use std::io;
@@ -39,7 +39,7 @@ impl fmt::Display for Connection {
 
 /// Keeps what agents and HQ say to each other. Called on the threads of the connections.
 pub trait Recorder: fmt::Debug + Send + Sync {
-    /// A connection has become an agent's, and something has come behind hello. Its hello is what is written to the tape first.
+    /// Begins the tape of an agent's connection that has sent something after hello. Hello is written to the tape first.
     ///
     /// # Errors
     /// It can't be recorded, which is told; the trace goes on.
@@ -74,7 +74,7 @@ pub(super) struct Taped(Mutex<State>);
 enum State {
     /// Nobody asked for it, or it has failed and that was told.
     Off,
-    /// Nothing has come behind hello.
+    /// The connection has sent nothing after hello.
     Waiting(Waiting),
     On(Box<dyn Tape>),
     Failed(io::Error),
@@ -85,9 +85,9 @@ struct Waiting {
     recorder: Arc<dyn Recorder>,
     agent: AgentId,
     connection: Connection,
-    /// What is written to it first: hello, and what HQ has said, which is little.
+    /// The first bytes of the tape: hello, and the few messages that HQ has sent.
     held: Vec<(Side, Duration, Vec<u8>)>,
-    /// When the connection has ended. Another one of the agent may bring something yet.
+    /// When the connection ended. Another connection of the agent may still send events.
     ended: Option<Duration>,
 }
 
@@ -117,14 +117,14 @@ impl Taped {
         Self(Mutex::new(State::Off))
     }
 
-    /// Begins to record, once something comes behind hello: [`Self::start`].
+    /// Prepares the recording, which [`Self::start`] begins.
     pub(super) fn begin(&self, recorder: Option<&Arc<dyn Recorder>>, agent: AgentId, connection: Connection) {
         let Some(recorder) = recorder.map(Arc::clone) else { return };
         *locked(&self.0) =
             State::Waiting(Waiting { recorder, agent, connection, held: Vec::new(), ended: None });
     }
 
-    /// Something has come behind hello, here or on another connection of the agent.
+    /// Begins the recording: this connection, or another one of the agent, has sent something after hello.
     pub(super) fn start(&self) {
         let mut state = locked(&self.0);
         if let State::Waiting(waiting) = &*state {

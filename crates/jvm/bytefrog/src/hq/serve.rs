@@ -334,11 +334,14 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, place: u64, user: User) -> 
     tape.write(Side::Agent, shared.now(), &[DATA, run]);
     tape.write(Side::Hq, shared.now(), &output.transmit);
     let read = stream.write_all(&output.transmit).and_then(|()| {
+        let mut has_started = false;
         let mut record = |side, bytes: &[u8]| {
-            // A recording without its control connection could not be read.
-            agent.tape.start();
-            tell_failure(shared, agent.id, Connection::Control, &agent.tape);
-            tape.start();
+            if !std::mem::replace(&mut has_started, true) {
+                // A recording can't be read without its control connection.
+                agent.tape.start();
+                tell_failure(shared, agent.id, Connection::Control, &agent.tape);
+                tape.start();
+            }
             tape.write(side, shared.now(), bytes);
             tell_failure(shared, agent.id, connection, &tape);
         };

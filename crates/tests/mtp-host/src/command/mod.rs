@@ -2,7 +2,7 @@
 //! `go test`, `node --test`, `pytest` … stay as they are, and `dotnet test` and `runtap test` run them beside .NET's tests.
 //!
 //! A [`Wrap`] says which command and what it prints. [`Wrap::run`] does what a server has asked for: it starts the command,
-//! reads results out of what it prints ([`runtap_test::formats`]), and tells the server ([`crate`]).
+//! reads results out of what it prints ([`runtap_test::formats`]), and reports them to the server ([`Host`](crate::Host)).
 //!
 //! - Filters (`--filter-uid`) choose what is told, not what is run: no option is common to all commands.
 //! - A list is what the command lists with [`Wrap::list_arguments`]; a command that can't list is run.
@@ -11,7 +11,7 @@
 //!   what it has printed is on standard error, which servers show. So does one that ends otherwise than failed tests have it
 //!   end: a server may leave failures of tests out.
 //! - Whoever ends us ends all that the command has started: by a signal, SIGKILL too, over the control pipe, or by going
-//!   away. A keeper (the crate `runtap-os::reaper`) is the process that sees to it; on Windows a job object does.
+//!   away. A keeper (the module `reaper` of `runtap-os`) is the process that sees to it; on Windows a job object does.
 
 mod child;
 mod log;

@@ -42,7 +42,7 @@ impl Supervisor<'_> {
             state,
             duration,
             attempt: self.spec.attempt,
-            // As of the process that was to have a result.
+            // The test ran in the latest attempt.
             host_attempt: self.host_attempt,
             exceptions: vec![Exception { message: Some(message), ..Exception::default() }],
             ..TestResult::default()

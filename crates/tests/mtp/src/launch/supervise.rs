@@ -22,7 +22,7 @@ use crate::output::Output;
 use crate::stop::StopLevel;
 use crate::totals::Totals;
 
-/// The number of failed rows of a test that are compared with a new row.
+/// The number of failed rows that are searched for one with another name: passing rows must not cost quadratic time.
 const MOST_COMPARED: usize = 64;
 
 /// More complaints about one process help nobody, nor do more about one rule.
@@ -104,7 +104,7 @@ pub(crate) struct Supervisor<'a> {
     /// Tests that have failed: by their ids, the names of their failed rows, each with the application's attempt, and the attempt
     /// within that.
     pub(super) failed: HashMap<String, HashMap<String, (u32, u32)>>,
-    /// The last attempt that the application has begun, if it counts its attempts.
+    /// The latest attempt of the application; `None` if it does not count attempts.
     pub(super) host_attempt: Option<u32>,
     pub(super) seen: Uids,
     pub(super) failures: Vec<ModuleFailure>,
@@ -354,7 +354,7 @@ impl<'a> Supervisor<'a> {
         } else if result.state == State::Passed
             && let Some(rows) = self.failed.get_mut(&result.uid)
         {
-            // The application has repeated the row itself, and this attempt has passed so far. Another process may call it otherwise.
+            // The application repeated the row, which has passed so far. The row may have another name in another process.
             let is_new = !is_known && result.host_attempt > Some(1);
             let repeated = match rows.get(&result.name) {
                 Some(before) => (*before < attempt).then(|| result.name.clone()),

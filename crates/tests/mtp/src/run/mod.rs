@@ -136,11 +136,11 @@ struct ModuleState {
     searches: u32,
     /// Failures that no process has told, beside those that are in `failures` too.
     own_failures: Vec<ModuleFailure>,
-    /// Tests by which a process is known to have ended.
+    /// Tests that crash their process when they run alone.
     culprits: Vec<String>,
-    /// Of processes that ended by one of these tests, and none is known to be the reason.
+    /// Crashes that no test is known to have caused, each with the tests that may have.
     unexplained: Vec<Suspects>,
-    /// Processes ended while no test was running, and all others could be run.
+    /// Crashes while no test was running.
     unblamed: Vec<ModuleFailure>,
     started: Option<Instant>,
 }
@@ -346,8 +346,8 @@ impl<'a> Coordinator<'a> {
         self.settled = self.settled + totals.unsuccessful() - settled;
         let stopped = self.stop.level().is_some();
         self.wanted.retain(|uid| !module.tally.has(uid));
-        // Applications report late: a test that fails for good may be the reason of other ends too. One that a retry has mended is
-        // that of its own only.
+        // Applications report tests late: a test that still fails may have caused other crashes too. A test that passed when it was
+        // retried explains only the crashes in which it was running.
         if module.culprits.iter().any(|uid| module.tally.fails(uid)) {
             module.unexplained.clear();
             module.unblamed.clear();
@@ -410,7 +410,7 @@ impl<'a> Coordinator<'a> {
     }
 }
 
-/// Without those that other suspects are a part of: the search for a reason has tried these as well.
+/// Returns the crashes whose suspects are not a superset of another crash's: a search splits suspects into parts.
 fn smallest(mut all: Vec<Suspects>) -> Vec<Suspects> {
     all.sort_by_key(|suspects| suspects.uids.len());
     let mut smallest: Vec<Suspects> = Vec::new();

@@ -51,7 +51,7 @@ pub(crate) struct Done {
     pub suspects: Option<Suspects>,
     /// Tests without a result, in groups that are run apart from each other.
     pub apart: Vec<Vec<String>>,
-    /// The tests by which its process is known to have ended.
+    /// Tests that are known to have crashed its process.
     pub culprits: Vec<String>,
     /// Results that count if no later process has any for their rows: their tests are to be run again.
     pub held: Vec<HeldResult>,

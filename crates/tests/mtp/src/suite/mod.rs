@@ -9,7 +9,7 @@
 //! | [`listing`] | what applications tell of tests that they have run |
 //! | [`history`] | the files of earlier runs, and what a run adds to them |
 //!
-//! [`runtap_test::plan`] has the decisions without files and processes, [`crate`] the processes.
+//! [`runtap_test::plan`] has the decisions without files and processes, [`run`](crate::run) the processes.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(

@@ -58,7 +58,7 @@ struct Point {
     indent: usize,
     case: Case,
     is_ok: bool,
-    /// What its subtest has.
+    /// The failures of its subtest.
     within: Within,
     /// What the point is if deeper ones follow: its name ends with a brace.
     opened: Option<(Case, Arc<str>)>,
@@ -91,8 +91,8 @@ impl Tap {
             }
         }
         if is_suite {
-            // Tests that have failed are results already. A hook that does not end cancels its suite as well, whose tests are over
-            // by then: only what was cancelled within it explains that.
+            // Failed tests are results already. A hook that never ends cancels its suite after the suite's tests have ended: only a
+            // cancelled test explains a cancelled suite.
             let is_explained = match failure_type.as_str() {
                 "subtestsFailed" => within.failed,
                 CANCELLED => within.cancelled,

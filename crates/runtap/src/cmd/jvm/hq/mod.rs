@@ -38,7 +38,7 @@ pub(super) fn run(options: &JvmHq, output: Output) -> anyhow::Result<u8> {
     if let (Some(command), Some(path)) = (&options.send, &options.control) {
         return block_on(control::send(path, command, output));
     }
-    // Connections of others can't take those of the own agents. `jvm run` has a program that would inherit it.
+    // Other users' connections must not use up the descriptors. Not for `jvm run`: its program would inherit the limit.
     allow_many_files();
     Ok(collect_from(options, |_| Ok(()), output)?.0)
 }
@@ -153,11 +153,11 @@ fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
     }
 }
 
-/// Descriptors that connections leave for everything else.
+/// The number of descriptors that are left for everything but connections.
 const SPARE: usize = 64;
 
-/// Connections at a time, of all users: no more than there are descriptors for. One connection takes its socket twice and, if it is
-/// recorded, two files for each direction.
+/// Returns the number of connections that may be open, of all users, within the limit of descriptors. A connection takes two for its
+/// socket and, if it is recorded, two files for each direction.
 fn connections(descriptors: usize, is_recorded: bool) -> usize {
     let each = if is_recorded { 6 } else { 2 };
     Options::default().connections.min(descriptors.saturating_sub(SPARE) / each).max(1)

@@ -43,7 +43,7 @@ struct State {
     /// Whether what only the curious want is kept.
     details: bool,
     agents: BTreeMap<AgentId, Facts>,
-    /// Agents that HQ no longer keeps. An agent may lose its place before its connection is told.
+    /// Agents that HQ no longer keeps. An agent may lose its place before `Connected` arrives.
     gone: BTreeSet<AgentId>,
     /// The classes of agents that were forgotten, and whether any of these was partial.
     forgotten_classes: Classes,
@@ -229,7 +229,7 @@ impl State {
         }
         if matches!(event, Event::Replaced | Event::Displaced { .. }) {
             self.gone.insert(id);
-            // What was forgotten before is not looked for.
+            // Limits the ids of agents whose facts were dropped before.
             if self.gone.len() > 2 * AGENTS {
                 self.gone.pop_first();
             }
@@ -255,7 +255,7 @@ impl State {
                 *count += 1;
                 // A program has thousands.
                 let weight = if *count > WARNINGS { Weight::Detail } else { weight };
-                // Other threads wait meanwhile: nothing is put in words that is not shown.
+                // Other threads wait for this lock: only lines that are shown are formatted.
                 let is_shown = self.details || weight != Weight::Detail;
                 is_shown.then(|| (weight, format!("{what} {name}")))
             }

@@ -6,19 +6,12 @@ use std::mem;
 
 use crate::formats::case::{self, Event};
 
-/// What a subtest has, with those within it, that became a result.
+/// The failures that a subtest reported as results, with those of its own subtests.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Within {
     pub(super) failed: bool,
-    /// A failure because something around it has ended.
+    /// A test failed because the subtest or suite around it had ended.
     pub(super) cancelled: bool,
-}
-
-impl Within {
-    fn add(&mut self, other: Self) {
-        self.failed |= other.failed;
-        self.cancelled |= other.cancelled;
-    }
 }
 
 /// The points of one subtest, or of the command.
@@ -105,7 +98,7 @@ impl Levels {
         self.open.get(depth).map_or(0, |level| level.count) + 1
     }
 
-    /// A point, which is the end of the subtest before it. Returns what that has.
+    /// A point, which is the end of the subtest before it. Returns the failures of that subtest.
     pub(super) fn point(
         &mut self,
         depth: usize,
@@ -131,9 +124,10 @@ impl Levels {
         within
     }
 
-    /// The last point of a level has become a failure.
+    /// Notes that the last point of a level is a failure.
     pub(super) fn failed(&mut self, depth: usize, cancelled: bool) {
-        self.level(depth).within.add(Within { failed: true, cancelled });
+        let within = &mut self.level(depth).within;
+        *within = Within { failed: true, cancelled: cancelled || within.cancelled };
     }
 
     pub(super) fn plan(&mut self, depth: usize, plan: u64) {
@@ -195,7 +189,7 @@ impl Levels {
         }
     }
 
-    /// Ends the levels from `depth` on. `parent` is the point after them, by uid and whether it is ok. Returns what they have.
+    /// Ends the levels from `depth` on. `parent` is the point after them, by uid and whether it is ok. Returns their failures.
     fn close(
         &mut self,
         depth: usize,
@@ -214,7 +208,7 @@ impl Levels {
         let within = first.within;
         if let Some(outer) = depth.checked_sub(1).map(|outer| self.level(outer)) {
             outer.not_ok += first.not_ok;
-            // What was cancelled in it is the point's to pass on, if it was cancelled itself.
+            // A cancelled test counts further out only if the point of this subtest was cancelled too.
             outer.within.failed |= within.failed;
         }
         let is_subtest = is_announced || first.is_subtest();
