@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -21,8 +22,8 @@ pub(super) struct Agent {
     /// Whose process it is.
     pub(super) user: User,
     pub(super) dialect: Dialect,
-    /// Whether its trace has all of the limits ([`super::Options::large`]).
-    pub(super) large: bool,
+    /// Whether it holds one of the places for large traces ([`super::Options::large`]).
+    large: AtomicBool,
     control: Mutex<Control>,
     socket: TcpStream,
     /// Commands of two threads are written in the order in which they change the state. An agent may take its time to read
@@ -92,7 +93,7 @@ impl Agent {
             run,
             user,
             dialect,
-            large,
+            large: AtomicBool::new(large),
             control: Mutex::new(control),
             socket,
             writing: Mutex::default(),
@@ -127,6 +128,16 @@ impl Agent {
     pub(super) fn model(&self) -> MutexGuard<'_, Model> {
         let _next = locked(&self.next);
         locked(&self.model)
+    }
+
+    /// Whether it holds a place for a large trace.
+    pub(super) fn is_large(&self) -> bool {
+        self.large.load(Ordering::Relaxed)
+    }
+
+    /// Its trace has turned out to be small: it gives that place back.
+    pub(super) fn give_large_place_back(&self) {
+        self.large.store(false, Ordering::Relaxed);
     }
 
     /// Makes the counters of the trace visible to [`Self::counters`].

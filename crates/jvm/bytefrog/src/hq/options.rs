@@ -23,7 +23,8 @@ pub struct Options {
     /// How much is kept of each trace.
     pub limits: Limits,
     /// Agents of those that are kept whose traces have all of [`Options::limits`]. All others have [an eighth](Limits::small), so
-    /// that a crowd of agents can't take all memory: 64 agents 1.5 GB at most by default. One is left for HQ's own user.
+    /// that a crowd of agents can't take all memory: 64 agents 1.5 GB at most by default. One is left for HQ's own user. A trace that
+    /// has ended and would have found room in an eighth leaves its place to others.
     pub large: usize,
     /// Nanoseconds from which a call is in the log of slow calls.
     pub slow: u64,

@@ -249,6 +249,9 @@ fn finish(shared: &Shared, agent: &Agent) {
     {
         let mut model = agent.model();
         model.finish();
+        if model.fits(&shared.options.limits.small()) {
+            agent.give_large_place_back();
+        }
         agent.publish(&model);
     }
     if agent.finish() && !agent.has_only_said_hello() {

@@ -138,11 +138,11 @@ impl Shared {
     /// Whether a new agent's trace may be large. Of the places for these, one is left for HQ's own user, and one for each other user
     /// that may connect and has none.
     fn has_large_place(&self, agents: &BTreeMap<AgentId, Arc<Agent>>, user: User) -> bool {
-        let has_one = |user: User| agents.values().any(|agent| agent.large && agent.user == user);
+        let has_one = |user: User| agents.values().any(|agent| agent.is_large() && agent.user == user);
         let waits = |other: &User| *other != user && !has_one(*other);
         let users = self.options.users.iter().flatten().copied().map(Some);
         let others: BTreeSet<User> = users.chain([own()]).filter(waits).collect();
         let left = if has_one(user) { others.len() } else { usize::from(others.contains(&own())) };
-        agents.values().filter(|agent| agent.large).count() + left < self.options.large
+        agents.values().filter(|agent| agent.is_large()).count() + left < self.options.large
     }
 }

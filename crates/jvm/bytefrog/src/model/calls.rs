@@ -416,6 +416,11 @@ impl Calls {
         self.threads.get(thread)?.stack.last().map(|frame| frame.method)
     }
 
+    /// For how many calls all stacks have room.
+    pub(crate) fn room_of_stacks(&self) -> usize {
+        self.threads.iter().map(|thread| thread.stack.capacity()).sum()
+    }
+
     /// The calls that are open, by their nodes, with what they took until the last event of all threads. Stacks that a break
     /// has made void are not there.
     pub(crate) fn open(&self) -> impl Iterator<Item = (u32, SoFar)> + '_ {

@@ -52,6 +52,10 @@ impl Flow {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
     /// In a fixed order.
     pub(crate) fn places(&self) -> Vec<(Place, u64)> {
         let mut places: Vec<(Place, u64)> =

@@ -328,4 +328,17 @@ impl Model {
         self.window.flush(|ordered| core.apply(ordered));
         core.calls.tree.seal();
     }
+
+    /// Whether all that is kept of it takes no more than these limits allow.
+    pub(crate) fn fits(&self, limits: &Limits) -> bool {
+        let Core { calls, flow, segments, names, locations, visited, .. } = &self.core;
+        calls.tree.nodes().len() <= limits.nodes
+            && calls.methods.len() <= limits.methods as usize
+            && calls.threads.len() <= limits.threads as usize
+            && calls.room_of_stacks() <= limits.frames
+            && flow.len() <= limits.places
+            && locations.len().max(visited.len()) <= limits.lines
+            && segments.len() <= limits.segments
+            && names.size() <= limits.names
+    }
 }

@@ -39,10 +39,20 @@ pub(crate) enum Kind {
 /// What an entry of a table takes besides its text, about.
 const ENTRY: usize = 48;
 
+fn size(name: JavaStr<'_>) -> usize {
+    name.as_bytes().len() + ENTRY
+}
+
 impl Names {
     /// Names of so many bytes together.
     pub(crate) fn new(room: usize) -> Self {
         Self { methods: Table::default(), exceptions: Table::default(), threads: Table::default(), room }
+    }
+
+    /// Bytes of all names together.
+    pub(crate) fn size(&self) -> usize {
+        let tables = [&self.methods, &self.exceptions, &self.threads];
+        tables.into_iter().flat_map(Table::values).map(|name| size(name.as_java_str())).sum()
     }
 
     /// Different signatures of methods.
@@ -63,8 +73,8 @@ impl Names {
         if before.is_some_and(|before| before.as_java_str() == name) {
             return Named::Again;
         }
-        let freed = before.map_or(0, |before| before.as_java_str().as_bytes().len() + ENTRY);
-        let needed = name.as_bytes().len() + ENTRY;
+        let freed = before.map_or(0, |before| size(before.as_java_str()));
+        let needed = size(name);
         let Some(room) = (self.room + freed).checked_sub(needed) else { return Named::Full };
         self.room = room;
         match table.insert(id, name.into()) {

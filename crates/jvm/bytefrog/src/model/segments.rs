@@ -60,6 +60,10 @@ impl Segments {
         Self { open: Vec::new(), closed: Vec::new(), limit, room, beyond: 0 }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.open.len() + self.closed.len()
+    }
+
     /// A marker at this time and with this sequence id. What calls the methods had is asked only for a marker that begins or
     /// ends a segment: there are more methods than bytes of a marker.
     pub(crate) fn marker(

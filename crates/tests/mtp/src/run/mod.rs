@@ -262,10 +262,13 @@ impl<'a> Coordinator<'a> {
         let has_culprit = |suspects: &Suspects| done.culprits.iter().any(|uid| suspects.uids.contains(uid));
         module.unexplained.retain(|suspects| !has_culprit(suspects));
         let is_suspected = done.suspects.is_some();
-        if let Some(suspects) = &done.suspects
-            && module.unexplained.len() < MOST_SEARCHES as usize
-        {
-            module.unexplained.push(suspects.clone());
+        if let Some(suspects) = &done.suspects {
+            if module.unexplained.len() < MOST_SEARCHES as usize {
+                module.unexplained.push(suspects.clone());
+            } else {
+                let Suspects { running, exit, .. } = suspects.clone();
+                module.own_failures.push(ModuleFailure::Died { running, exit });
+            }
         }
         let follows_culprit = !done.culprits.is_empty();
         module.culprits.extend(done.culprits);
