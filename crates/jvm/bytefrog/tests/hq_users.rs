@@ -239,10 +239,13 @@ fn one_large_trace_is_left_for_the_own_user() {
 /// A collector that serves many programs has room for the tenth.
 #[test]
 fn a_small_trace_that_has_ended_leaves_its_large_place_to_others() {
-    let limits = Limits { methods: 16, ..Limits::default() };
+    let limits = Limits { methods: 16, frames: 800, ..Limits::default() };
     let (hq, heard) = hq(Options { large: 1, limits, ..Options::default() });
-    for (number, methods, kept) in [(0, 1, 1), (1, 2, 2), (2, 10, 10), (3, 10, 2)] {
-        let events: Vec<u8> = (0..methods).flat_map(|number| entry(number, number + 1)).collect();
+    // The second has a stack whose capacity is above the limit.
+    for (number, calls, methods, kept) in
+        [(0, 1, 1, 1), (1, 65, 1, 1), (2, 2, 2, 2), (3, 10, 10, 10), (4, 10, 10, 2)]
+    {
+        let events: Vec<u8> = (0..calls).flat_map(|call| entry(call, call % methods + 1)).collect();
         let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
         let steps = [
             Step::Hello,

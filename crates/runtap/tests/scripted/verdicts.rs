@@ -227,6 +227,24 @@ fn disturbed() {
     let own = "begin a name=x\nawait cancel\ncancelled a name=x\nfail a name=y";
     let own = ended_around(&folder, "own", own, "pass a name=x\npass b");
     readers_agree(&folder, &[&own], &options("1"), [3, 2, 1], 2);
+    // It takes too long in the application's own second attempt, or in a further one of the process.
+    for late in ["pass", "fail"] {
+        let second = format!(
+            "if discover\nhandshake\nstart\ndiscover t\nend\nexit 0\nfi\nignore sigint\n\
+             o: handshake type=TestHostOrchestrator feature=RetryOrchestrator\nspawn fails attempt=1\nwait\n\
+             spawn slow attempt=2\nwait\nexit 0\n\npart fails\nhandshake\nstart uid=s-{{a}}\nfail t session=s-{{a}}\n\
+             end uid=s-{{a}}\nexit 2\n\npart slow\nignore sigint\nhandshake\nstart uid=s-{{a}}\nbegin t session=s-{{a}}\n\
+             sleep 3s\n{late} t session=s-{{a}}\nend uid=s-{{a}}\nexit 0\n"
+        );
+        let inside = format!(
+            "ignore sigint\nhandshake\nstart\nfail t try=1 superseded\nbegin t\nsleep 3s\n{late} t try=2\nend\nexit 0\n"
+        );
+        for (name, script) in [("second", second), ("inside", inside)] {
+            let application = folder.application(&format!("{name}-{late}"), &script);
+            readers_agree(&folder, &[&application], &options("0"), [1, 0, 1], 2);
+            assert!(folder.text("r.jsonl").contains("\"timeout\""), "{name} {late}");
+        }
+    }
 }
 
 fn exits_by_tests() {

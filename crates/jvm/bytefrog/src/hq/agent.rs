@@ -1,9 +1,9 @@
 //! One agent: its control connection's state, its trace, and how many of its connections are open.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::hq::{CommandError, Control};
@@ -25,7 +25,8 @@ pub(super) struct Agent {
     /// Whether it holds one of the places for large traces ([`super::Options::large`]).
     large: AtomicBool,
     control: Mutex<Control>,
-    socket: TcpStream,
+    /// Of the control connection; `None` after its end, so that an ended agent holds no descriptor.
+    socket: Mutex<Option<Arc<TcpStream>>>,
     /// Commands of two threads are written in the order in which they change the state. An agent may take its time to read
     /// one: its state is to be seen meanwhile.
     writing: Mutex<()>,
@@ -42,10 +43,10 @@ pub(super) struct Agent {
 
 /// How far an agent has come to its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     #[default]
     Lives,
-    /// Everything has ended, and was said to.
+    /// All connections have ended, and what they brought is being added up.
     Over,
     /// The trace is complete, and does not change any more.
     Complete,
@@ -85,7 +86,7 @@ impl Agent {
         (run, user): (u8, User),
         dialect: Dialect,
         control: Control,
-        socket: TcpStream,
+        socket: Arc<TcpStream>,
         (model, large): (Model, bool),
     ) -> Self {
         Self {
@@ -95,7 +96,7 @@ impl Agent {
             dialect,
             large: AtomicBool::new(large),
             control: Mutex::new(control),
-            socket,
+            socket: Mutex::new(Some(socket)),
             writing: Mutex::default(),
             tape: Taped::off(),
             model: Mutex::new(model),
@@ -116,7 +117,9 @@ impl Agent {
         let _next = locked(&self.writing);
         let bytes = self.with(command)?;
         self.tape.write(Side::Hq, now, &bytes);
-        (&self.socket).write_all(&bytes).inspect_err(|_| {
+        let socket =
+            locked(&self.socket).clone().ok_or(io::ErrorKind::NotConnected).map_err(io::Error::from)?;
+        (&*socket).write_all(&bytes).inspect_err(|_| {
             // A part of it may have been taken: what came next would land inside of it.
             self.close();
         })?;
@@ -175,17 +178,17 @@ impl Agent {
         locked(&self.ends).numbered == 0 && self.with(|control| control.said().is_none())
     }
 
-    /// It loses its place: whether its trace was complete by then.
-    pub(super) fn leave(&self) -> bool {
-        let complete = {
+    /// Takes its place away. Returns how far it had come.
+    pub(super) fn leave(&self) -> Phase {
+        let phase = {
             let mut ends = locked(&self.ends);
             ends.left = true;
             ends.read_until(Instant::now() + REST);
-            ends.phase == Phase::Complete
+            ends.phase
         };
         // Without the model, which others may hold for a while: those that miss this look again.
         self.queue.moved.notify_all();
-        complete
+        phase
     }
 
     /// If it has lost its place, what its connections have not read yet is left out.
@@ -220,8 +223,10 @@ impl Agent {
 
     /// Ends the control connection.
     pub(super) fn close(&self) {
-        // It may be closed already.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        if let Some(socket) = &*locked(&self.socket) {
+            // It may be closed already.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
     }
 
     /// Whether nothing more can come.
@@ -271,6 +276,7 @@ impl Agent {
 
     /// The control connection has ended: whether that was the last of all.
     pub(super) fn close_control(&self) -> bool {
+        *locked(&self.socket) = None;
         let mut ends = locked(&self.ends);
         ends.control = true;
         ends.end_if_all_closed();

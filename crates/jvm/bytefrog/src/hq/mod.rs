@@ -44,6 +44,7 @@ use agent::Agent;
 use shared::{Shared, locked};
 
 pub use options::Options;
+pub use places::most_ending;
 pub use record::{Connection, Recorder, Tape};
 
 /// How long connections read on after the end, or when their agent has lost its place, for what has already come.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use runtap_os::loopback::Shares;
 
-use super::agent::Agent;
+use super::agent::{Agent, Phase};
 use super::shared::{Shared, User, locked};
 use super::{AgentId, Event};
 
@@ -21,14 +21,14 @@ const FEW: usize = 16;
 /// A connection whose thread has not ended.
 pub(super) struct Open {
     /// `None` if it was shut.
-    socket: Option<TcpStream>,
+    socket: Option<Arc<TcpStream>>,
     user: User,
     /// `None` if it has not said hello.
     agent: Option<Arc<Agent>>,
 }
 
 impl Open {
-    pub(super) fn new(socket: TcpStream, user: User) -> Self {
+    pub(super) fn new(socket: Arc<TcpStream>, user: User) -> Self {
         Self { socket: Some(socket), user, agent: None }
     }
 
@@ -83,6 +83,11 @@ pub(super) fn leaves<T: Copy>(
         holder.silent && (holder.user == newcomer || gives_way)
     };
     holders.iter().find(may_leave).map(|holder| holder.id)
+}
+
+/// Returns the number of connections whose threads may be about to end, beside as many open ones as there may be.
+pub fn most_ending(connections: usize) -> usize {
+    (connections / 4).max(FEW)
 }
 
 /// Returns the user that HQ runs as.
@@ -157,7 +162,7 @@ impl Shared {
     /// Whether not too many threads of connections that were shut are left. Where they are, these read no more of what they have
     /// received. The newcomer's user does not wait for its own: others wait to be accepted meanwhile.
     fn few_are_ending(&self, newcomer: User) -> bool {
-        let most = (self.options.connections / 4).max(FEW);
+        let most = most_ending(self.options.connections);
         let few = || locked(&self.connections).values().filter(|open| open.is_shut()).count() <= most;
         if few() {
             return true;
@@ -182,9 +187,14 @@ impl Shared {
     /// sums are kept.
     pub(super) fn displace(&self, agent: &Agent, newcomer: User) {
         let silent = agent.has_only_said_hello();
-        if agent.leave() {
-            self.keep_sums(agent);
-            return (self.tell)(Some(agent.id), Event::Replaced);
+        match agent.leave() {
+            Phase::Lives => {}
+            // Its last thread keeps its sums.
+            Phase::Over => return (self.tell)(Some(agent.id), Event::Replaced),
+            Phase::Complete => {
+                self.keep_sums(agent);
+                return (self.tell)(Some(agent.id), Event::Replaced);
+            }
         }
         (self.tell)(Some(agent.id), Event::Displaced { user: agent.user, newcomer, silent });
         self.shut_agent(agent.id);

@@ -76,14 +76,15 @@ fn begin(stream: TcpStream, shared: &Arc<Shared>, number: u64, user: User) -> Re
     if !shared.has_room(user) {
         return Err(Refusal::Connections(shared.options.connections));
     }
-    // Some systems hand the listener's mode on. What can't be shut when HQ closes would be waited for.
-    let socket = stream.set_nonblocking(false).and_then(|()| stream.try_clone());
-    let Ok(socket) = socket else { return Err(Refusal::System) };
-    locked(&shared.connections).insert(number, Open::new(socket, user));
+    // Some systems hand the listener's mode on.
+    let Ok(()) = stream.set_nonblocking(false) else { return Err(Refusal::System) };
+    // One descriptor for all who need it.
+    let stream = Arc::new(stream);
+    locked(&shared.connections).insert(number, Open::new(Arc::clone(&stream), user));
     let state = Arc::clone(shared);
     let spawned = std::thread::Builder::new().name(format!("bytefrog-{number}")).spawn(move || {
         // An error is the end of a connection, which is told where it is known whose it was.
-        let _ = serve(stream, &state, number, user);
+        let _ = serve(&stream, &state, number, user);
         locked(&state.connections).remove(&number);
     });
     let Ok(thread) = spawned else {
@@ -106,16 +107,16 @@ fn welcomed(stream: &TcpStream, shared: &Shared) -> Option<User> {
     welcome.then_some(user)
 }
 
-fn serve(mut stream: TcpStream, shared: &Arc<Shared>, number: u64, user: User) -> io::Result<()> {
+fn serve(stream: &Arc<TcpStream>, shared: &Arc<Shared>, number: u64, user: User) -> io::Result<()> {
     let patience = shared.options.patience;
     stream.set_read_timeout(Some(patience.max(TICK)))?;
     stream.set_write_timeout(Some(patience.max(TICK)))?;
     // Commands are single bytes, which should not wait for each other.
     stream.set_nodelay(true)?;
     // A machine that was switched off would keep its place for ever. Without that, it is served all the same.
-    let _ = keep_alive(&stream);
+    let _ = keep_alive(stream);
     let mut first = [0];
-    if stream.read(&mut first)? == 0 {
+    if (&**stream).read(&mut first)? == 0 {
         return Ok(());
     }
     match first {
@@ -146,7 +147,7 @@ fn is_timeout(error: &io::Error) -> bool {
 
 /// A control connection until it has said hello. Then it is an agent's.
 fn control(
-    mut stream: TcpStream,
+    stream: &Arc<TcpStream>,
     shared: &Arc<Shared>,
     (number, user): (u64, User),
     first: u8,
@@ -162,7 +163,7 @@ fn control(
         }
         // One byte at a time: what comes behind hello is for the agent that this becomes.
         let (byte, _) = buffer.split_at_mut(1);
-        if stream.read(byte)? == 0 {
+        if (&**stream).read(byte)? == 0 {
             return Ok(());
         }
         said.extend_from_slice(byte);
@@ -182,22 +183,19 @@ fn control(
             _ => {}
         }
     }
-    let Some(project) = hello else { return refuse(&stream, &output.transmit) };
+    let Some(project) = hello else { return refuse(stream, &output.transmit) };
     let peer = stream.peer_addr()?;
-    let socket = stream.try_clone().inspect_err(|_| {
-        (shared.tell)(None, Event::Refused { peer, cause: Refusal::System });
-    })?;
     let make = |id, run, large: bool| {
         let limits = shared.options.limits;
         let limits = if large { limits } else { limits.small() };
         let model = Model::new(dialect, &limits, shared.options.slow);
-        Agent::new(id, (run, user), dialect, control, socket, (model, large))
+        Agent::new(id, (run, user), dialect, control, Arc::clone(stream), (model, large))
     };
     // Registered before the configuration is sent: data connections may follow at once.
     let Some(agent) = shared.admit(user, make) else {
         let cause = Refusal::Agents(locked(&shared.agents).len());
         (shared.tell)(None, Event::Refused { peer, cause });
-        return refuse(&stream, &full());
+        return refuse(stream, &full());
     };
     shared.belongs(number, &agent);
     agent.tape.begin(shared.options.recorder.as_ref(), agent.id, Connection::Control);
@@ -212,12 +210,12 @@ fn control(
                 // What fails here fails for the one who reads, too.
                 let _ = agent.command(now, |control| control.go(mode, now));
             }
-            listen(&mut stream, shared, &agent)
+            listen(stream, shared, &agent)
         }
         Err(error) => {
             // The agent waits for a configuration for ever.
             let _ = agent.command(shared.now(), |control| Ok(control.fail(&error.to_string())));
-            let _ = leave(&stream);
+            let _ = leave(stream);
             let text = error.to_string();
             if let HqError::Command(error) = error {
                 (shared.tell)(Some(agent.id), Event::NotConfigured(error));
@@ -261,7 +259,7 @@ fn finish(shared: &Shared, agent: &Agent) {
 }
 
 /// Reads a control connection to its end.
-fn listen(stream: &mut TcpStream, shared: &Arc<Shared>, agent: &Agent) -> io::Result<()> {
+fn listen(mut stream: &TcpStream, shared: &Arc<Shared>, agent: &Agent) -> io::Result<()> {
     let mut buffer = [0; 4096];
     // At HQ's own end it is shut.
     while !(agent.has_left() && agent.is_abandoned()) {
@@ -316,7 +314,7 @@ fn listen(stream: &mut TcpStream, shared: &Arc<Shared>, agent: &Agent) -> io::Re
 const DATA: u8 = 0x1e;
 
 /// A data connection from its first byte to its end.
-fn data(mut stream: TcpStream, shared: &Arc<Shared>, place: u64, user: User) -> io::Result<()> {
+fn data(mut stream: &TcpStream, shared: &Arc<Shared>, place: u64, user: User) -> io::Result<()> {
     let mut data = Data::new();
     data.handle_bytes(&[DATA], |_| None, |_, _| {});
     let mut run = [0];
@@ -327,7 +325,7 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, place: u64, user: User) -> 
     let output = data.handle_bytes(&run, |_| dialect, |_, _| {});
     let (Some(agent), Some((count, number))) = (agent, opened) else {
         tell_all(shared, None, output.violations);
-        return refuse(&stream, &output.transmit);
+        return refuse(stream, &output.transmit);
     };
     shared.belongs(place, &agent);
     (shared.tell)(Some(agent.id), Event::Data(count));
@@ -348,7 +346,7 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, place: u64, user: User) -> 
             tape.write(side, shared.now(), bytes);
             tell_failure(shared, agent.id, connection, &tape);
         };
-        events(&mut stream, shared, (&agent, number), &mut data, &mut record)
+        events(stream, shared, (&agent, number), &mut data, &mut record)
     });
     tape.end(shared.now());
     tell_failure(shared, agent.id, connection, &tape);
@@ -362,7 +360,7 @@ fn data(mut stream: TcpStream, shared: &Arc<Shared>, place: u64, user: User) -> 
 }
 
 fn events(
-    stream: &mut TcpStream,
+    mut stream: &TcpStream,
     shared: &Shared,
     (agent, number): (&Agent, u32),
     data: &mut Data,

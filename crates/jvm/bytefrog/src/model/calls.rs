@@ -416,9 +416,14 @@ impl Calls {
         self.threads.get(thread)?.stack.last().map(|frame| frame.method)
     }
 
-    /// For how many calls all stacks have room.
-    pub(crate) fn room_of_stacks(&self) -> usize {
-        self.threads.iter().map(|thread| thread.stack.capacity()).sum()
+    /// Returns the number of calls on all stacks.
+    pub(crate) fn depth(&self) -> usize {
+        self.threads.iter().map(|thread| thread.stack.len()).sum()
+    }
+
+    /// Gives back the memory of calls that have ended.
+    pub(crate) fn shrink(&mut self) {
+        self.threads.iter_mut().for_each(|thread| thread.stack.shrink_to_fit());
     }
 
     /// The calls that are open, by their nodes, with what they took until the last event of all threads. Stacks that a break

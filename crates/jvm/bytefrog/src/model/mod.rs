@@ -327,6 +327,7 @@ impl Model {
         let core = &mut self.core;
         self.window.flush(|ordered| core.apply(ordered));
         core.calls.tree.seal();
+        core.calls.shrink();
     }
 
     /// Whether all that is kept of it takes no more than these limits allow.
@@ -335,7 +336,7 @@ impl Model {
         calls.tree.nodes().len() <= limits.nodes
             && calls.methods.len() <= limits.methods as usize
             && calls.threads.len() <= limits.threads as usize
-            && calls.room_of_stacks() <= limits.frames
+            && calls.depth() <= limits.frames
             && flow.len() <= limits.places
             && locations.len().max(visited.len()) <= limits.lines
             && segments.len() <= limits.segments

@@ -6,19 +6,33 @@ use super::running::{RunningTest, shown};
 use super::supervise::Supervisor;
 use crate::event::{Exception, State, TestResult};
 
+/// A test that was given up, in which of the application's own attempts.
+#[derive(Debug)]
+pub(super) struct GivenUp {
+    uid: String,
+    name: String,
+    host_attempt: Option<u32>,
+}
+
 impl Supervisor<'_> {
     /// Gives a test up that takes too long.
     pub(super) fn give_up(&mut self, test: &RunningTest, message: String) {
         self.made_up(test, State::Timeout, message);
-        self.given_up.push((test.uid.clone(), test.name.clone()));
+        self.given_up.push(GivenUp {
+            uid: test.uid.clone(),
+            name: test.name.clone(),
+            host_attempt: self.host_attempt,
+        });
     }
 
-    /// Whether this is the result of a test that was given up, which says once more how it ended: it has had its time. One of
-    /// a later attempt counts.
+    /// Whether this is the late result of a test that was given up: the first one that the application's same attempt reports,
+    /// whatever it is.
     pub(super) fn is_given_up(&mut self, result: &TestResult) -> bool {
         let name = shown(&result.name);
-        let place = self.given_up.iter().position(|(uid, of)| *uid == result.uid && *of == name);
-        let place = place.filter(|_| result.attempt <= self.spec.attempt);
+        let is_late = |test: &GivenUp| {
+            test.uid == result.uid && test.name == name && result.host_attempt <= test.host_attempt
+        };
+        let place = self.given_up.iter().position(is_late);
         place.map(|place| self.given_up.swap_remove(place)).is_some()
     }
 
@@ -41,7 +55,7 @@ impl Supervisor<'_> {
             name: name.to_owned(),
             state,
             duration,
-            attempt: self.spec.attempt,
+            attempt: self.host_attempt.map_or(self.spec.attempt, |own| own.max(self.spec.attempt)),
             // The test ran in the latest attempt.
             host_attempt: self.host_attempt,
             exceptions: vec![Exception { message: Some(message), ..Exception::default() }],

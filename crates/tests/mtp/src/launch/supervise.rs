@@ -10,6 +10,7 @@ use runtap_mtp_proto::Rule;
 use super::conclude::Concluded;
 use super::control::Control;
 use super::gate::{self, Gate};
+use super::made_up::GivenUp;
 use super::neighbours::HeldResults;
 use super::running::RunningTests;
 use super::speak::{Heard, Speaker};
@@ -116,8 +117,8 @@ pub(crate) struct Supervisor<'a> {
     pub(super) overdue: bool,
     /// The run is being stopped: nothing is begun any more.
     pub(super) run_stopped: bool,
-    /// Ids and names of tests that have our result, since they took too long: theirs may still come.
-    pub(super) given_up: Vec<(String, String)>,
+    /// Tests that were reported as timed out, whose own results may still come.
+    pub(super) given_up: Vec<GivenUp>,
     /// Results that count only if no other process has any for their rows.
     pub(super) held: HeldResults,
     /// How much was heard since a time was over.

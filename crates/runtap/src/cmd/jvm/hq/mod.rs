@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_bytefrog::hq::{Hq, Options, Recorder};
+use runtap_bytefrog::hq::{Hq, Options, Recorder, most_ending};
 use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow as Slow};
 use runtap_jvm::recording::Folder;
 use runtap_os::allow_many_files;
@@ -156,11 +156,13 @@ fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
 /// The number of descriptors that are left for everything but connections.
 const SPARE: usize = 64;
 
-/// Returns the number of connections that may be open, of all users, within the limit of descriptors. A connection takes two for its
-/// socket and, if it is recorded, two files for each direction.
+/// Returns the number of connections that may be open, of all users, within the limit of descriptors. A connection takes one for its
+/// socket and, if it is recorded, two files for each direction. As many as [`most_ending`] were shut and have not ended.
 fn connections(descriptors: usize, is_recorded: bool) -> usize {
-    let each = if is_recorded { 6 } else { 2 };
-    Options::default().connections.min(descriptors.saturating_sub(SPARE) / each).max(1)
+    let each = if is_recorded { 5 } else { 1 };
+    let most = descriptors.saturating_sub(SPARE) / each;
+    let fits = |open: &usize| open + most_ending(*open) <= most;
+    (1..=Options::default().connections).rev().find(fits).unwrap_or(1)
 }
 
 /// Listens at the first address where that is possible, for these users, or for everybody.
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn connections_leave_descriptors_for_the_others() {
         assert_eq!([connections(4096, false), connections(4096, true)], [200, 200]);
-        assert_eq!([connections(1024, true), connections(256, false)], [160, 96]);
+        assert_eq!([connections(1024, true), connections(256, false)], [141, 141]);
         assert_eq!(connections(10, true), 1);
     }
 }
