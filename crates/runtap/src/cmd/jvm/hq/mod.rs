@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn connections_leave_descriptors_for_the_others() {
         assert_eq!([connections(4096, false), connections(4096, true)], [200, 200]);
-        assert_eq!([connections(1024, true), connections(256, false)], [141, 141]);
+        assert_eq!([connections(1024, true), connections(256, false)], [154, 154]);
         assert_eq!(connections(10, true), 1);
     }
 }
