@@ -239,10 +239,18 @@ fn disturbed() {
         let inside = format!(
             "ignore sigint\nhandshake\nstart\nfail t try=1 superseded\nbegin t\nsleep 3s\n{late} t try=2\nend\nexit 0\n"
         );
-        for (name, script) in [("second", second), ("inside", inside)] {
+        // Reported together, as MSTest's Retry does.
+        let together = format!(
+            "ignore sigint\nhandshake\nstart\nbegin t\nsleep 3s\nfail t try=1 superseded\n{late} t try=2\nend\nexit 0\n"
+        );
+        for (name, script) in [("second", second), ("inside", inside), ("together", together)] {
             let application = folder.application(&format!("{name}-{late}"), &script);
-            readers_agree(&folder, &[&application], &options("0"), [1, 0, 1], 2);
-            assert!(folder.text("r.jsonl").contains("\"timeout\""), "{name} {late}");
+            let told = folder.run(&[&application], &[&options("0")[..], &ALL].concat());
+            assert!(told.expect_code(2).text().contains(": 1 test, 0 passed, 1 timed out"), "{told}");
+            assert!(
+                folder.text("r.xml").contains("tests=\"1\" failures=\"0\" errors=\"1\""),
+                "{name} {late}"
+            );
         }
     }
 }

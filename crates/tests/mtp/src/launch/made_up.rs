@@ -25,15 +25,20 @@ impl Supervisor<'_> {
         });
     }
 
-    /// Whether this is the late result of a test that was given up: the first one that the application's same attempt reports,
-    /// whatever it is.
+    /// Whether this is a late result of a test that was given up: those that are superseded, and the next one that the application's
+    /// same attempt reports. Some frameworks report all retries of a test together.
     pub(super) fn is_given_up(&mut self, result: &TestResult) -> bool {
         let name = shown(&result.name);
         let is_late = |test: &GivenUp| {
             test.uid == result.uid && test.name == name && result.host_attempt <= test.host_attempt
         };
         let place = self.given_up.iter().position(is_late);
-        place.map(|place| self.given_up.swap_remove(place)).is_some()
+        if let Some(place) = place
+            && !result.superseded
+        {
+            self.given_up.swap_remove(place);
+        }
+        place.is_some()
     }
 
     /// A result that we give, since the process does not.

@@ -162,7 +162,8 @@ fn connections(descriptors: usize, is_recorded: bool) -> usize {
     let each = if is_recorded { 5 } else { 1 };
     let most = descriptors.saturating_sub(SPARE) / each;
     let fits = |open: &usize| open + most_ending(*open) <= most;
-    (1..=Options::default().connections).rev().find(fits).unwrap_or(1)
+    // An agent needs two.
+    (2..=Options::default().connections).rev().find(fits).unwrap_or(2)
 }
 
 /// Listens at the first address where that is possible, for these users, or for everybody.
@@ -260,6 +261,6 @@ mod tests {
     fn connections_leave_descriptors_for_the_others() {
         assert_eq!([connections(4096, false), connections(4096, true)], [200, 200]);
         assert_eq!([connections(1024, true), connections(256, false)], [154, 154]);
-        assert_eq!(connections(10, true), 1);
+        assert_eq!(connections(10, true), 2);
     }
 }
