@@ -2,13 +2,14 @@
 //! shown.
 #![no_main]
 
-use runtap_mtp_tap::{Inspector, Linter, Reader, Replay};
+use runtap_mtp::transcript::{Linter, Replay, TestPipe};
+use runtap_transcript::{Inspector, Reader};
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    let (mut inspector, mut linter, mut replay) = (Inspector::new(), Linter::new(), Replay::new());
+    let (mut inspector, mut linter, mut replay) = (Inspector::new(TestPipe), Linter::new(), Replay::new());
     for located in Reader::new(input).map_while(Result::ok) {
-        let row = inspector.row(&located);
-        assert_eq!(row.line, located.line);
+        let rows = inspector.rows(located.clone());
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.line == located.line));
         linter.take(located.clone());
         // What is beyond its limits is not taken.
         let _ = replay.take(located);

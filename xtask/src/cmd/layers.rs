@@ -42,7 +42,6 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap-diag-server", 5),
     ("runtap-jvm", 5),
     ("runtap-events", 6),
-    ("runtap-mtp-tap", 6),
     ("runtap-target", 6),
     ("runtap-text", 6),
     ("runtap-demo", 7),

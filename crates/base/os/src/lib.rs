@@ -5,11 +5,14 @@
 //! - [`reaper`]: ends all processes that a command has started.
 //! - [`loopback`]: the user at the other end of a TCP connection within the machine.
 //! - [`shell`]: quotes arguments of commands that are suggested to people.
+//! - [`compressed`]: files that are decompressed as they are read (feature `compressed`).
 //! - [`in_a_thread`] is for calls that may take long, so that signals are handled meanwhile (feature `async`, as [`reaper`]).
 //! - `windows`: calls of Windows that have no safe form elsewhere; the only place for `unsafe` here.
 //!
 //! Knows no protocol.
 
+#[cfg(feature = "compressed")]
+pub mod compressed;
 pub mod loopback;
 pub mod output;
 mod random;

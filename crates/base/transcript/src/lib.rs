@@ -15,8 +15,10 @@
 //! - [`Decoder`] takes bytes as they come, [`Reader`] reads them from a file. Every error has the line and the field; a
 //!   last line that was cut off is no error, but [`Cut`]; lines and files that are too long are refused ([`Limits`]).
 //!
-//! Refuses to know a protocol: which directions there are and what the bytes mean is for those who record. What each kind
-//! and key means is in docs/transcripts.md.
+//! - [`Protocol`] is what a recorded protocol implements: the names of its directions, and how bytes become messages. A
+//!   [`Journal`] is a transcript of it that many connections write, an [`Inspector`] shows one.
+//!
+//! The meaning of each kind and key is in docs/transcripts.md.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 
@@ -24,11 +26,17 @@ mod decoder;
 mod entry;
 mod error;
 mod hex;
+mod inspect;
+mod journal;
 mod keys;
+mod protocol;
 mod writer;
 
 pub use self::decoder::{Cut, Decoder, Limits, Located, Reader};
 pub use self::entry::{Close, Entry, Exit, Field, Frame, Header, More, Open, duration, seconds};
 pub use self::error::{Error, Problem};
 pub use self::hex::encode as to_hex;
+pub use self::inspect::{Inspector, Row};
+pub use self::journal::{Journal, Totals};
+pub use self::protocol::{Decoded, Direction, Fields, Protocol};
 pub use self::writer::{Writer, create};

@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use runtap_route::record::{
-    Header, Inspector, Journal, Phase, Place, Reader, Row, Streams, Totals, Way, create, record,
+    DiagnosticIpc, Header, Inspector, Journal, Phase, Place, Reader, Row, Streams, Totals, Way, create,
+    record,
 };
 use runtap_testkit::FakeRuntime;
 use runtap_transcript::{Entry, Frame};
@@ -42,10 +43,11 @@ impl Recorder {
                 let (_place, listener) = Place::listen(Some(&socket), None).unwrap();
                 let (file, path) = create(&transcript).unwrap();
                 let streams = Streams::Beside(path);
-                let journal = Journal::begin(Box::new(file), streams, Header::default()).unwrap();
+                let journal = Journal::begin::<DiagnosticIpc>(Box::new(file), Header::default()).unwrap();
                 ready.send(()).unwrap();
                 let journal = Arc::new(journal);
-                let totals = record(listener, way, Arc::clone(&journal), phases, Arc::new(|_| {})).await;
+                let totals =
+                    record(listener, way, streams, Arc::clone(&journal), phases, Arc::new(|_| {})).await;
                 journal.end(None);
                 totals
             })
@@ -122,7 +124,7 @@ fn recorded(path: &Path, conn: &str, dir: &str) -> Vec<u8> {
 }
 
 fn rows(path: &Path, shows_values: bool) -> Vec<Row> {
-    let mut inspector = Inspector::new(shows_values);
+    let mut inspector = Inspector::new(DiagnosticIpc { shows_values });
     let reader = Reader::new(std::fs::File::open(path).unwrap());
     reader.flat_map(|located| inspector.rows(located.unwrap())).collect()
 }
@@ -233,9 +235,9 @@ fn of_too_many_silent_clients_the_oldest_are_disconnected() {
     recorder.end();
     let rows = rows(&recorder.transcript(), false);
     let is_first = |row: &&Row| row.what == "close" && row.conn.as_deref() == Some("c1");
-    let closed: Vec<_> = rows.iter().filter(is_first).flat_map(|row| &row.fields).collect();
-    let error = closed.iter().find(|(name, _)| name == "error").unwrap();
-    assert!(error.1.as_str().unwrap().contains("it had sent no whole request"), "{closed:?}");
+    let closed: Vec<_> = rows.iter().filter(is_first).filter_map(|row| row.error.clone()).collect();
+    let error = closed.first().unwrap();
+    assert!(error.contains("it had sent no whole request"), "{closed:?}");
 }
 
 #[test]
@@ -287,12 +289,8 @@ fn a_descriptor_arrives_with_its_byte_after_the_request() {
     assert_eq!(what, ["request", "descriptor", "reply"]);
     assert!(frames[1].more["descriptors"][0].as_str().unwrap().starts_with("pipe:"), "{:?}", frames[1]);
     let rows = rows(&recorder.transcript(), false);
-    assert!(
-        rows.iter().any(|row| row
-            .fields
-            .iter()
-            .any(|(name, value)| name == "session_type" && value == "user_events"))
-    );
+    let mut fields = rows.iter().flat_map(|row| row.fields.iter().flatten());
+    assert!(fields.any(|field| field.name == "session_type" && field.value == "user_events"));
 }
 
 #[test]
@@ -369,8 +367,8 @@ fn a_runtime_that_is_not_there_is_said() {
     recorder.end();
     let rows = rows(&recorder.transcript(), false);
     let close = rows.iter().rfind(|row| row.what == "close").unwrap();
-    let error = close.fields.iter().find(|(name, _)| name == "error").unwrap();
-    assert!(error.1.as_str().unwrap().contains("there is no such socket"), "{error:?}");
+    let error = close.error.as_deref().unwrap();
+    assert!(error.contains("there is no such socket"), "{error}");
 }
 
 #[test]
@@ -428,15 +426,18 @@ fn values_of_variables_are_shown_on_request_only() {
         let rows = rows(&recorder.transcript(), shows);
         let is_secret =
             |row: &&Row| row.what == "variables" || row.name.as_deref() == Some("SetEnvironmentVariable");
-        rows.iter().filter(is_secret).flat_map(|row| row.fields.clone()).collect::<Vec<_>>()
+        rows.iter()
+            .filter(is_secret)
+            .flat_map(|row| row.fields.clone().unwrap_or_default())
+            .collect::<Vec<_>>()
     };
     let (shown, hidden) = (secrets(true), secrets(false));
     assert_eq!(shown.len(), hidden.len());
-    assert!(shown.iter().any(|(name, value)| name == "value" && value == "sq"), "{shown:?}");
+    assert!(shown.iter().any(|field| field.name == "value" && field.value == "sq"), "{shown:?}");
     let path = std::env::var("PATH").unwrap();
-    assert!(shown.iter().any(|(name, value)| name == "PATH" && value == &path));
-    for (name, value) in &hidden {
-        assert!(value == "***" || name == "name", "{name} {value}");
+    assert!(shown.iter().any(|field| field.name == "PATH" && field.value == path));
+    for field in &hidden {
+        assert!(field.value == "***" || field.name == "name", "{field:?}");
     }
     // The lines themselves name the variable and have the value among the bytes only.
     let text = std::fs::read_to_string(recorder.transcript()).unwrap();

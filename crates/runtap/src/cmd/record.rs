@@ -10,7 +10,8 @@ use std::sync::Arc;
 use runtap_os::shell;
 use runtap_record::{PORTS, StopRequest, Stops};
 use runtap_route::record::{
-    Command, Event, Header, Journal, Outcome, Place, Recording, Reporter, Stop, Streams, Way, create,
+    Command, DiagnosticIpc, Event, Header, Journal, Outcome, Place, Recording, Reporter, Stop, Streams, Way,
+    create,
 };
 use runtap_target::{PortSpec, Role, Subject, TargetSpec};
 use runtap_text::document::RecordDocument;
@@ -41,7 +42,7 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
         let (file, path) = create(&options.output)?;
         (Box::new(file), if options.inline { Streams::Inline } else { Streams::Beside(path) })
     };
-    let journal = Arc::new(Journal::begin(out, streams, header(&options, &between, &place))?);
+    let journal = Arc::new(Journal::begin::<DiagnosticIpc>(out, header(&options, &between, &place))?);
     let command = command(&options, &place, to_stdout || output.json());
     if command.is_none() {
         tell(&between, &place, output);
@@ -49,6 +50,7 @@ pub(super) async fn run(options: Record, output: Output) -> anyhow::Result<u8> {
     let recording = Recording {
         listener,
         way: between.way.clone(),
+        streams,
         command,
         target: between.process,
         duration: options.duration,
@@ -112,7 +114,7 @@ async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
 }
 
 fn header(options: &Record, between: &Between, place: &Place) -> Header {
-    let mut header = Header::default();
+    let mut header = Header { role: Some("recorder".to_owned()), ..Header::default() };
     let words = options.command.iter().map(|word| word.to_string_lossy().into_owned());
     header.cmd = Some(words.collect()).filter(|words: &Vec<String>| !words.is_empty());
     let mut add = |key: &str, value: serde_json::Value| {
@@ -226,7 +228,7 @@ fn conclude(options: &Record, outcome: Outcome, output: Output, to_stdout: bool)
     let mut document = RecordDocument::new(options.output.display().to_string(), streams);
     (document.connections, document.frames, document.bytes) =
         (totals.connections, totals.frames, totals.bytes);
-    document.partial = totals.is_cut;
+    document.partial = totals.is_truncated;
     if output.json() {
         output.document_beside(&document, to_stdout)?;
     } else {
@@ -243,5 +245,5 @@ fn conclude(options: &Record, outcome: Outcome, output: Output, to_stdout: bool)
         );
     }
     let code = status.map_or(exit::OK, code_of);
-    Ok(if code == exit::OK && totals.is_cut { exit::PARTIAL } else { code })
+    Ok(if code == exit::OK && totals.is_truncated { exit::PARTIAL } else { code })
 }

@@ -50,6 +50,7 @@ mod stop;
 pub mod suite;
 mod tally;
 mod totals;
+pub mod transcript;
 #[cfg(unix)]
 mod tree;
 

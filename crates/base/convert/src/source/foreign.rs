@@ -1,5 +1,7 @@
 //! Files that are often taken for recordings: recognized by their first bytes. Refuses to read them.
 
+use runtap_os::compressed::LOOKED_AT;
+
 /// A kind of file that is no recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -27,9 +29,6 @@ pub enum ForeignFile {
     /// A recording of Java Flight Recorder.
     Jfr,
 }
-
-/// How many bytes of a file are looked at.
-pub(crate) const LOOKED_AT: usize = 4096;
 
 impl ForeignFile {
     /// The kind of a file that begins like this; `None` if it is none of these kinds.

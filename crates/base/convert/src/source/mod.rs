@@ -26,13 +26,12 @@
 mod budget;
 mod error;
 mod foreign;
-mod packed;
 mod parallel;
 mod pieces;
 mod recording;
 
 pub use error::Error;
 pub use foreign::ForeignFile;
-pub use packed::{Compression, Input, MaxSize, TooLarge};
 pub use pieces::{inspect, inspect_opened, open_input, pieces};
 pub use recording::{Partial, Reason, Recording};
+pub use runtap_os::compressed::{Compression, Input, MaxSize, TooLarge};

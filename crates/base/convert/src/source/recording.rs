@@ -10,7 +10,7 @@ use std::thread;
 use runtap_nettrace::{InOrder, Item, Join, PartialReason, Reader, TraceHeader};
 
 use crate::source::budget::{Budget, Exceeded, Step};
-use crate::source::{Error, ForeignFile, Input, MaxSize, foreign, parallel};
+use crate::source::{Error, ForeignFile, Input, MaxSize, parallel};
 
 /// What is missing from a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -286,7 +286,7 @@ impl Recording {
                 read => read.map_err(|error| self.unreadable(error))?,
             };
             if offset == 0 {
-                let start = piece.get(..n.min(foreign::LOOKED_AT)).unwrap_or_default();
+                let start = piece.get(..n.min(runtap_os::compressed::LOOKED_AT)).unwrap_or_default();
                 self.start = start.to_vec();
             }
             if n > 0

@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtap_diag_proto::tap::{Piece, Side, Tap, What};
 use runtap_transport::{ConnectError, Descriptor, Lent, Peer, Stream, lend};
 
-use super::journal::ConnectionLog;
+use super::log::ConnectionLog;
 use super::silent::Leave;
 use super::{Event, Phase, Shared, Way};
 
@@ -43,13 +43,12 @@ struct Passage {
 }
 
 /// Passes one connection on to its end.
-pub(super) async fn pass(shared: Shared, name: String, near: Stream, peer: Peer, leave: Leave) {
+pub(super) async fn pass(shared: Shared, log: ConnectionLog, near: Stream, peer: Peer, leave: Leave) {
+    let name = log.name().to_owned();
     (shared.reporter)(Event::Opened { conn: &name, peer });
     let is_port = matches!(shared.way, Way::ToTool(_));
-    let passage = Passage {
-        tap: Mutex::new(if is_port { Tap::of_port() } else { Tap::new() }),
-        log: Mutex::new(shared.journal.open(&name, peer, is_port)),
-    };
+    let passage =
+        Passage { tap: Mutex::new(if is_port { Tap::of_port() } else { Tap::new() }), log: Mutex::new(log) };
     let mut phase = shared.phase.clone();
     let ended = tokio::select! {
         ended = passage.run(&shared, &name, near, leave) => ended,

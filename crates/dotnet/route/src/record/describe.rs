@@ -8,55 +8,98 @@ use runtap_diag_proto::{
     Command, DecodeError, EnvironmentDecoder, ErrorReply, EventFilter, Format, HEADER_LEN, Provider, Reply,
     Request, RequestError, SessionConfig, UserEventsConfig, Verbatim,
 };
-use runtap_transcript::to_hex;
+use runtap_transcript::{Decoded, Direction, Field, Fields, Frame, Protocol, to_hex};
 use runtap_wire::Reader;
 use serde_json::{Value, json};
-
-/// A field of a message.
-pub type Parts = Vec<(String, Value)>;
 
 /// A field.
 pub fn field(name: &str, value: impl Into<Value>) -> (String, Value) {
     (name.to_owned(), value.into())
 }
 
-/// From whom to whom, as transcripts have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// `c2r`: from the client to the runtime.
-    ToRuntime,
-    /// `r2c`: from the runtime to the client.
-    ToClient,
+/// The Diagnostic IPC Protocol, as transcripts have it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DiagnosticIpc {
+    /// Whether the values of environment variables are shown. They may be secrets.
+    pub shows_values: bool,
 }
 
-impl Direction {
-    /// What this side sends.
-    pub fn of(side: Side) -> Self {
-        match side {
-            Side::Client => Self::ToRuntime,
-            Side::Runtime => Self::ToClient,
+impl Protocol for DiagnosticIpc {
+    const NAME: &'static str = "diagnostic-ipc";
+    /// From the client to the runtime, and back.
+    const DIRECTIONS: [&'static str; 2] = ["c2r", "r2c"];
+    type Connection = Dissector;
+
+    fn decode(&self, connection: &mut Dissector, from: Direction, frame: &Frame) -> Vec<Decoded> {
+        let bytes = frame.hex.as_deref().unwrap_or_default();
+        let pieces = connection.handle(side_of(from), bytes);
+        if pieces.is_empty() {
+            let bytes = Some(bytes.len() as u64);
+            return vec![Decoded {
+                what: "part".to_owned(),
+                bytes,
+                is_undecoded: true,
+                ..Decoded::default()
+            }];
         }
+        let descriptors = frame.more.get("descriptors").map(|it| field("descriptors", it.clone()));
+        let decoded = |(mut described, piece): (Described, Piece)| {
+            described.fields.extend(descriptors.clone());
+            self.decoded(described, &piece)
+        };
+        pieces.into_iter().map(decoded).collect()
     }
 
-    /// Who sends.
-    pub fn side(self) -> Side {
-        match self {
-            Self::ToRuntime => Side::Client,
-            Self::ToClient => Side::Runtime,
-        }
+    fn end(&self, connection: &mut Dissector, from: Direction) -> Vec<Decoded> {
+        let left = connection.end(side_of(from));
+        left.into_iter().map(|(described, piece)| self.decoded(described, &piece)).collect()
     }
 
-    /// How it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ToRuntime => "c2r",
-            Self::ToClient => "r2c",
+    /// A header may have the environment variables that were given to a command.
+    fn mask_header(&self, fields: &mut Fields) {
+        for (name, value) in fields.iter_mut().filter(|_| !self.shows_values) {
+            if let (true, Some(members)) = (name == "env", value.as_object_mut()) {
+                members.values_mut().for_each(|value| *value = Described::MASK.into());
+            }
         }
     }
+}
 
-    /// What is written so.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::ToRuntime, Self::ToClient].into_iter().find(|direction| direction.name() == name)
+impl DiagnosticIpc {
+    fn decoded(&self, described: Described, piece: &Piece) -> Decoded {
+        let described = if self.shows_values { described } else { described.masked() };
+        Decoded {
+            what: described.what.to_owned(),
+            id: described.id.map(i64::from),
+            name: described.name.map(str::to_owned),
+            bytes: Some(piece.bytes().len() as u64),
+            fields: numbered(described.fields),
+            is_undecoded: described.what == "other",
+            ..Decoded::default()
+        }
+    }
+}
+
+/// Numbers fields by their order; `None` if there are none.
+pub(super) fn numbered(fields: Fields) -> Option<Vec<Field>> {
+    let fields: Vec<_> =
+        fields.into_iter().zip(0..).map(|((name, value), id)| Field { id, name, value }).collect();
+    (!fields.is_empty()).then_some(fields)
+}
+
+/// Returns the direction in which a side sends.
+pub(crate) fn direction_of(side: Side) -> Direction {
+    match side {
+        Side::Client => Direction::FromClient,
+        Side::Runtime => Direction::FromServer,
+    }
+}
+
+/// Returns the side that sends in a direction.
+pub(crate) fn side_of(direction: Direction) -> Side {
+    match direction {
+        Direction::FromClient => Side::Client,
+        Direction::FromServer => Side::Runtime,
     }
 }
 
@@ -70,7 +113,7 @@ pub struct Described {
     /// The name of its command, if it has a known one.
     pub name: Option<&'static str>,
     /// What it says.
-    pub fields: Parts,
+    pub fields: Fields,
 }
 
 impl Described {
@@ -101,13 +144,13 @@ impl Described {
         }
     }
 
-    fn message(what: &'static str, message: &Verbatim, fields: Parts) -> Self {
+    fn message(what: &'static str, message: &Verbatim, fields: Fields) -> Self {
         let command = message.command();
         Self { what, id: Some(command.0), name: command.name(), fields }
     }
 
     /// The fields that a transcript has beside the bytes: without the values of variables.
-    pub(super) fn fields_to_keep(mut self) -> Parts {
+    pub(super) fn fields_to_keep(mut self) -> Fields {
         let sets = self.sets_variable();
         self.fields.retain(|(name, _)| !(sets && name == "value"));
         self.fields
@@ -135,7 +178,7 @@ fn hex(number: u64) -> Value {
 }
 
 /// What a request says, or why nobody can tell.
-fn request_fields(message: &Verbatim) -> Parts {
+fn request_fields(message: &Verbatim) -> Fields {
     match message.to_request() {
         Ok(request) => of_request(&request),
         Err(error) => {
@@ -150,7 +193,7 @@ fn of_error(error: &RequestError) -> String {
 }
 
 /// What a request says.
-pub(crate) fn of_request(request: &Request) -> Parts {
+pub(crate) fn of_request(request: &Request) -> Fields {
     match request {
         Request::CollectTracing { config, .. } => session(config),
         Request::CollectUserEvents { config, .. } => user_events(config),
@@ -179,7 +222,7 @@ pub(crate) fn of_request(request: &Request) -> Parts {
     }
 }
 
-fn session(config: &SessionConfig) -> Parts {
+fn session(config: &SessionConfig) -> Fields {
     vec![
         field("buffer_mb", config.buffer_mb),
         field("format", if config.format == Format::NetPerf { "netperf" } else { "nettrace" }),
@@ -190,7 +233,7 @@ fn session(config: &SessionConfig) -> Parts {
     ]
 }
 
-fn user_events(config: &UserEventsConfig) -> Parts {
+fn user_events(config: &UserEventsConfig) -> Fields {
     let providers = config.providers.iter().map(|it| {
         let mut value = provider(&it.provider);
         let sets = it.tracepoints.sets.iter().map(|set| json!({ "name": set.name, "ids": set.ids }));
@@ -224,7 +267,7 @@ fn provider(provider: &Provider) -> Value {
 }
 
 /// What a reply says. Without a request that is known only an error can be read.
-fn reply_fields(message: &Verbatim, request: Option<&Request>) -> Parts {
+fn reply_fields(message: &Verbatim, request: Option<&Request>) -> Fields {
     let stand_in = Request::DisablePerfMap;
     let request = match request {
         Some(request) => request,
@@ -240,7 +283,7 @@ fn reply_fields(message: &Verbatim, request: Option<&Request>) -> Parts {
     }
 }
 
-fn of_reply(message: &Verbatim, reply: &Reply) -> Parts {
+fn of_reply(message: &Verbatim, reply: &Reply) -> Fields {
     match reply {
         Reply::Environment(_) => {
             let size = Reader::new(message.payload()).u32("environment size").unwrap_or_default();
@@ -251,7 +294,7 @@ fn of_reply(message: &Verbatim, reply: &Reply) -> Parts {
 }
 
 /// What a reply says.
-pub(crate) fn of_answer(reply: &Reply) -> Parts {
+pub(crate) fn of_answer(reply: &Reply) -> Fields {
     match reply {
         Reply::ProcessInfo(info) => {
             let mut fields = vec![
@@ -280,7 +323,7 @@ pub(crate) fn of_answer(reply: &Reply) -> Parts {
 }
 
 /// What an error says.
-pub(crate) fn of_refusal(error: &ErrorReply) -> Parts {
+pub(crate) fn of_refusal(error: &ErrorReply) -> Fields {
     let ErrorReply { hresult, message } = error;
     let mut fields = vec![field("hresult", format!("{:#010x}", hresult.0))];
     fields.extend(hresult.name().map(|name| field("hresult_name", name)));
@@ -339,7 +382,7 @@ impl Dissector {
 }
 
 /// The variables that are whole with these bytes.
-fn variables(decoder: Option<&mut EnvironmentDecoder>, bytes: &[u8]) -> Parts {
+fn variables(decoder: Option<&mut EnvironmentDecoder>, bytes: &[u8]) -> Fields {
     let Some(decoder) = decoder else { return Vec::new() };
     decoder.handle_bytes(bytes);
     let mut fields = Vec::new();

@@ -24,10 +24,9 @@ mod ended;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "ended/bsd.rs"]
 mod ended_bsd;
-mod journal;
+mod log;
 mod passed;
 mod place;
-mod read;
 mod run;
 mod silent;
 #[cfg(any(target_os = "linux", windows))]
@@ -42,15 +41,16 @@ use runtap_transport::{Endpoint, Listener, Peer};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub use self::describe::{Described, Direction, Dissector, Parts, field};
-pub(crate) use self::describe::{of_answer, of_refusal};
-pub use self::journal::{Journal, Streams, Totals};
+pub use self::describe::{Described, DiagnosticIpc, Dissector, field};
+pub(crate) use self::describe::{of_answer, of_refusal, side_of};
+pub use self::log::Streams;
 pub use self::place::{Place, PlaceError};
-pub use self::read::{Inspector, Row};
 pub(crate) use self::run::conduct;
 pub use self::run::{Command, Error, Outcome, Recording, Stop, is_in_foreground};
 use self::silent::Silent;
-pub use runtap_transcript::{Error as TranscriptError, Header, Reader, create};
+pub use runtap_transcript::{
+    Error as TranscriptError, Header, Inspector, Journal, Reader, Row, Totals, create,
+};
 
 /// How long a pause is made when the system is out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
@@ -126,6 +126,7 @@ pub(crate) struct Shared {
 pub async fn record(
     listener: Listener,
     way: Way,
+    streams: Streams,
     journal: Arc<Journal>,
     mut phase: watch::Receiver<Phase>,
     reporter: Reporter,
@@ -135,7 +136,6 @@ pub async fn record(
     let mut silent = Silent::new();
     let shared = Shared { way, journal: Arc::clone(&journal), reporter, phase: phase.clone() };
     let mut connections = JoinSet::new();
-    let mut number = 0u64;
     let mut told = false;
     loop {
         let now = *phase.borrow_and_update();
@@ -154,9 +154,9 @@ pub async fn record(
         };
         match accepted {
             Ok((stream, peer)) => {
-                number = number.saturating_add(1);
-                let (shared, name, leave) = (shared.clone(), format!("c{number}"), silent.enter());
-                connections.spawn(connection::pass(shared, name, stream, peer, leave));
+                let log = log::open(&journal, &streams, peer, &shared.way);
+                let (shared, leave) = (shared.clone(), silent.enter());
+                connections.spawn(connection::pass(shared, log, stream, peer, leave));
             }
             Err(_out_of_descriptors) => {
                 silent.disconnect_oldest();

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 pub use self::system::is_in_foreground;
 use self::system::{number, pass_on};
 use super::ended::ended;
-use super::journal::{Journal, Totals};
-use super::{Phase, Reporter, Way, record};
+use super::{Phase, Reporter, Streams, Way, record};
+use runtap_transcript::{Journal, Totals};
 
 /// A command that is started when the socket is there.
 #[derive(Debug, Clone)]
@@ -49,6 +49,8 @@ pub struct Recording {
     pub listener: Listener,
     /// Where we dial.
     pub way: Way,
+    /// Where the streams of sessions are written.
+    pub streams: Streams,
     /// A command; its end is that of the recording.
     pub command: Option<Command>,
     /// A process whose end is that of the recording.
@@ -97,14 +99,14 @@ impl Recording {
         stops: watch::Receiver<Stop>,
         reporter: Reporter,
     ) -> Result<Outcome, Error> {
-        let Self { listener, way, command, target, duration } = self;
+        let Self { listener, way, streams, command, target, duration } = self;
         let enough = async {
             tokio::select! {
                 () = ended(target) => {}
                 () = tokio::time::sleep(duration.unwrap_or_default()), if duration.is_some() => {}
             }
         };
-        let passing = |phases| record(listener, way, Arc::clone(journal), phases, reporter);
+        let passing = |phases| record(listener, way, streams, Arc::clone(journal), phases, reporter);
         let status = conduct(passing, command.as_ref(), enough, stops).await?;
         journal.end(status.map(number));
         Ok(Outcome { totals: journal.totals(), status })

@@ -12,7 +12,9 @@ use tokio::time::{Instant, sleep_until};
 use super::report::{Difference, Exchange, Report, Verdict, differences};
 use super::runtime::{Played, exchange};
 use super::talk::{Conversation, Talk};
-use crate::record::{Described, Parts, of_answer, of_refusal};
+use runtap_transcript::Fields;
+
+use crate::record::{Described, of_answer, of_refusal};
 
 /// How it is asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -191,7 +193,7 @@ async fn one(
         }
         request => client.request(request).await,
     };
-    let now: Parts = match &answer {
+    let now: Fields = match &answer {
         Ok(reply) => of_answer(reply),
         Err(Error::Refused { reply, .. }) => of_refusal(reply),
         Err(error @ (Error::Invalid(_) | Error::Objection { .. })) => {
@@ -216,7 +218,7 @@ async fn one(
 }
 
 /// What the reply said, without what only announces the rest of it.
-fn replied(recorded: &Conversation) -> Parts {
+fn replied(recorded: &Conversation) -> Fields {
     let parts = recorded.reply.iter().filter(|(name, _)| name != "continuation_bytes");
     parts.cloned().collect()
 }

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::record::{Described, Parts};
+use runtap_transcript::Fields;
+
+use crate::record::Described;
 
 /// A field that is different.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,9 +97,9 @@ impl Report {
 const IDENTITIES: [&str; 3] = ["process_id", "runtime_cookie", "session_id"];
 
 /// Which fields are different, in the order of the recorded ones.
-pub(crate) fn differences(recorded: &Parts, now: &Parts) -> Vec<Difference> {
+pub(crate) fn differences(recorded: &Fields, now: &Fields) -> Vec<Difference> {
     let find =
-        |parts: &Parts, name: &str| parts.iter().find(|part| part.0 == name).map(|part| part.1.clone());
+        |parts: &Fields, name: &str| parts.iter().find(|part| part.0 == name).map(|part| part.1.clone());
     let mut found = Vec::new();
     for (name, value) in recorded {
         let there = find(now, name);
@@ -127,7 +129,7 @@ pub(crate) fn differences_of(recorded: Option<&Described>, now: Option<&Describe
     let (hidden_then, hidden_now) = (masked(recorded), masked(now));
     for difference in &mut found {
         let hidden =
-            |parts: &Parts| parts.iter().find(|part| part.0 == difference.field).map(|part| part.1.clone());
+            |parts: &Fields| parts.iter().find(|part| part.0 == difference.field).map(|part| part.1.clone());
         (difference.recorded, difference.now) = (hidden(&hidden_then), hidden(&hidden_now));
     }
     found

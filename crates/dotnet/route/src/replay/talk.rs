@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use runtap_diag_proto::tap::{Side, What};
 use runtap_diag_proto::{Request, SessionId, Verbatim};
-use runtap_transcript::{Entry, Reader, duration};
+use runtap_transcript::{Entry, Fields, Protocol as _, Reader, duration};
 use thiserror::Error;
 
 use super::data::Data;
-use crate::record::{Described, Direction, Dissector, Parts};
+use crate::record::{Described, DiagnosticIpc, Dissector, side_of};
 
 /// What is held of one transcript: messages, and what is kept of each connection and frame.
 const MOST_BYTES: u64 = 1 << 30;
@@ -95,7 +95,7 @@ pub(crate) struct Conversation {
     pub(crate) described: Option<Described>,
     pub(crate) answers: Vec<Answer>,
     /// What the reply says, variables included.
-    pub(crate) reply: Parts,
+    pub(crate) reply: Fields,
     /// Whether there was a reply, and whether it was an error.
     pub(crate) replied: Option<bool>,
     /// The session that was started.
@@ -210,7 +210,7 @@ impl Loader<'_> {
             }
             Entry::Frame(frame) => {
                 let unknown = || TalkError::Direction { line, dir: frame.dir.clone() };
-                let side = Direction::parse(&frame.dir).ok_or_else(unknown)?.side();
+                let side = side_of(DiagnosticIpc::direction(&frame.dir).ok_or_else(unknown)?);
                 if !self.names.contains_key(&frame.conn) {
                     self.hold(CONNECTION + 2 * frame.conn.len())?;
                     self.begin(frame.conn.clone());
@@ -223,7 +223,7 @@ impl Loader<'_> {
                 }
             }
             Entry::Close(close) => {
-                let side = close.side.as_deref().and_then(Direction::parse).map(Direction::side);
+                let side = close.side.as_deref().and_then(DiagnosticIpc::direction).map(side_of);
                 if let Some((index, dissector)) = self.names.get_mut(&close.conn)
                     && let Some(conversation) = self.conversations.get_mut(*index)
                     && let Some(side) = side

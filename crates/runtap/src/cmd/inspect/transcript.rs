@@ -2,9 +2,10 @@
 
 use std::io::BufRead;
 
-use runtap_route::record::{Inspector, Reader, Row, TranscriptError};
+use runtap_route::record::DiagnosticIpc;
 use runtap_text::document::{Partial, TranscriptHead, TranscriptTail};
 use runtap_text::{TranscriptRow, TranscriptText, transcript_heading};
+use runtap_transcript::{Error as TranscriptError, Inspector, Reader, Row};
 
 use crate::cli::Inspect;
 use crate::cmd::recording::warn_of;
@@ -14,7 +15,7 @@ use crate::output::Output;
 pub(super) fn transcript(options: &Inspect, file: impl BufRead, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
     let mut reader = Reader::new(file);
-    let mut inspector = Inspector::new(options.show_values);
+    let mut inspector = Inspector::new(DiagnosticIpc { shows_values: options.show_values });
     let mut document = output.list(TranscriptHead::new(path.display().to_string()), "rows");
     let mut tail = TranscriptTail::default();
     let (mut text, mut rows) = (TranscriptText::default(), 0u64);
@@ -36,8 +37,6 @@ pub(super) fn transcript(options: &Inspect, file: impl BufRead, output: Output) 
             }
         };
         for row in inspector.rows(located) {
-            tail.connections += u64::from(row.what == "open");
-            tail.undecoded += u64::from(row.is_undecoded());
             let row = shown(row);
             rows += 1;
             if output.json() {
@@ -62,6 +61,8 @@ pub(super) fn transcript(options: &Inspect, file: impl BufRead, output: Output) 
         warn_of(path, partial, output);
     }
     let code = if partial.is_some() { exit::PARTIAL } else { exit::OK };
+    tail.connections = inspector.connections();
+    tail.undecoded = inspector.undecoded();
     tail.partial = partial;
     if output.json() {
         document.finish(&tail)?;
@@ -70,8 +71,10 @@ pub(super) fn transcript(options: &Inspect, file: impl BufRead, output: Output) 
 }
 
 fn shown(row: Row) -> TranscriptRow {
-    let Row { line, t, conn, dir, what, id, name, bytes, file, fields } = row;
+    let Row { line, t, conn, dir, side, what, id, name, bytes, file, fields, .. } = row;
     let (file, offset) = file.unzip();
+    let fields = fields.into_iter().flatten().map(|field| (field.name, field.value)).collect();
+    let dir = dir.or(side);
     let id = id.map(|id| format!("{id:#06x}"));
     TranscriptRow { line, t, conn, dir, what, id, name, bytes, file, offset, fields }
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use runtap_mtp_tap::{Inspector, Row};
+use runtap_mtp::transcript::TestPipe;
 use runtap_text::document::Partial;
 use runtap_text::{Clean, DIM};
+use runtap_transcript::{Inspector, Row};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -30,23 +31,26 @@ struct Tail {
 
 pub(super) fn run(options: &MtpInspect, output: Output) -> anyhow::Result<u8> {
     let path = &options.file;
-    let mut inspector = Inspector::new();
+    let mut inspector = Inspector::new(TestPipe);
     let head = Head { schema: "runtap.mtp-inspect/1", file: path.display().to_string() };
     let mut document = output.list(head, "rows");
     let mut is_headed = false;
     let partial = each(path, options.max_size.of(), |located| {
-        let row = inspector.row(&located);
-        if output.json() {
-            return document.element(&value(&row));
+        for row in inspector.rows(located) {
+            if output.json() {
+                document.element(&value(&row))?;
+                continue;
+            }
+            if !std::mem::replace(&mut is_headed, true) {
+                let heading = output.options().heading();
+                output.text(format_args!(
+                    "{heading}{:>5}  {:>10}  {:<8}  {:<3}  {:<24}  WHAT{heading:#}\n",
+                    "FRAME", "TIME", "CONN", "DIR", "MESSAGE"
+                ))?;
+            }
+            output.text(text(&row, output.is_verbose()))?;
         }
-        if !std::mem::replace(&mut is_headed, true) {
-            let heading = output.options().heading();
-            output.text(format_args!(
-                "{heading}{:>5}  {:>10}  {:<8}  {:<3}  {:<24}  WHAT{heading:#}\n",
-                "FRAME", "TIME", "CONN", "DIR", "MESSAGE"
-            ))?;
-        }
-        output.text(text(&row, output.is_verbose()))
+        Ok(())
     })?;
     let code = warned(path, partial.as_ref(), output);
     if output.json() {
@@ -59,8 +63,8 @@ pub(super) fn run(options: &MtpInspect, output: Output) -> anyhow::Result<u8> {
 fn value(row: &Row) -> Value {
     json!({
         "line": row.line, "t": row.t, "conn": row.conn, "dir": row.dir, "what": row.what, "frame": row.frame,
-        "id": row.id, "name": row.name, "bytes": row.bytes, "summary": row.telling, "error": row.error,
-        "fields": row.fields,
+        "id": row.id, "name": row.name, "bytes": row.bytes, "summary": row.summary, "error": row.error,
+        "fields": row.fields.as_ref().filter(|_| row.frame.is_some()),
     })
 }
 
@@ -69,7 +73,7 @@ fn text(row: &Row, is_verbose: bool) -> String {
     let time = row.t.map(|t| format!("{t:.6}")).unwrap_or_default();
     let short = |text: &Option<String>| Clean(text.as_deref().unwrap_or_default()).to_string();
     let name = row.name.as_deref().filter(|_| row.what == "frame").unwrap_or(&row.what);
-    let mut what = line_of(&row.telling);
+    let mut what = line_of(&row.summary);
     if let Some(error) = &row.error {
         let between = if what.is_empty() { "" } else { "; " };
         what = format!("{what}{between}error: {}", line_of(error));
@@ -79,7 +83,7 @@ fn text(row: &Row, is_verbose: bool) -> String {
     let mut text = line.trim_end().to_owned();
     text.push('\n');
     if is_verbose {
-        for field in &row.lines {
+        for field in &row.details {
             // Writing to a String can't fail.
             let _ = writeln!(text, "{DIM}{}{DIM:#}", Clean(field));
         }

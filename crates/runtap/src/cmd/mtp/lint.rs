@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use runtap_mtp_tap::{Finding, Linter, Summary};
+use runtap_mtp::transcript::{Finding, Linter, Summary};
 use runtap_text::Clean;
 use runtap_text::document::Partial;
 use serde::Serialize;

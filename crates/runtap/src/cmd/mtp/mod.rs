@@ -1,5 +1,5 @@
 //! `runtap mtp`: recordings of the pipe between test applications and whoever runs them, and test applications made of other
-//! commands. The work is [`runtap_mtp_tap`]'s and [`runtap_mtp_host::command`]'s.
+//! commands. The work is [`runtap_mtp::transcript`]'s and [`runtap_mtp_host::command`]'s.
 
 mod host;
 mod inspect;
@@ -8,13 +8,14 @@ mod record;
 mod replay;
 
 use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
-use runtap_mtp_tap::{
-    Cut, Input, MaxSize, OpenError, Reader, ScriptError, TranscriptError, open, write_module,
-};
+use runtap_convert::source::{Input, MaxSize, open_input};
+use runtap_mtp::transcript::{ScriptError, limits, write_module};
 use runtap_text::document::Partial;
 use runtap_text::{Clean, cut as shortened};
+use runtap_transcript::{Cut, Error as TranscriptError, Located, Reader};
 
 pub(super) use self::host::familiar;
 use crate::cli::{Mtp, MtpVerb};
@@ -33,11 +34,21 @@ pub(super) fn run(options: Mtp, output: Output) -> anyhow::Result<u8> {
 }
 
 /// Opens a recording, or says why it is none.
-fn opened(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<Input>> {
-    open(path, max_size).map_err(|error| match error {
-        OpenError::Io(error) => runtap_convert::source::Error::Open { path: path.to_owned(), error }.into(),
-        error => expected(exit::USAGE, format!("{} can't be read: {error}", path.display()), None),
-    })
+fn opened(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<BufReader<Input>>> {
+    let unreadable =
+        |reason: String| expected(exit::USAGE, format!("{} can't be read: {reason}", path.display()), None);
+    let input = open_input(path, max_size)?;
+    let compression = input.compression();
+    let mut input = BufReader::with_capacity(1 << 16, input);
+    let start = input.fill_buf().map_err(|error| match compression {
+        Some(compression) => unreadable(format!("it is no {} file: {error}", compression.name())),
+        None => runtap_convert::source::Error::Open { path: path.to_owned(), error }.into(),
+    })?;
+    let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|byte| *byte != b'{') {
+        return Err(unreadable("it is no transcript (JSON Lines)".to_owned()));
+    }
+    Ok(Reader::with_limits(input, limits()))
 }
 
 /// Reads a recording to its end, or to where it is damaged. What is missing then is told at the end, unless there is nothing
@@ -45,7 +56,7 @@ fn opened(path: &Path, max_size: MaxSize) -> anyhow::Result<Reader<Input>> {
 fn each(
     path: &Path,
     max_size: MaxSize,
-    mut take: impl FnMut(runtap_mtp_tap::Located) -> anyhow::Result<()>,
+    mut take: impl FnMut(Located) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<Partial>> {
     let mut reader = opened(path, max_size)?;
     let mut lines = 0_u64;

@@ -8,15 +8,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runtap_mtp::{Module, ModuleKind};
-use runtap_mtp_tap::{
-    Application, Header, Journal, Outcome, Server, Severity, Signals, Tally, TranscriptError, create,
-    run as run_application,
+use runtap_mtp::transcript::{
+    Application, Outcome, Server, Severity, Signals, Tally, TestPipe, run as run_application,
 };
+use runtap_mtp::{Module, ModuleKind};
 use runtap_os::in_a_thread;
 use runtap_record::Stops;
 use runtap_route::record::is_in_foreground;
 use runtap_text::units::Bytes;
+use runtap_transcript::{Error as TranscriptError, Header, Journal, create};
 use serde::Serialize;
 
 use super::write_script;
@@ -143,7 +143,7 @@ async fn record(options: &MtpRecord, output: Output) -> anyhow::Result<u8> {
         error => error.into(),
     })?;
     let header = header(options, &server);
-    let journal = Journal::begin(Box::new(file), header)
+    let journal = Journal::begin::<TestPipe>(Box::new(file), header)
         .map_err(|error| expected(exit::FAILED, format!("can't write {}: {error}", path.display()), None))?;
     let journal = Arc::new(journal);
     let signals = Signals::default();
@@ -207,7 +207,7 @@ fn conclude(
             bytes: totals.bytes,
             exit_code: code,
             tests: tally.as_ref().map(tests),
-            partial: totals.is_cut,
+            partial: totals.is_truncated,
         })?;
     } else {
         let connections = Things(totals.connections, "connection");
@@ -219,7 +219,7 @@ fn conclude(
             (Server::Ourselves(_), Some(tally)) => output.note(format_args!("{line}; {}", heard(tally))),
         }
     }
-    Ok(if code == exit::OK && totals.is_cut { exit::PARTIAL } else { code })
+    Ok(if code == exit::OK && totals.is_truncated { exit::PARTIAL } else { code })
 }
 
 fn tests(tally: &Tally) -> Tests {

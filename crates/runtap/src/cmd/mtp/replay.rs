@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use runtap_mtp_tap::{Application, Played, Replay, Server, socket_path};
+use runtap_mtp::transcript::{Application, Played, Replay, Server, socket_path};
 use serde::Serialize;
 
 use super::{each, warned, write_script};
@@ -119,10 +119,10 @@ fn server(options: &MtpReplay) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn purpose(mode: runtap_mtp_tap::Mode) -> &'static str {
+fn purpose(mode: runtap_mtp::transcript::Mode) -> &'static str {
     match mode {
-        runtap_mtp_tap::Mode::Run => "run its tests",
-        runtap_mtp_tap::Mode::Discover => "list its tests",
-        runtap_mtp_tap::Mode::Help => "list its options",
+        runtap_mtp::transcript::Mode::Run => "run its tests",
+        runtap_mtp::transcript::Mode::Discover => "list its tests",
+        runtap_mtp::transcript::Mode::Help => "list its options",
     }
 }

@@ -1,12 +1,13 @@
 //! Recordings that are damaged in any way: no panic, every line is shown, as many frames are checked as are shown, and what
 //! comes before the damage does not depend on it.
 
-mod common;
+mod transcript;
 
-use common::{lint, rows};
 use proptest::prelude::*;
+use runtap_mtp::transcript::Replay;
 use runtap_mtp_proto::{Handshake, HandshakeKey, Message, SessionEvent, SessionEventType};
-use runtap_mtp_tap::{Located, Reader, Replay};
+use runtap_transcript::{Located, Reader};
+use transcript::{lint, rows};
 
 /// A recording with a handshake, a session and its end.
 fn recording() -> Vec<u8> {
@@ -53,7 +54,7 @@ fn lines(bytes: &[u8]) -> Vec<Located> {
 
 #[test]
 fn it_is_clean_as_it_is() {
-    assert_eq!(common::broken(&lines(&recording())), [""; 0]);
+    assert_eq!(transcript::broken(&lines(&recording())), [""; 0]);
 }
 
 proptest! {

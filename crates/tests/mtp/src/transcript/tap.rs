@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use runtap_mtp::{Pipe as Socket, Scratch, socket_in};
+use crate::{Pipe as Socket, Scratch, socket_in};
 use runtap_mtp_proto::server::{Mode, Pipe};
+use runtap_transcript::Journal;
 use runtap_transport::LocalStream;
 
-use crate::journal::Journal;
-use crate::relay::Relay;
-use crate::serve::Answering;
-use crate::tally::Tally;
+use super::relay::Relay;
+use super::serve::Answering;
+use super::tally::Tally;
 
 /// Who answers the application.
 #[derive(Debug, Clone, PartialEq, Eq)]

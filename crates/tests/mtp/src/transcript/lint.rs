@@ -7,11 +7,11 @@ use runtap_mtp_proto::server::{Application, Connection, ConnectionId, Mode, Outp
 use runtap_mtp_proto::{
     ExecutionMode, Frame as Wire, Handshake, Limits, Message, MessageId, Rule, Severity, Version, Versions,
 };
-use runtap_transcript::{Close, Entry, Frame, Header, Located, Open};
+use runtap_transcript::{Close, Direction, Entry, Frame, Header, Located, Open, Protocol as _};
 use serde_json::Value;
 
-use crate::direction::{Direction, implied, mode_of, pipe_of, what_of};
-use crate::fault::{Fault, Flaw};
+use super::fault::{Fault, Flaw};
+use super::protocol::{TestPipe, implied, mode_of, pipe_of, what_of};
 
 /// More of them are counted and not told: a broken recording could have as many as it has frames.
 const MOST_FINDINGS: usize = 10_000;
@@ -100,8 +100,7 @@ impl Linter {
         if self.machine.is_some() {
             return self.check(&located);
         }
-        let answered =
-            matches!(&located.entry, Entry::Frame(frame) if frame.dir == Direction::FromServer.name());
+        let answered = matches!(&located.entry, Entry::Frame(frame) if frame.dir == TestPipe::name(Direction::FromServer));
         self.waiting_bytes = self.waiting_bytes.saturating_add(located.bytes);
         self.waiting.push(located);
         let is_full = self.waiting.len() >= MOST_WAITING || self.waiting_bytes >= MOST_WAITING_BYTES;
@@ -132,10 +131,10 @@ impl Linter {
         };
         let said = |from: Direction| {
             frames()
-                .filter(move |frame| frame.dir == from.name())
+                .filter(move |frame| frame.dir == TestPipe::name(from))
                 .find_map(|frame| handshake(frame.hex.as_deref()?))
         };
-        let (request, reply) = (said(Direction::FromHost), said(Direction::FromServer));
+        let (request, reply) = (said(Direction::FromClient), said(Direction::FromServer));
         self.summary.version = reply.as_ref().and_then(Handshake::chosen_version);
         self.machine = Some(Application::new(settings(
             &self.header.clone().unwrap_or_default(),
@@ -203,7 +202,7 @@ impl Linter {
         let (Some(machine), Some(link)) = (&mut self.machine, self.links.get_mut(&frame.conn)) else {
             return;
         };
-        if frame.dir != Direction::FromHost.name() {
+        if frame.dir != TestPipe::name(Direction::FromClient) {
             link.pending = None;
             return;
         }
@@ -233,7 +232,7 @@ impl Linter {
         self.found(&output, line, None);
         // Older recordings have the number of such bytes, and not the bytes.
         let leftover = close.more.get("leftover").and_then(Value::as_u64).unwrap_or(0);
-        let ours = close.side.as_deref() != Some(Direction::FromServer.name());
+        let ours = close.side.as_deref() != Some(TestPipe::name(Direction::FromServer));
         if leftover > 0 && ours && !is_told {
             let detail = format!("{leftover} bytes of a frame");
             let conn = Some(close.conn.clone());

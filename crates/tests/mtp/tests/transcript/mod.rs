@@ -3,12 +3,15 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use runtap_mtp_tap::{Finding, Inspector, Linter, Located, MaxSize, Row, Summary, TranscriptError, open};
+use runtap_mtp::transcript::{Finding, Linter, Summary, TestPipe, limits};
+use runtap_os::compressed::{Input, MaxSize};
 use runtap_testkit::{Skip, shared_data, shared_dir};
+use runtap_transcript::{Error, Inspector, Located, Reader, Row};
 
 /// A row of `INDEX.tsv`.
 #[derive(Debug, Clone)]
@@ -57,19 +60,20 @@ pub(crate) fn listed() -> Vec<Listed> {
 }
 
 /// All lines of a recording.
-pub(crate) fn lines(path: &Path) -> Result<Vec<Located>, TranscriptError> {
-    open(path, MaxSize::BY_RATIO).unwrap().collect()
+pub(crate) fn lines(path: &Path) -> Result<Vec<Located>, Error> {
+    let input = Input::new(File::open(path).unwrap(), MaxSize::BY_RATIO).unwrap();
+    Reader::with_limits(BufReader::new(input), limits()).collect()
 }
 
-pub(crate) fn rows(lines: &[Located]) -> (Vec<Row>, Inspector) {
-    let mut inspector = Inspector::new();
-    let rows = lines.iter().map(|located| inspector.row(located)).collect();
+pub(crate) fn rows(lines: &[Located]) -> (Vec<Row>, Inspector<TestPipe>) {
+    let mut inspector = Inspector::new(TestPipe);
+    let rows = lines.iter().cloned().flat_map(|located| inspector.rows(located)).collect();
     (rows, inspector)
 }
 
 /// How many frames of the application there are with each id, as `INDEX.tsv` writes it.
 pub(crate) fn counts(rows: &[Row]) -> String {
-    let mut counts = BTreeMap::<i32, u64>::new();
+    let mut counts = BTreeMap::<i64, u64>::new();
     for row in rows.iter().filter(|row| row.dir.as_deref() == Some("h2s")) {
         *counts.entry(row.id.unwrap()).or_default() += 1;
     }
@@ -110,7 +114,7 @@ impl Memory {
 
     pub(crate) fn lines(&self) -> Vec<Located> {
         let bytes = self.bytes.lock().unwrap().clone();
-        runtap_mtp_tap::Reader::new(&bytes[..]).collect::<Result<_, _>>().unwrap()
+        Reader::new(&bytes[..]).collect::<Result<_, _>>().unwrap()
     }
 }
 

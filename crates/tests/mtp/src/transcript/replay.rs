@@ -15,14 +15,14 @@ use runtap_mtp_proto::server::{Mode, Pipe};
 use runtap_mtp_proto::{
     DecodeError, Frame as Wire, Handshake, HandshakeKey, Limits, Message, MessageId, SessionEvent,
 };
-use runtap_transcript::{Entry, Header, Located};
+use runtap_transcript::{Direction, Entry, Header, Located, Protocol as _};
 use thiserror::Error;
 
 use runtap_transport::LocalStream;
 
-use crate::artifacts::Guard;
-use crate::direction::{Direction, implied, mode_of, pipe_of};
-use crate::tap::socket_path;
+use super::artifacts::Guard;
+use super::protocol::{TestPipe, implied, mode_of, pipe_of};
+use super::tap::socket_path;
 
 /// A server starts an application before its socket is there.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -165,7 +165,7 @@ impl Replay {
                 self.opened.insert(open.conn.clone());
                 self.steps.push(step(open.t, open.conn, What::Open(pipe)));
             }
-            Entry::Frame(frame) if frame.dir == Direction::FromHost.name() => {
+            Entry::Frame(frame) if frame.dir == TestPipe::name(Direction::FromClient) => {
                 let bytes = frame.hex.unwrap_or_default();
                 if self.opened.insert(frame.conn.clone()) {
                     let pipe = pipe_of(&implied(&frame.conn, id_of(&bytes)));

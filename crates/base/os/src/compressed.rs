@@ -16,6 +16,8 @@ const GZIP: &[u8] = &[0x1f, 0x8b, 8];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// How many times as large as the compressed data the decompressed data may be.
 const MAX_RATIO: u64 = 1000;
+/// The number of bytes at the beginning of a file that the first [`Input::read`] returns in one piece, if the file has them.
+pub const LOOKED_AT: usize = 4096;
 /// So much may come out of any file.
 const ALWAYS: u64 = 64 << 20;
 
@@ -104,8 +106,7 @@ impl Input {
     pub fn new(file: File, max_size: MaxSize) -> io::Result<Self> {
         let mut file = file;
         let mut start = Vec::new();
-        // As many bytes as are looked at to name a file of another tool: they come in one piece.
-        Read::by_ref(&mut file).take(crate::source::foreign::LOOKED_AT as u64).read_to_end(&mut start)?;
+        Read::by_ref(&mut file).take(LOOKED_AT as u64).read_to_end(&mut start)?;
         let compression = Compression::of(&start);
         let whole = Cursor::new(start).chain(file);
         let packed = Arc::new(AtomicU64::new(0));

@@ -1,13 +1,13 @@
 //! The recordings of real applications, as somebody else has made them: shown, checked, and played back to our own server.
 
-mod common;
+mod transcript;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Listed, Memory, broken, counts, lines, lint, listed, rows};
-use runtap_mtp_tap::{Header, Journal, Mode, Played, Replay, Row, Server, Tally, Tap};
-use runtap_transcript::{Entry, Located};
+use runtap_mtp::transcript::{Mode, Played, Replay, Server, Tally, Tap, TestPipe};
+use runtap_transcript::{Entry, Header, Journal, Located, Row};
+use transcript::{Listed, Memory, broken, counts, lines, lint, listed, rows};
 
 /// The recordings in which a rule is broken. In all others, none is.
 const KNOWN: &[(&str, &[&str])] = &[
@@ -36,8 +36,8 @@ fn every_recording_is_shown_as_its_table_counts_it() {
             code @ ..0 => format!("signal {}", -code),
             code => format!("exit code {code}"),
         };
-        assert_eq!(exit.telling, expected, "{name}");
-        let silent = |row: &&Row| row.frame.is_some() && row.telling.is_empty();
+        assert_eq!(exit.summary, expected, "{name}");
+        let silent = |row: &&Row| row.frame.is_some() && row.summary.is_empty();
         let silent: Vec<_> = rows.iter().filter(silent).filter_map(|row| row.name.as_deref()).collect();
         let empty = ["VoidResponse", "WaitForServerControlRequest"];
         assert!(silent.iter().all(|name| empty.contains(name)), "{name}: {silent:?}");
@@ -79,7 +79,7 @@ fn played_lines(
     execution_id: Option<&str>,
 ) -> (Memory, Played, Tally) {
     let memory = Memory::new();
-    let journal = Arc::new(Journal::begin(Box::new(memory.clone()), Header::default()).unwrap());
+    let journal = Arc::new(Journal::begin::<TestPipe>(Box::new(memory.clone()), Header::default()).unwrap());
     let tap = Tap::listen(Server::Ourselves(mode), &journal).unwrap();
     let mut replay = Replay::new();
     for located in lines {
@@ -107,7 +107,7 @@ fn without_open_lines_as_much_is_played() {
 }
 
 fn is_state(row: &Row, state: &str) -> bool {
-    row.telling.starts_with(&format!("{state} "))
+    row.summary.starts_with(&format!("{state} "))
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn every_run_can_be_played_to_another_server() {
         let broken = broken(&lines);
         let new: Vec<_> = broken.iter().filter(|rule| !known(&recording).contains(rule)).collect();
         assert!(new.is_empty(), "{name}: {new:?}");
-        let (before, _) = rows(&common::lines(&recording.path).unwrap());
+        let (before, _) = rows(&transcript::lines(&recording.path).unwrap());
         for (state, count) in [
             ("Passed", tally.passed),
             ("Failed", tally.failed),
@@ -163,14 +163,14 @@ fn the_execution_id_is_the_servers_everywhere() {
     for recording in listed().into_iter().filter(Listed::is_run) {
         let (memory, _, _) = played(&recording, Mode::Run, Some(given));
         let (again, _) = rows(&memory.lines());
-        let ids = again.iter().flat_map(|row| &row.lines).filter(|line| line.contains(" ExecutionId = "));
+        let ids = again.iter().flat_map(|row| &row.details).filter(|line| line.contains(" ExecutionId = "));
         for line in ids {
             assert!(line.ends_with(&format!("\"{given}\"")), "{}: {line}", recording.name());
         }
         let (before, _) = rows(&lines(&recording.path).unwrap());
         let without = |rows: &[Row]| -> Vec<String> {
             let lines =
-                rows.iter().filter(|row| row.dir.as_deref() == Some("h2s")).flat_map(|row| &row.lines);
+                rows.iter().filter(|row| row.dir.as_deref() == Some("h2s")).flat_map(|row| &row.details);
             let others = lines.filter(|line| !line.contains(" ExecutionId = ")).cloned();
             others.collect()
         };

@@ -5,15 +5,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use runtap_mtp::server_settings;
+use crate::server_settings;
 use runtap_mtp_proto::server::{Application, Mode, Output, Pipe};
-use runtap_transcript::More;
+use runtap_transcript::{Direction, Journal, More};
 use runtap_transport::LocalStream;
 
-use crate::direction::Direction;
-use crate::journal::{Journal, Name};
-use crate::pieces::{Piece, Pieces, read_to_end};
-use crate::tally::Tally;
+use super::log::ConnectionLog;
+use super::pieces::{Piece, Pieces, read_to_end};
+use super::tally::Tally;
 
 /// Answers all connections of one application.
 #[derive(Debug)]
@@ -49,49 +48,48 @@ impl Answering {
 
     /// Serves one connection until its end.
     pub(crate) fn serve(&self, stream: &LocalStream, pipe: Pipe) {
-        let name = self.journal.open(pipe);
+        let log = ConnectionLog::open(&self.journal, pipe);
         let (mut connection, _) = self.with(|application| (application.connect(pipe), Output::default()));
-        let (mut pieces, mut side) = (Pieces::default(), Direction::FromHost);
+        let (mut pieces, mut side) = (Pieces::default(), Direction::FromClient);
         let error = read_to_end(stream, |bytes| {
-            self.heard(&mut pieces, bytes, &name);
+            heard(&mut pieces, bytes, &log);
             let (closes, output) = self.with(|application| {
                 let output = application.handle_bytes(&mut connection, bytes);
                 (output.close, output)
             });
-            let written = self.say(stream, &output.transmit, &name);
+            let written = say(stream, &output.transmit, &log);
             if closes || !written {
-                side = if written { Direction::FromServer } else { Direction::FromHost };
+                side = if written { Direction::FromServer } else { Direction::FromClient };
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
         });
         let leftover = pieces.leftover();
         if !leftover.is_empty() {
-            self.journal.bytes(&name, Direction::FromHost, &leftover, "part");
+            log.fragment(Direction::FromClient, &leftover, "part");
         }
         self.with(|application| ((), application.handle_close(&mut connection)));
         let error = error.or_else(|| pieces.error().map(ToString::to_string));
-        self.journal.close(&name, Some(side), leftover.len(), error);
+        log.close(Some(side), leftover.len(), error);
     }
+}
 
-    fn heard(&self, pieces: &mut Pieces, bytes: &[u8], name: &Name) {
-        for piece in pieces.feed(bytes) {
-            match piece {
-                Piece::Frame(frame) => {
-                    self.journal.frame(name, Direction::FromHost, &frame, More::new());
-                }
-                Piece::Bytes(bytes) => self.journal.bytes(name, Direction::FromHost, &bytes, "bytes"),
-            }
+/// Writes what an application has sent.
+fn heard(pieces: &mut Pieces, bytes: &[u8], log: &ConnectionLog) {
+    for piece in pieces.feed(bytes) {
+        match piece {
+            Piece::Frame(frame) => log.frame(Direction::FromClient, &frame, More::new()),
+            Piece::Bytes(bytes) => log.fragment(Direction::FromClient, &bytes, "bytes"),
         }
     }
+}
 
-    /// Whether it was taken.
-    fn say(&self, mut stream: &LocalStream, replies: &[u8], name: &Name) -> bool {
-        for piece in Pieces::default().feed(replies) {
-            if let Piece::Frame(frame) = piece {
-                self.journal.frame(name, Direction::FromServer, &frame, More::new());
-            }
+/// Writes and sends replies; returns whether they were sent.
+fn say(mut stream: &LocalStream, replies: &[u8], log: &ConnectionLog) -> bool {
+    for piece in Pieces::default().feed(replies) {
+        if let Piece::Frame(frame) = piece {
+            log.frame(Direction::FromServer, &frame, More::new());
         }
-        replies.is_empty() || stream.write_all(replies).is_ok()
     }
+    replies.is_empty() || stream.write_all(replies).is_ok()
 }

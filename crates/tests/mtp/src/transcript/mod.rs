@@ -8,8 +8,8 @@
 //!
 //! - [`Tap`] listens for an application and writes down everything that its processes and their server say; [`run`] starts
 //!   the application with it.
-//! - [`Inspector`] makes rows of a recording, [`Linter`] checks one against the rules of the protocol and of recordings, [`Replay`] plays the
-//!   application's part of one to any server. [`open`] reads recordings, compressed ones too.
+//! - [`TestPipe`] decodes a recording for [`runtap_transcript::Inspector`], [`Linter`] checks one against the rules of the protocol and of
+//!   recordings, [`Replay`] plays the application's part of one to any server.
 //! - [`write_module`] leaves a script behind that a server takes for a test application.
 //!
 //! **What comes out is what came in**, but for one property: the name of the control pipe, which is replaced by that of a
@@ -19,42 +19,34 @@
 //!
 //! Refuses to print, and to know words for people.
 
-#![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
-#![cfg_attr(
-    test,
-    allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")
-)]
-#![expect(clippy::doc_markdown, reason = "the names of messages and fields are words here, not code")]
-
 mod artifacts;
-mod direction;
 mod fault;
-mod inspect;
-mod journal;
+mod fields;
 mod lint;
+mod log;
 mod pieces;
-mod read;
+mod protocol;
 mod relay;
 mod replay;
 mod run;
 mod script;
 mod serve;
+mod summary;
 mod tally;
 mod tap;
-mod telling;
 
-pub use direction::Direction;
 pub use fault::{Fault, Flaw};
-pub use inspect::{Inspector, Row};
-pub use journal::{Journal, Totals};
 pub use lint::{Finding, Linter, Summary};
-pub use read::{Input, OpenError, open};
+pub use protocol::TestPipe;
 pub use replay::{Played, Replay, ReplayError};
 pub use run::{Application, Error, Outcome, Signals, run};
-pub use runtap_convert::source::MaxSize;
 pub use runtap_mtp_proto::server::Mode;
 pub use runtap_mtp_proto::{Rule, Severity};
-pub use runtap_transcript::{Cut, Error as TranscriptError, Header, Located, Reader, create};
 pub use script::{ScriptError, write_module};
 pub use tally::Tally;
 pub use tap::{Server, Tap, socket_path};
+
+/// The limits with which a transcript is read: a line has all digits of the largest frame, and its fields.
+pub fn limits() -> runtap_transcript::Limits {
+    runtap_transcript::Limits { line: 160 << 20, ..runtap_transcript::Limits::default() }
+}

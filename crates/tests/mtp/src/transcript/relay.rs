@@ -17,17 +17,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use runtap_mtp::{Pipe as Socket, socket_in};
+use crate::{Pipe as Socket, socket_in};
 use runtap_mtp_proto::server::Pipe;
 use runtap_mtp_proto::{Frame, HandshakeKey, Limits, Message, MessageId};
-use runtap_transcript::More;
+use runtap_transcript::{Direction, Journal, More};
 use runtap_transport::LocalStream;
 use runtap_transport::naming::port_address;
 
-use crate::direction::Direction;
-use crate::journal::{Journal, Name, more};
-use crate::pieces::{Piece, Pieces, read_to_end};
-use crate::tap::socket_path;
+use super::log::{ConnectionLog, more};
+use super::pieces::{Piece, Pieces, read_to_end};
+use super::tap::socket_path;
 
 /// `dotnet test` starts an application before its socket is there.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -57,12 +56,12 @@ impl Relay {
 
     /// Passes one connection of the application on to the server, until either ends it.
     pub(crate) fn serve(self: &Arc<Self>, host: &LocalStream, server: &Path, pipe: Pipe) {
-        let name = self.journal.open(pipe);
+        let log = ConnectionLog::open(&self.journal, pipe);
         let server = match self.dial(server) {
             Ok(server) => server,
             Err(error) => {
                 let error = format!("{}: {error}", server.display());
-                return self.journal.close(&name, Some(Direction::FromServer), 0, Some(error));
+                return log.close(Some(Direction::FromServer), 0, Some(error));
             }
         };
         // Who has ended it: the first one.
@@ -75,8 +74,8 @@ impl Relay {
             }
         };
         thread::scope(|scope| {
-            let back = || end(Direction::FromServer, self.pass(&server, host, Direction::FromServer, &name));
-            let there = || end(Direction::FromHost, self.pass(host, &server, Direction::FromHost, &name));
+            let back = || end(Direction::FromServer, self.pass(&server, host, Direction::FromServer, &log));
+            let there = || end(Direction::FromClient, self.pass(host, &server, Direction::FromClient, &log));
             match thread::Builder::new().name("mtp-back".into()).spawn_scoped(scope, back) {
                 Ok(_) => there(),
                 // Without a thread for the replies there is nothing to be passed on.
@@ -86,7 +85,7 @@ impl Relay {
         let first = first.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (side, end) = first.unzip();
         let (leftover, error) = end.map_or((0, None), |end| (end.leftover, end.error));
-        self.journal.close(&name, side, leftover, error);
+        log.close(side, leftover, error);
     }
 
     /// A server that is not there yet is not waited for any more.
@@ -129,15 +128,15 @@ impl Relay {
         from: &LocalStream,
         mut to: &LocalStream,
         direction: Direction,
-        name: &Name,
+        log: &ConnectionLog,
     ) -> End {
         let (mut pieces, mut is_taken) = (Pieces::default(), true);
         let mut error = read_to_end(from, |bytes| {
             for piece in pieces.feed(bytes) {
                 let out = match piece {
-                    Piece::Frame(frame) => self.frame(frame, direction, name),
+                    Piece::Frame(frame) => self.frame(frame, direction, log),
                     Piece::Bytes(bytes) => {
-                        self.journal.bytes(name, direction, &bytes, "bytes");
+                        log.fragment(direction, &bytes, "bytes");
                         bytes
                     }
                 };
@@ -148,7 +147,7 @@ impl Relay {
         });
         let leftover = pieces.leftover();
         if !leftover.is_empty() {
-            self.journal.bytes(name, direction, &leftover, "part");
+            log.fragment(direction, &leftover, "part");
             // The other side may have gone.
             let _ = to.write_all(&leftover);
         }
@@ -159,13 +158,13 @@ impl Relay {
     }
 
     /// Writes a frame down, and gives what is passed on in its place.
-    fn frame(self: &Arc<Self>, bytes: Vec<u8>, direction: Direction, name: &Name) -> Vec<u8> {
-        let renamed = match (direction, name.pipe) {
+    fn frame(self: &Arc<Self>, bytes: Vec<u8>, direction: Direction, log: &ConnectionLog) -> Vec<u8> {
+        let renamed = match (direction, log.pipe) {
             (Direction::FromServer, Pipe::Data) => self.with_our_control(&bytes),
             _ => None,
         };
         let (ours, said) = renamed.unzip();
-        self.journal.frame(name, direction, &bytes, said.unwrap_or_default());
+        log.frame(direction, &bytes, said.unwrap_or_default());
         ours.unwrap_or(bytes)
     }
 

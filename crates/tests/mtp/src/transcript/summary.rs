@@ -1,16 +1,18 @@
-//! What of a message tells most, in one line. The text is the other side's as it came: whoever shows it makes it harmless.
+//! The most important content of a message, in one line. Texts are as the peer sent them: printers escape them.
 
 use std::time::Duration;
 
 use runtap_mtp_proto::{FailedTest, Handshake, Message, State, SuccessfulTest};
 
-use crate::direction::{Direction, chosen};
+use runtap_transcript::Direction;
 
-/// So many tests of one message are named.
+use super::protocol::chosen;
+
+/// The most tests of one message that are named.
 const NAMED: usize = 3;
 
-/// The most telling part of a message.
-pub(crate) fn telling(message: &Message, direction: Direction) -> String {
+/// Summarizes a message.
+pub(crate) fn summary(message: &Message, direction: Direction) -> String {
     match message {
         Message::Handshake(handshake) if direction == Direction::FromServer => reply(handshake),
         Message::Handshake(handshake) => request(handshake),

@@ -1,7 +1,7 @@
 //! A tap between two sides that may be anything: nothing that passes is changed, nothing that was heard is lost, and
 //! nobody is held up for ever.
 
-mod common;
+mod transcript;
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Memory, broken, lint, rows};
+use runtap_mtp::transcript::{Mode, Server, Tap, TestPipe};
 use runtap_mtp_proto::{Frame, Handshake, HandshakeKey, Limits, Message, SessionEvent, SessionEventType};
-use runtap_mtp_tap::{Header, Journal, Mode, Row, Server, Tap};
+use runtap_transcript::{Header, Journal, Row};
+use transcript::{Memory, broken, lint, rows};
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -34,7 +35,8 @@ impl Between {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server");
         let server = UnixListener::bind(&path).unwrap();
-        let journal = Arc::new(Journal::begin(Box::new(memory.clone()), Header::default()).unwrap());
+        let journal =
+            Arc::new(Journal::begin::<TestPipe>(Box::new(memory.clone()), Header::default()).unwrap());
         let tap = Tap::listen(Server::At(path), &journal).unwrap();
         Self { tap, server, memory, journal, folder }
     }
@@ -140,10 +142,10 @@ fn a_conversation_passes_and_is_clean() {
             "exit"
         ]
     );
-    assert_eq!(rows[8].telling, "by the application");
+    assert_eq!(rows[8].summary, "by the application");
     assert_eq!(broken(&lines), [""; 0]);
     let totals = journal.totals();
-    assert_eq!((totals.connections, totals.frames, totals.is_cut), (1, 6, false));
+    assert_eq!((totals.connections, totals.frames, totals.is_truncated), (1, 6, false));
 }
 
 #[test]
@@ -198,11 +200,11 @@ fn the_control_pipe_is_tapped_too() {
     drop(host);
     let (memory, _) = between.finish(3);
     let (rows, _) = rows(&memory.lines());
-    let control = rows.iter().find(|row| row.telling == "control pipe").unwrap().conn.clone();
+    let control = rows.iter().find(|row| row.summary == "control pipe").unwrap().conn.clone();
     let request = rows.iter().find(|row| row.name.as_deref() == Some("WaitForServerControlRequest")).unwrap();
     assert_eq!(request.conn, control);
     // What is written is what the server has said.
-    assert!(rows.iter().any(|row| row.telling == format!("1.4.0, control pipe {}", path.display())));
+    assert!(rows.iter().any(|row| row.summary == format!("1.4.0, control pipe {}", path.display())));
     assert_eq!(broken(&memory.lines()), [""; 0]);
 }
 
@@ -248,7 +250,7 @@ fn a_side_that_dies_in_the_middle_of_a_frame_takes_the_other_with_it() {
     let cuts: Vec<_> = findings.iter().filter(|finding| finding.rule.id() == "MTP004").collect();
     assert_eq!((cuts.len(), cuts[0].conn.as_deref()), (1, Some("c1")));
     let (rows, _) = rows(&lines);
-    let mut closes: Vec<_> = rows.iter().filter(|row| row.what == "close").map(|row| &*row.telling).collect();
+    let mut closes: Vec<_> = rows.iter().filter(|row| row.what == "close").map(|row| &*row.summary).collect();
     // Whose relay is the first to write its line is open.
     closes.sort_unstable();
     let of = |who: &str, bytes| format!("by the {who}, {bytes} bytes of a frame that was cut");
@@ -287,7 +289,7 @@ fn a_server_that_is_late_is_waited_for_and_one_that_never_comes_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("late");
     let memory = Memory::new();
-    let journal = Arc::new(Journal::begin(Box::new(memory.clone()), Header::default()).unwrap());
+    let journal = Arc::new(Journal::begin::<TestPipe>(Box::new(memory.clone()), Header::default()).unwrap());
     let tap = Tap::listen(Server::At(path.clone()), &journal).unwrap();
     let host = UnixStream::connect(tap.path()).unwrap();
     { &host }.write_all(&request()).unwrap();
@@ -361,7 +363,7 @@ fn a_full_disk_ends_the_recording_and_not_the_run() {
     ends(&server);
     let (memory, journal) = between.finish(0);
     let totals = journal.totals();
-    assert!(totals.is_cut);
+    assert!(totals.is_truncated);
     assert_eq!(totals.frames, 42, "those that were heard");
     assert!(journal.take_failure().is_some());
     assert!(journal.take_failure().is_none(), "it is told once");
@@ -371,7 +373,7 @@ fn a_full_disk_ends_the_recording_and_not_the_run() {
 #[test]
 fn as_the_server_we_answer_garbage_as_little_as_anybody() {
     let memory = Memory::new();
-    let journal = Arc::new(Journal::begin(Box::new(memory.clone()), Header::default()).unwrap());
+    let journal = Arc::new(Journal::begin::<TestPipe>(Box::new(memory.clone()), Header::default()).unwrap());
     let tap = Tap::listen(Server::Ourselves(Mode::Run), &journal).unwrap();
     let connect = || {
         let stream = UnixStream::connect(tap.path()).unwrap();
@@ -394,6 +396,6 @@ fn as_the_server_we_answer_garbage_as_little_as_anybody() {
     ends(&silent);
     let rules: Vec<_> = tally.violations.keys().map(|rule| rule.id()).collect();
     assert!(rules.contains(&"MTP001") && rules.contains(&"MTP004"), "{rules:?}");
-    let found = common::broken(&memory.lines());
+    let found = transcript::broken(&memory.lines());
     assert!(found.contains(&"MTP001") && found.contains(&"MTP004"), "{found:?}");
 }

@@ -11,15 +11,15 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use runtap_transcript::{Journal, Totals};
 use runtap_transport::naming::port_address;
 use thiserror::Error;
 
 pub use self::system::Signals;
 use self::system::{behind, number, up_to, wait};
-use crate::direction::{PIPE_OPTION, mode_of};
-use crate::journal::{Journal, Totals};
-use crate::tally::Tally;
-use crate::tap::{Server, Tap, socket_path};
+use super::protocol::{PIPE_OPTION, mode_of};
+use super::tally::Tally;
+use super::tap::{Server, Tap, socket_path};
 
 /// Processes that the application has started may have something left to say when it has ended.
 const LINGER: Duration = Duration::from_secs(2);
