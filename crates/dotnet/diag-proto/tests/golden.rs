@@ -11,7 +11,7 @@ use runtap_diag_proto::{
     client::{Client, Failure},
     merge_providers, server,
     server::Server,
-    tap::{Side, Tap, What},
+    tap::{PieceKind, Side, Tap},
 };
 use runtap_testkit::{Skip, shared_dir};
 use serde_json::Value;
@@ -117,7 +117,7 @@ fn check_reply(case: &str, request: Option<&Request>, answer: &[u8]) {
     let (event, taken) = receive(request.unwrap_or(&placeholder), answer);
     let encoded = match (&event, request) {
         (client::Event::Reply(reply), Some(request)) => reply.to_bytes(request).unwrap(),
-        (client::Event::Failed(Failure::Refused(error)), _) => error.to_bytes().unwrap(),
+        (client::Event::Failed(Failure::Rejected(error)), _) => error.to_bytes().unwrap(),
         other => panic!("{case}: {other:?}"),
     };
     assert_eq!(encoded, answer[..taken], "{case}");
@@ -162,7 +162,7 @@ fn judge(row: &Value, label: &str, sent: &[u8], event: &server::Event) -> &'stat
     let listed = |list: &[(&str, &str)]| list.iter().any(|(name, _)| *name == case);
     let (request, refusal) = match event {
         server::Event::Request(request) => (Some(request), None),
-        server::Event::Refused(error) => (None, Some(error)),
+        server::Event::Rejected(error) => (None, Some(error)),
         other => panic!("{label}: {other:?}"),
     };
     let ours = refusal.map(RequestError::hresult);
@@ -305,7 +305,7 @@ fn pass_through(label: &str, sent: &[u8], received: &[u8]) {
         }
     }
     while let Some(piece) = tap.poll_transmit() {
-        assert_ne!(piece.what, What::Other, "{label}");
+        assert_ne!(piece.kind, PieceKind::Other, "{label}");
         if piece.from == Side::Client { &mut up } else { &mut down }.extend_from_slice(piece.bytes());
     }
     assert_eq!((&up[..], &down[..]), (sent, received), "{label}");

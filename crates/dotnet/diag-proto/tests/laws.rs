@@ -280,7 +280,7 @@ proptest! {
         server.handle_eof();
         prop_assert_eq!(
             server.poll_event(),
-            Some(server::Event::Refused(RequestError::Incomplete { received: cut }))
+            Some(server::Event::Rejected(RequestError::Incomplete { received: cut }))
         );
     }
 
@@ -323,7 +323,7 @@ proptest! {
     fn any_error_code_survives(code: u32, text in option::of("[^\0]{1,20}"), (request, _) in exchange()) {
         let error = ErrorReply { hresult: Hresult(code), message: text };
         let (event, _) = receive(&request, &error.to_bytes().unwrap(), 1);
-        prop_assert_eq!(event, Some(client::Event::Failed(Failure::Refused(error))));
+        prop_assert_eq!(event, Some(client::Event::Failed(Failure::Rejected(error))));
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn refusals_carry_their_code() {
     pair.drive();
     pair.server.refuse(&Hresult::E_FAIL.into()).unwrap();
     pair.drive();
-    let refused = Failure::Refused(ErrorReply { hresult: Hresult::E_FAIL, message: None });
+    let refused = Failure::Rejected(ErrorReply { hresult: Hresult::E_FAIL, message: None });
     assert_eq!(pair.client.poll_event(), Some(client::Event::Failed(refused)));
     assert!(pair.client.is_done(), "an error does not wait for the peer to close");
 }
@@ -158,7 +158,7 @@ fn refusal(bytes: &[u8]) -> (RequestError, Vec<u8>) {
     let mut server = Server::new();
     server.handle_bytes(bytes);
     server.handle_eof();
-    let Some(server::Event::Refused(error)) = server.poll_event() else { panic!() };
+    let Some(server::Event::Rejected(error)) = server.poll_event() else { panic!() };
     (error, server.poll_transmit().unwrap())
 }
 
@@ -229,7 +229,7 @@ fn a_descriptor_that_does_not_come_is_told() {
     for step in [1, request.len(), request.len() + 1] {
         let mut server = Server::with_user_events();
         [&request[..], &[0]].concat().chunks(step).for_each(|part| server.handle_bytes(part));
-        let Some(server::Event::Refused(error)) = server.poll_event() else { panic!() };
+        let Some(server::Event::Rejected(error)) = server.poll_event() else { panic!() };
         let expected =
             format!("user_events descriptor at offset {}: did not come with the byte", request.len());
         assert_eq!(error.to_string(), expected);
@@ -241,14 +241,14 @@ fn a_descriptor_that_does_not_come_is_told() {
     server.handle_bytes(&request);
     server.handle_eof();
     let received = request.len();
-    assert_eq!(server.poll_event(), Some(server::Event::Refused(RequestError::Incomplete { received })));
+    assert_eq!(server.poll_event(), Some(server::Event::Rejected(RequestError::Incomplete { received })));
 }
 
 #[test]
 fn a_server_without_descriptors_refuses_user_events_at_once() {
     let mut server = Server::new();
     server.handle_bytes(&user_events().to_bytes().unwrap());
-    let Some(server::Event::Refused(error)) = server.poll_event() else { panic!() };
+    let Some(server::Event::Rejected(error)) = server.poll_event() else { panic!() };
     assert_eq!(error, RequestError::NotSupported(Command::COLLECT_TRACING5));
     assert_eq!(error.hresult(), Hresult::NOTSUPPORTED);
     assert!(!server.needs_descriptor());

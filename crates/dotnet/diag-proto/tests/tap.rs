@@ -5,7 +5,7 @@ use runtap_diag_proto::{
     Advertise, Command, ErrorReply, HEADER_LEN, Hresult, Level, MAX_MESSAGE, Provider, Reply, Request,
     RequestError, SessionConfig, SessionForm, SessionId, Tracepoints, UserEventsConfig, UserEventsProvider,
     Uuid, Variable,
-    tap::{Side, Tap, What},
+    tap::{PieceKind, Side, Tap},
 };
 
 /// What has passed: the kinds in their order, equal neighbours joined, and the bytes of each direction.
@@ -20,8 +20,8 @@ impl Passed {
     fn take(&mut self, tap: &mut Tap) {
         while let Some(piece) = tap.poll_transmit() {
             assert!(!piece.bytes().is_empty());
-            let kind = (piece.from, format!("{:?}", piece.what));
-            let messages = matches!(piece.what, What::Request(_) | What::Reply(_));
+            let kind = (piece.from, format!("{:?}", piece.kind));
+            let messages = matches!(piece.kind, PieceKind::Request(_) | PieceKind::Reply(_));
             if messages || self.kinds.iter().rev().find(|(from, _)| *from == piece.from) != Some(&kind) {
                 self.kinds.push(kind);
             }
@@ -112,7 +112,7 @@ fn a_message_is_held_until_it_is_whole_and_passes_in_one_piece() {
     tap.handle_bytes(Side::Client, &[bytes[bytes.len() - 1], 9]);
     let piece = tap.poll_transmit().unwrap();
     assert_eq!(piece.bytes(), bytes);
-    let What::Request(message) = &piece.what else { panic!("{piece:?}") };
+    let PieceKind::Request(message) = &piece.kind else { panic!("{piece:?}") };
     assert_eq!(message.to_request().unwrap(), session());
     assert_eq!((message.header().size as usize, message.command()), (bytes.len(), Command::COLLECT_TRACING4));
     assert_eq!(message.payload(), &bytes[HEADER_LEN..]);
@@ -165,11 +165,11 @@ fn a_runtime_that_dials_in_says_who_it_is_first() {
     let down = [advertise.to_bytes(), reply].concat();
     // It speaks before it is asked.
     let said = [(Side::Runtime, &down[..34]), (Side::Client, &Request::ResumeRuntime.to_bytes().unwrap())];
-    let (passed, _) = pass(Tap::of_port(), &said, 5, false);
-    assert_eq!(passed.kinds_of(Side::Runtime), [format!("{:?}", What::Advertise(advertise))]);
-    let (_, runtime) = kinds(Tap::of_port, &Request::ResumeRuntime.to_bytes().unwrap(), &down);
+    let (passed, _) = pass(Tap::for_port(), &said, 5, false);
+    assert_eq!(passed.kinds_of(Side::Runtime), [format!("{:?}", PieceKind::Advertise(advertise))]);
+    let (_, runtime) = kinds(Tap::for_port, &Request::ResumeRuntime.to_bytes().unwrap(), &down);
     assert_eq!(runtime.len(), 2);
-    let (_, runtime) = kinds(Tap::of_port, b"", b"ADVR_V2\0 and more than that of it, and more");
+    let (_, runtime) = kinds(Tap::for_port, b"", b"ADVR_V2\0 and more than that of it, and more");
     assert_eq!(runtime, ["Other"]);
 }
 
@@ -185,7 +185,7 @@ fn what_would_harm_a_runtime_passes_and_is_told() {
     assert!(tap.request().is_none());
     let mut tap = Tap::new();
     tap.handle_bytes(Side::Client, &bytes);
-    let What::Request(message) = tap.poll_transmit().unwrap().what else { panic!("no request") };
+    let PieceKind::Request(message) = tap.poll_transmit().unwrap().kind else { panic!("no request") };
     assert!(matches!(message.to_request(), Err(RequestError::BadEncoding(_))), "{:?}", message.to_request());
     assert_eq!(format!("{message:?}"), format!("0x0205 (CollectTracing4) of {} bytes", bytes.len()));
 }
@@ -199,9 +199,9 @@ fn what_is_no_message_passes_from_its_header_on() {
     assert_eq!(tap.error(Side::Runtime), None);
     // The reply to it can be read all the same.
     tap.handle_bytes(Side::Runtime, &ErrorReply::from(Hresult::UNKNOWN_MAGIC).to_bytes().unwrap());
-    assert!(matches!(tap.poll_transmit().unwrap().what, What::Reply(_)));
+    assert!(matches!(tap.poll_transmit().unwrap().kind, PieceKind::Reply(_)));
     tap.handle_bytes(Side::Client, b"x");
-    assert_eq!(tap.poll_transmit().unwrap().what, What::Other);
+    assert_eq!(tap.poll_transmit().unwrap().kind, PieceKind::Other);
 }
 
 #[test]
@@ -244,7 +244,7 @@ proptest! {
 
     #[test]
     fn bytes_out_are_bytes_in(up in speech(), down in speech(), port: bool, step in 1..50usize) {
-        let tap = || if port { Tap::of_port() } else { Tap::new() };
+        let tap = || if port { Tap::for_port() } else { Tap::new() };
         let said = [(Side::Client, &up[..]), (Side::Runtime, &down)];
         let (whole, _) = pass(tap(), &said, usize::MAX, true);
         prop_assert_eq!(&whole.up, &up);
@@ -263,7 +263,7 @@ proptest! {
         let cut = |bytes: &[u8], index: prop::sample::Index| index.index(bytes.len() + 1);
         let (up_cut, down_cut) = (cut(&up, cuts[0]), cut(&down, cuts[1]));
         let said = [(Side::Client, &up[..up_cut]), (Side::Runtime, &down[..down_cut])];
-        let tap = if port { Tap::of_port() } else { Tap::new() };
+        let tap = if port { Tap::for_port() } else { Tap::new() };
         let (passed, tap) = pass(tap, &said, 11, false);
         prop_assert!(up.starts_with(&passed.up) && down.starts_with(&passed.down));
         // What was held back passes at the end, and the rest of what is said afterwards as well.

@@ -148,7 +148,7 @@ impl Exchange {
             Event::Reply(reply) => return Ok(reply),
             Event::Failed(Failure::Closed { received }) => Error::Closed { command, received },
             Event::Failed(Failure::Protocol(source)) => Error::Protocol { command, source },
-            Event::Failed(Failure::Refused(reply)) => Error::Refused { command, reply },
+            Event::Failed(Failure::Rejected(reply)) => Error::Refused { command, reply },
             other => self.io(io::Error::other(format!("{other:?}"))),
         })
     }

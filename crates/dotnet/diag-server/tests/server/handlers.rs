@@ -127,7 +127,7 @@ fn send(server: &std::path::Path, request: &Request) -> Result<Reply, ErrorReply
     machine.handle_bytes(&answer);
     match machine.poll_event() {
         Some(runtap_diag_proto::client::Event::Reply(reply)) => Ok(reply),
-        Some(runtap_diag_proto::client::Event::Failed(runtap_diag_proto::client::Failure::Refused(
+        Some(runtap_diag_proto::client::Event::Failed(runtap_diag_proto::client::Failure::Rejected(
             error,
         ))) => Err(error),
         other => panic!("{other:?}"),

@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use runtap_diag_proto::tap::{Piece, Side, Tap, What};
+use runtap_diag_proto::tap::{Piece, PieceKind, Side, Tap};
 use runtap_transport::{ConnectError, Descriptor, Lent, Peer, Stream, lend};
 
 use super::journal::ConnectionLog;
@@ -47,7 +47,7 @@ pub(super) async fn pass(shared: Shared, name: String, near: Stream, peer: Peer,
     (shared.reporter)(Event::Opened { conn: &name, peer });
     let is_port = matches!(shared.way, Way::ToTool(_));
     let passage = Passage {
-        tap: Mutex::new(if is_port { Tap::of_port() } else { Tap::new() }),
+        tap: Mutex::new(if is_port { Tap::for_port() } else { Tap::new() }),
         log: Mutex::new(shared.journal.open(&name, peer, is_port)),
     };
     let mut phase = shared.phase.clone();
@@ -228,7 +228,7 @@ impl Passage {
 
 /// Which of these pieces the descriptors go with.
 fn carrier(pieces: &[Piece]) -> usize {
-    pieces.iter().position(|piece| piece.what == What::Descriptor).unwrap_or(0)
+    pieces.iter().position(|piece| piece.kind == PieceKind::Descriptor).unwrap_or(0)
 }
 
 /// Writes each piece in one go.

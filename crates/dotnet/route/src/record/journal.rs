@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use runtap_diag_proto::tap::{Piece, Side, What};
+use runtap_diag_proto::tap::{Piece, PieceKind, Side};
 use runtap_diag_proto::{DecodeError, Request};
 use runtap_transcript::{
     Close, Entry, Error, Exit, Field, Frame, Header, More, Open, Writer, create, seconds, to_hex,
@@ -198,7 +198,7 @@ impl ConnectionLog {
             more.insert("descriptors".to_owned(), descriptors.iter().map(open_file).collect());
         }
         let mut hex = None;
-        if piece.what == What::Stream
+        if piece.kind == PieceKind::Stream
             && let Streams::Beside(transcript) = self.journal.streams.clone()
         {
             let Some((name, offset)) = self.beside(&transcript, bytes) else { return };
