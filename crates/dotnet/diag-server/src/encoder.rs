@@ -86,7 +86,7 @@ impl Encoder {
         for thread in &drained.ended {
             self.writer.end_thread(*thread);
         }
-        if probe || self.writer.wants_sequence_point() {
+        if probe || self.writer.needs_sequence_point() {
             self.writer.sequence_point(drained.until);
         } else {
             self.writer.flush();

@@ -99,7 +99,7 @@ fn what_could_harm_a_target_is_not_encoded() {
         config
     };
     let cases: [(&str, SessionConfig); 9] = [
-        ("providers: none given", with(&|c| c.providers.clear())),
+        ("providers: none specified", with(&|c| c.providers.clear())),
         (
             "providers: 1001 given, at most 1000 are allowed",
             with(&|c| {
@@ -114,7 +114,7 @@ fn what_could_harm_a_target_is_not_encoded() {
             "provider arguments: contains a NUL character",
             with(&|c| c.providers[0].arguments = Some("\0".into())),
         ),
-        ("providers: \"A\" is there twice, merge the entries", with(&|c| c.providers.push(provider()))),
+        ("providers: \"A\" is specified twice; merge the entries", with(&|c| c.providers.push(provider()))),
         (
             "event filter of provider \"A\": 10001 event ids, at most 10000 are allowed",
             with(&|c| c.providers[0].filter = Some(EventFilter::only(vec![7; MAX_FILTER_IDS + 1]))),

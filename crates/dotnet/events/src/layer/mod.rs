@@ -98,11 +98,11 @@ struct Shared {
 static LAYERS: AtomicU64 = AtomicU64::new(0);
 
 /// As many callsites a thread keeps at hand.
-const MAX_AT_HAND: usize = 4096;
+const MAX_RECENT: usize = 4096;
 
 thread_local! {
     /// What this thread has asked for, so that threads do not wait for each other. By layer and callsite.
-    static AT_HAND: RefCell<HashMap<(u64, Identifier), Arc<Callsite>, RandomState>> = RefCell::default();
+    static RECENT: RefCell<HashMap<(u64, Identifier), Arc<Callsite>, RandomState>> = RefCell::default();
 }
 
 impl EventLayer {
@@ -161,18 +161,18 @@ impl Shared {
 
     fn known(&self, metadata: &Metadata<'_>) -> Option<Arc<Callsite>> {
         let key = (self.number, metadata.callsite());
-        let at_hand = AT_HAND.try_with(|at_hand| at_hand.borrow().get(&key).cloned());
+        let recent = RECENT.try_with(|recent| recent.borrow().get(&key).cloned());
         // A thread that is ending has none any more.
-        if let Ok(Some(callsite)) = at_hand {
+        if let Ok(Some(callsite)) = recent {
             return Some(callsite);
         }
         let callsite = self.registered(metadata)?;
-        let _ = AT_HAND.try_with(|at_hand| {
-            let mut at_hand = at_hand.borrow_mut();
-            if at_hand.len() == MAX_AT_HAND {
-                at_hand.clear();
+        let _ = RECENT.try_with(|recent| {
+            let mut recent = recent.borrow_mut();
+            if recent.len() == MAX_RECENT {
+                recent.clear();
             }
-            at_hand.insert(key, Arc::clone(&callsite));
+            recent.insert(key, Arc::clone(&callsite));
         });
         Some(callsite)
     }

@@ -394,7 +394,7 @@ fn a_cut_stream_says_how_much_is_lost() {
     assert_eq!(partial(3).reason, PartialReason::Cut { unused: 35 }, "of the 36 bytes of the sequence point");
     assert_eq!(
         partial(3).to_string(),
-        format!("cut off: 35 bytes from offset {} on could not be used", stream.len() - 38)
+        format!("truncated: 35 bytes from offset {} could not be used", stream.len() - 38)
     );
     let name = stream.windows(7).position(|bytes| bytes == b"SPBlock").unwrap();
     let events_end = name - 15 - 1;

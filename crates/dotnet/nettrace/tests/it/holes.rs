@@ -315,7 +315,7 @@ fn damaged_round(stream: &mut Vec<u8>) -> u64 {
 fn skipped_bytes_are_counted_once() {
     let mut stream = start(8);
     object(&mut stream, "MetadataBlock", &blobs(true, &definition(record(1, "P", 1, "One").as_bytes())));
-    let rounds = Repaired::MOST_SKIPPED as u64 + 200;
+    let rounds = Repaired::MAX_SKIPPED as u64 + 200;
     let places: Vec<(u64, u64)> =
         (0..rounds).map(|_| (damaged_round(&mut stream), stream.len() as u64)).collect();
     object(&mut stream, "SPBlock", &point(1, &[]));
@@ -326,7 +326,7 @@ fn skipped_bytes_are_counted_once() {
     assert_eq!(repaired.bytes_skipped, places.iter().map(|(from, to)| to - from).sum::<u64>());
     let listed: Vec<_> =
         repaired.skipped.iter().map(|place| (place.offset, place.offset + place.bytes)).collect();
-    assert_eq!(listed, places[..Repaired::MOST_SKIPPED]);
+    assert_eq!(listed, places[..Repaired::MAX_SKIPPED]);
 }
 
 /// The bytes of the next object are within the size of a block from which bytes are missing.

@@ -320,7 +320,7 @@ fn nobody_has_to_wait() {
         fed = stream.len();
         for in_a_hurry in [false, true] {
             if in_a_hurry {
-                events.hold_nothing_back();
+                events.release_all();
             }
             while let Some(item) = events.next().unwrap() {
                 if let Item::Event(event) = item {

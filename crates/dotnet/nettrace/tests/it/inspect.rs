@@ -91,7 +91,7 @@ fn damage_and_cuts_are_told() {
     let events_end = stream.windows(7).position(|bytes| bytes == b"SPBlock").unwrap() - 15 - 1;
     let found = inspect(&stream[..events_end - 1], 10);
     let last = blocks(&found).last().unwrap();
-    assert_eq!((last.name.as_str(), last.is_cut, &last.damage), ("EventBlock", true, &None));
+    assert_eq!((last.name.as_str(), last.is_truncated, &last.damage), ("EventBlock", true, &None));
     assert_eq!(count(&found), (3, 1));
     let mut damaged = stream.clone();
     let stack = stream.windows(10).position(|bytes| bytes == b"StackBlock").unwrap();
@@ -116,13 +116,13 @@ fn recordings_have_the_blocks_that_others_found() {
         for block in blocks(&found) {
             let kind = block.number.map_or_else(|| block.name.clone(), |number| number.to_string());
             *kinds.entry(kind).or_default() += 1;
-            assert_eq!((&block.damage, block.is_cut), (&None, false), "{name}");
+            assert_eq!((&block.damage, block.is_truncated), (&None, false), "{name}");
             if let Content::Events(events) = &block.content {
                 // One-collect writes other times.
                 assert!(
                     recording.version() == 6
-                        || events.told_times.is_none()
-                        || events.told_times == events.times
+                        || events.stated_times.is_none()
+                        || events.stated_times == events.times
                         || events.events == 0,
                     "{name}"
                 );

@@ -14,7 +14,7 @@ fn in_parts(stream: &[u8], size: u64) -> (Reading, usize) {
     for part in &parts {
         let mut reader = part.reader();
         for piece in part.pieces() {
-            reader.go_to(piece.start);
+            reader.seek(piece.start);
             let mut these = Vec::new();
             let bytes = &stream[usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap()];
             let mut pending = reader.items(bytes);
@@ -106,7 +106,7 @@ fn epochs_differ_between_parts() {
     for part in Scan::of(&stream, 1) {
         let mut reader = part.reader();
         for piece in part.pieces() {
-            reader.go_to(piece.start);
+            reader.seek(piece.start);
             let bytes = &stream[usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap()];
             let mut seen = None;
             let see = |item: Item<'_>| {

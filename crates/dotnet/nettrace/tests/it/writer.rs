@@ -149,7 +149,7 @@ fn blocks_stay_small_and_points_become_due() {
     let payload = vec![7; 40_000];
     let mut stream = Vec::new();
     for n in 0..600u64 {
-        assert!(!writer.wants_sequence_point(), "{n}");
+        assert!(!writer.needs_sequence_point(), "{n}");
         let stack: Vec<u64> = (n..n + 100).collect();
         let size = usize::try_from(n % 7).unwrap() * 6_000;
         let event = EventToWrite {
@@ -163,14 +163,14 @@ fn blocks_stay_small_and_points_become_due() {
         for m in 0..2 {
             writer.define_event(&Metadata::new("P", 1, "n".repeat(300 * m))).unwrap();
         }
-        if writer.wants_sequence_point() {
+        if writer.needs_sequence_point() {
             break;
         }
         stream.extend(writer.take_output());
     }
-    assert!(writer.wants_sequence_point());
+    assert!(writer.needs_sequence_point());
     writer.sequence_point(0);
-    assert!(!writer.wants_sequence_point());
+    assert!(!writer.needs_sequence_point());
     stream.extend(writer.finish());
     let objects = bytes::objects(&stream);
     let largest = objects.iter().map(|(_, payload)| payload.len()).max().unwrap();

@@ -68,7 +68,7 @@ fn time_never_goes_back_and_there_are_no_labels() {
     assert_eq!(writer.event(&other), Err(WriteError::TimeGoesBack { timestamp: 19, least: 20 }));
     let labelled = EventToWrite { labels: &[Label::SpanId(1)], ..event };
     assert_eq!(writer.event(&labelled), Err(WriteError::NeedsVersion6 { what: "labels" }));
-    assert!(!writer.wants_sequence_point());
+    assert!(!writer.needs_sequence_point());
     assert_eq!(Reading::of(&writer.finish(), 1000).events().len(), 1);
 }
 
