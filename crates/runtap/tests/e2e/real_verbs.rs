@@ -126,7 +126,7 @@ fn a_profiler_is_attached_with_its_data(runtime: &RealRuntime) -> Result<(), Ski
     assert_eq!(fs::read_to_string(&out).unwrap(), "attach 3 00ff41\nattached\n");
     let maps = fs::read_to_string(format!("/proc/{}/maps", target.pid())).unwrap();
     assert!(maps.contains("libdemoprofiler.so"));
-    runtap(attach).expect_code(4).says("0x8013136a").says("one profiler for all its life");
+    runtap(attach).expect_code(4).says("0x8013136a").says("only one profiler in its lifetime");
     target.still_answers();
     Ok(())
 }
@@ -171,7 +171,7 @@ fn a_profiler_is_loaded_at_the_start(runtime: &RealRuntime) -> Result<(), Skip> 
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let mut again = again;
     again[2] = target.p();
-    runtap(again).expect_code(4).says("runs already");
+    runtap(again).expect_code(4).says("already running");
     target.still_answers();
     Ok(())
 }

@@ -131,7 +131,7 @@ async fn a_file_that_the_target_could_not_load_as_a_profiler_is_not_sent() {
     bytes[18..20].copy_from_slice(&[243, 0]);
     std::fs::write(&file, &bytes).unwrap();
     let objection = refused(&file).await;
-    assert!(objection.to_string().contains("is made for riscv64, and the target runs on "), "{objection}");
+    assert!(objection.to_string().contains("is built for riscv64, but the target runs on "), "{objection}");
     bytes[16] = 2;
     std::fs::write(&file, &bytes).unwrap();
     assert!(matches!(refused(&file).await, Objection::NotALibrary { .. }));

@@ -224,7 +224,7 @@ async fn one_that_does_not_come_back_is_waited_for_so_long_only() {
     let error = client.resume().await.unwrap_err();
     // As the kernel says, not as it calls itself.
     let (path, pid) = (port.path().display(), std::process::id());
-    assert_eq!(error.to_string(), format!("process {pid} did not dial in again on {path} within 300 ms"));
+    assert_eq!(error.to_string(), format!("process {pid} did not reconnect to {path} within 300 ms"));
     assert!(error.is_unreachable() && error.hint().is_some());
 }
 

@@ -190,7 +190,7 @@ async fn a_stream_that_goes_on_after_its_stop_was_confirmed_is_ended() {
                 Err(error) => break error.to_string(),
             }
         };
-        assert!(error.contains("goes on sending"), "{error}");
+        assert!(error.contains("continues to send"), "{error}");
         // The confirmation came between the two looks at the count.
         let [most, least] = [before, confirmed].map(|count| session.received() - count);
         assert!(most >= 64 << 20 && least < 80 << 20, "{most} {least}");
