@@ -274,18 +274,21 @@ fn what_is_no_assembly_is_said_with_its_place() {
     };
     let header = change(88, &[0x07]);
     for said in [why(b""), why(b"\x7fELF\x02\x01"), change(60, &[0xff; 4]), change(64, b"NE"), header] {
-        assert_eq!(said, "it is no PE file");
+        assert_eq!(said, "not a PE file");
     }
-    let broken = |what: &str| format!("it is no whole assembly: {what}");
+    let broken = |what: &str| format!("malformed or truncated: {what}");
     let sections = change(64 + 6, &[0xff; 2]);
-    assert!(sections.starts_with(&broken("PE headers at offset 0: are not all there")), "{sections}");
-    assert_eq!(change(296, &[0; 4]), "it is a native library, not a .NET assembly");
+    assert!(sections.starts_with(&broken("PE headers at offset 0: are truncated")), "{sections}");
+    assert_eq!(change(296, &[0; 4]), "a native library, not a .NET assembly");
     let left = whole.len() - 0x200;
     assert_eq!(
         change(300, &[0xff, 0xff]),
         broken(&format!("CLI header at offset 512: needs 65535 bytes, {left} are left"))
     );
-    assert_eq!(change(0x200 + 8, &[0; 4]), broken("metadata at offset 0: is in no section of the file"));
+    assert_eq!(
+        change(0x200 + 8, &[0; 4]),
+        broken("metadata at offset 0: is outside of all sections of the file")
+    );
     assert_eq!(change(0x248, b"X"), broken("metadata magic at offset 584: is not BSJB"));
     assert_eq!(change(0x248 + 40, b"#?"), broken("metadata at offset 584: has no tables"));
 }

@@ -63,7 +63,7 @@ fn a_hook_must_exist_and_be_valid() {
     assert_eq!(why, format!("{} is not a file", folder.path().display()));
     let (_folder, text) = folder_with("hook.dll", b"no assembly");
     let why = hook(&text, 8).unwrap_err();
-    assert!(why.ends_with("is not a .NET assembly: it is no PE file"), "{why}");
+    assert!(why.ends_with("is not a .NET assembly: not a PE file"), "{why}");
     let (_folder, other) = folder_with("hook.dll", &hook::tests::without_class());
     assert!(hook(&other, 8).unwrap_err().ends_with("has no class StartupHook outside of namespaces"));
     let (_folder, other) = folder_with("hook.dll", &hook::tests::without_method());
