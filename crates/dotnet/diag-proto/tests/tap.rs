@@ -1,4 +1,4 @@
-//! What stands between a client and a runtime: every byte passes, and is said to be what it is.
+//! A tap between a client and a runtime: every byte is forwarded, and every piece is identified.
 
 use proptest::{collection::vec, prelude::*};
 use runtap_diag_proto::{
@@ -8,7 +8,7 @@ use runtap_diag_proto::{
     tap::{PieceKind, Side, Tap},
 };
 
-/// What has passed: the kinds in their order, equal neighbours joined, and the bytes of each direction.
+/// The forwarded data: the kinds in order, with equal neighbors joined, and the bytes of each direction.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Passed {
     kinds: Vec<(Side, String)>,
@@ -53,7 +53,7 @@ fn pass(mut tap: Tap, said: &[(Side, &[u8])], step: usize, ends: bool) -> (Passe
     (passed, tap)
 }
 
-/// The kinds of the two directions, whatever the chunks.
+/// Returns the kinds of the two directions, which are independent of the chunks.
 #[track_caller]
 fn kinds(tap: fn() -> Tap, up: &[u8], down: &[u8]) -> (Vec<String>, Vec<String>) {
     let said = [(Side::Client, up), (Side::Runtime, down)];
@@ -101,14 +101,14 @@ impl Wrapped for str {
 }
 
 #[test]
-fn a_message_is_held_until_it_is_whole_and_passes_in_one_piece() {
+fn a_message_is_held_until_complete_and_forwarded_in_one_piece() {
     let bytes = session().to_bytes().unwrap();
     let mut tap = Tap::new();
     for byte in &bytes[..bytes.len() - 1] {
         tap.handle_bytes(Side::Client, std::slice::from_ref(byte));
         assert_eq!(tap.poll_transmit(), None);
     }
-    // With what comes behind it.
+    // Together with the bytes after it.
     tap.handle_bytes(Side::Client, &[bytes[bytes.len() - 1], 9]);
     let piece = tap.poll_transmit().unwrap();
     assert_eq!(piece.bytes(), bytes);
@@ -140,7 +140,7 @@ fn what_follows_a_reply_depends_on_the_request() {
 }
 
 #[test]
-fn a_stream_need_not_be_handed_over() {
+fn a_stream_need_not_pass_through_the_tap() {
     let down = Reply::SessionStarted(SessionId(7)).to_bytes(&session()).unwrap();
     let up = session().to_bytes().unwrap();
     let said = [(Side::Client, &up[..]), (Side::Runtime, &down)];
@@ -159,11 +159,11 @@ fn a_descriptor_is_announced_with_its_byte() {
 }
 
 #[test]
-fn a_runtime_that_dials_in_says_who_it_is_first() {
+fn a_runtime_that_connects_identifies_itself_first() {
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 42 };
     let reply = Reply::Resumed.to_bytes(&Request::ResumeRuntime).unwrap();
     let down = [advertise.to_bytes(), reply].concat();
-    // It speaks before it is asked.
+    // The runtime sends data before the client sends a command.
     let said = [(Side::Runtime, &down[..34]), (Side::Client, &Request::ResumeRuntime.to_bytes().unwrap())];
     let (passed, _) = pass(Tap::for_port(), &said, 5, false);
     assert_eq!(passed.kinds_of(Side::Runtime), [format!("{:?}", PieceKind::Advertise(advertise))]);
@@ -174,8 +174,8 @@ fn a_runtime_that_dials_in_says_who_it_is_first() {
 }
 
 #[test]
-fn what_would_harm_a_runtime_passes_and_is_told() {
-    // No provider at all: an encoder of ours refuses that.
+fn harmful_requests_are_forwarded_and_reported() {
+    // A session without providers, which the encoder rejects.
     let mut bytes = session().to_bytes().unwrap();
     let count = HEADER_LEN + 4 + 4 + 8 + 1;
     bytes[count..count + 4].fill(0);
@@ -191,13 +191,13 @@ fn what_would_harm_a_runtime_passes_and_is_told() {
 }
 
 #[test]
-fn what_is_no_message_passes_from_its_header_on() {
+fn invalid_messages_are_forwarded_from_their_header_on() {
     let mut tap = Tap::new();
     tap.handle_bytes(Side::Client, b"GET / HTTP/1.1\r\nHost");
     assert_eq!(tap.poll_transmit().unwrap().bytes(), b"GET / HTTP/1.1\r\nHost");
     assert_eq!(tap.error(Side::Client).unwrap().to_string(), "magic at offset 0: is not \"DOTNET_IPC_V1\"");
     assert_eq!(tap.error(Side::Runtime), None);
-    // The reply to it can be read all the same.
+    // The reply to it can still be decoded.
     tap.handle_bytes(Side::Runtime, &ErrorReply::from(Hresult::UNKNOWN_MAGIC).to_bytes().unwrap());
     assert!(matches!(tap.poll_transmit().unwrap().kind, PieceKind::Reply(_)));
     tap.handle_bytes(Side::Client, b"x");
@@ -249,7 +249,7 @@ proptest! {
         let (whole, _) = pass(tap(), &said, usize::MAX, true);
         prop_assert_eq!(&whole.up, &up);
         prop_assert_eq!(&whole.down, &down);
-        // Whatever the chunks.
+        // Independent of the chunks.
         prop_assert_eq!(pass(tap(), &said, step, true).0, whole);
     }
 
@@ -266,7 +266,7 @@ proptest! {
         let tap = if port { Tap::for_port() } else { Tap::new() };
         let (passed, tap) = pass(tap, &said, 11, false);
         prop_assert!(up.starts_with(&passed.up) && down.starts_with(&passed.down));
-        // What was held back passes at the end, and the rest of what is said afterwards as well.
+        // Data that was held back is forwarded at the end, followed by all later data.
         let mut tap = tap;
         tap.handle_eof(Side::Client);
         tap.handle_bytes(Side::Runtime, &down[down_cut..]);

@@ -186,7 +186,7 @@ impl Client {
     /// Starts a session with the command of `form` only.
     ///
     /// # Errors
-    /// Those of [`start_session`](Self::start_session), and [`Error::Refused`] if the runtime does not support the command.
+    /// The errors of [`start_session`](Self::start_session), and [`Error::Refused`] if the runtime does not support the command.
     pub async fn start_session_as(
         &self,
         form: SessionForm,

@@ -46,7 +46,7 @@ impl Client {
     /// command that is tried: from then on the target writes the dump, even if this future is dropped.
     ///
     /// # Errors
-    /// Those of [`dump`](Self::dump).
+    /// The errors of [`dump`](Self::dump).
     pub async fn dump_with_notice(
         &self,
         dump: &CoreDump,

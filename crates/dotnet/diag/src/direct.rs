@@ -75,7 +75,7 @@ mod unix {
                 }
                 match &mut self.chunks.reading {
                     Some(reading) if self.is_ours => reading.wait(),
-                    // Checked after the buffer knows the waiting thread, so that a later hand-over wakes it.
+                    // Checked after the buffer has the waker, so that a later hand-over wakes it.
                     _ if self.chunks.buffer.is_handed_over() => self.is_ours = true,
                     _ => thread::park(),
                 }

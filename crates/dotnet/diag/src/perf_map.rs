@@ -34,7 +34,7 @@ pub struct MapFile {
 /// after startup.
 ///
 /// # Errors
-/// Those of [`Client::environment`].
+/// The errors of [`Client::environment`].
 pub async fn folder(client: &Client) -> Result<PathBuf, Error> {
     let variables = client.environment().await?;
     let value = |name: &str| {

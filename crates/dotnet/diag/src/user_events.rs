@@ -69,7 +69,7 @@ impl UserEventsSession {
     /// Stops the session with its rundown.
     ///
     /// # Errors
-    /// Those of the stop command; the connection is closed in any case, which ends the session, too.
+    /// The errors of the stop command; the connection is closed in any case, which ends the session, too.
     pub async fn stop(self) -> Result<(), Error> {
         self.client.stop_session(self.id).await
     }

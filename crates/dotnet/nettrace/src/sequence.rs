@@ -167,7 +167,7 @@ impl Sequences {
         {
             return;
         }
-        // The first event of a thread says nothing about earlier losses. Neither does a last number of 0: a sequence
+        // The first event of a thread does not reveal earlier losses. Neither does a last number of 0: a sequence
         // point lists threads that have not written yet with 0, and the thread's id may be a reused one.
         if let Some(last) = self.last.get(&thread).copied().filter(|last| *last != 0 || !self.ids_are_reused)
         {

@@ -21,7 +21,7 @@ fn find<'a>(assembly: &Assembly<'a>, name: &str) -> TypeDef<'a> {
 }
 
 #[test]
-fn a_startup_hook() {
+fn a_startup_hook_can_be_read() {
     let bytes = require!(hook());
     let assembly = Assembly::parse(&bytes).unwrap();
     assert_eq!(assembly.name().unwrap().unwrap().name, "startuphook");
@@ -37,7 +37,7 @@ fn a_startup_hook() {
 }
 
 #[test]
-fn types_and_methods_of_a_program() {
+fn types_and_methods_of_a_program_can_be_read() {
     let bytes = require!(shared("apps/dotnet/spin/bin/spin.dll"));
     let assembly = Assembly::parse(&bytes).unwrap();
     assert_eq!(find(&assembly, "<Module>").namespace, "");
@@ -61,7 +61,7 @@ fn a_truncated_file_is_rejected() {
 
 /// A file with any byte changed is read or rejected.
 #[test]
-fn a_file_with_a_changed_byte() {
+fn a_file_with_a_changed_byte_is_read_or_rejected() {
     let mut bytes = require!(hook());
     for n in 0..bytes.len() {
         for flip in [0x01, 0x80, 0xff] {
@@ -79,7 +79,7 @@ fn a_file_with_a_changed_byte() {
 
 /// All files of a runtime: each is an assembly whose types and methods can all be read, or is rejected as another file.
 #[test]
-fn every_file_of_a_runtime() {
+fn every_file_of_a_runtime_can_be_read_or_rejected() {
     for runtime in require!(RealRuntime::all()) {
         let (mut assemblies, mut precompiled) = (0, 0);
         for path in libraries(&runtime.root().join("shared")) {

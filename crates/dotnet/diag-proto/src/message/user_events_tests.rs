@@ -64,7 +64,7 @@ fn golden_tracepoints_of_the_specification() {
 }
 
 #[test]
-fn older_commands_have_no_such_session() {
+fn older_commands_cannot_start_such_a_session() {
     for form in SessionForm::NEWEST_FIRST {
         let encoded = Request::CollectUserEvents { form, config: config() }.to_bytes();
         if form >= SessionForm::CollectTracing5 {
@@ -76,7 +76,7 @@ fn older_commands_have_no_such_session() {
 }
 
 #[test]
-fn what_could_harm_a_target_is_not_encoded() {
+fn harmful_requests_are_not_encoded() {
     let with = |tracepoints| {
         let mut config = config();
         config.providers[0].tracepoints = tracepoints;
@@ -110,7 +110,7 @@ fn what_could_harm_a_target_is_not_encoded() {
 }
 
 #[test]
-fn what_kills_runtimes_is_refused_by_name_and_offset() {
+fn requests_that_crash_runtimes_are_rejected_by_name_and_offset() {
     let decode = |tracepoints: &[u8]| {
         let payload = [HEAD, FILTER, tracepoints].concat();
         match Request::decode(Command::COLLECT_TRACING5, &payload) {
@@ -138,7 +138,7 @@ fn what_kills_runtimes_is_refused_by_name_and_offset() {
 }
 
 #[test]
-fn what_runtimes_take_is_taken() {
+fn everything_that_runtimes_accept_is_accepted() {
     // A set without events, and the same tracepoint twice.
     let tracepoints = b"\0\0\0\0\x02\0\0\0\x02\0\0\0A\0\0\0\0\0\0\0\x02\0\0\0A\0\0\0\x01\0\0\0\x07\0\0\0";
     let payload = [HEAD, FILTER, tracepoints].concat();

@@ -109,7 +109,7 @@ impl Port {
     /// a connected process, as reported by the kernel. Resume unknown processes, and send them no other command.
     ///
     /// # Errors
-    /// Those of [`bind`](Self::bind).
+    /// The errors of [`bind`](Self::bind).
     pub fn bind_for_all_users(path: impl Into<PathBuf>) -> Result<Self, BindError> {
         Self::bind_with(path.into(), BindOptions::default().everybody(true))
     }

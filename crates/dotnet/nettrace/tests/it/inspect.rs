@@ -1,4 +1,4 @@
-//! The structure of a stream: every byte belongs to something, and the blocks are those that an independent reader found.
+//! The structure of a stream: every byte is accounted for, and the blocks are those that an independent reader found.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ fn hand_made_streams() {
 }
 
 #[test]
-fn damage_and_cuts_are_told() {
+fn damage_and_truncation_are_reported() {
     let stream = golden::whole();
     let events_end = stream.windows(7).position(|bytes| bytes == b"SPBlock").unwrap() - 15 - 1;
     let found = inspect(&stream[..events_end - 1], 10);
@@ -108,7 +108,7 @@ fn damage_and_cuts_are_told() {
 }
 
 #[test]
-fn recordings_have_the_blocks_that_others_found() {
+fn recordings_have_the_blocks_of_another_reader() {
     for recording in common::recordings() {
         let (name, expected) = (recording.path.display(), &recording.expected);
         let found = inspect(&recording.bytes, 1 << 16);
