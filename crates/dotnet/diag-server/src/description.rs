@@ -74,9 +74,9 @@ impl ProcessDescription {
 
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let Some(fixed) = &self.environment else {
-            // Querying an invalid name would panic; no variable has one.
-            let askable = !name.is_empty() && !name.contains(['=', '\0']);
-            return askable
+            // No variable has such a name, so the system is not queried.
+            let is_valid = !name.is_empty() && !name.contains(['=', '\0']);
+            return is_valid
                 .then(|| std::env::var_os(name))?
                 .map(|value| value.to_string_lossy().into_owned());
         };

@@ -213,9 +213,9 @@ impl DiagnosticServer {
     /// [`Limits::shut_down`] to read the rest.
     pub async fn run(self, until: impl Future<Output = ()>) {
         let Self { listener, dispatcher, ports } = self;
-        let mut dialling = JoinSet::new();
+        let mut connecting = JoinSet::new();
         for (port, number) in ports.into_iter().zip(1..) {
-            dialling.spawn(connect_port::serve(dispatcher.clone(), port, number));
+            connecting.spawn(connect_port::serve(dispatcher.clone(), port, number));
         }
         let mut connections = JoinSet::new();
         tokio::select! {
@@ -223,7 +223,7 @@ impl DiagnosticServer {
             () = accept(&listener, &dispatcher, &mut connections) => {}
         }
         drop(listener);
-        drop(dialling);
+        drop(connecting);
         let patience = dispatcher.limits().shut_down;
         let _ = timeout(patience, async {
             dispatcher.close().await;

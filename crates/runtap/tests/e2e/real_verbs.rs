@@ -147,7 +147,7 @@ fn a_profiler_that_refuses_says_so(runtime: &RealRuntime) -> Result<(), Skip> {
     ] {
         attach(CLASS_ID, path, "").expect_code(2).says(why);
     }
-    attach("not-a-guid", &library, "").expect_code(2).says("no class id");
+    attach("not-a-guid", &library, "").expect_code(2).says("not a class id");
     target.still_answers();
     Ok(())
 }
@@ -222,7 +222,7 @@ fn a_perf_map_at_the_start_is_refused_where_it_would_kill(runtime: &RealRuntime)
         Target::suspended(runtime.program("spin", &IDLE)?.env("DOTNET_PerfMapJitDumpPath", maps.path()));
     let enabled = runtap(["perfmap", "enable", &target.p()]);
     if runtime.major() < 10 {
-        enabled.expect_code(4).says("waits at its start").says("DOTNET_PerfMapEnabled");
+        enabled.expect_code(4).says("suspended at startup").says("DOTNET_PerfMapEnabled");
     } else {
         enabled.expect_code(0);
     }

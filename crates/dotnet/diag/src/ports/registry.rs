@@ -221,7 +221,7 @@ mod tests {
     }
 
     /// Connects as the runtime with this cookie, and returns its end of the connection.
-    fn dial(registry: &Registry, cookie: u128, peer: Peer) -> Stream {
+    fn connect(registry: &Registry, cookie: u128, peer: Peer) -> Stream {
         let standing = if peer.uid == 0 { Standing::Kin } else { Standing::Guest };
         let (near, far) = Stream::pair().unwrap();
         let limits = Limits::for_descriptors(256);
@@ -251,9 +251,9 @@ mod tests {
         for thief in thieves {
             for thief_comes_first in [false, true] {
                 let (registry, mut told) = registry();
-                let mut stolen = thief_comes_first.then(|| dial(&registry, 7, thief));
-                let honest = dial(&registry, 7, VICTIM);
-                let stolen = stolen.take().unwrap_or_else(|| dial(&registry, 7, thief));
+                let mut stolen = thief_comes_first.then(|| connect(&registry, 7, thief));
+                let honest = connect(&registry, 7, VICTIM);
+                let stolen = stolen.take().unwrap_or_else(|| connect(&registry, 7, thief));
                 let mut runtimes = [told.recv().await.unwrap(), told.recv().await.unwrap()];
                 runtimes.sort_by_key(|runtime| runtime.peer() != VICTIM);
                 let [victim, other] = runtimes;
@@ -272,8 +272,8 @@ mod tests {
     async fn one_process_has_one_slot() {
         let (registry, mut told) = registry();
         let peer = Peer { pid: Some(11), uid: 65534 };
-        let older = dial(&registry, 7, peer);
-        let newer = dial(&registry, 7, peer);
+        let older = connect(&registry, 7, peer);
+        let newer = connect(&registry, 7, peer);
         assert!(is_closed(older).await && newer.is_idle());
         told.recv().await.unwrap();
         assert!(told.try_recv().is_err());
@@ -284,7 +284,7 @@ mod tests {
         let (registry, mut told) = registry();
         let limits = Limits::for_descriptors(256);
         let guest = |n: u32| Peer { pid: Some(n), uid: 1 };
-        let first = dial(&registry, 1, guest(1));
+        let first = connect(&registry, 1, guest(1));
         let runtime = told.recv().await.unwrap();
         let resuming = tokio::spawn({
             let runtime = runtime.clone();
@@ -294,12 +294,12 @@ mod tests {
         assert!(first.readable().await.unwrap());
         let mut others = Vec::new();
         for n in 0..limits.per_user {
-            others.push(dial(&registry, u128::try_from(n).unwrap() + 2, guest(2)));
+            others.push(connect(&registry, u128::try_from(n).unwrap() + 2, guest(2)));
         }
         resuming.await.unwrap().unwrap_err();
         drop(runtime);
         assert_eq!(registry.admission().guests(), limits.per_user);
-        let victim = dial(&registry, 7, VICTIM);
+        let victim = connect(&registry, 7, VICTIM);
         assert!(victim.is_idle() && others.iter().all(Stream::is_idle));
 
         let late = registry.admission().handle_out_of_descriptors();
@@ -318,7 +318,7 @@ mod tests {
     async fn disconnected_runtimes_are_forgotten_eventually() {
         let (registry, mut told) = registry();
         for n in 0..1000 {
-            drop(dial(&registry, n, Peer { pid: Some(1), uid: 1 }));
+            drop(connect(&registry, n, Peer { pid: Some(1), uid: 1 }));
             let runtime = told.recv().await.unwrap();
             runtime.resume().await.unwrap_err();
         }

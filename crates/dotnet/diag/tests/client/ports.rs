@@ -28,7 +28,7 @@ fn advertise(n: u32) -> Advertise {
 }
 
 /// Connects and sends an Advertise message.
-async fn dial(path: &Path, n: u32) -> UnixStream {
+async fn connect(path: &Path, n: u32) -> UnixStream {
     let mut stream = UnixStream::connect(path).await.unwrap();
     stream.write_all(&advertise(n).to_bytes()).await.unwrap();
     stream
@@ -112,9 +112,9 @@ async fn many_runtimes_are_each_returned_once() {
 #[tokio::test]
 async fn a_newer_connection_replaces_the_older_idle_one() {
     let (mut port, _folder) = port();
-    let mut older = dial(port.path(), 1).await;
+    let mut older = connect(port.path(), 1).await;
     let runtime = port.accept().await;
-    let mut newer = dial(port.path(), 1).await;
+    let mut newer = connect(port.path(), 1).await;
     closed(&mut older).await;
     let asking = tokio::spawn({
         let client = runtime.client();
@@ -150,21 +150,21 @@ async fn strangers_are_disconnected_and_block_no_runtime() {
 #[tokio::test]
 async fn a_disconnected_runtime_is_reported_and_holds_no_descriptor() {
     let (mut port, _folder) = port();
-    drop(dial(port.path(), 1).await);
+    drop(connect(port.path(), 1).await);
     let runtime = port.accept().await;
     let error = runtime.client().resume().await.unwrap_err();
     assert_eq!(kind(&error), "hung up", "{error}");
     assert!(error.is_unreachable() && runtime.has_ended());
     assert_eq!(kind(&runtime.resume().await.unwrap_err()), "hung up");
     // With a waiting command.
-    let stream = dial(port.path(), 2).await;
+    let stream = connect(port.path(), 2).await;
     let second = port.accept().await;
     let (client, config) = (second.client(), sample_config());
     let (outcome, ()) = tokio::join!(client.start_session(&config), async {
         let mut stream = stream;
         read_request(&mut stream).await;
         drop(stream);
-        drop(dial(port.path(), 2).await);
+        drop(connect(port.path(), 2).await);
     });
     // The command got no answer; a later command finds no runtime.
     assert_eq!(kind(&outcome.unwrap_err()), "closed");
@@ -193,7 +193,7 @@ async fn a_wrong_process_id_is_detected() {
     let (mut port, _folder) = port();
     let us = std::process::id();
     for (claim, differs) in [(us, false), (us + 1, true)] {
-        let _stream = dial(port.path(), claim).await;
+        let _stream = connect(port.path(), claim).await;
         let runtime = port.accept().await;
         assert_eq!(runtime.claims_another_id(), Some(differs));
         assert_eq!((runtime.peer().pid, runtime.is_kin()), (Some(us), true));
@@ -203,7 +203,7 @@ async fn a_wrong_process_id_is_detected() {
 #[tokio::test]
 async fn a_runtime_that_sends_unrequested_data_is_disconnected() {
     let (mut port, _folder) = port();
-    let mut stream = dial(port.path(), 1).await;
+    let mut stream = connect(port.path(), 1).await;
     stream.write_all(b"hello").await.unwrap();
     let runtime = port.accept().await;
     closed(&mut stream).await;
@@ -213,7 +213,7 @@ async fn a_runtime_that_sends_unrequested_data_is_disconnected() {
 #[tokio::test(start_paused = true)]
 async fn waiting_for_a_reconnect_has_a_time_limit() {
     let (mut port, _folder) = port();
-    let mut stream = dial(port.path(), 1).await;
+    let mut stream = connect(port.path(), 1).await;
     let runtime = port.accept().await;
     let client = runtime.client().with_timeouts(Timeouts::all(Duration::from_millis(300)));
     let (outcome, ()) = tokio::join!(client.resume(), async {
@@ -234,7 +234,7 @@ async fn a_port_is_private_and_its_file_is_removed() {
     let path = port.path().to_owned();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(matches!(Port::bind(&path), Err(BindError::InUse { .. })));
-    let mut idle = dial(&path, 1).await;
+    let mut idle = connect(&path, 1).await;
     let runtime = port.accept().await;
     drop(port);
     assert!(!path.exists());
@@ -287,12 +287,12 @@ async fn a_successor_resumes_all_runtimes() {
 async fn resuming_is_retried_until_it_succeeds() {
     let (mut port, _folder) = port();
     let path = port.path().to_owned();
-    let mut stream = dial(&path, 1).await;
+    let mut stream = connect(&path, 1).await;
     let runtime = port.accept().await;
     let resuming = tokio::spawn(async move { runtime.resume().await });
     read_request(&mut stream).await.unwrap();
     drop(stream);
-    let mut stream = dial(&path, 1).await;
+    let mut stream = connect(&path, 1).await;
     let request = read_request(&mut stream).await.unwrap();
     stream.write_all(&ok(&request, &Reply::Resumed)).await.unwrap();
     resuming.await.unwrap().unwrap();

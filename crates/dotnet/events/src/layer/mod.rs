@@ -2,7 +2,7 @@
 //! and both as log messages with scopes. `callsite.rs` has the state of each callsite.
 //!
 //! **Providers.** The provider of an event is the crate in its target (`shop` of `shop::orders`), because sessions request
-//! providers by their complete names; [`EventLayer::naming`] has the alternative. In names `::` becomes `.`, because tools
+//! providers by their complete names; [`EventLayerBuilder::naming`] has the alternative. In names `::` becomes `.`, because tools
 //! separate the keywords of a provider by a colon. An event has the name in its `name:`, or else its file and line
 //! (`orders.rs:42`). It has no keywords; its level is that of `tracing`, where TRACE and DEBUG are both Verbose.
 //!
