@@ -113,7 +113,7 @@ async fn runtime(n: u32, path: std::path::PathBuf, waits: Arc<Mutex<Vec<Duration
     description.info.process_id = u64::from(n + 1);
     let server = Builder::new(description).pipe(pipe).connect_port(ConnectPort::new(&path)).dispatcher();
     let (tell, dialled) = tokio::sync::oneshot::channel();
-    tokio::spawn(dial(server.of_port(1), Endpoint::unix(path), tell));
+    tokio::spawn(dial(server.for_port(1), Endpoint::unix(path), tell));
     let since: Instant = dialled.await?;
     server.resumed().await;
     let waited = since.elapsed();

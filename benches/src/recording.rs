@@ -30,7 +30,7 @@ pub(crate) fn make(samples: u64) -> Result<Vec<u8>> {
             payload: &2_u32.to_le_bytes(),
             ..EventToWrite::default()
         })?;
-        if writer.wants_sequence_point() {
+        if writer.needs_sequence_point() {
             writer.sequence_point(number / THREADS * MILLISECOND);
         }
         bytes.append(&mut writer.take_output());

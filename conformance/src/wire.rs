@@ -36,7 +36,7 @@ pub(crate) fn ask(
             }
             match machine.poll_event() {
                 Some(Event::Reply(reply)) => return Ok(Ok(reply)),
-                Some(Event::Failed(Failure::Refused(error))) => return Ok(Err(error)),
+                Some(Event::Failed(Failure::Rejected(error))) => return Ok(Err(error)),
                 Some(other) => anyhow::bail!("{:?}: {other:?}", request.command()),
                 None => {}
             }

@@ -7,7 +7,7 @@ use runtap_diag_proto::tap::{Side, Tap};
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let [client, how, said @ ..] = input else { return };
     let (up, down) = said.split_at(said.len().min(usize::from(*client)));
-    let mut tap = if how & 1 == 0 { Tap::new() } else { Tap::of_port() };
+    let mut tap = if how & 1 == 0 { Tap::new() } else { Tap::for_port() };
     let (mut out, mut kinds) = ([Vec::new(), Vec::new()], 0);
     for (side, bytes) in [(Side::Client, up), (Side::Runtime, down)] {
         bytes.chunks(usize::from(how / 2).max(1)).for_each(|part| tap.handle_bytes(side, part));

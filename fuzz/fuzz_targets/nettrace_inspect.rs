@@ -13,7 +13,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         let (start, end) = match found {
             Inspected::Block(block) => (block.offset, block.offset + block.header_bytes),
             Inspected::End { offset, end } => (*offset, *end),
-            Inspected::Cut { offset, left } => (*offset, offset + left),
+            Inspected::Truncated { offset, left } => (*offset, offset + left),
             Inspected::Damage { offset, .. } => (*offset, *offset),
             _ => continue,
         };

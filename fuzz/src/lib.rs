@@ -120,7 +120,7 @@ impl Said {
         for part in Scan::of(stream, size) {
             let mut reader = part.reader();
             for piece in part.pieces() {
-                reader.go_to(piece.start);
+                reader.seek(piece.start);
                 let bytes = usize::try_from(piece.start).ok().zip(usize::try_from(piece.end).ok());
                 let bytes = bytes.and_then(|(start, end)| stream.get(start..end)).expect("a part of it");
                 // What is wrong with a block of another part is told there.

@@ -38,7 +38,7 @@ pub(super) fn on_all<T: Sees>(cores: usize, bytes: &[u8], new: impl Fn() -> T + 
             let (mut reader, mut sees) = (part.reader(), new());
             sees.begin(&reader);
             for piece in part.pieces() {
-                reader.go_to(piece.start);
+                reader.seek(piece.start);
                 let (start, end) = (usize::try_from(piece.start)?, usize::try_from(piece.end)?);
                 reader.items(bytes.get(start..end).unwrap_or_default()).for_each(|item| sees.see(&item))?;
             }

@@ -81,7 +81,7 @@ impl Copy {
             payload: event.payload,
             ..EventToWrite::default()
         };
-        if self.writer.wants_sequence_point() {
+        if self.writer.needs_sequence_point() {
             self.writer.sequence_point(event.timestamp);
         }
         self.events += 1;

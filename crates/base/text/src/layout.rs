@@ -69,7 +69,7 @@ fn row(block: &Block) -> String {
         Clean(&content(&block.content))
     );
     // Writing to a String can't fail.
-    if block.is_cut {
+    if block.is_truncated {
         let _ = write!(text, "; CUT");
     }
     if let Some(damage) = &block.damage {

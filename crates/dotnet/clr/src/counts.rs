@@ -51,7 +51,7 @@ impl EventCounts {
     #[inline]
     pub fn add(&mut self, event: &Event<'_>) {
         self.total += 1;
-        match self.by_metadata.at_hand_mut(event.metadata_id) {
+        match self.by_metadata.get_dense_mut(event.metadata_id) {
             Some(tally) => tally.n += 1,
             None => self.add_rare(event.metadata_id, event.metadata),
         }

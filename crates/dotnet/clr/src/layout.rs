@@ -57,7 +57,7 @@ impl Layout {
             Inspected::Block(block) => {
                 self.blocks_count += 1;
                 self.is_damaged |= block.damage.is_some();
-                if !block.is_cut {
+                if !block.is_truncated {
                     return;
                 }
                 (block.offset, GapKind::CutBlock(block.name.clone()))
@@ -66,7 +66,7 @@ impl Layout {
                 self.end = Some((*offset, *end));
                 return;
             }
-            Inspected::Cut { offset, left } => (*offset, GapKind::Cut(*left)),
+            Inspected::Truncated { offset, left } => (*offset, GapKind::Cut(*left)),
             Inspected::Damage { offset, error } => (*offset, GapKind::Damage(error.clone())),
             _ => return,
         };
@@ -88,7 +88,7 @@ pub fn json(block: &Block) -> Value {
         "size": block.size,
         "name": block.name,
         "number": block.number,
-        "cut": block.is_cut,
+        "cut": block.is_truncated,
         "damage": block.damage.as_ref().map(ToString::to_string),
     });
     let more = match &block.content {
@@ -112,8 +112,8 @@ pub fn json(block: &Block) -> Value {
             "payload_bytes": events.payload_bytes,
             "ts_min": events.times.map(|times| times.0),
             "ts_max": events.times.map(|times| times.1),
-            "told_ts_min": events.told_times.map(|times| times.0),
-            "told_ts_max": events.told_times.map(|times| times.1),
+            "told_ts_min": events.stated_times.map(|times| times.0),
+            "told_ts_max": events.stated_times.map(|times| times.1),
         }),
         Content::Metadata(definitions) => json!({
             "content": "metadata",

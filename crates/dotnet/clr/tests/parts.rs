@@ -32,7 +32,7 @@ fn in_parts(bytes: &[u8], size: u64) -> (ProfileBuilder, usize, usize) {
         let show = |visit: &mut dyn FnMut(&Item<'_>)| {
             let mut reader = part.reader();
             for piece in part.pieces() {
-                reader.go_to(piece.start);
+                reader.seek(piece.start);
                 let range = usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap();
                 read(&mut reader, &bytes[range], &mut |item| visit(item));
             }

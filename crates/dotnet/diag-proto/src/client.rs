@@ -3,13 +3,13 @@
 //! ```text
 //! new(request) ─▶ poll_transmit: the request ─▶ handle_bytes … ─▶ poll_event: Reply │ Failed
 //!                                 │                  │
-//!                                 │                  └ a session: bytes after the reply are the stream's and are
-//!                                 │                    not taken; the caller reads them without this machine
-//!                                 └ user_events: poll_descriptor, a message of its own with the descriptor
+//!                                 │                  └ a session: bytes after the reply belong to the stream and are
+//!                                 │                    not consumed; the caller reads them itself
+//!                                 └ user_events: poll_descriptor, a separate message with the descriptor
 //! ```
 //!
-//! What a peer sends after a complete reply is counted ([`Client::surplus`]) and otherwise ignored: it can change
-//! nothing any more. Refuses to open connections, to wait and to retry: those are the caller's.
+//! Bytes after a complete reply are counted ([`Client::surplus`]) and otherwise ignored. Opening connections, waiting
+//! and retrying are up to the caller.
 
 use runtap_wire::{DecodeError, Reader};
 
@@ -19,13 +19,13 @@ use crate::{
     message::{Frame, FrameError, decode_ok},
 };
 
-/// What came of the command. Each connection ends with exactly one of these.
+/// The result of a command. Each connection ends with exactly one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// It was carried out.
+    /// The command was carried out.
     Reply(Reply),
-    /// It was not, or nobody knows.
+    /// The command failed, or its result is unknown.
     Failed(Failure),
 }
 
@@ -33,27 +33,27 @@ pub enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The connection ended before the answer was complete. With 0 bytes received the runtime may have died of the
-    /// request, or ended at this moment.
+    /// The connection was closed before the answer was complete. If 0 bytes were received, the request may have crashed
+    /// the runtime, or the process may just have exited.
     Closed {
-        /// Bytes of the answer that came.
+        /// The number of bytes of the answer that were received.
         received: u64,
     },
-    /// What came is no answer of this protocol.
+    /// The received bytes are not a valid answer.
     Protocol(DecodeError),
-    /// The runtime refused.
-    Refused(ErrorReply),
+    /// The runtime rejected the command.
+    Rejected(ErrorReply),
 }
 
 #[derive(Debug)]
-enum State {
-    /// The reply is not complete.
+enum ClientState {
+    /// The reply is incomplete.
     Reply(Frame),
-    /// The reply said OK, variables are coming in.
+    /// The reply was OK; the environment variables are being received.
     Environment(EnvironmentDecoder, Vec<Variable>),
-    /// The reply said OK, what comes now is the session's stream.
+    /// The reply was OK; the session's stream follows.
     Stream,
-    /// There is nothing to expect any more.
+    /// Nothing more is expected.
     Done,
 }
 
@@ -65,17 +65,17 @@ pub struct Client {
     request: Request,
     transmit: Option<Vec<u8>>,
     descriptor: bool,
-    state: State,
+    state: ClientState,
     event: Option<Event>,
     received: u64,
     surplus: u64,
 }
 
 impl Client {
-    /// A connection for this request.
+    /// Creates a connection that sends `request`.
     ///
     /// # Errors
-    /// A request that must not be sent: among them [`EncodeError::DescriptorMissing`] for a session into user_events.
+    /// If the request must not be sent: for example [`EncodeError::DescriptorMissing`] for a session into user_events.
     pub fn new(request: Request) -> Result<Self, EncodeError> {
         match request {
             Request::CollectUserEvents { .. } => Err(EncodeError::DescriptorMissing),
@@ -83,11 +83,11 @@ impl Client {
         }
     }
 
-    /// A connection for this request, by a caller who has a descriptor of `user_events_data` and sends it when
-    /// [`poll_descriptor`](Self::poll_descriptor) asks for it.
+    /// Creates a connection that sends `request`, for callers that have a descriptor of `user_events_data` and send it
+    /// when [`poll_descriptor`](Self::poll_descriptor) returns a byte.
     ///
     /// # Errors
-    /// A request that must not be sent.
+    /// If the request must not be sent.
     pub fn with_descriptor(request: Request) -> Result<Self, EncodeError> {
         let transmit = Some(request.to_bytes()?);
         let descriptor = matches!(request, Request::CollectUserEvents { .. });
@@ -95,41 +95,41 @@ impl Client {
             request,
             transmit,
             descriptor,
-            state: State::Reply(Frame::default()),
+            state: ClientState::Reply(Frame::default()),
             event: None,
             received: 0,
             surplus: 0,
         })
     }
 
-    /// What was asked.
+    /// Returns the request.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// Whether the connection has become a session's: its stream is read from here on, this machine takes nothing. (One
-    /// into user_events sends nothing more, and lives as long as its connection.)
+    /// Returns whether the session's stream follows: the caller reads it, and this client consumes nothing more. (A
+    /// session into user_events sends no stream, and lasts as long as its connection.)
     pub fn is_stream(&self) -> bool {
-        matches!(self.state, State::Stream)
+        matches!(self.state, ClientState::Stream)
     }
 
-    /// Whether the command is over and the connection can be closed. **Do not wait for the peer to close it**: some
-    /// runtimes keep it open after an error.
+    /// Returns whether the command is complete and the connection can be closed. **Do not wait for the peer to close it**:
+    /// some runtimes keep it open after an error.
     pub fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, ClientState::Done)
     }
 
-    /// Bytes of the answer that came so far.
+    /// Returns the number of bytes of the answer that were received.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Bytes that came after a complete answer. A peer that sends any is not a healthy runtime.
+    /// Returns the number of bytes after a complete answer. Healthy runtimes send none.
     pub fn surplus(&self) -> u64 {
         self.surplus
     }
 
-    /// Takes bytes from the peer and says how many it took: all of them, except what belongs to a session's stream.
+    /// Consumes bytes from the peer and returns how many: all of them, except bytes of a session's stream.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         while !self.is_stream() && taken < bytes.len() {
@@ -138,41 +138,41 @@ impl Client {
         taken
     }
 
-    /// The peer will send nothing more.
+    /// Handles the end of the peer's data.
     pub fn handle_eof(&mut self) {
         match self.state {
-            State::Stream => self.state = State::Done,
-            State::Done => {}
-            State::Reply(_) | State::Environment(..) => {
+            ClientState::Stream => self.state = ClientState::Done,
+            ClientState::Done => {}
+            ClientState::Reply(_) | ClientState::Environment(..) => {
                 self.finish(Event::Failed(Failure::Closed { received: self.received }));
             }
         }
     }
 
-    /// What is to be written, in one write. Gives the request, once.
+    /// Returns the bytes to write, in one write: the request, once.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.take()
     }
 
-    /// What is to be written after the request, at once and in a message of its own that carries the descriptor: until
-    /// it has come the runtime answers nobody. The byte itself means nothing.
+    /// Returns the byte to write right after the request, in a separate message that carries the descriptor. The value of
+    /// the byte is ignored. Until the descriptor arrives, the runtime serves no other client.
     pub fn poll_descriptor(&mut self) -> Option<[u8; 1]> {
         let due = self.transmit.is_none() && std::mem::take(&mut self.descriptor);
         due.then_some([0])
     }
 
-    /// What came of the command, once.
+    /// Returns the result of the command, once.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.event.take()
     }
 
-    /// Takes a piece of non-empty `bytes`; always at least one byte of them.
+    /// Consumes at least one byte of the non-empty `bytes`, and returns how many.
     fn advance(&mut self, bytes: &[u8]) -> usize {
         let taken = match &mut self.state {
-            State::Reply(frame) => match frame.feed(bytes) {
+            ClientState::Reply(frame) => match frame.feed(bytes) {
                 Ok(taken) => {
                     if let Some((command, payload)) = frame.message() {
-                        let outcome = Self::judge(&self.request, command, payload);
+                        let outcome = Self::interpret(&self.request, command, payload);
                         self.enter(outcome);
                     }
                     taken
@@ -182,7 +182,7 @@ impl Client {
                     bytes.len()
                 }
             },
-            State::Environment(decoder, variables) => {
+            ClientState::Environment(decoder, variables) => {
                 let taken = decoder.handle_bytes(bytes);
                 match read_variables(decoder, variables) {
                     Ok(false) => {}
@@ -194,7 +194,7 @@ impl Client {
                 }
                 taken
             }
-            State::Stream | State::Done => {
+            ClientState::Stream | ClientState::Done => {
                 self.surplus += bytes.len() as u64;
                 return bytes.len();
             }
@@ -203,19 +203,19 @@ impl Client {
         taken
     }
 
-    /// What a complete reply message means.
-    fn judge(request: &Request, command: Command, payload: &[u8]) -> Result<Judgement, DecodeError> {
+    /// Interprets a complete reply message.
+    fn interpret(request: &Request, command: Command, payload: &[u8]) -> Result<ReplyOutcome, DecodeError> {
         match command {
             Command::OK if *request == Request::ProcessEnvironment => {
                 let mut r = Reader::at(payload, HEADER_LEN as u64);
-                Ok(Judgement::Continues(EnvironmentDecoder::from_reply(&mut r)?))
+                Ok(ReplyOutcome::EnvironmentFollows(EnvironmentDecoder::from_reply(&mut r)?))
             }
             Command::OK => Ok(match decode_ok(request, payload)? {
-                Ok(reply) => Judgement::Over(Event::Reply(reply)),
-                Err(error) => Judgement::Over(Event::Failed(Failure::Refused(error))),
+                Ok(reply) => ReplyOutcome::Complete(Event::Reply(reply)),
+                Err(error) => ReplyOutcome::Complete(Event::Failed(Failure::Rejected(error))),
             }),
             Command::ERROR => {
-                Ok(Judgement::Over(Event::Failed(Failure::Refused(ErrorReply::decode(payload)?))))
+                Ok(ReplyOutcome::Complete(Event::Failed(Failure::Rejected(ErrorReply::decode(payload)?))))
             }
             Command(other) => {
                 Err(unexpected(16, "reply command", u32::from(other), "0xff00 (OK) or 0xffff (Error)"))
@@ -223,14 +223,16 @@ impl Client {
         }
     }
 
-    fn enter(&mut self, outcome: Result<Judgement, DecodeError>) {
+    fn enter(&mut self, outcome: Result<ReplyOutcome, DecodeError>) {
         match outcome {
-            Ok(Judgement::Continues(decoder)) => self.state = State::Environment(decoder, Vec::new()),
-            Ok(Judgement::Over(event)) => {
+            Ok(ReplyOutcome::EnvironmentFollows(decoder)) => {
+                self.state = ClientState::Environment(decoder, Vec::new())
+            }
+            Ok(ReplyOutcome::Complete(event)) => {
                 let stream = matches!(event, Event::Reply(Reply::SessionStarted(_)));
                 self.finish(event);
                 if stream {
-                    self.state = State::Stream;
+                    self.state = ClientState::Stream;
                 }
             }
             Err(error) => self.finish(Event::Failed(Failure::Protocol(error))),
@@ -239,18 +241,18 @@ impl Client {
 
     fn finish(&mut self, event: Event) {
         self.event = Some(event);
-        self.state = State::Done;
+        self.state = ClientState::Done;
     }
 }
 
-enum Judgement {
-    /// An environment follows.
-    Continues(EnvironmentDecoder),
-    /// That was all, but for a stream.
-    Over(Event),
+enum ReplyOutcome {
+    /// The environment follows.
+    EnvironmentFollows(EnvironmentDecoder),
+    /// The command is complete, except for a stream.
+    Complete(Event),
 }
 
-/// Whether all of them were read.
+/// Reads the available variables and returns whether all of them were read.
 fn read_variables(
     decoder: &mut EnvironmentDecoder,
     variables: &mut Vec<Variable>,

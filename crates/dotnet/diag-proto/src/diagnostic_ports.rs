@@ -1,40 +1,41 @@
-//! The value of `DOTNET_DiagnosticPorts`, as runtimes parse it, and what a user most likely did not mean by it.
+//! The value of `DOTNET_DiagnosticPorts` as runtimes parse it, and warnings about likely mistakes in it.
 //!
 //! ```text
 //! ADDRESS[,TAG…][;ADDRESS[,TAG…]]…     TAG = suspend | nosuspend | connect | listen
 //! ```
 //!
-//! Split at `;`, then at `,`; empty parts vanish and nothing is trimmed, quoted or expanded. The first part is the
-//! address whatever it says. Tags have no case; of two that contradict each other the first counts, unknown ones do not.
-//! Without a tag the runtime waits at its start (`suspend`) and dials (`connect`). Owns no sockets.
-//! Source: the section "Diagnostic Ports" of the specification, and .NET 8, 9 and 10 as measured.
+//! The value is split at `;`, then at `,`; empty parts are dropped and nothing is trimmed, quoted or expanded. The first
+//! part is always the address. Tags are case-insensitive; of two contradicting tags the first counts, and unknown tags
+//! are ignored. The defaults are `suspend` (the runtime waits at startup) and `connect`. Opens no sockets.
+//! Source: the section "Diagnostic Ports" of the specification, and measurements on .NET 8, 9 and 10.
 
 mod lint;
 
 pub use lint::{Warning, lint};
 
-/// What fits into a socket address with the NUL at its end. A runtime never reaches a longer path, and does not say so.
+/// The longest path that fits into a socket address with its final NUL, in bytes. A runtime silently fails to connect to
+/// a longer one.
 pub const LONGEST_ADDRESS: usize = 107;
 
-/// One port of the value.
+/// One port in the value of `DOTNET_DiagnosticPorts`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiagnosticPort<'a> {
-    /// The path of a socket, byte for byte. A relative one is taken from the runtime's working directory.
+    /// The path of a socket, byte for byte. A relative path is resolved in the runtime's working directory.
     pub address: &'a [u8],
-    /// Whether the runtime waits at its start until it was resumed **over this port**.
+    /// Whether the runtime waits at startup until it is resumed **over this port**.
     pub suspend: bool,
-    /// `listen`: runtimes with a default port of their own (all on desktops and servers) ignore such a port altogether.
+    /// Whether the port has the tag `listen`. Runtimes with a default port (all on desktops and servers) ignore such ports.
     pub listen: bool,
 }
 
 impl DiagnosticPort<'_> {
-    /// Whether a runtime that has this port waits for it.
+    /// Returns whether a runtime with this port waits for it at startup.
     pub fn is_waited_for(&self) -> bool {
         self.suspend && !self.listen
     }
 }
 
-/// The ports of the value, in its order. A runtime makes them in reverse.
+/// Returns the ports in the order of the value. A runtime connects to them in reverse order.
 pub fn parse(value: &[u8]) -> impl Iterator<Item = DiagnosticPort<'_>> {
     parts(value, b';').filter_map(|port| {
         let mut parts = parts(port, b',');
@@ -55,7 +56,7 @@ pub fn parse(value: &[u8]) -> impl Iterator<Item = DiagnosticPort<'_>> {
     })
 }
 
-/// Non-empty parts between separators.
+/// Returns the non-empty parts between separators.
 fn parts(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     text.split(move |byte| *byte == separator).filter(|part| !part.is_empty())
 }
@@ -86,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Address, whether it is waited for, whether it listens.
+    /// Returns the address, `suspend` and `listen` of each port.
     fn ports(value: &str) -> Vec<(String, bool, bool)> {
         let text = |port: DiagnosticPort<'_>| {
             (String::from_utf8(port.address.to_vec()).unwrap(), port.suspend, port.listen)
@@ -94,9 +95,9 @@ mod tests {
         parse(value.as_bytes()).map(text).collect()
     }
 
-    /// As measured on 8.0.33, 9.0.22 and 10.0.12.
+    /// Measured on 8.0.33, 9.0.22 and 10.0.12.
     #[test]
-    fn what_runtimes_do() {
+    fn values_are_parsed_as_runtimes_do() {
         for (value, address, suspend, listen) in [
             ("/p", "/p", true, false),
             ("/p,suspend", "/p", true, false),
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_do_what_it_looks_like() {
+    fn likely_mistakes_are_reported() {
         let long = format!("/{}", "x".repeat(LONGEST_ADDRESS));
         for (value, expected) in [
             ("/p, nosuspend", vec![Warning::Blank(" nosuspend".into())]),
@@ -149,9 +150,9 @@ mod tests {
         }
     }
 
-    /// Whoever reads a warning learns what happens and what to do, in words that fit behind one another.
+    /// The effect and the fix of a warning can be joined to one text.
     #[test]
-    fn every_warning_has_an_effect_and_a_mend() {
+    fn every_warning_has_an_effect_and_a_fix() {
         let value = " /p,foo,suspend,nosuspend;~/p;\"/p\",listen;suspend;q;/r;/r";
         let codes: Vec<_> = lint(value.as_bytes()).iter().map(Warning::code).collect();
         let expected = "blank unknown-tag contradiction tilde quotes listen tag-as-address relative twice";
@@ -166,7 +167,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every part of the value is an address, or a tag of one; nothing is invented.
+        /// Every address is a part of the value.
         #[test]
         fn addresses_are_parts_of_the_value(value in "[a-z/~ ,;\"]{0,40}") {
             let found = ports(&value);

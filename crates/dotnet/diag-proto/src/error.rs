@@ -1,6 +1,6 @@
-//! What can go wrong before a message is sent, and when a request is read.
+//! Errors of encoding messages and of reading requests.
 //!
-//! Bytes that do not follow the format are a [`DecodeError`] with offset and field everywhere in this crate.
+//! Bytes that do not follow the format are a [`DecodeError`] with offset and field.
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 use thiserror::Error;
@@ -10,38 +10,38 @@ use crate::{
     message::{MAX_FILTER_IDS, MAX_MESSAGE, MAX_PROVIDERS},
 };
 
-/// A value that is not sent, because a runtime would refuse it, misread it, or die of it.
+/// A reason why a message is not sent: a runtime would reject or misread it, or crash.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The same provider twice with different arguments: there is only one argument string to send.
-    #[error("arguments of provider {provider:?}: given twice with different values")]
+    /// A provider occurs twice with different arguments, but only one argument string can be sent.
+    #[error("arguments of provider {provider:?}: specified twice with different values")]
     ConflictingArguments {
         /// The provider.
         provider: String,
     },
-    /// A session into user_events without a descriptor to send after it: the runtime would answer nobody any more.
-    #[error("user_events session: there is no descriptor of user_events_data to send")]
+    /// A session into user_events has no descriptor to send: the runtime would stop answering other clients.
+    #[error("user_events session: no descriptor of user_events_data to send")]
     DescriptorMissing,
-    /// Flags of a dump that the command can't carry.
+    /// Dump flags that the command cannot carry.
     #[error("dump flags: {flags:#x} need GenerateCoreDump2, since .NET 6")]
     DumpFlags {
         /// The flags.
         flags: u32,
     },
-    /// The same provider twice: runtimes take the first entry and silently drop the other.
-    #[error("providers: {provider:?} is there twice, merge the entries")]
+    /// A provider occurs twice: runtimes use the first entry and silently drop the second.
+    #[error("providers: {provider:?} is specified twice; merge the entries")]
     DuplicateProvider {
         /// The provider.
         provider: String,
     },
-    /// A NUL inside a string: runtimes cut it there.
+    /// A NUL inside a string: runtimes truncate the string there.
     #[error("{field}: contains a NUL character")]
     EmbeddedNul {
         /// The field.
         field: &'static str,
     },
-    /// A text that has to be there.
+    /// A required text is empty.
     #[error("{field}: is empty")]
     Empty {
         /// The field.
@@ -50,97 +50,97 @@ pub enum EncodeError {
     /// A provider without a name.
     #[error("provider name: is empty")]
     EmptyProviderName,
-    /// An equals sign in the name of a variable.
+    /// An equals sign in the name of an environment variable.
     #[error("{field}: contains an equals sign")]
     EqualsSign {
         /// The field.
         field: &'static str,
     },
-    /// An event filter longer than what runtimes are known to take.
+    /// An event filter longer than the longest known to work.
     #[error("event filter of provider {provider:?}: {ids} event ids, at most {MAX_FILTER_IDS} are allowed")]
     FilterTooLong {
         /// The provider.
         provider: String,
-        /// Ids in its filter.
+        /// The number of ids in its filter.
         ids: usize,
     },
     /// A message that does not fit in its 16-bit size field.
     #[error("message size: {size} bytes, at most {MAX_MESSAGE} are allowed")]
     MessageTooLong {
-        /// Bytes of the message.
+        /// The number of bytes of the message.
         size: usize,
     },
-    /// A session without a provider.
-    #[error("providers: none given")]
+    /// A session without providers.
+    #[error("providers: none specified")]
     NoProviders,
-    /// A session into user_events in a command that is too old for it.
-    #[error("user_events session: {command} has none, CollectTracing5 has")]
+    /// A session into user_events in a command that is too old.
+    #[error("user_events session: {command} cannot start one, CollectTracing5 can")]
     NoSessionType {
         /// The command.
         command: Command,
     },
-    /// An answer to a request that was answered already, or is not there yet.
-    #[error("reply: there is no request to answer")]
+    /// A reply without a pending request.
+    #[error("reply: no request to answer")]
     NothingToAnswer,
-    /// A session with more providers than runtimes take.
+    /// More providers than runtimes accept in a session.
     #[error("providers: {count} given, at most {MAX_PROVIDERS} are allowed")]
     TooManyProviders {
-        /// Providers given.
+        /// The number of providers.
         count: usize,
     },
-    /// Tracepoints that a runtime would refuse or die of.
+    /// Tracepoints that a runtime would reject or crash on.
     #[error("tracepoints of provider {provider:?}: {source}")]
     Tracepoints {
         /// The provider.
         provider: String,
-        /// What is wrong.
+        /// The reason.
         source: TracepointError,
     },
     /// A reply that does not belong to the request.
     #[error("reply: does not belong to the command {command}")]
     WrongReply {
-        /// What was asked.
+        /// The command of the request.
         command: Command,
     },
-    /// A session buffer of 0 MB: kills .NET 8 and 9.
+    /// A session buffer of 0 MB, which crashes .NET 8 and 9.
     #[error("circular buffer size: is 0 MB")]
     ZeroBuffer,
 }
 
-/// Why a server does not carry out a request.
+/// A reason why a server does not carry out a request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The payload or the header's size does not follow the format, or holds a value that is not allowed.
+    /// The payload or the header's size is malformed, or holds a value that is not allowed.
     #[error(transparent)]
     BadEncoding(#[from] DecodeError),
-    /// The connection ended in the middle of the request.
+    /// The connection was closed in the middle of the request.
     #[error("the request ended after {received} bytes")]
     Incomplete {
-        /// Bytes that came.
+        /// The number of bytes that were received.
         received: usize,
     },
-    /// A value that can be read and that no runtime takes.
+    /// A well-formed value that no runtime accepts.
     #[error("{source}")]
     NotAccepted {
         /// The code that runtimes answer with.
         hresult: Hresult,
-        /// Where and what.
+        /// The invalid field and its offset.
         source: DecodeError,
     },
-    /// A session into user_events, which needs a descriptor that this server can't receive.
-    #[error("{0} asks for a session into user_events")]
+    /// A session into user_events, which needs a descriptor that this server cannot receive.
+    #[error("{0} requests a session into user_events, which is not supported")]
     NotSupported(Command),
-    /// A command that this crate has no message for.
+    /// A command that this crate does not know.
     #[error("unknown command {0}")]
     UnknownCommand(Command),
-    /// Not this protocol.
+    /// The bytes do not begin with the magic of this protocol.
     #[error(transparent)]
     UnknownMagic(DecodeError),
 }
 
 impl RequestError {
-    /// The code that a runtime answers with.
+    /// Returns the code that a runtime answers with.
     pub fn hresult(&self) -> Hresult {
         match self {
             Self::BadEncoding(_) | Self::Incomplete { .. } => Hresult::BAD_ENCODING,
@@ -152,7 +152,7 @@ impl RequestError {
     }
 }
 
-/// An error for a number that is not one of the known ones.
+/// Creates an error for a number that is not among the expected ones.
 pub(crate) fn unexpected(offset: u64, what: &'static str, value: u32, expected: &'static str) -> DecodeError {
     DecodeError::new(offset, what, DecodeErrorKind::Unexpected { value: u64::from(value), expected })
 }

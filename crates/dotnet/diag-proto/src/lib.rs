@@ -1,13 +1,13 @@
 //! The .NET Diagnostic IPC protocol, both sides, without I/O.
 //!
-//! This crate turns values into bytes and bytes into values, and knows whose turn it is on a connection. It opens
+//! This crate converts messages to bytes and back, and tracks which side of a connection sends next. It opens
 //! no socket, reads no clock and starts no thread: the caller moves the bytes (`runtap-diag` does so on tokio).
 //! Specification: dotnet/diagnostics, `documentation/design-docs/ipc-protocol.md`.
 //!
 //! # The protocol in one page
 //!
 //! A .NET process listens on a local socket (a named pipe on Windows). **One connection serves one command**: one
-//! request, one reply, and for some commands a *continuation*, bytes that are not messages any more.
+//! request, one reply, and for some commands a *continuation*, which is raw bytes instead of messages.
 //!
 //! ```text
 //!   client                                        runtime
@@ -19,7 +19,7 @@
 //!     │    raw bytes until close                     │   CollectTracing: the nettrace stream
 //!     │                                              │
 //!     │  second connection                           │
-//!     │─── StopTracing │ session id ────────────────▶│   answered only after rundown was written:
+//!     │─── StopTracing │ session id ────────────────▶│   answered only after the rundown was written:
 //!     │◀── …the first connection's stream… ──────────│   keep reading it meanwhile
 //!     │◀── OK │ session id ──────────────────────────│
 //! ```
@@ -45,44 +45,44 @@
 //! | DisablePerfMap 0x0406 | [`Request::DisablePerfMap`] | [`Reply::Done`] |
 //! | ApplyStartupHook 0x0407 | [`Request::ApplyStartupHook`] | [`Reply::Done`] |
 //!
-//! A runtime may also dial a tool's *port* itself. Then it says who it is ([`Advertise`]), and the connection waits for
-//! one command as any other; after that command the runtime dials in again. [`diagnostic_ports`] is how it is told to, and
-//! [`tool_port`] how the tool is.
+//! A runtime may also connect to a tool's *port*. It then identifies itself ([`Advertise`]), and the connection serves
+//! one command like any other; after that command the runtime connects again. [`diagnostic_ports`] parses the ports that
+//! a runtime is configured with, and [`tool_port`] the port that a tool is given.
 //!
 //! # What cannot be sent
 //!
-//! A dozen malformed requests end a production process with one message: a provider count of 0, a buffer of 0 MB,
-//! an unknown format, a payload that is cut short, an event id in two tracepoints. [`Request::to_bytes`] refuses to
-//! build any of them and says which field is wrong ([`EncodeError`]); there is no way to send a payload of one's own. (What
-//! somebody else has sent, a [`tap::Tap`] passes on as it is: [`Verbatim`].)
-//! In the other direction [`Request::decode`], which a server of ours uses, checks every length and refuses what real
-//! runtimes die of.
+//! A dozen kinds of malformed requests crash a production process: a provider count of 0, a buffer of 0 MB,
+//! an unknown format, a truncated payload, an event id in two tracepoints. [`Request::to_bytes`] rejects all
+//! of them and names the invalid field ([`EncodeError`]); there is no way to send a custom payload. (A [`tap::Tap`]
+//! forwards messages of other clients unchanged: [`Verbatim`].)
+//! In the other direction [`Request::decode`], which servers use, checks every length and rejects the requests that
+//! crash real runtimes.
 //!
-//! Two requests are well-formed and end a process all the same, because of what it finds on its side: a startup hook
-//! that cannot be loaded, and a perf map while the runtime waits at startup. No state machine can see that; the client
-//! of `runtap-diag` looks before it sends.
+//! Two requests are well-formed and can still crash a process: a startup hook that cannot be loaded, and a perf map
+//! while the runtime is suspended at startup. No state machine can detect either; the client of `runtap-diag` checks
+//! for both before it sends.
 //!
 //! # Driving a state machine
 //!
-//! [`client::Client`] and [`server::Server`] have the same four groups of methods:
+//! [`client::Client`] and [`server::Server`] each have four groups of methods:
 //!
 //! * getters, which take `&self`;
-//! * `handle_*`: what came from the network goes in ([`handle_bytes`](client::Client::handle_bytes),
+//! * `handle_*`: input from the network ([`handle_bytes`](client::Client::handle_bytes),
 //!   [`handle_eof`](client::Client::handle_eof));
 //! * application calls ([`Server::reply`](server::Server::reply));
-//! * `poll_*`: what is to be done comes out. After each of the calls above, call `poll_transmit` until it gives
-//!   nothing and write what it gave, then `poll_event` until it gives nothing.
+//! * `poll_*`: output. After each call of a method above, call `poll_transmit` until it returns `None` and write what
+//!   it returned, then call `poll_event` until it returns `None`.
 //!
-//! [`tap::Tap`] stands between two others and has no application calls: what comes in goes out.
+//! [`tap::Tap`] sits between a client and a runtime and has no application calls: it forwards its input.
 //!
-//! The protocols that came before are in `legacy`, with the feature of that name.
+//! The predecessors of this protocol are in `legacy`, with the feature of that name.
 //!
-//! Time-outs are the caller's: the protocol has none, and a server that is busy with another client simply does
-//! not answer.
+//! Time-outs are up to the caller: the protocol has none, and a server that is busy with another client does not
+//! answer.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]
-#![allow(clippy::doc_markdown, reason = "the names of the commands are words here, not code")]
+#![allow(clippy::doc_markdown, reason = "the names of the commands are prose here, not code")]
 
 pub mod client;
 pub mod diagnostic_ports;

@@ -3,16 +3,16 @@
 //! ```text
 //! new() ─▶ handle_bytes … ─▶ poll_event: Request ─▶ reply(…) ─▶ poll_transmit: the answer ─▶ close
 //!                                 │                                │
-//!                                 │                                └ a session: the connection is the stream's
-//!                                 │                                  from here on, the caller writes to it
-//!                                 └ Refused: poll_transmit has the error reply already
+//!                                 │                                └ a session: the stream follows on this
+//!                                 │                                  connection, written by the caller
+//!                                 └ Rejected: poll_transmit returns the error reply
 //! ```
 //!
-//! A server that can receive descriptors ([`Server::with_user_events`]) gets one more step: a session into user_events
-//! becomes an event only when its descriptor has come ([`Server::handle_descriptor`]).
+//! A server that can receive descriptors ([`Server::with_user_events`]) has one more step: the event for a session into
+//! user_events comes only after the descriptor has arrived ([`Server::handle_descriptor`]).
 //!
-//! Answers what a runtime answers, and refuses what real runtimes die of. Bytes after the request are ignored: one
-//! connection serves one command.
+//! Answers as a runtime does, and rejects the requests that crash real runtimes. Bytes after the request are ignored:
+//! one connection serves one command.
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 
@@ -21,34 +21,34 @@ use crate::{
     message::{Frame, FrameError},
 };
 
-/// What came in. Each connection brings exactly one of these.
+/// The outcome of reading the request. Each connection yields exactly one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A request that wants an answer: [`Server::reply`] or [`Server::refuse`].
+    /// A request to answer with [`Server::reply`] or [`Server::refuse`].
     Request(Request),
-    /// A request that was refused; the error reply is waiting in [`Server::poll_transmit`].
-    Refused(RequestError),
+    /// A request that was rejected; [`Server::poll_transmit`] returns the error reply.
+    Rejected(RequestError),
 }
 
 #[derive(Debug)]
-enum State {
-    /// The request is not complete.
+enum ServerState {
+    /// The request is incomplete.
     Request(Frame),
-    /// The request, of this many bytes, is complete but for its descriptor.
+    /// The request, with this number of bytes, is complete except for its descriptor.
     Descriptor(Request, usize),
-    /// The request is with the application.
+    /// The application has the request and has not answered it.
     Answer(Request),
-    /// Answered.
+    /// The request was answered.
     Done,
 }
 
-/// One connection of a client.
+/// One connection from a client.
 ///
 /// See the [crate's page](crate) for the order of calls.
 #[derive(Debug)]
 pub struct Server {
-    state: State,
+    state: ServerState,
     user_events: bool,
     transmit: Option<Vec<u8>>,
     event: Option<Event>,
@@ -56,38 +56,43 @@ pub struct Server {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { state: State::Request(Frame::default()), user_events: false, transmit: None, event: None }
+        Self {
+            state: ServerState::Request(Frame::default()),
+            user_events: false,
+            transmit: None,
+            event: None,
+        }
     }
 }
 
 impl Server {
-    /// A connection on which nothing came yet. Sessions into user_events are refused with NOTSUPPORTED.
+    /// Creates a connection on which nothing was received. Sessions into user_events are rejected with NOTSUPPORTED.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// As [`new`](Self::new), for a caller who can receive a descriptor and tells so with
+    /// Like [`new`](Self::new), for callers that can receive a descriptor and then call
     /// [`handle_descriptor`](Self::handle_descriptor).
     pub fn with_user_events() -> Self {
         Self { user_events: true, ..Self::default() }
     }
 
-    /// Whether a request waits for its descriptor. Read the next message with room for one.
+    /// Returns whether the request waits for its descriptor. Read the next message with space for one descriptor.
     pub fn needs_descriptor(&self) -> bool {
-        matches!(self.state, State::Descriptor(..))
+        matches!(self.state, ServerState::Descriptor(..))
     }
 
-    /// Whether the request was answered. What is left to do: write what [`poll_transmit`](Self::poll_transmit)
-    /// has, the stream of a session, then close.
+    /// Returns whether the request was answered. Then write what [`poll_transmit`](Self::poll_transmit) returns and the
+    /// stream of a session, and close the connection.
     pub fn is_done(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, ServerState::Done)
     }
 
-    /// Takes bytes from the client. What comes after the request is ignored, except where a descriptor is awaited:
-    /// bytes that carry none are an error there.
+    /// Handles bytes from the client. Bytes after the request are ignored, unless a descriptor is expected: then bytes
+    /// without one are an error.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
-        if let State::Request(frame) = &mut self.state {
+        if let ServerState::Request(frame) = &mut self.state {
             match frame.feed(bytes) {
                 Err(FrameError::Size(error)) => return self.reject(RequestError::BadEncoding(error)),
                 Err(FrameError::Magic(error)) => return self.reject(RequestError::UnknownMagic(error)),
@@ -100,13 +105,13 @@ impl Server {
                     self.reject(RequestError::NotSupported(command));
                 }
                 Ok(request @ Request::CollectUserEvents { .. }) => {
-                    self.state = State::Descriptor(request, size);
+                    self.state = ServerState::Descriptor(request, size);
                 }
                 Ok(request) => self.pass(request),
                 Err(error) => self.reject(error),
             }
         }
-        if let State::Descriptor(_, size) = &self.state
+        if let ServerState::Descriptor(_, size) = &self.state
             && !rest.is_empty()
         {
             let kind = DecodeErrorKind::Invalid("did not come with the byte");
@@ -115,22 +120,21 @@ impl Server {
         }
     }
 
-    /// The descriptor has come that [`needs_descriptor`](Self::needs_descriptor) asks for, with a byte, which is not
-    /// handed over. Ignored at any other time.
+    /// Handles the arrival of the descriptor that [`needs_descriptor`](Self::needs_descriptor) announced. The byte that
+    /// carried it is not passed to this server. Ignored at any other time.
     pub fn handle_descriptor(&mut self) {
-        if let State::Descriptor(request, _) = &self.state {
+        if let ServerState::Descriptor(request, _) = &self.state {
             let request = request.clone();
             self.pass(request);
         }
     }
 
-    /// The client will send nothing more. In the middle of a request that is answered with an error, as runtimes
-    /// do.
+    /// Handles the end of the client's data. An incomplete request is answered with an error, as runtimes do.
     pub fn handle_eof(&mut self) {
         let received = match &self.state {
-            State::Request(frame) => frame.len(),
-            State::Descriptor(_, size) => *size,
-            State::Answer(_) | State::Done => return,
+            ServerState::Request(frame) => frame.len(),
+            ServerState::Descriptor(_, size) => *size,
+            ServerState::Answer(_) | ServerState::Done => return,
         };
         self.reject(RequestError::Incomplete { received });
     }
@@ -138,44 +142,45 @@ impl Server {
     /// Answers the request.
     ///
     /// # Errors
-    /// A reply that does not belong to the request or cannot be encoded, or a second one: nothing is sent then.
+    /// If the reply does not belong to the request or cannot be encoded, or if the request was answered before. Nothing is
+    /// sent then.
     pub fn reply(&mut self, reply: &Reply) -> Result<(), EncodeError> {
-        let State::Answer(request) = &self.state else { return Err(EncodeError::NothingToAnswer) };
+        let ServerState::Answer(request) = &self.state else { return Err(EncodeError::NothingToAnswer) };
         self.transmit = Some(reply.to_bytes(request)?);
-        self.state = State::Done;
+        self.state = ServerState::Done;
         Ok(())
     }
 
     /// Answers the request with an error.
     ///
     /// # Errors
-    /// A text that does not fit, or a second answer: nothing is sent then.
+    /// If the text is too long, or if the request was answered before. Nothing is sent then.
     pub fn refuse(&mut self, error: &ErrorReply) -> Result<(), EncodeError> {
-        let State::Answer(_) = &self.state else { return Err(EncodeError::NothingToAnswer) };
+        let ServerState::Answer(_) = &self.state else { return Err(EncodeError::NothingToAnswer) };
         self.transmit = Some(error.to_bytes()?);
-        self.state = State::Done;
+        self.state = ServerState::Done;
         Ok(())
     }
 
-    /// What is to be written. Gives the answer, once.
+    /// Returns the bytes to write: the answer, once.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.take()
     }
 
-    /// What came in, once.
+    /// Returns the outcome of reading the request, once.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.event.take()
     }
 
     fn pass(&mut self, request: Request) {
         self.event = Some(Event::Request(request.clone()));
-        self.state = State::Answer(request);
+        self.state = ServerState::Answer(request);
     }
 
     fn reject(&mut self, error: RequestError) {
         // An error reply without text always fits.
         self.transmit = ErrorReply::from(error.hresult()).to_bytes().ok();
-        self.event = Some(Event::Refused(error));
-        self.state = State::Done;
+        self.event = Some(Event::Rejected(error));
+        self.state = ServerState::Done;
     }
 }

@@ -1,17 +1,17 @@
-//! Between a client and a runtime: what both say on one connection passes unchanged, and is said to be what it is.
+//! A tap between a client and a runtime: forwards both directions of one connection unchanged, and classifies the data.
 //!
 //! ```text
 //!   client ──▶ handle_bytes(Client, …) ──▶ poll_transmit: Request │ Descriptor │ Other ────────────────────▶ runtime
 //!          ◀── poll_transmit: Advertise │ Reply │ Variables │ Stream │ Other ◀── handle_bytes(Runtime, …) ◀──
 //! ```
 //!
-//! For proxies: one that watches what tools do, or that shares a runtime among them. **What comes out is what came in**,
-//! for each direction, whatever it was; only its pieces are others. A message passes when it is whole, in one piece: a
-//! runtime that has got half of one serves nobody else until it has the rest. At most one message of each direction is
-//! held back, [`MAX_MESSAGE`](crate::MAX_MESSAGE) bytes.
+//! For proxies that watch what tools do, or that share a runtime among tools. **The output of each direction equals its
+//! input**, valid or not, but may be split differently. A message is forwarded only when it is complete, in one piece,
+//! because a runtime that has half a message serves no other client until the rest arrives. At most one message of each
+//! direction is held back, [`MAX_MESSAGE`](crate::MAX_MESSAGE) bytes.
 //!
-//! What does not follow the protocol passes too, as [`What::Other`], and so does everything behind it. Whoever wants to
-//! stop something does not write it. Refuses to change a byte, to answer, and to send a message that nobody has sent.
+//! Data that does not follow the protocol is forwarded too, as [`PieceKind::Other`], and so is everything after it. To
+//! block data, do not write it. A tap never changes a byte, answers, or sends a message of its own.
 
 use std::collections::VecDeque;
 
@@ -22,59 +22,59 @@ use crate::{
     message::{Frame, FrameError, continuation_size},
 };
 
-/// Who has sent something.
+/// A side of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The tool.
+    /// The client (the tool).
     Client,
-    /// The program that is asked.
+    /// The runtime that executes the command.
     Runtime,
 }
 
-/// What a piece is.
+/// The kind of a piece of data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
-    /// A runtime that has dialled in says who it is.
+pub enum PieceKind {
+    /// A runtime that has connected to a port identifies itself.
     Advertise(Advertise),
-    /// The request. [`Verbatim::to_request`] tells more.
+    /// The request. [`Verbatim::to_request`] decodes it.
     Request(Verbatim),
-    /// The byte with which the descriptor of a session into `user_events` comes: **the descriptor is to be passed on with
-    /// it**, in a message of its own.
+    /// The byte that carries the descriptor of a session into `user_events`: **forward the descriptor with it**, in a
+    /// separate message.
     Descriptor,
-    /// The reply. [`Verbatim::to_reply`] tells more.
+    /// The reply. [`Verbatim::to_reply`] decodes it.
     Reply(Verbatim),
-    /// A part of the variables that follow the reply to ProcessEnvironment, of as many bytes as it has announced.
+    /// A part of the variables that follow the reply to ProcessEnvironment, up to the announced size.
     Variables,
     /// A part of a session's stream.
     Stream,
-    /// No part of the protocol, what the end of the connection has cut off, or what follows a reply to a request that is
-    /// not known. [`Tap::error`] says why.
+    /// Data outside the protocol, a message that was truncated by the end of the connection, or data after the reply to an
+    /// unknown request. [`Tap::error`] returns the reason.
     Other,
 }
 
-/// A piece to be written.
+/// A piece of data to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// Who has sent it. It is for the other side.
+    /// The sender. Write the piece to the other side.
     pub from: Side,
-    /// What it is.
-    pub what: What,
-    /// Empty where `what` holds them.
+    /// The kind of data.
+    pub kind: PieceKind,
+    /// Empty if `kind` holds the bytes.
     bytes: Vec<u8>,
 }
 
 impl Piece {
-    /// What is to be written, in one write. Never empty.
+    /// Returns the bytes to write, in one write. Never empty.
     pub fn bytes(&self) -> &[u8] {
-        match &self.what {
-            What::Request(message) | What::Reply(message) => message.as_bytes(),
+        match &self.kind {
+            PieceKind::Request(message) | PieceKind::Reply(message) => message.as_bytes(),
             _ => &self.bytes,
         }
     }
 }
 
-/// What is expected from the client.
+/// PieceKind is expected from the client.
 #[derive(Debug)]
 enum Upward {
     Request(Frame),
@@ -82,26 +82,26 @@ enum Upward {
     Nothing,
 }
 
-/// What is expected from the runtime.
+/// PieceKind is expected from the runtime.
 #[derive(Debug)]
 enum Downward {
     Advertise(Vec<u8>),
     Reply(Frame),
-    /// So many bytes more.
+    /// The number of bytes that are still expected.
     Variables(u32),
     Stream,
     Nothing,
 }
 
-/// One connection that passes through.
+/// A connection that is forwarded.
 ///
-/// After each `handle_*`, call [`poll_transmit`](Self::poll_transmit) until it gives nothing and write what it gave. When
-/// one side has said its last word, close the other side for writing after that.
+/// After each `handle_*`, call [`poll_transmit`](Self::poll_transmit) until it returns `None` and write what it returned.
+/// After the end of one side's data, then shut down writing to the other side.
 #[derive(Debug)]
 pub struct Tap {
     upward: Upward,
     downward: Downward,
-    /// What was asked, where it is known.
+    /// The request. `None` if it is incomplete or could not be decoded.
     request: Option<Request>,
     pieces: VecDeque<Piece>,
     client_error: Option<DecodeError>,
@@ -122,29 +122,29 @@ impl Default for Tap {
 }
 
 impl Tap {
-    /// A connection that the client has made.
+    /// Creates a tap for a connection that the client opened.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A connection that the runtime has made, to a port: it says who it is first.
-    pub fn of_port() -> Self {
+    /// Creates a tap for a connection that a runtime opened to a port: the runtime identifies itself first.
+    pub fn for_port() -> Self {
         Self { downward: Downward::Advertise(Vec::new()), ..Self::default() }
     }
 
-    /// What was asked, as soon as that has passed and is known.
+    /// Returns the request. `None` if it is incomplete or could not be decoded.
     pub fn request(&self) -> Option<&Request> {
         self.request.as_ref()
     }
 
-    /// Whether everything that is still to come from the runtime is a session's stream. It need not be handed over any
-    /// more: whoever copies it from socket to socket passes the same bytes on.
+    /// Returns whether all further data from the runtime is a session's stream. The caller may then copy it from socket to
+    /// socket without this tap.
     pub fn is_stream(&self) -> bool {
         matches!(self.downward, Downward::Stream)
     }
 
-    /// Why what this side has sent could not be read, from [`What::Other`] on. `None`: so far it could, or there is just
-    /// nothing known of it.
+    /// Returns why data of this side could not be decoded; everything since is [`PieceKind::Other`]. `None` if there was no
+    /// error, or if the request is unknown.
     pub fn error(&self, side: Side) -> Option<&DecodeError> {
         match side {
             Side::Client => self.client_error.as_ref(),
@@ -152,7 +152,7 @@ impl Tap {
         }
     }
 
-    /// Takes what a side has sent: all of it.
+    /// Handles bytes from one side. All of them are consumed.
     pub fn handle_bytes(&mut self, from: Side, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -164,7 +164,7 @@ impl Tap {
         }
     }
 
-    /// A side will send nothing more. What was held back of it passes.
+    /// Handles the end of one side's data. Data that was held back is forwarded.
     pub fn handle_eof(&mut self, from: Side) {
         let held = match from {
             Side::Client => match std::mem::replace(&mut self.upward, Upward::Nothing) {
@@ -177,42 +177,42 @@ impl Tap {
                 Downward::Variables(_) | Downward::Stream | Downward::Nothing => Vec::new(),
             },
         };
-        self.pass(from, What::Other, held);
+        self.pass(from, PieceKind::Other, held);
     }
 
-    /// What is to be written next, and to whom; in the order in which it came.
+    /// Returns the next piece to write, in the order of arrival.
     pub fn poll_transmit(&mut self) -> Option<Piece> {
         self.pieces.pop_front()
     }
 
-    /// Takes a part of non-empty `bytes`, at least one of them.
+    /// Consumes at least one byte of the non-empty `bytes`, and returns how many.
     fn advance_upward(&mut self, bytes: &[u8]) -> usize {
         match &mut self.upward {
             Upward::Request(frame) => match collect(frame, bytes) {
-                Collected::Part => bytes.len(),
-                Collected::Whole(message, taken) => {
+                Collected::Incomplete => bytes.len(),
+                Collected::Complete(message, taken) => {
                     self.request = message.to_request().ok();
                     let descriptor = matches!(self.request, Some(Request::CollectUserEvents { .. }));
                     self.upward = if descriptor { Upward::Descriptor } else { Upward::Nothing };
-                    self.pass_message(Side::Client, What::Request(message));
+                    self.pass_message(Side::Client, PieceKind::Request(message));
                     taken
                 }
-                Collected::Wrong(error, held, taken) => {
+                Collected::Invalid(error, held, taken) => {
                     self.client_error = Some(error);
                     self.upward = Upward::Nothing;
-                    self.pass(Side::Client, What::Other, held);
+                    self.pass(Side::Client, PieceKind::Other, held);
                     taken
                 }
             },
             Upward::Descriptor => {
                 self.upward = Upward::Nothing;
-                self.pass_copy(Side::Client, What::Descriptor, bytes, 1)
+                self.pass_copy(Side::Client, PieceKind::Descriptor, bytes, 1)
             }
-            Upward::Nothing => self.pass_copy(Side::Client, What::Other, bytes, bytes.len()),
+            Upward::Nothing => self.pass_copy(Side::Client, PieceKind::Other, bytes, bytes.len()),
         }
     }
 
-    /// Takes a part of non-empty `bytes`, at least one of them.
+    /// Consumes at least one byte of the non-empty `bytes`, and returns how many.
     fn advance_downward(&mut self, bytes: &[u8]) -> usize {
         match &mut self.downward {
             Downward::Advertise(held) => {
@@ -222,33 +222,33 @@ impl Tap {
                     Err(error) if error.is_incomplete() => {}
                     advertise => {
                         let held = std::mem::take(held);
-                        let what = match advertise {
+                        let kind = match advertise {
                             Ok(advertise) => {
                                 self.downward = Downward::Reply(Frame::default());
-                                What::Advertise(advertise)
+                                PieceKind::Advertise(advertise)
                             }
                             Err(error) => {
                                 self.downward = Downward::Nothing;
                                 self.runtime_error = Some(error);
-                                What::Other
+                                PieceKind::Other
                             }
                         };
-                        self.pass(Side::Runtime, what, held);
+                        self.pass(Side::Runtime, kind, held);
                     }
                 }
                 taken
             }
             Downward::Reply(frame) => match collect(frame, bytes) {
-                Collected::Part => bytes.len(),
-                Collected::Whole(message, taken) => {
+                Collected::Incomplete => bytes.len(),
+                Collected::Complete(message, taken) => {
                     self.downward = self.after(&message);
-                    self.pass_message(Side::Runtime, What::Reply(message));
+                    self.pass_message(Side::Runtime, PieceKind::Reply(message));
                     taken
                 }
-                Collected::Wrong(error, held, taken) => {
+                Collected::Invalid(error, held, taken) => {
                     self.runtime_error = Some(error);
                     self.downward = Downward::Nothing;
-                    self.pass(Side::Runtime, What::Other, held);
+                    self.pass(Side::Runtime, PieceKind::Other, held);
                     taken
                 }
             },
@@ -258,14 +258,14 @@ impl Tap {
                 if *left == 0 {
                     self.downward = Downward::Nothing;
                 }
-                self.pass_copy(Side::Runtime, What::Variables, bytes, taken)
+                self.pass_copy(Side::Runtime, PieceKind::Variables, bytes, taken)
             }
-            Downward::Stream => self.pass_copy(Side::Runtime, What::Stream, bytes, bytes.len()),
-            Downward::Nothing => self.pass_copy(Side::Runtime, What::Other, bytes, bytes.len()),
+            Downward::Stream => self.pass_copy(Side::Runtime, PieceKind::Stream, bytes, bytes.len()),
+            Downward::Nothing => self.pass_copy(Side::Runtime, PieceKind::Other, bytes, bytes.len()),
         }
     }
 
-    /// What follows a reply.
+    /// Returns what follows a reply.
     fn after(&mut self, reply: &Verbatim) -> Downward {
         let Some(request) = &self.request else { return Downward::Nothing };
         match reply.to_reply(request) {
@@ -284,45 +284,45 @@ impl Tap {
         }
     }
 
-    fn pass(&mut self, from: Side, what: What, bytes: Vec<u8>) {
+    fn pass(&mut self, from: Side, kind: PieceKind, bytes: Vec<u8>) {
         if !bytes.is_empty() {
-            self.pieces.push_back(Piece { from, what, bytes });
+            self.pieces.push_back(Piece { from, kind, bytes });
         }
     }
 
-    fn pass_message(&mut self, from: Side, what: What) {
-        self.pieces.push_back(Piece { from, what, bytes: Vec::new() });
+    fn pass_message(&mut self, from: Side, kind: PieceKind) {
+        self.pieces.push_back(Piece { from, kind, bytes: Vec::new() });
     }
 
-    fn pass_copy(&mut self, from: Side, what: What, bytes: &[u8], taken: usize) -> usize {
-        self.pass(from, what, bytes.get(..taken).unwrap_or_default().to_vec());
+    fn pass_copy(&mut self, from: Side, kind: PieceKind, bytes: &[u8], taken: usize) -> usize {
+        self.pass(from, kind, bytes.get(..taken).unwrap_or_default().to_vec());
         taken
     }
 }
 
-/// What became of a message when bytes came.
+/// The progress of a message.
 enum Collected {
-    /// All of them are held, and more is to come.
-    Part,
-    /// The message, and how many of them belong to it.
-    Whole(Verbatim, usize),
-    /// It is none: why, what was held of it, and how many of them are in that.
-    Wrong(DecodeError, Vec<u8>, usize),
+    /// The message is incomplete; all bytes are held.
+    Incomplete,
+    /// The message is complete. The number is how many of the new bytes belong to it.
+    Complete(Verbatim, usize),
+    /// The message is invalid: the reason, the held bytes, and how many of the new bytes are among them.
+    Invalid(DecodeError, Vec<u8>, usize),
 }
 
 fn collect(frame: &mut Frame, bytes: &[u8]) -> Collected {
     let before = frame.len();
     let fed = frame.feed(bytes).map_err(FrameError::into_inner);
     let taken = frame.len().saturating_sub(before);
-    let whole = std::mem::take(frame);
+    let collected = std::mem::take(frame);
     if let Err(error) = fed {
-        return Collected::Wrong(error, whole.into_bytes(), taken);
+        return Collected::Invalid(error, collected.into_bytes(), taken);
     }
-    match Verbatim::collected(whole) {
-        Ok(message) => Collected::Whole(message, taken),
+    match Verbatim::collected(collected) {
+        Ok(message) => Collected::Complete(message, taken),
         Err(part) => {
             *frame = part;
-            Collected::Part
+            Collected::Incomplete
         }
     }
 }

@@ -1,41 +1,41 @@
-//! How people tell a tool where a port is: `--diagnostic-port ADDRESS[,connect|listen]`. The other end of
-//! [`diagnostic_ports`](crate::diagnostic_ports), with a grammar of its own: the one of Microsoft's client library.
+//! The port that a tool is given on its command line: `--diagnostic-port ADDRESS[,connect|listen]`. The counterpart of
+//! [`diagnostic_ports`](crate::diagnostic_ports), with the grammar of Microsoft's client library.
 //!
 //! ```text
-//! ADDRESS[,MODE]      MODE = connect | listen (in any case), listen if there is none
+//! ADDRESS[,MODE]      MODE = connect | listen (in any case); the default is listen
 //!
 //! /tmp/p   p   uds:p   uds:/tmp/p   uds:///tmp/p   uds://host/tmp/p   file:///tmp/p      the socket /tmp/p, or p
 //! \\.\pipe\p   namedpipe:p   namedpipe://./pipe/p   namedpipe:/pipe/p                    the pipe p
 //! ```
 //!
-//! Everything else is an error here, where a runtime would take it for an address. One difference: Microsoft's library
-//! writes `%20` for a blank in a path, and so on, and then looks for that file; here a path stays as it is. A path with a
-//! comma can't be told in either. Owns no sockets.
+//! Everything else is an error here; a runtime would use it as an address. One difference to Microsoft's library, which
+//! percent-encodes paths (`%20` for a blank) and then looks for that file: here a path is used unchanged. Neither
+//! supports a path with a comma. Opens no sockets.
 
 use thiserror::Error;
 
-/// A port as a tool was told of it.
+/// A port as specified to a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ToolPort<'a> {
-    /// Who is there first.
+    /// Which side listens.
     pub mode: PortMode,
-    /// What it is.
+    /// The kind of endpoint.
     pub transport: Transport,
     /// The path of the socket, or the name of the pipe without `\\.\pipe\`. Not empty.
     pub address: &'a str,
 }
 
-/// Who is at a port first.
+/// Which side of a port listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PortMode {
-    /// A runtime listens, and the tool dials.
+    /// A runtime listens, and the tool connects.
     Connect,
-    /// The tool listens, and runtimes dial in.
+    /// The tool listens, and runtimes connect.
     #[default]
     Listen,
 }
 
-/// What a port is.
+/// The kind of endpoint of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// A Unix domain socket.
@@ -45,42 +45,42 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// What an address without a scheme is on this system.
+    /// The transport of an address without a scheme on this system.
     pub const NATIVE: Self = if cfg!(windows) { Self::Pipe } else { Self::Socket };
 }
 
-/// What is not a port.
+/// A reason why a text is not a port.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PortError {
-    /// Nothing before the comma, or behind the scheme.
-    #[error("there is no address")]
+    /// The address is empty.
+    #[error("the address is missing")]
     NoAddress,
-    /// Another scheme.
-    #[error("'{scheme}:' is no kind of port: uds, namedpipe and file are")]
+    /// An unknown scheme.
+    #[error("'{scheme}:' is not a kind of port (expected uds, namedpipe or file)")]
     Scheme {
-        /// What stands before the colon.
+        /// The text before the colon.
         scheme: String,
     },
-    /// Something else behind the comma.
-    #[error("'{mode}' is no mode: connect and listen are")]
+    /// An unknown mode.
+    #[error("'{mode}' is not a mode (expected connect or listen)")]
     Mode {
-        /// What stands there.
+        /// The text after the comma.
         mode: String,
     },
     /// More than one comma.
-    #[error("an address and a mode are all there can be: '{rest}' is too much")]
-    TooMuch {
-        /// From the second comma on.
+    #[error("unexpected '{rest}' after the mode")]
+    TrailingText {
+        /// The text from the second comma on.
         rest: String,
     },
 }
 
 impl<'a> ToolPort<'a> {
-    /// Reads the argument; an address without a scheme is of the `native` transport.
+    /// Parses the argument. An address without a scheme uses the `native` transport.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the address is missing, the scheme or the mode is unknown, or text follows the mode.
     pub fn parse(text: &'a str, native: Transport) -> Result<Self, PortError> {
         let (address, mode) = match text.split_once(',') {
             None => (text, PortMode::default()),
@@ -97,7 +97,7 @@ impl<'a> ToolPort<'a> {
 fn parse_mode(text: &str) -> Result<PortMode, PortError> {
     if let Some((mode, rest)) = text.split_once(',') {
         parse_mode(mode)?;
-        return Err(PortError::TooMuch { rest: format!(",{rest}") });
+        return Err(PortError::TrailingText { rest: format!(",{rest}") });
     }
     if text.eq_ignore_ascii_case("connect") {
         Ok(PortMode::Connect)
@@ -124,7 +124,7 @@ fn resolve(address: &str, native: Transport) -> Result<(Transport, &str), PortEr
     } else {
         return Err(PortError::Scheme { scheme: scheme.to_owned() });
     };
-    // Between two slashes and the next one stands a host, which has no meaning here.
+    // A host between `//` and the next slash has no meaning.
     let path = match rest.strip_prefix("//") {
         Some(host) => host.find('/').and_then(|at| host.get(at..)).unwrap_or_default(),
         None => rest,
@@ -136,7 +136,7 @@ fn resolve(address: &str, native: Transport) -> Result<(Transport, &str), PortEr
     Ok((transport, name))
 }
 
-/// `scheme:rest`, if that is what it looks like: a path with a colon in it does not, nor does a drive.
+/// Splits `scheme:rest`. `None` for a path that contains a colon and for a drive letter.
 fn split_scheme(address: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = address.split_once(':')?;
     let mut letters = scheme.bytes();
@@ -145,7 +145,7 @@ fn split_scheme(address: &str) -> Option<(&str, &str)> {
     (sound && scheme.len() > 1).then_some((scheme, rest))
 }
 
-/// Without regard to case, as names of pipes are compared.
+/// Strips a prefix case-insensitively, as names of pipes are compared.
 fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let (head, rest) = text.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)
@@ -175,7 +175,7 @@ mod tests {
             ("uds:///tmp/p", "/tmp/p", Listen),
             ("uds://host/tmp/p", "/tmp/p", Listen),
             ("file:///tmp/p", "/tmp/p", Listen),
-            // No percent signs are made or resolved.
+            // Percent signs are neither added nor resolved.
             ("/tmp/a b%20é", "/tmp/a b%20é", Listen),
             ("/tmp/a:b", "/tmp/a:b", Listen),
             ("./uds:p", "./uds:p", Listen),
@@ -202,24 +202,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_port() {
+    fn invalid_ports_are_rejected() {
         let why = |text| ToolPort::parse(text, Transport::Socket).unwrap_err().to_string();
         for text in ["", ",connect", "uds:", "uds://", "uds://host", "namedpipe:/pipe/", r"\\.\pipe\"] {
-            assert_eq!(why(text), "there is no address", "{text}");
+            assert_eq!(why(text), "the address is missing", "{text}");
         }
-        assert_eq!(why("/p,suspend"), "'suspend' is no mode: connect and listen are");
-        assert_eq!(why("/p,"), "'' is no mode: connect and listen are");
-        assert_eq!(why("/p, connect"), "' connect' is no mode: connect and listen are");
-        assert_eq!(
-            why("/p,connect,nosuspend"),
-            "an address and a mode are all there can be: ',nosuspend' is too much"
-        );
-        assert_eq!(why("tcp://host:1"), "'tcp:' is no kind of port: uds, namedpipe and file are");
+        assert_eq!(why("/p,suspend"), "'suspend' is not a mode (expected connect or listen)");
+        assert_eq!(why("/p,"), "'' is not a mode (expected connect or listen)");
+        assert_eq!(why("/p, connect"), "' connect' is not a mode (expected connect or listen)");
+        assert_eq!(why("/p,connect,nosuspend"), "unexpected ',nosuspend' after the mode");
+        assert_eq!(why("tcp://host:1"), "'tcp:' is not a kind of port (expected uds, namedpipe or file)");
     }
 
     proptest! {
         #[test]
-        fn a_path_is_told_as_it_is(path in "/[^,]{0,40}", connect: bool) {
+        fn paths_are_used_unchanged(path in "/[^,]{0,40}", connect: bool) {
             let (mode, text) = if connect {
                 (PortMode::Connect, format!("{path},connect"))
             } else {

@@ -1,8 +1,8 @@
-//! Every exchange with a real runtime that was recorded, but for those marked unstable: replies come back byte for byte,
-//! requests that were answered decode and encode to the same bytes, requests that killed a runtime or were called badly
-//! encoded are refused with offset and field. The exceptions are listed by name.
+//! Every recorded exchange with a real runtime, except those marked unstable: replies are encoded to identical bytes,
+//! answered requests are decoded and encoded to identical bytes, and requests that crashed a runtime or were malformed
+//! are rejected with offset and field. The exceptions are listed by name.
 //!
-//! The recordings lie outside the repository (`RUNTAP_SHARED`, else `../shared` beside the workspace).
+//! The recordings are outside the repository (`RUNTAP_SHARED`, else `../shared` next to the workspace).
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -11,12 +11,12 @@ use runtap_diag_proto::{
     client::{Client, Failure},
     merge_providers, server,
     server::Server,
-    tap::{Side, Tap, What},
+    tap::{PieceKind, Side, Tap},
 };
 use runtap_testkit::{Skip, shared_dir};
 use serde_json::Value;
 
-/// Requests that runtimes carry out and no client of ours writes so.
+/// Requests that runtimes carry out, but that this crate's client encodes differently.
 const NORMALISED: [(&str, &str); 8] = [
     ("proc.resume_payload", "a payload without meaning is dropped"),
     ("proc.perfmap_extra", "bytes after the last field are dropped"),
@@ -28,7 +28,7 @@ const NORMALISED: [(&str, &str); 8] = [
     ("ep4.count_1000", "never sent: it is the same provider 1000 times"),
 ];
 
-/// Requests that runtimes carry out and we refuse.
+/// Requests that runtimes carry out, but this crate rejects.
 const STRICTER: [(&str, &str, Hresult); 2] = [
     (
         "ep2.name_count_80000003",
@@ -38,12 +38,12 @@ const STRICTER: [(&str, &str, Hresult); 2] = [
     ("proc.perfmap_ffffffff", "no type, and the runtime does nothing", Hresult::E_INVALIDARG),
 ];
 
-/// Requests that runtimes refuse only after they have looked at something else than we do.
+/// Requests that runtimes reject for another reason, which they check earlier than this crate.
 const REFUSED_EARLIER: [(&str, &str); 1] =
     [("prof.attach_data_longer_than_rest", "the library is looked for before the data is read")];
 
-/// Requests that are well-formed and killed a runtime all the same. The client looks at the target before it sends one:
-/// `runtap-diag` has that test.
+/// Well-formed requests that crashed a runtime. The client checks the target before it sends one: `runtap-diag` has that
+/// test.
 const CHECKED_BEFORE_SENDING: [&str; 2] = ["proc.hook_missing_file", "proc.hook_simple_name"];
 
 /// Requests for sessions into `user_events`, whose descriptor is not in the recordings.
@@ -77,7 +77,7 @@ fn unhex(digits: &str) -> Vec<u8> {
     digits.as_bytes().as_chunks().0.iter().map(|[high, low]| digit(*high) << 4 | digit(*low)).collect()
 }
 
-/// What our server makes of the bytes, fed one by one.
+/// Returns the server's event for these bytes, fed one by one.
 fn serve(bytes: &[u8]) -> server::Event {
     let mut server = Server::new();
     for byte in bytes {
@@ -87,7 +87,7 @@ fn serve(bytes: &[u8]) -> server::Event {
     server.poll_event().unwrap()
 }
 
-/// The same for a server that gets the descriptor, if nothing else came.
+/// Like [`serve`], for a server that gets a descriptor if it needs one.
 fn serve_user_events(bytes: &[u8]) -> server::Event {
     let mut server = Server::with_user_events();
     server.handle_bytes(bytes);
@@ -96,11 +96,11 @@ fn serve_user_events(bytes: &[u8]) -> server::Event {
     server.poll_event().unwrap()
 }
 
-/// What our client makes of an answer, fed one byte at a time, and how much of it was the answer.
+/// Returns the client's event for an answer, fed one byte at a time, and the length of the answer.
 fn receive(request: &Request, answer: &[u8]) -> (client::Event, usize) {
     let mut request = request.clone();
     if let Request::CollectTracing { config, .. } = &mut request {
-        // The recordings have a provider twice; a client of ours would have merged them.
+        // The recordings have duplicate providers, which a client would have merged.
         config.providers = merge_providers(std::mem::take(&mut config.providers)).unwrap();
     }
     let mut client = Client::with_descriptor(request).unwrap();
@@ -117,14 +117,14 @@ fn check_reply(case: &str, request: Option<&Request>, answer: &[u8]) {
     let (event, taken) = receive(request.unwrap_or(&placeholder), answer);
     let encoded = match (&event, request) {
         (client::Event::Reply(reply), Some(request)) => reply.to_bytes(request).unwrap(),
-        (client::Event::Failed(Failure::Refused(error)), _) => error.to_bytes().unwrap(),
+        (client::Event::Failed(Failure::Rejected(error)), _) => error.to_bytes().unwrap(),
         other => panic!("{case}: {other:?}"),
     };
     assert_eq!(encoded, answer[..taken], "{case}");
 }
 
-/// The request of a row. The four longest are recorded by their first 256 bytes and their length; each is made again
-/// from what it repeats.
+/// Returns the request of a row. The four longest are recorded as their first 256 bytes and their length; each is restored
+/// by repeating its elements.
 fn sent(row: &Value) -> Vec<u8> {
     let hex = text(row, "c2s");
     let Some((head, length)) = hex.split_once("..(") else { return unhex(hex) };
@@ -132,7 +132,7 @@ fn sent(row: &Value) -> Vec<u8> {
     let mut all = head.clone();
     let unit = match text(row, "case") {
         "ep2.args_30000" | "ep4.name_5000" => head[head.len() - 2..].to_vec(),
-        // One provider takes 40 bytes.
+        // One provider has 40 bytes.
         "ep3.count_1001" | "ep4.count_1000" => head[head.len() - 40..].to_vec(),
         other => panic!("{other}"),
     };
@@ -147,7 +147,7 @@ fn sent(row: &Value) -> Vec<u8> {
     all
 }
 
-/// A request with the same kind of answer, for one that is carried out and that we refuse.
+/// Returns a request with an equal kind of answer, for one that runtimes carry out and this crate rejects.
 fn stand_in(case: &str) -> Option<Request> {
     match case {
         "ep2.name_count_80000003" => Some(Request::StopTracing(SessionId(0))),
@@ -156,13 +156,13 @@ fn stand_in(case: &str) -> Option<Request> {
     }
 }
 
-/// What a request is to us, and what came of it there.
+/// Compares this crate's treatment of a request with the recorded outcome.
 fn judge(row: &Value, label: &str, sent: &[u8], event: &server::Event) -> &'static str {
     let case = text(row, "case");
     let listed = |list: &[(&str, &str)]| list.iter().any(|(name, _)| *name == case);
     let (request, refusal) = match event {
         server::Event::Request(request) => (Some(request), None),
-        server::Event::Refused(error) => (None, Some(error)),
+        server::Event::Rejected(error) => (None, Some(error)),
         other => panic!("{label}: {other:?}"),
     };
     let ours = refusal.map(RequestError::hresult);
@@ -194,7 +194,7 @@ fn judge(row: &Value, label: &str, sent: &[u8], event: &server::Event) -> &'stat
         }
         ("ERR", Some(Hresult::BAD_ENCODING)) => {
             assert_eq!(ours, hresult, "{label}");
-            // The place is told: a field, and an offset within the message or right behind it.
+            // The error has a field, and an offset within the message or at its end.
             match refusal {
                 Some(RequestError::BadEncoding(error)) => {
                     assert!(!error.what.is_empty() && error.offset <= sent.len() as u64, "{label}: {error}");
@@ -206,7 +206,7 @@ fn judge(row: &Value, label: &str, sent: &[u8], event: &server::Event) -> &'stat
         }
         ("ERR", hresult) => {
             match ours {
-                // The runtime refused because of what it found on its side.
+                // The runtime rejected the request because of its own state.
                 None => round_trip(),
                 Some(_) if listed(&REFUSED_EARLIER) => assert_eq!(ours, Some(Hresult::BAD_ENCODING)),
                 Some(_) => assert_eq!(ours, hresult, "{label}"),
@@ -218,7 +218,7 @@ fn judge(row: &Value, label: &str, sent: &[u8], event: &server::Event) -> &'stat
                 round_trip();
                 return "killed by a well-formed request";
             }
-            // The encoder's bytes are always taken by the decoder (see `laws.rs`): these are not among them.
+            // The decoder accepts everything that the encoder produces (see `laws.rs`), so these are not such requests.
             assert_eq!(ours, Some(Hresult::BAD_ENCODING), "{label}");
             "killed"
         }
@@ -241,7 +241,7 @@ fn every_recorded_request_and_reply() {
                 continue;
             }
             let sent = sent(&row);
-            // A runtime that was sent a byte without a descriptor said so.
+            // A runtime that received a byte without a descriptor reported that.
             let bytes = match case {
                 "ue.byte_without_fd" if text(&row, "reply") == "ERR" => [&sent[..], &[0]].concat(),
                 _ => sent.clone(),
@@ -261,7 +261,7 @@ fn every_recorded_request_and_reply() {
     }
     println!("{seen:?}");
     if !seen.is_empty() {
-        // Guards against a test that passes because it looks at nothing.
+        // Guards against a test that passes without checking anything.
         let expected = [
             ("badly encoded", 74),
             ("carried out", 100),
@@ -280,7 +280,7 @@ fn every_recorded_request_and_reply() {
     }
 }
 
-/// Sessions into `user_events` cannot even be begun without a descriptor, whatever is done with their bytes.
+/// Sessions into `user_events` cannot be started without a descriptor, whatever is done with their bytes.
 #[test]
 fn user_events_are_never_sent_without_a_descriptor() {
     let mut seen = 0;
@@ -295,7 +295,7 @@ fn user_events_are_never_sent_without_a_descriptor() {
     assert!(seen == 3 || recordings().is_none(), "{seen}");
 }
 
-/// A tap passes them on as they are, and knows what each piece is.
+/// A tap forwards the exchange unchanged, and identifies each piece.
 fn pass_through(label: &str, sent: &[u8], received: &[u8]) {
     let mut tap = Tap::new();
     let (mut up, mut down) = (Vec::new(), Vec::new());
@@ -305,7 +305,7 @@ fn pass_through(label: &str, sent: &[u8], received: &[u8]) {
         }
     }
     while let Some(piece) = tap.poll_transmit() {
-        assert_ne!(piece.what, What::Other, "{label}");
+        assert_ne!(piece.kind, PieceKind::Other, "{label}");
         if piece.from == Side::Client { &mut up } else { &mut down }.extend_from_slice(piece.bytes());
     }
     assert_eq!((&up[..], &down[..]), (sent, received), "{label}");
@@ -319,7 +319,7 @@ fn every_recorded_conversation() {
         let mut connections = BTreeMap::<u64, (Vec<u8>, Vec<u8>)>::new();
         for step in flow["steps"].as_array().unwrap() {
             let (sent, received) = connections.entry(step["conn"].as_u64().unwrap_or_default()).or_default();
-            // A long stream is recorded by its head only.
+            // Only the start of a long stream is recorded.
             let bytes = unhex(step["hex"].as_str().or_else(|| step["head"].as_str()).unwrap_or_default());
             match text(step, "dir") {
                 "c2s" => sent.extend(bytes),
@@ -366,7 +366,7 @@ fn every_recorded_conversation() {
 }
 
 #[test]
-fn what_dotnet_trace_sends() {
+fn requests_of_dotnet_trace_round_trip() {
     for run in lines("dotnet-trace-requests.jsonl") {
         let what = text(&run, "what");
         for hex in run["requests"].as_array().unwrap() {

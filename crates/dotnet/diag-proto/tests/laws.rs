@@ -1,5 +1,5 @@
-//! What holds for every message: it comes back, a part of it is never taken for the whole, and what the encoder
-//! lets out the decoder takes.
+//! Properties of every message: it round-trips, a part of it is never accepted as the whole, and the decoder accepts
+//! everything that the encoder produces.
 
 use proptest::{collection::vec, option, prelude::*};
 use runtap_diag_proto::{
@@ -20,7 +20,7 @@ fn filter() -> impl Strategy<Value = EventFilter> {
     (any::<bool>(), vec(any::<u32>(), 0..20)).prop_map(|(enable, ids)| EventFilter { enable, ids })
 }
 
-/// Mostly sound providers, and some that must be refused: empty names, NULs, the same name twice.
+/// Mostly valid providers, and some that must be rejected: empty names, NULs, duplicate names.
 fn provider() -> impl Strategy<Value = Provider> {
     (
         prop_oneof![8 => "[A-Za-z.é😀-]{1,12}", 1 => "[AB]", 1 => "[A\0]{0,2}"],
@@ -77,7 +77,7 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// Mostly sound tracepoints, and some that must be refused: doubled ids and names, none at all.
+/// Mostly valid tracepoints, and some that must be rejected: duplicate ids and names, none at all.
 fn tracepoints() -> impl Strategy<Value = Tracepoints> {
     let name = || prop_oneof![8 => "[A-Z][A-Za-z0-9._-]{0,12}", 1 => "[ ;é\0]?"];
     let set = (name(), vec(any::<u32>(), 0..6)).prop_map(|(name, ids)| TracepointSet { name, ids });
@@ -91,12 +91,12 @@ fn user_events() -> impl Strategy<Value = UserEventsConfig> {
         .prop_map(|(providers, rundown_keyword)| UserEventsConfig { providers, rundown_keyword })
 }
 
-/// A text that is mostly fit to be sent.
+/// A text that is mostly valid.
 fn field() -> impl Strategy<Value = String> {
     prop_oneof![8 => "[^\0=]{1,20}", 1 => "[\0=]?"]
 }
 
-/// The commands that give nothing but their outcome.
+/// The commands without a result.
 fn command() -> impl Strategy<Value = Request> {
     let class_id = || any::<u128>().prop_map(Uuid::from_u128);
     prop_oneof![
@@ -137,7 +137,7 @@ fn info() -> impl Strategy<Value = ProcessInfo> {
     )
 }
 
-/// A request with an answer to it.
+/// A request with its answer.
 fn exchange() -> impl Strategy<Value = (Request, Reply)> {
     prop_oneof![
         info().prop_map(|info| (Request::ProcessInfo(InfoForm::ProcessInfo3), Reply::ProcessInfo(info))),
@@ -158,7 +158,7 @@ fn exchange() -> impl Strategy<Value = (Request, Reply)> {
     ]
 }
 
-/// The session as the other side sees it: without what the form cannot say.
+/// The session as the other side sees it: without the settings that the form cannot carry.
 fn as_received(form: SessionForm, config: &SessionConfig) -> SessionConfig {
     let mut seen = config.clone();
     seen.rundown_keyword = config.effective_rundown(form);
@@ -176,7 +176,7 @@ fn as_received(form: SessionForm, config: &SessionConfig) -> SessionConfig {
     seen
 }
 
-/// "Hold back nothing" is no filter.
+/// Removes a filter that holds back nothing, which is encoded like no filter.
 fn without_empty_filter(provider: &mut Provider) {
     provider.filter = provider.filter.take().filter(|filter| filter.enable || !filter.ids.is_empty());
 }
@@ -198,7 +198,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_encoded_is_understood_and_nothing_is_lost_unsaid(request in request()) {
+    fn encoded_requests_round_trip_except_for_reported_losses(request in request()) {
         let Ok(bytes) = request.to_bytes() else { return Ok(()) };
         let expected = match &request {
             Request::CollectTracing { form, config } => {
@@ -217,7 +217,7 @@ proptest! {
     }
 
     #[test]
-    fn the_encoder_refuses_exactly_the_unsound(config in config(), form in form()) {
+    fn the_encoder_rejects_exactly_the_invalid_requests(config in config(), form in form()) {
         let names: Vec<_> = config.providers.iter().map(|provider| &provider.name).collect();
         let sound = config.buffer_mb > 0
             && !names.is_empty()
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn commands_with_a_missing_or_cut_text_are_not_sent(request in command()) {
+    fn commands_with_a_missing_or_truncated_text_are_not_encoded(request in command()) {
         let texts: Vec<&str> = match &request {
             Request::GenerateCoreDump { dump, .. } => vec![&dump.path],
             Request::AttachProfiler(profiler) => vec![&profiler.path],
@@ -260,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn merged_providers_are_sound_and_ask_for_all_that_was_asked(providers in vec(provider(), 1..6)) {
+    fn merged_providers_are_valid_and_request_everything(providers in vec(provider(), 1..6)) {
         let Ok(merged) = merge_providers(providers.clone()) else { return Ok(()) };
         for provider in &providers {
             let found: Vec<_> = merged.iter().filter(|known| known.name == provider.name).collect();
@@ -280,7 +280,7 @@ proptest! {
         server.handle_eof();
         prop_assert_eq!(
             server.poll_event(),
-            Some(server::Event::Refused(RequestError::Incomplete { received: cut }))
+            Some(server::Event::Rejected(RequestError::Incomplete { received: cut }))
         );
     }
 
@@ -296,7 +296,7 @@ proptest! {
     }
 
     #[test]
-    fn answers_come_back_in_any_pieces((request, reply) in exchange(), tail in vec(any::<u8>(), 0..40)) {
+    fn answers_round_trip_in_any_pieces((request, reply) in exchange(), tail in vec(any::<u8>(), 0..40)) {
         let answer = reply.to_bytes(&request).unwrap();
         let all = [&answer[..], &tail].concat();
         let stream = matches!(reply, Reply::SessionStarted(_));
@@ -308,7 +308,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_of_an_answer_is_no_answer((request, reply) in exchange(), cut in any::<prop::sample::Index>()) {
+    fn a_part_of_an_answer_is_not_an_answer((request, reply) in exchange(), cut in any::<prop::sample::Index>()) {
         let answer = reply.to_bytes(&request).unwrap();
         let cut = cut.index(answer.len());
         let mut client = Client::new(request).unwrap();
@@ -323,7 +323,7 @@ proptest! {
     fn any_error_code_survives(code: u32, text in option::of("[^\0]{1,20}"), (request, _) in exchange()) {
         let error = ErrorReply { hresult: Hresult(code), message: text };
         let (event, _) = receive(&request, &error.to_bytes().unwrap(), 1);
-        prop_assert_eq!(event, Some(client::Event::Failed(Failure::Refused(error))));
+        prop_assert_eq!(event, Some(client::Event::Failed(Failure::Rejected(error))));
     }
 
     #[test]
@@ -331,7 +331,7 @@ proptest! {
         code in prop_oneof![0x0101..0x0104u16, 0x0200..0x0208u16, 0x0301..0x0303u16, 0x0400..0x0409u16],
         payload in vec(any::<u8>(), 0..200),
     ) {
-        // Must not panic; what is taken must be a request that could have been sent, but for what is normalised.
+        // Must not panic; an accepted request must be one that could have been sent, except for what is normalized.
         if let Ok(request) = Request::decode(Command(code), &payload) {
             prop_assert_eq!(request.command(), Command(code));
         }

@@ -1,4 +1,4 @@
-//! The two state machines against each other and against peers that misbehave.
+//! The client and the server state machine with each other, and with peers that misbehave.
 
 use runtap_diag_proto::{
     Command, CoreDump, DumpForm, DumpType, EncodeError, ErrorReply, Hresult, InfoForm, Level, PerfMapType,
@@ -8,7 +8,7 @@ use runtap_diag_proto::{
     server::{self, Server},
 };
 
-/// Two machines joined by a wire that carries `step` bytes at a time.
+/// A client and a server connected by a wire that carries `step` bytes at a time.
 struct Pair {
     client: Client,
     server: Server,
@@ -38,7 +38,7 @@ fn session() -> Request {
 }
 
 #[test]
-fn a_command_is_asked_and_answered() {
+fn a_command_gets_its_reply() {
     let request = Request::ProcessEnvironment;
     let reply = Reply::Environment(vec![Variable::new("A", "b"), Variable::new("C", "")]);
     for step in [1, 3, 1000] {
@@ -54,7 +54,7 @@ fn a_command_is_asked_and_answered() {
 }
 
 #[test]
-fn a_session_becomes_a_stream_that_the_client_machine_leaves_alone() {
+fn bytes_of_a_stream_are_not_consumed_by_the_client() {
     let mut pair = Pair::new(session(), 1);
     pair.drive();
     let Some(server::Event::Request(Request::CollectTracing { .. })) = pair.server.poll_event() else {
@@ -71,12 +71,12 @@ fn a_session_becomes_a_stream_that_the_client_machine_leaves_alone() {
 }
 
 #[test]
-fn refusals_carry_their_code() {
+fn rejections_carry_their_code() {
     let mut pair = Pair::new(session(), 4);
     pair.drive();
     pair.server.refuse(&Hresult::E_FAIL.into()).unwrap();
     pair.drive();
-    let refused = Failure::Refused(ErrorReply { hresult: Hresult::E_FAIL, message: None });
+    let refused = Failure::Rejected(ErrorReply { hresult: Hresult::E_FAIL, message: None });
     assert_eq!(pair.client.poll_event(), Some(client::Event::Failed(refused)));
     assert!(pair.client.is_done(), "an error does not wait for the peer to close");
 }
@@ -110,7 +110,7 @@ fn answers_after_the_first_are_counted_and_ignored() {
 }
 
 #[test]
-fn no_answer_is_told_apart_from_half_an_answer() {
+fn a_missing_answer_is_distinguished_from_a_partial_one() {
     for (bytes, received) in [(&b""[..], 0), (b"DOTNET_IPC_V1\0\x18\0", 16)] {
         let mut client = Client::new(Request::ResumeRuntime).unwrap();
         client.handle_bytes(bytes);
@@ -129,7 +129,7 @@ fn protocol_error(answer: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_no_answer_is_said_with_offset_and_field() {
+fn invalid_answers_are_reported_with_offset_and_field() {
     assert_eq!(protocol_error(b"HTTP/1.1 400 Bad Request"), "magic at offset 0: is not \"DOTNET_IPC_V1\"");
     assert_eq!(protocol_error(b"DOTNET_IPC_V1\0\x13\0\xff\0\0\0"), "size at offset 14: is 19, less than 20");
     assert_eq!(
@@ -147,7 +147,7 @@ fn what_is_no_answer_is_said_with_offset_and_field() {
 }
 
 #[test]
-fn an_environment_that_lies_about_its_size_is_a_protocol_error() {
+fn an_environment_with_a_wrong_size_is_a_protocol_error() {
     let mut client = Client::new(Request::ProcessEnvironment).unwrap();
     client.handle_bytes(b"DOTNET_IPC_V1\0\x1a\0\xff\0\0\0\x08\0\0\0\0\0\xff\xff\xff\xff");
     let Some(client::Event::Failed(Failure::Protocol(error))) = client.poll_event() else { panic!() };
@@ -158,12 +158,12 @@ fn refusal(bytes: &[u8]) -> (RequestError, Vec<u8>) {
     let mut server = Server::new();
     server.handle_bytes(bytes);
     server.handle_eof();
-    let Some(server::Event::Refused(error)) = server.poll_event() else { panic!() };
+    let Some(server::Event::Rejected(error)) = server.poll_event() else { panic!() };
     (error, server.poll_transmit().unwrap())
 }
 
 #[test]
-fn the_server_answers_nonsense_as_a_runtime_does() {
+fn the_server_answers_invalid_requests_as_a_runtime_does() {
     let cases: [(&[u8], Hresult); 6] = [
         (b"", Hresult::BAD_ENCODING),
         (b"DOTNET_IPC_V1\0\x14\0\x04", Hresult::BAD_ENCODING),
@@ -224,12 +224,12 @@ fn a_session_into_user_events_waits_for_its_descriptor() {
 }
 
 #[test]
-fn a_descriptor_that_does_not_come_is_told() {
+fn a_missing_descriptor_is_reported() {
     let request = user_events().to_bytes().unwrap();
     for step in [1, request.len(), request.len() + 1] {
         let mut server = Server::with_user_events();
         [&request[..], &[0]].concat().chunks(step).for_each(|part| server.handle_bytes(part));
-        let Some(server::Event::Refused(error)) = server.poll_event() else { panic!() };
+        let Some(server::Event::Rejected(error)) = server.poll_event() else { panic!() };
         let expected =
             format!("user_events descriptor at offset {}: did not come with the byte", request.len());
         assert_eq!(error.to_string(), expected);
@@ -241,14 +241,14 @@ fn a_descriptor_that_does_not_come_is_told() {
     server.handle_bytes(&request);
     server.handle_eof();
     let received = request.len();
-    assert_eq!(server.poll_event(), Some(server::Event::Refused(RequestError::Incomplete { received })));
+    assert_eq!(server.poll_event(), Some(server::Event::Rejected(RequestError::Incomplete { received })));
 }
 
 #[test]
-fn a_server_without_descriptors_refuses_user_events_at_once() {
+fn a_server_without_descriptors_rejects_user_events_at_once() {
     let mut server = Server::new();
     server.handle_bytes(&user_events().to_bytes().unwrap());
-    let Some(server::Event::Refused(error)) = server.poll_event() else { panic!() };
+    let Some(server::Event::Rejected(error)) = server.poll_event() else { panic!() };
     assert_eq!(error, RequestError::NotSupported(Command::COLLECT_TRACING5));
     assert_eq!(error.hresult(), Hresult::NOTSUPPORTED);
     assert!(!server.needs_descriptor());

@@ -1,14 +1,14 @@
-//! What stands between a client and a runtime: every byte passes, and is said to be what it is.
+//! A tap between a client and a runtime: every byte is forwarded, and every piece is identified.
 
 use proptest::{collection::vec, prelude::*};
 use runtap_diag_proto::{
     Advertise, Command, ErrorReply, HEADER_LEN, Hresult, Level, MAX_MESSAGE, Provider, Reply, Request,
     RequestError, SessionConfig, SessionForm, SessionId, Tracepoints, UserEventsConfig, UserEventsProvider,
     Uuid, Variable,
-    tap::{Side, Tap, What},
+    tap::{PieceKind, Side, Tap},
 };
 
-/// What has passed: the kinds in their order, equal neighbours joined, and the bytes of each direction.
+/// The forwarded data: the kinds in order, with equal neighbors joined, and the bytes of each direction.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Passed {
     kinds: Vec<(Side, String)>,
@@ -20,8 +20,8 @@ impl Passed {
     fn take(&mut self, tap: &mut Tap) {
         while let Some(piece) = tap.poll_transmit() {
             assert!(!piece.bytes().is_empty());
-            let kind = (piece.from, format!("{:?}", piece.what));
-            let messages = matches!(piece.what, What::Request(_) | What::Reply(_));
+            let kind = (piece.from, format!("{:?}", piece.kind));
+            let messages = matches!(piece.kind, PieceKind::Request(_) | PieceKind::Reply(_));
             if messages || self.kinds.iter().rev().find(|(from, _)| *from == piece.from) != Some(&kind) {
                 self.kinds.push(kind);
             }
@@ -53,7 +53,7 @@ fn pass(mut tap: Tap, said: &[(Side, &[u8])], step: usize, ends: bool) -> (Passe
     (passed, tap)
 }
 
-/// The kinds of the two directions, whatever the chunks.
+/// Returns the kinds of the two directions, which are independent of the chunks.
 #[track_caller]
 fn kinds(tap: fn() -> Tap, up: &[u8], down: &[u8]) -> (Vec<String>, Vec<String>) {
     let said = [(Side::Client, up), (Side::Runtime, down)];
@@ -101,18 +101,18 @@ impl Wrapped for str {
 }
 
 #[test]
-fn a_message_is_held_until_it_is_whole_and_passes_in_one_piece() {
+fn a_message_is_held_until_complete_and_forwarded_in_one_piece() {
     let bytes = session().to_bytes().unwrap();
     let mut tap = Tap::new();
     for byte in &bytes[..bytes.len() - 1] {
         tap.handle_bytes(Side::Client, std::slice::from_ref(byte));
         assert_eq!(tap.poll_transmit(), None);
     }
-    // With what comes behind it.
+    // Together with the bytes after it.
     tap.handle_bytes(Side::Client, &[bytes[bytes.len() - 1], 9]);
     let piece = tap.poll_transmit().unwrap();
     assert_eq!(piece.bytes(), bytes);
-    let What::Request(message) = &piece.what else { panic!("{piece:?}") };
+    let PieceKind::Request(message) = &piece.kind else { panic!("{piece:?}") };
     assert_eq!(message.to_request().unwrap(), session());
     assert_eq!((message.header().size as usize, message.command()), (bytes.len(), Command::COLLECT_TRACING4));
     assert_eq!(message.payload(), &bytes[HEADER_LEN..]);
@@ -140,7 +140,7 @@ fn what_follows_a_reply_depends_on_the_request() {
 }
 
 #[test]
-fn a_stream_need_not_be_handed_over() {
+fn a_stream_need_not_pass_through_the_tap() {
     let down = Reply::SessionStarted(SessionId(7)).to_bytes(&session()).unwrap();
     let up = session().to_bytes().unwrap();
     let said = [(Side::Client, &up[..]), (Side::Runtime, &down)];
@@ -159,23 +159,23 @@ fn a_descriptor_is_announced_with_its_byte() {
 }
 
 #[test]
-fn a_runtime_that_dials_in_says_who_it_is_first() {
+fn a_runtime_that_connects_identifies_itself_first() {
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 42 };
     let reply = Reply::Resumed.to_bytes(&Request::ResumeRuntime).unwrap();
     let down = [advertise.to_bytes(), reply].concat();
-    // It speaks before it is asked.
+    // The runtime sends data before the client sends a command.
     let said = [(Side::Runtime, &down[..34]), (Side::Client, &Request::ResumeRuntime.to_bytes().unwrap())];
-    let (passed, _) = pass(Tap::of_port(), &said, 5, false);
-    assert_eq!(passed.kinds_of(Side::Runtime), [format!("{:?}", What::Advertise(advertise))]);
-    let (_, runtime) = kinds(Tap::of_port, &Request::ResumeRuntime.to_bytes().unwrap(), &down);
+    let (passed, _) = pass(Tap::for_port(), &said, 5, false);
+    assert_eq!(passed.kinds_of(Side::Runtime), [format!("{:?}", PieceKind::Advertise(advertise))]);
+    let (_, runtime) = kinds(Tap::for_port, &Request::ResumeRuntime.to_bytes().unwrap(), &down);
     assert_eq!(runtime.len(), 2);
-    let (_, runtime) = kinds(Tap::of_port, b"", b"ADVR_V2\0 and more than that of it, and more");
+    let (_, runtime) = kinds(Tap::for_port, b"", b"ADVR_V2\0 and more than that of it, and more");
     assert_eq!(runtime, ["Other"]);
 }
 
 #[test]
-fn what_would_harm_a_runtime_passes_and_is_told() {
-    // No provider at all: an encoder of ours refuses that.
+fn harmful_requests_are_forwarded_and_reported() {
+    // A session without providers, which the encoder rejects.
     let mut bytes = session().to_bytes().unwrap();
     let count = HEADER_LEN + 4 + 4 + 8 + 1;
     bytes[count..count + 4].fill(0);
@@ -185,23 +185,23 @@ fn what_would_harm_a_runtime_passes_and_is_told() {
     assert!(tap.request().is_none());
     let mut tap = Tap::new();
     tap.handle_bytes(Side::Client, &bytes);
-    let What::Request(message) = tap.poll_transmit().unwrap().what else { panic!("no request") };
+    let PieceKind::Request(message) = tap.poll_transmit().unwrap().kind else { panic!("no request") };
     assert!(matches!(message.to_request(), Err(RequestError::BadEncoding(_))), "{:?}", message.to_request());
     assert_eq!(format!("{message:?}"), format!("0x0205 (CollectTracing4) of {} bytes", bytes.len()));
 }
 
 #[test]
-fn what_is_no_message_passes_from_its_header_on() {
+fn invalid_messages_are_forwarded_from_their_header_on() {
     let mut tap = Tap::new();
     tap.handle_bytes(Side::Client, b"GET / HTTP/1.1\r\nHost");
     assert_eq!(tap.poll_transmit().unwrap().bytes(), b"GET / HTTP/1.1\r\nHost");
     assert_eq!(tap.error(Side::Client).unwrap().to_string(), "magic at offset 0: is not \"DOTNET_IPC_V1\"");
     assert_eq!(tap.error(Side::Runtime), None);
-    // The reply to it can be read all the same.
+    // The reply to it can still be decoded.
     tap.handle_bytes(Side::Runtime, &ErrorReply::from(Hresult::UNKNOWN_MAGIC).to_bytes().unwrap());
-    assert!(matches!(tap.poll_transmit().unwrap().what, What::Reply(_)));
+    assert!(matches!(tap.poll_transmit().unwrap().kind, PieceKind::Reply(_)));
     tap.handle_bytes(Side::Client, b"x");
-    assert_eq!(tap.poll_transmit().unwrap().what, What::Other);
+    assert_eq!(tap.poll_transmit().unwrap().kind, PieceKind::Other);
 }
 
 #[test]
@@ -244,12 +244,12 @@ proptest! {
 
     #[test]
     fn bytes_out_are_bytes_in(up in speech(), down in speech(), port: bool, step in 1..50usize) {
-        let tap = || if port { Tap::of_port() } else { Tap::new() };
+        let tap = || if port { Tap::for_port() } else { Tap::new() };
         let said = [(Side::Client, &up[..]), (Side::Runtime, &down)];
         let (whole, _) = pass(tap(), &said, usize::MAX, true);
         prop_assert_eq!(&whole.up, &up);
         prop_assert_eq!(&whole.down, &down);
-        // Whatever the chunks.
+        // Independent of the chunks.
         prop_assert_eq!(pass(tap(), &said, step, true).0, whole);
     }
 
@@ -263,10 +263,10 @@ proptest! {
         let cut = |bytes: &[u8], index: prop::sample::Index| index.index(bytes.len() + 1);
         let (up_cut, down_cut) = (cut(&up, cuts[0]), cut(&down, cuts[1]));
         let said = [(Side::Client, &up[..up_cut]), (Side::Runtime, &down[..down_cut])];
-        let tap = if port { Tap::of_port() } else { Tap::new() };
+        let tap = if port { Tap::for_port() } else { Tap::new() };
         let (passed, tap) = pass(tap, &said, 11, false);
         prop_assert!(up.starts_with(&passed.up) && down.starts_with(&passed.down));
-        // What was held back passes at the end, and the rest of what is said afterwards as well.
+        // Data that was held back is forwarded at the end, followed by all later data.
         let mut tap = tap;
         tap.handle_eof(Side::Client);
         tap.handle_bytes(Side::Runtime, &down[down_cut..]);

@@ -1,8 +1,8 @@
-//! A program with a diagnostics server of its own: a worker that tools for .NET see as a process, and whose jobs they
+//! A program with an embedded diagnostics server: a worker that .NET tools see as a process, and whose jobs they
 //! record.
 //!
 //! ```sh
-//! cargo run -p runtap-diag-server --example embed       # says its process id, ends with Enter
+//! cargo run -p runtap-diag-server --example embed       # prints its process id; stop it with Enter
 //! runtap tail PID --providers Example-Worker:1:4       # or dotnet-trace collect -p PID --providers Example-Worker:1:4
 //! ```
 
@@ -17,7 +17,7 @@ use runtap_diag_server::{DiagnosticServer, Event, EventPipe};
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_wire::Writer;
 
-/// The keyword of what happens to jobs, for those who want nothing else.
+/// The keyword of job events.
 const JOBS: u64 = 1;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,9 +30,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Field::new("milliseconds", FieldType::F64),
     ];
     let done = pipe.define(metadata)?;
-    // The socket lies where tools look for it, until this is dropped.
+    // Tools find the socket until the server is dropped.
     let server = DiagnosticServer::builder().pipe(pipe).spawn()?;
-    println!("process {} listens at {}; Enter ends it", std::process::id(), server.path().display());
+    println!("process {} listens at {}; press Enter to stop it", std::process::id(), server.path().display());
 
     let (stop, stopped) = mpsc::channel::<()>();
     let worker = thread::spawn(move || {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     io::stdin().read_line(&mut String::new())?;
     drop(stop);
     let _ = worker.join();
-    // Sessions that run get their last events and a proper end.
+    // Running sessions get their last events and a proper end.
     server.shut_down();
     Ok(())
 }
@@ -54,7 +54,7 @@ fn work(number: u32, done: &Event) {
     let start = Instant::now();
     let sum: u64 = (0..u64::from(number) * 1_000).sum();
     std::hint::black_box(sum);
-    // Nobody who listens: nothing is gathered.
+    // No session records the event: gather no data.
     if done.is_enabled() {
         let mut payload = Writer::new();
         payload.u32(number).utf16z("letters").f64(start.elapsed().as_secs_f64() * 1_000.0);

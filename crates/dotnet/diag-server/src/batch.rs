@@ -1,33 +1,33 @@
-//! What the buffers of all threads held, put into the order of time. An event that is younger than the moment at which the
-//! buffers began to be emptied stays for the next time: an older one may still come from a buffer that was emptied before.
+//! Merges the buffers of all threads in order of time. An event that is newer than the start of the collection stays for
+//! the next batch: an older event may still be added to a buffer that was already emptied.
 
 use crate::records::{Gathered, Records};
 
-/// Bytes of emptied arrays that are kept to be filled again: growing them anew costs more than writing the events.
-const SPARE: usize = 8 << 20;
+/// The most bytes of emptied arrays to keep for reuse: growing arrays again costs more than writing the events.
+const MAX_SPARE_BYTES: usize = 8 << 20;
 
-/// Events on their way from the buffers to the stream.
+/// Events on the way from the buffers to the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    parts: Vec<Part>,
-    /// Those that are due, in order.
-    order: Vec<Place>,
+    parts: Vec<BufferPart>,
+    /// The positions of the events that are due, in order.
+    order: Vec<EventPosition>,
     spare: Vec<Records>,
-    /// Bytes of all of `spare`.
+    /// The bytes of all spare arrays.
     spare_bytes: usize,
 }
 
-/// What was in one buffer.
+/// The contents of one buffer.
 #[derive(Debug)]
-struct Part {
+struct BufferPart {
     thread: u64,
     records: Records,
-    /// The first that was not due yet.
+    /// The index of the first event that was not due.
     next: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct EventPosition {
     timestamp: u64,
     part: usize,
     record: usize,
@@ -41,26 +41,26 @@ pub(crate) struct Due<'a> {
 }
 
 impl Batch {
-    /// Empty arrays, to be exchanged for full ones.
+    /// Returns empty arrays, to be exchanged for full ones.
     pub(crate) fn spare(&mut self) -> Records {
         let records = self.spare.pop().unwrap_or_default();
         self.spare_bytes -= records.capacity();
         records
     }
 
-    /// What one buffer of a thread held; of the same thread later ones come later.
+    /// Adds the contents of a thread's buffer. Later contents of a thread must be added later.
     pub(crate) fn add(&mut self, thread: u64, records: Records) {
-        self.parts.push(Part { thread, records, next: 0 });
+        self.parts.push(BufferPart { thread, records, next: 0 });
     }
 
-    /// Puts what is not younger than `until` into order.
+    /// Orders the events up to the time `until`.
     pub(crate) fn order(&mut self, until: u64) {
         self.order.clear();
         for (number, part) in self.parts.iter_mut().enumerate() {
             let waiting = part.records.all().get(part.next..).unwrap_or_default();
             let due = waiting.partition_point(|record| record.timestamp <= until);
             let first = part.next;
-            let places = waiting.iter().take(due).enumerate().map(|(i, record)| Place {
+            let places = waiting.iter().take(due).enumerate().map(|(i, record)| EventPosition {
                 timestamp: record.timestamp,
                 part: number,
                 record: first + i,
@@ -68,16 +68,16 @@ impl Batch {
             self.order.extend(places);
             part.next += due;
         }
-        // Merges the parts, each of which is sorted already.
+        // Merges the parts, which are sorted.
         self.order.sort_by_key(|place| place.timestamp);
     }
 
-    /// Number of events that are due.
+    /// Returns the number of events that are due.
     pub(crate) fn due(&self) -> usize {
         self.order.len()
     }
 
-    /// Some of them, in order, from number `first` on.
+    /// Returns up to `count` due events in order, from number `first` on.
     pub(crate) fn some(&self, first: usize, count: usize) -> impl Iterator<Item = Due<'_>> {
         self.order.iter().skip(first).take(count).filter_map(|place| {
             let part = self.parts.get(place.part)?;
@@ -85,7 +85,7 @@ impl Batch {
         })
     }
 
-    /// Forgets those that were due.
+    /// Removes the due events.
     pub(crate) fn clear(&mut self) {
         self.order.clear();
         self.order.shrink_to(1 << 16);
@@ -98,10 +98,10 @@ impl Batch {
         }
     }
 
-    /// Takes in arrays to be filled again, as far as there is room for them.
+    /// Keeps arrays for reuse, within the limit.
     pub(crate) fn keep(&mut self, mut records: Records) {
         let bytes = self.spare_bytes + records.capacity();
-        if bytes <= SPARE {
+        if bytes <= MAX_SPARE_BYTES {
             records.clear();
             self.spare.push(records);
             self.spare_bytes = bytes;

@@ -1,5 +1,5 @@
-//! The events of one thread for one session: filled by that thread, emptied by the task that serves the reader. The lock
-//! is the thread's own but for the moment in which it is emptied.
+//! The events of one thread for one session: added by that thread, removed by the task that serves the reader. The lock
+//! is uncontended except while the buffer is emptied.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,16 +15,16 @@ pub(crate) struct ThreadBuffer {
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     pub records: Records,
-    /// The number of the last event, lost ones included.
+    /// The number of the last event, including lost ones.
     pub sequence: u32,
-    /// Bytes that were taken of the session's room and are not in use.
+    /// The bytes that were reserved from the session's memory and are unused.
     pub left: usize,
-    /// The session takes no more.
+    /// Whether the session has ended.
     pub closed: bool,
 }
 
 impl ThreadBuffer {
-    /// Numbers go on behind `sequence`, where a thread before had the same id.
+    /// Creates a buffer. Numbers continue after `sequence` if a previous thread had the same id.
     pub(crate) fn new(thread: u64, sequence: u32) -> Self {
         Self { thread, held: Mutex::new(Held { sequence, ..Held::default() }) }
     }

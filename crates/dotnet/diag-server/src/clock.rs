@@ -1,9 +1,9 @@
-//! The clock of time stamps. It is read for every event, and that is a third of what an event costs: on Unix, directly.
+//! The clock of time stamps. Reading it is a third of the cost of an event, so on Unix it is read directly.
 
-/// The clock begins here, so that times before a session are possible.
+/// The start value of the clock, so that times before a session can be represented.
 const START: u64 = 1_000_000_000;
 
-/// A clock that never goes back.
+/// A monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
     epoch: source::Time,
@@ -14,7 +14,7 @@ impl Clock {
         Self { epoch: source::now() }
     }
 
-    /// Nanoseconds since a second before the clock was made.
+    /// Returns the nanoseconds since one second before the clock was created.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         START.saturating_add(source::since(self.epoch))
@@ -25,13 +25,13 @@ impl Clock {
 mod source {
     use rustix::time::{ClockId, clock_gettime};
 
-    /// Nanoseconds since the machine was started, or some other moment.
+    /// Nanoseconds since an unspecified moment, such as the start of the system.
     pub(super) type Time = u64;
 
     #[inline]
     pub(super) fn now() -> Time {
         let time = clock_gettime(ClockId::Monotonic);
-        // Neither is negative for this clock.
+        // Neither field is negative for this clock.
         let [seconds, nanoseconds] = [time.tv_sec, time.tv_nsec].map(i64::cast_unsigned);
         seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds)
     }

@@ -1,7 +1,7 @@
-//! What a program does itself when a client asks for more than events: dumps, profilers, perf maps, startup hooks and
-//! variables. Owns the trait and the way from a request to it.
+//! Commands that the program carries out itself: dumps, profilers, perf maps, startup hooks and
+//! variables.
 //!
-//! Nothing of this has a default that does something to the process: a program that implements nothing answers as a NativeAOT runtime.
+//! No default implementation affects the process: by default a program answers as a NativeAOT runtime.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use runtap_diag_proto::{
     AttachProfiler, CoreDump, DumpForm, DumpType, ErrorReply, Hresult, PerfMapType, Request, StartupProfiler,
 };
 
-/// The commands that a program can carry out. Each refuses unless it is overridden, but for variables, which the server
-/// remembers by itself.
+/// The commands that a program can carry out. Each default implementation rejects the command, except for variables,
+/// which the server stores.
 ///
-/// They are called on threads of their own, so they may take their time: other clients are served meanwhile, and
-/// commands of other clients may come at the same time, as many as [`Limits::connections`](crate::Limits::connections)
-/// allows. One that panics has failed (E_FAIL).
+/// The methods are called on separate threads and may block: other clients are served meanwhile. Commands of several
+/// clients may run concurrently, up to [`Limits::connections`](crate::Limits::connections). A method that panics has
+/// failed (E_FAIL).
 ///
-/// A client chooses the type of a dump out of four, its flags, the class id and the data of a profiler, and every string,
-/// which comes as it is: paths may be relative, be empty, or lead anywhere, and names may hold anything but a NUL. All of
-/// them together have less than 64 KiB. It is a process of our own user or of root, who could do the same with a debugger;
-/// a program that has more rights than its user must not take paths from it.
+/// A client chooses the type of a dump (one of four), its flags, the class id and the data of a profiler, and all
+/// strings, which are not validated: paths may be relative or empty, or lead anywhere, and names may contain anything
+/// except NUL. Together they have less than 64 KiB. The client is a process of the program's own user or of root, who
+/// could do the same with a debugger; a program with more rights than its user must not use paths from a client.
 ///
 /// ```
 /// use runtap_diag_server::{Commands, Hresult};
@@ -36,77 +36,77 @@ use runtap_diag_proto::{
 /// }
 /// ```
 pub trait Commands: fmt::Debug + Send + Sync + 'static {
-    /// Write a core dump, of a type from 1 to 4. The text of an error goes to clients that can read one.
+    /// Writes a core dump of a type from 1 to 4. The error text is sent to clients that support it.
     ///
     /// # Errors
-    /// Why there is none. Default: E_FAIL.
+    /// If no dump was written. Default: E_FAIL.
     fn dump(&self, dump: &CoreDump) -> Result<(), ErrorReply> {
         let _ = dump;
         Err(Hresult::E_FAIL.into())
     }
 
-    /// Load a profiler, and come back when it is ready.
+    /// Loads a profiler, and returns when it is ready.
     ///
     /// # Errors
-    /// Why it is not loaded. Default: NOTSUPPORTED.
+    /// If the profiler was not loaded. Default: NOTSUPPORTED.
     fn attach_profiler(&self, profiler: &AttachProfiler) -> Result<(), Hresult> {
         let _ = profiler;
         Err(Hresult::NOTSUPPORTED)
     }
 
-    /// Load a profiler at the start of the program, which waits.
+    /// Loads a profiler at the start of the program, which is suspended.
     ///
     /// # Errors
-    /// Why it will not be loaded. Default: NOTSUPPORTED.
+    /// If the profiler will not be loaded. Default: NOTSUPPORTED.
     fn startup_profiler(&self, profiler: &StartupProfiler) -> Result<(), Hresult> {
         let _ = profiler;
         Err(Hresult::NOTSUPPORTED)
     }
 
-    /// Set an environment variable, or remove it (`None`). The name may be empty or hold an equals sign. Whatever is
-    /// accepted here the server remembers: [`ServerThread::variable`](crate::ServerThread::variable).
+    /// Sets an environment variable, or removes it (`None`). The name may be empty or contain an equals sign. The server
+    /// stores accepted changes: [`ServerThread::variable`](crate::ServerThread::variable).
     ///
     /// # Errors
-    /// Why it is not changed. Default: it is.
+    /// If the variable was not changed. The default accepts all changes.
     fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<(), Hresult> {
         let _ = (name, value);
         Ok(())
     }
 
-    /// Write the addresses of compiled methods to files.
+    /// Starts writing the addresses of compiled methods to files.
     ///
     /// # Errors
-    /// Why they are not written. Default: NOTSUPPORTED.
+    /// If nothing is written. Default: NOTSUPPORTED.
     fn enable_perf_map(&self, kind: PerfMapType) -> Result<(), Hresult> {
         let _ = kind;
         Err(Hresult::NOTSUPPORTED)
     }
 
-    /// Write them no more.
+    /// Stops writing the addresses.
     ///
     /// # Errors
-    /// Why they are still written. Default: NOTSUPPORTED.
+    /// If writing was not stopped. Default: NOTSUPPORTED.
     fn disable_perf_map(&self) -> Result<(), Hresult> {
         Err(Hresult::NOTSUPPORTED)
     }
 
-    /// Load an assembly and call its startup hook. The path may be empty, which means nothing to do.
+    /// Loads an assembly and calls its startup hook. An empty path means that there is nothing to do.
     ///
     /// # Errors
-    /// Why it was not called. Default: NOTSUPPORTED.
+    /// If the hook was not called. Default: NOTSUPPORTED.
     fn apply_startup_hook(&self, path: &str) -> Result<(), Hresult> {
         let _ = path;
         Err(Hresult::NOTSUPPORTED)
     }
 }
 
-/// Carries out nothing.
+/// An implementation that rejects all commands.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Refuse;
+pub(crate) struct RejectAll;
 
-impl Commands for Refuse {}
+impl Commands for RejectAll {}
 
-/// Whether [`carry_out`] knows the request.
+/// Returns whether [`carry_out`] handles the request.
 pub(crate) fn is_command(request: &Request) -> bool {
     matches!(
         request,
@@ -120,9 +120,9 @@ pub(crate) fn is_command(request: &Request) -> bool {
     )
 }
 
-/// Has the program carry out a request, on a thread of its own.
+/// Calls the program's implementation of a request on a separate thread.
 pub(crate) async fn carry_out(commands: Arc<dyn Commands>, request: Request) -> Result<(), ErrorReply> {
-    // An error is a panic, or a runtime that is shutting down.
+    // An error means a panic, or a runtime that is shutting down.
     tokio::task::spawn_blocking(move || call(&*commands, &request))
         .await
         .unwrap_or_else(|_failed| Err(Hresult::E_FAIL.into()))
@@ -144,7 +144,7 @@ fn call(commands: &dyn Commands, request: &Request) -> Result<(), ErrorReply> {
     outcome.map_err(ErrorReply::from)
 }
 
-/// The newest form has a text in every error, the others in none.
+/// Carries out a dump. Error replies to the newest form have a text, those to older forms have none.
 fn call_dump(commands: &dyn Commands, form: DumpForm, dump: &CoreDump) -> Result<(), ErrorReply> {
     let outcome =
         if DumpType::ALL.contains(&dump.kind) { commands.dump(dump) } else { Err(Hresult::E_FAIL.into()) };

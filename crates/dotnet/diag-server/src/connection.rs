@@ -1,6 +1,6 @@
-//! One connection: a request, its answer, and for a session the stream.
+//! One connection: a request, its answer, and the stream of a session.
 //!
-//! Waits for nobody but its own client, and for that one only so long as [`Limits`](crate::Limits) says.
+//! Waits only for its own client, within the [`Limits`](crate::Limits).
 
 use std::io;
 use std::pin::pin;
@@ -27,14 +27,14 @@ use crate::session::Session;
 use crate::startup::Startup;
 use crate::state::Served;
 
-/// How often a session's events are sent, as a runtime does.
+/// The interval at which a session's events are sent, as in a runtime.
 const SEND_EVERY: Duration = Duration::from_millis(100);
 
-/// Serves connections, wherever they come from. Clones are the same server.
+/// Serves connections from any source. Clones refer to one server.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     inner: Arc<Inner>,
-    /// Where they come from: 0 is the default port, others are the connect ports in their order.
+    /// The port of the connections: 0 is the default port, others are the connect ports in order.
     port: usize,
 }
 
@@ -47,17 +47,17 @@ struct Inner {
     startup: Startup,
     notifier: Notifier,
     environment: Changes,
-    /// The server is shutting down: nothing new is begun.
+    /// Whether the server is shutting down and accepts no new requests.
     closing: watch::Sender<bool>,
 }
 
-/// A connection and what goes with it.
+/// The context of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct Visit {
+pub(crate) struct ConnectionContext {
     pub(crate) peer: Option<Peer>,
-    /// Given back when the client gets a session.
+    /// Released when the client gets a session.
     pub(crate) permit: Option<OwnedSemaphorePermit>,
-    /// Whether the server waits for the client: for its request, or until it takes its answer.
+    /// Whether the server waits for the client to send its request or to read its answer.
     pub(crate) waited_for: Arc<AtomicBool>,
 }
 
@@ -76,34 +76,34 @@ impl Dispatcher {
         Self { inner: Arc::new(inner), port: 0 }
     }
 
-    /// The same server, for connections over its connect port `number` (from 1): a resume counts for that port only.
+    /// Returns a dispatcher for connections over the connect port `number` (from 1): a resume applies to that port only.
     #[must_use]
-    pub fn of_port(&self, number: usize) -> Self {
+    pub fn for_port(&self, number: usize) -> Self {
         Self { inner: Arc::clone(&self.inner), port: number }
     }
 
-    /// Whether the program is to wait at its start: some port that suspends was not resumed yet.
+    /// Returns whether the program must wait at startup: some port that suspends it has not resumed it yet.
     pub fn is_suspended(&self) -> bool {
         !self.inner.startup.is_over()
     }
 
-    /// Ready when every port that suspends was resumed.
+    /// Completes when every port that suspends the program has resumed it.
     pub async fn resumed(&self) {
         self.inner.startup.over().await;
     }
 
-    /// What the server says about its process.
+    /// Returns the description of the process.
     pub fn description(&self) -> &ProcessDescription {
         &self.inner.description
     }
 
-    /// An environment variable as clients see it: what they have set (SetEnvironmentVariable), else this process's own.
-    /// `None`: there is none, or a client has removed it.
+    /// Returns an environment variable as clients see it: the value that a client has set (SetEnvironmentVariable), else
+    /// this process's own value. `None` if the variable does not exist, or a client has removed it.
     pub fn variable(&self, name: &str) -> Option<String> {
         self.inner.environment.get(name, || self.inner.description.variable(name))
     }
 
-    /// Where its events come from.
+    /// Returns the source of events.
     pub fn pipe(&self) -> &EventPipe {
         &self.inner.pipe
     }
@@ -116,21 +116,21 @@ impl Dispatcher {
         &self.inner.notifier
     }
 
-    /// Serves one connection to its end. Whose it is, is the caller's to judge.
+    /// Serves one connection to its end. The caller must authorize the client.
     ///
     /// # Errors
-    /// The client went away, or took too long (`TimedOut`). Nothing is left to do then.
+    /// If the client has disconnected, or exceeded a time limit (`TimedOut`). Nothing is left to do then.
     pub async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
-        self.serve_with(stream, Visit::default()).await
+        self.serve_with(stream, ConnectionContext::default()).await
     }
 
-    /// As [`serve`](Self::serve), for a client of whom is known who it is.
+    /// Like [`serve`](Self::serve), for a client with a known peer.
     pub(crate) async fn serve_with(
         &self,
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
-        visit: Visit,
+        context: ConnectionContext,
     ) -> io::Result<()> {
-        let Visit { peer, permit, waited_for } = visit;
+        let ConnectionContext { peer, permit, waited_for } = context;
         let mut machine = Machine::new();
         let mut closing = self.inner.closing.subscribe();
         let request = tokio::select! {
@@ -138,7 +138,7 @@ impl Dispatcher {
             read = timeout(self.inner.limits.request, read_request(&mut machine, &mut stream)) => read??,
         };
         let Some(request) = request else {
-            // Refused already.
+            // Already rejected.
             return self.answer(&mut machine, &mut stream).await;
         };
         self.inner.notifier.notify(|| Notice::Request { peer, command: request.command() });
@@ -200,7 +200,7 @@ impl Dispatcher {
         }
     }
 
-    /// Sends a reply, or E_FAIL where that can't be encoded: a command line too long for a message.
+    /// Sends a reply, or E_FAIL if it cannot be encoded because a command line is too long for a message.
     async fn reply(
         &self,
         machine: &mut Machine,
@@ -220,7 +220,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Writes all of `bytes`, as long as the client takes some of them now and then.
+    /// Writes all of `bytes`, while the client reads some of them within the time limit.
     async fn send(&self, stream: &mut (impl AsyncWrite + Unpin), mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = timeout(self.inner.limits.stalled_reader, stream.write(bytes)).await??;
@@ -232,14 +232,14 @@ impl Dispatcher {
         timeout(self.inner.limits.stalled_reader, stream.flush()).await?
     }
 
-    /// `None`: there are too many.
+    /// Starts a session. `None` if there are too many.
     fn start(&self, config: SessionConfig) -> Option<Served> {
         let pipe = &self.inner.pipe.state;
         let session = pipe.start(config, &self.inner.limits)?;
         Some(Served { session, pipe: Arc::clone(pipe) })
     }
 
-    /// Ends a session and waits for the end of its stream. One that is not there has ended.
+    /// Stops a session and waits for the end of its stream. A session that does not exist has ended.
     async fn stop(&self, id: SessionId) {
         if let Some(session) = self.inner.pipe.state.session(id) {
             session.stop();
@@ -247,8 +247,7 @@ impl Dispatcher {
         }
     }
 
-    /// Hangs up on clients that have not asked for anything yet, stops every session and waits until all streams
-    /// have ended.
+    /// Disconnects clients that have not sent a request yet, stops every session, and waits until all streams have ended.
     pub(crate) async fn close(&self) {
         self.inner.closing.send_replace(true);
         let sessions = self.inner.pipe.state.all_sessions();
@@ -279,7 +278,7 @@ impl Dispatcher {
                     self.inner.notifier.notify(|| Notice::Overdue { session: session.id });
                 }
                 () = closed(&mut reader), if client_may_speak => {
-                    // Closed, or just nothing more to say? The next bytes that we send tell.
+                    // Either the connection or only its read side was closed. The next write shows which.
                     client_may_speak = false;
                     probe = true;
                 }
@@ -299,12 +298,12 @@ impl Dispatcher {
             }
             self.send_of(session, &mut writer, &encoder.take_output()).await?;
         }
-        // The program's own code says what its addresses mean: elsewhere, so that others are answered meanwhile.
+        // The program's own rundown code runs on another thread, so that other clients are served meanwhile.
         let (give, mut rest) = mpsc::channel(1);
         let (inner, ending) = (Arc::clone(&self.inner), Arc::clone(session));
         let _unneeded = tokio::task::spawn_blocking(move || {
             encoder.finish(&ending, &inner.description.info, &inner.pipe.rundown, |bytes| {
-                // An error is a reader that is gone: nobody needs the rest.
+                // An error means that the reader is gone and needs no more data.
                 let _ = give.blocking_send(bytes);
             });
         });
@@ -314,7 +313,7 @@ impl Dispatcher {
         writer.shutdown().await
     }
 
-    /// Sends a part of a session's stream, and tells the program if a thread gives up waiting for that.
+    /// Sends a part of a session's stream, and notifies the program if a thread gives up waiting for space meanwhile.
     async fn send_of(
         &self,
         session: &Session,
@@ -334,13 +333,13 @@ impl Dispatcher {
 }
 
 fn refuse(machine: &mut Machine, error: &ErrorReply) {
-    // Only a long text can fail to fit.
+    // Encoding fails only if the text is too long.
     if machine.refuse(error).is_err() {
         let _ = machine.refuse(&error.hresult.into());
     }
 }
 
-/// The request; `None` if the machine has refused it.
+/// Reads the request. `None` if it was rejected.
 async fn read_request(
     machine: &mut Machine,
     stream: &mut (impl AsyncRead + Unpin),
@@ -359,7 +358,7 @@ async fn read_request(
     }
 }
 
-/// Waits until the client says nothing more. What it says meanwhile is ignored.
+/// Completes when the client has closed its write side. Ignores the bytes before that.
 async fn closed(reader: &mut (impl AsyncRead + Unpin)) {
     let mut buffer = [0; 256];
     while matches!(reader.read(&mut buffer).await, Ok(n) if n > 0) {}

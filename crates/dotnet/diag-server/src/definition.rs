@@ -1,31 +1,31 @@
-//! What is known of an event before it is written, and what is written: the values that pipe and sessions share.
+//! The definition and the contents of an event, which pipe and sessions share.
 
 use std::sync::atomic::AtomicU64;
 
 use runtap_nettrace::Metadata;
 use uuid::Uuid;
 
-/// One occurrence of an event.
+/// The contents of one event.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventData<'a> {
-    /// The thread that the event is about, as a CPU sample's is the sampled one. `None`: the thread that writes it.
+    /// The thread that the event is about, such as the sampled thread of a CPU sample. `None` means the writing thread.
     pub thread_id: Option<u64>,
     /// Instruction pointers from the leaf to the root.
     pub stack: &'a [u64],
     /// The activity that the event belongs to.
     pub activity_id: Option<Uuid>,
-    /// The activity that started that one.
+    /// The activity that started `activity`.
     pub related_activity_id: Option<Uuid>,
-    /// The fields, as the definition says.
+    /// The encoded fields, as defined.
     pub payload: &'a [u8],
 }
 
-/// An event as all sessions share it.
+/// The definition of an event, shared by all sessions.
 #[derive(Debug)]
 pub(crate) struct Definition {
-    /// Its place among all definitions of its pipe.
+    /// The index of the definition in its pipe.
     pub index: usize,
     pub metadata: Metadata,
-    /// The sessions that want it: one bit for each place.
+    /// The sessions that record the event: one bit per session place.
     pub wanted_by: AtomicU64,
 }

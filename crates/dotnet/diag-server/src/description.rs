@@ -1,22 +1,22 @@
-//! What the server says about the process it lives in.
+//! The description of the server's process.
 
 use std::hash::{BuildHasher, RandomState};
 
 use runtap_diag_proto::{ProcessInfo, Variable};
 use uuid::Uuid;
 
-/// Who the process is, in the words of ProcessInfo.
+/// A description of the process, as in ProcessInfo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessDescription {
-    /// The answer to every form of ProcessInfo; older forms leave fields out.
+    /// The reply to every form of ProcessInfo; older forms omit fields.
     pub info: ProcessInfo,
-    /// The answer to ProcessEnvironment. `None`: this process's variables at that moment.
+    /// The reply to ProcessEnvironment. `None` means this process's current variables.
     pub environment: Option<Vec<Variable>>,
 }
 
 impl ProcessDescription {
-    /// This process: its pid, arguments, system and executable, with a cookie of its own. The runtime version is
+    /// Describes this process: its pid, arguments, system and executable, with a new cookie. The runtime version is
     /// that of this crate.
     pub fn of_this_process() -> Self {
         let command_line: Vec<_> =
@@ -51,21 +51,21 @@ impl ProcessDescription {
         }
     }
 
-    /// The same process with another name of its entry assembly.
+    /// Sets the name of the entry assembly.
     #[must_use]
     pub fn entry_assembly(mut self, name: impl Into<String>) -> Self {
         self.info.entry_assembly = Some(name.into());
         self
     }
 
-    /// The same process with another runtime version.
+    /// Sets the runtime version.
     #[must_use]
     pub fn runtime_version(mut self, version: impl Into<String>) -> Self {
         self.info.runtime_version = Some(version.into());
         self
     }
 
-    /// With a fixed environment instead of this process's own.
+    /// Sets a fixed environment instead of this process's own.
     #[must_use]
     pub fn environment(mut self, variables: Vec<Variable>) -> Self {
         self.environment = Some(variables);
@@ -74,9 +74,9 @@ impl ProcessDescription {
 
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let Some(fixed) = &self.environment else {
-            // A name that can't be asked for is that of no variable.
-            let askable = !name.is_empty() && !name.contains(['=', '\0']);
-            return askable
+            // No variable has such a name, so the system is not queried.
+            let is_valid = !name.is_empty() && !name.contains(['=', '\0']);
+            return is_valid
                 .then(|| std::env::var_os(name))?
                 .map(|value| value.to_string_lossy().into_owned());
         };
@@ -94,7 +94,7 @@ impl ProcessDescription {
     }
 }
 
-/// Different in every process and every call. Not a secret: it tells runs apart.
+/// Returns a cookie that differs between processes and calls. Not secret.
 fn random_cookie() -> Uuid {
     let half = || RandomState::new().hash_one(std::process::id());
     Uuid::from_u64_pair(half(), half())

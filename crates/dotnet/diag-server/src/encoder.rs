@@ -1,4 +1,4 @@
-//! From a session's buffers to its stream: nettrace 4 or `NetPerf` 3 as a runtime writes it, with the rundown at the end.
+//! Writes the events of a session's buffers to its stream: nettrace 4 or `NetPerf` 3, with the rundown at the end.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::rundown::{Sources, WriteRundown};
 use crate::session::{Drained, Session};
 use crate::state::PipeState;
 
-/// The provider of the event with which every runtime ends its sessions.
+/// The provider of the event at the end of every session.
 const EVENT_PIPE: &str = "Microsoft-DotNETCore-EventPipe";
 
-/// So many bytes of events are encoded before what they make is sent.
+/// The number of bytes of events to encode before sending.
 const CHUNK: usize = 256 << 10;
 
-/// One session's stream.
+/// The encoder of one session's stream.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     writer: Writer,
     pipe: Arc<PipeState>,
-    /// Metadata ids by [`Definition::index`](crate::definition::Definition): 0 is not defined yet.
+    /// Metadata ids by [`Definition::index`](crate::definition::Definition); 0 means that the event is not defined yet.
     ids: Vec<u32>,
 }
 
@@ -45,8 +45,8 @@ impl Encoder {
         Self { writer: Writer::with_version(&header, version), pipe, ids: Vec::new() }
     }
 
-    /// Appends events until they make a chunk. Returns how many, and what they took in the buffers. Those that can't be
-    /// written are lost; their numbers show it.
+    /// Appends events until they fill a chunk. Returns their number and their size in the buffers. Events that cannot be
+    /// written are lost, which leaves a gap in the sequence numbers.
     pub(crate) fn events<'e>(&mut self, events: impl Iterator<Item = Due<'e>>) -> (usize, usize) {
         let (mut count, mut bytes) = (0, 0);
         for Due { capture_thread_id, event } in events {
@@ -55,7 +55,7 @@ impl Encoder {
             let Gathered { record, extra, stack, payload } = event;
             let extra = extra.copied().unwrap_or_default();
             if let Some(metadata_id) = self.metadata_id(record.definition) {
-                // Refused is what the buffer let in nevertheless: a definition or an order that the format forbids.
+                // The writer rejects events that the buffer accepted but the format forbids: a definition or an order.
                 let _ = self.writer.event(&EventToWrite {
                     metadata_id,
                     thread_id: extra.thread.unwrap_or(capture_thread_id),
@@ -77,8 +77,8 @@ impl Encoder {
         (count, bytes)
     }
 
-    /// Makes everything that was appended visible to the reader. With `probe` there will be something to send in any
-    /// case: a sequence point, from which we learn whether the reader is still there.
+    /// Makes all appended events visible to the reader. With `probe`, at least a sequence point is written, to detect whether
+    /// the reader is still connected.
     pub(crate) fn flush(&mut self, drained: &Drained, probe: bool) {
         for (thread, attempted) in &drained.attempted {
             self.writer.attempted(*thread, *attempted);
@@ -86,7 +86,7 @@ impl Encoder {
         for thread in &drained.ended {
             self.writer.end_thread(*thread);
         }
-        if probe || self.writer.wants_sequence_point() {
+        if probe || self.writer.needs_sequence_point() {
             self.writer.sequence_point(drained.until);
         } else {
             self.writer.flush();
@@ -112,8 +112,8 @@ impl Encoder {
         self.writer.take_output()
     }
 
-    /// Ends the stream: who the process is, the rundown if the session wants one, the end marker. What there is goes to
-    /// `send` now and then. It may take a while: the program's own code runs here.
+    /// Ends the stream: the process information, the rundown if the session requests one, and the end marker. Passes the
+    /// output to `send` in parts. May take long, because the program's own code runs here.
     pub(crate) fn finish(
         mut self,
         session: &Session,
@@ -145,7 +145,7 @@ impl Encoder {
     }
 
     fn write_now(&mut self, metadata_id: u32, thread: u64, payload: &[u8]) {
-        // A payload beyond the format's limit, as a command line can be, is left out.
+        // A payload beyond the format's limit, such as a very long command line, is omitted.
         let _ = self.writer.event(&EventToWrite {
             metadata_id,
             thread_id: thread,
@@ -158,7 +158,7 @@ impl Encoder {
     }
 }
 
-/// A stream that is being ended, and who takes its bytes.
+/// A stream that is being ended, with the receiver of its bytes.
 struct Ending<F> {
     encoder: Encoder,
     send: F,
@@ -175,7 +175,7 @@ impl<F: FnMut(Vec<u8>)> WriteRundown for Ending<F> {
         if let Some(id) = self.encoder.metadata_id(definition) {
             self.encoder.write_now(id, thread, payload);
         }
-        // Whole blocks, which are large.
+        // Send complete blocks, which are large.
         let bytes = self.encoder.take_output();
         if !bytes.is_empty() {
             (self.send)(bytes);

@@ -1,20 +1,20 @@
-//! Why there is no server.
+//! Errors of starting a server.
 
 use std::io;
 
 use thiserror::Error;
 
-/// A server that could not be started.
+/// An error of starting a server.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The socket could not be made.
+    /// The socket could not be created.
     #[error(transparent)]
     Bind(#[from] runtap_transport::BindError),
-    /// The thread or its event loop could not be made.
-    #[error("start the diagnostics server: {0}")]
+    /// The thread or its event loop could not be created.
+    #[error("cannot start the diagnostics server: {0}")]
     Io(#[from] io::Error),
-    /// There is no start time of this process to name the socket after.
-    #[error("start the diagnostics server: the start time of this process is unknown")]
+    /// The start time of this process, which is part of the socket's name, is unknown.
+    #[error("cannot start the diagnostics server: the start time of this process is unknown")]
     NoStartTime,
 }

@@ -1,4 +1,4 @@
-//! An event that can be written, from any thread.
+//! A defined event, which any thread can write.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use runtap_nettrace::Metadata;
 use crate::definition::{Definition, EventData};
 use crate::state::PipeState;
 
-/// An event that was defined. Cheap to clone; usable from any thread.
+/// A defined event. Cheap to clone; usable from any thread.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub(crate) definition: Arc<Definition>,
@@ -17,21 +17,21 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether any session wants it: one load. Ask before you gather what to write.
+    /// Returns whether any session records the event, with a single load. Check this before gathering data.
     #[inline]
     pub fn is_enabled(&self) -> bool {
         self.definition.wanted_by.load(Ordering::Relaxed) != 0
     }
 
-    /// How the event was defined.
+    /// Returns the definition of the event.
     pub fn metadata(&self) -> &Metadata {
         &self.definition.metadata
     }
 
-    /// Puts the event into this thread's buffer of every session that wants it, with the time of this moment. If a buffer
-    /// is full, the event is lost there, and the reader sees the gap; nobody waits for a reader, unless its session asked
-    /// for that, and then for [`Limits::blocked_writer`](crate::Limits::blocked_writer) at most. Not written is what the
-    /// destructor of a thread-local value writes while its thread ends.
+    /// Adds the event, with the current time, to this thread's buffer of every session that records it. If a buffer is full,
+    /// the event is lost there, and the reader sees the gap; the thread blocks only if the session requested that, at most
+    /// for [`Limits::blocked_writer`](crate::Limits::blocked_writer). Events from destructors of thread-local values are not
+    /// written.
     #[inline]
     pub fn write(&self, data: &EventData<'_>) {
         if self.is_enabled() {
@@ -39,14 +39,14 @@ impl Event {
         }
     }
 
-    /// [`write`](Self::write) for this thread, without a stack.
+    /// Writes the event for this thread, without a stack; see [`write`](Self::write).
     #[inline]
     pub fn write_here(&self, payload: &[u8]) {
         self.write(&EventData { payload, ..EventData::default() });
     }
 }
 
-/// The operating system's id of this thread; 0 where it can't be had.
+/// Returns the operating system's id of this thread; 0 if unknown.
 pub fn current_thread_id() -> u64 {
     thread_local!(static ID: OnceCell<u64> = const { OnceCell::new() });
     ID.with(|id| *id.get_or_init(read_thread_id))

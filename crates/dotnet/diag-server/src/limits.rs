@@ -1,28 +1,27 @@
-//! How long a client may take, and how much of the server it gets.
+//! Limits on the time and the resources of clients.
 
 use std::time::Duration;
 
-/// What a server allows its clients.
+/// The limits for the clients of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How long a client may take to send its whole request.
+    /// How long a client may take to send its complete request.
     pub request: Duration,
-    /// How long a client may take nothing of what is sent to it before it is hung up on.
+    /// How long a client may read nothing of the data sent to it before it is disconnected.
     pub stalled_reader: Duration,
-    /// Connections that are served at the same time, sessions not counted. For a further one the oldest is hung up on that
-    /// has not sent its whole request or does not take its answer; only commands that are being carried out keep it
-    /// waiting.
+    /// The most concurrent connections, not counting sessions. A further connection replaces the oldest one that has not
+    /// sent its complete request or does not read its answer; if all connections carry out commands, it waits.
     pub connections: usize,
-    /// Most bytes of events that one session keeps for its reader, whatever buffer the client asks for.
+    /// The most bytes of events that one session buffers for its reader, whatever buffer size the client requests.
     pub session_buffer: usize,
-    /// How long a thread of the program waits for room in the buffer of a session that asked for that (CollectTracing6,
-    /// "block"). Then its event is lost as in any other session, and nobody waits until there is room again: a reader that
-    /// hangs costs each thread this time once, not once for each event. [`Notice::Overdue`](crate::Notice::Overdue) tells
-    /// the program. The server's own thread never waits.
+    /// How long a thread of the program waits for buffer space in a session that requested blocking (CollectTracing6).
+    /// After that its event is lost as in other sessions, and no thread waits until there is space again: a reader that
+    /// hangs delays each thread once, not once per event. [`Notice::Overdue`](crate::Notice::Overdue) notifies the program.
+    /// The server's own thread never waits.
     pub blocked_writer: Duration,
-    /// How long [`ServerThread::shut_down`](crate::ServerThread::shut_down) waits for the readers of sessions and for commands that are being carried
-    /// out.
+    /// How long [`ServerThread::shut_down`](crate::ServerThread::shut_down) waits for the readers of sessions and for
+    /// running commands.
     pub shut_down: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What a thread remembers of the sessions of a pipe, so that an event finds its buffers without asking anybody.
+//! A thread's copy of the sessions of a pipe, so that writing an event finds the buffers without locking the pipe.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,26 +7,26 @@ use crate::buffer::ThreadBuffer;
 use crate::event::current_thread_id;
 use crate::session::Session;
 
-thread_local!(static KNOWN: RefCell<Vec<OfPipe>> = const { RefCell::new(Vec::new()) });
+thread_local!(static KNOWN: RefCell<Vec<PipeSessions>> = const { RefCell::new(Vec::new()) });
 
 /// The sessions of one pipe.
 #[derive(Debug)]
-struct OfPipe {
+struct PipeSessions {
     pipe: u64,
-    /// [`PipeState::generation`](crate::state::PipeState::generation) at which they were asked for.
+    /// The [`PipeState::generation`](crate::state::PipeState::generation) of this copy.
     generation: u64,
-    sessions: Vec<OfSession>,
+    sessions: Vec<SessionEntry>,
 }
 
-/// A session, and this thread's buffer in it once it has written there.
+/// A session, and this thread's buffer in it after the first event.
 #[derive(Debug)]
-pub(crate) struct OfSession {
+pub(crate) struct SessionEntry {
     pub session: Arc<Session>,
     buffer: Option<Arc<ThreadBuffer>>,
 }
 
-impl OfSession {
-    /// With this thread's buffer; `None` when the session takes no more.
+impl SessionEntry {
+    /// Returns the session and this thread's buffer. `None` if the session has ended.
     pub(crate) fn parts(&mut self) -> Option<(&Session, &ThreadBuffer)> {
         if self.buffer.is_none() {
             self.buffer = self.session.register(current_thread_id());
@@ -35,23 +35,23 @@ impl OfSession {
     }
 }
 
-/// Calls `write` with each session of a pipe as of its `generation`; `sessions` are asked for when that is new here.
+/// Calls `write` with each session of a pipe as of its `generation`; `sessions` provides them if the copy is outdated.
 ///
-/// Does nothing while the thread's own values are being destroyed.
+/// Does nothing while the thread's local values are being destroyed.
 pub(crate) fn each_session(
     pipe: u64,
     generation: u64,
     sessions: impl FnOnce() -> Vec<Arc<Session>>,
-    mut write: impl FnMut(&mut OfSession),
+    mut write: impl FnMut(&mut SessionEntry),
 ) {
     let _ = KNOWN.try_with(|known| {
-        // Writing an event calls nobody who writes one.
+        // `write` never writes an event itself.
         let Ok(mut known) = known.try_borrow_mut() else { return };
         let place = known.iter().position(|of_pipe| of_pipe.pipe == pipe);
         let place = place.unwrap_or_else(|| {
-            // Pipes that are gone, or have no session, have nothing here to be kept.
+            // Drop the copies for pipes that are gone or have no session.
             known.retain(|of_pipe| !of_pipe.sessions.is_empty());
-            known.push(OfPipe { pipe, generation: 0, sessions: Vec::new() });
+            known.push(PipeSessions { pipe, generation: 0, sessions: Vec::new() });
             known.len() - 1
         });
         let Some(of_pipe) = known.get_mut(place) else { return };
@@ -62,13 +62,13 @@ pub(crate) fn each_session(
     });
 }
 
-impl OfPipe {
+impl PipeSessions {
     fn refresh(&mut self, generation: u64, sessions: Vec<Arc<Session>>) {
         let mut before = std::mem::take(&mut self.sessions);
         self.sessions.extend(sessions.into_iter().map(|session| {
-            let same = |known: &mut OfSession| known.session.id == session.id;
+            let same = |known: &mut SessionEntry| known.session.id == session.id;
             let buffer = before.iter_mut().find_map(|known| same(known).then(|| known.buffer.take()));
-            OfSession { session, buffer: buffer.flatten() }
+            SessionEntry { session, buffer: buffer.flatten() }
         }));
         self.generation = generation;
     }

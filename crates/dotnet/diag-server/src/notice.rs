@@ -1,4 +1,4 @@
-//! What a server tells its program of those who come to it, and of those whom it dials: who they are, says the kernel.
+//! Notices of a server to its program about clients and about tools to which it connects, as identified by the kernel.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,30 +7,30 @@ use std::sync::Arc;
 use runtap_diag_proto::{Command, SessionId};
 use runtap_transport::Peer;
 
-/// Something that the program may want to know, to keep a record of or to warn of.
+/// An event that the program may want to log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// A client has sent a request, which is carried out now.
+    /// A client has sent a request, which will now be carried out.
     Request {
-        /// Whose it is; `None` on connections that the program has brought itself.
+        /// The client's process. `None` on connections that the program provided.
         peer: Option<Peer>,
-        /// What it asks for.
+        /// The command.
         command: Command,
     },
-    /// A session asked that threads wait when its buffer is full; one has waited for
-    /// [`Limits::blocked_writer`](crate::Limits::blocked_writer) in vain, and events are lost until the client takes
-    /// some again. Given once for each time that this begins.
+    /// A session requested that threads block when its buffer is full, and a thread has waited for
+    /// [`Limits::blocked_writer`](crate::Limits::blocked_writer) without success. Events are lost until the client reads
+    /// again. Reported once each time that this starts.
     Overdue {
         /// The session.
         session: SessionId,
     },
-    /// Whoever listens on a connect port is neither of our own user nor root: it was not told who we are. Given once for
-    /// each user that is found there.
+    /// The listener on a connect port belongs neither to the program's own user nor to root: the server did not identify
+    /// itself. Reported once for each user.
     ForeignTool {
         /// The port.
         path: PathBuf,
-        /// Who listens there.
+        /// The listening process.
         peer: Peer,
     },
 }
@@ -39,28 +39,28 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Request { peer: Some(peer), command } => {
-                write!(f, "{} asks for {command}", Described(*peer))
+                write!(f, "{} requested {command}", DisplayPeer(*peer))
             }
-            Self::Request { peer: None, command } => write!(f, "a client asks for {command}"),
+            Self::Request { peer: None, command } => write!(f, "a client requested {command}"),
             Self::Overdue { session } => write!(
                 f,
-                "the client of session {} takes no events: threads have waited for it, and events are lost now",
+                "the client of session {} does not read events; threads have waited for it, and events are now lost",
                 session.0
             ),
             Self::ForeignTool { path, peer } => write!(
                 f,
-                "{} listens on {}, and is not told who we are: only a tool of our own user or of root is",
-                Described(*peer),
+                "{} listens on {} but belongs to another user; only tools of this process's user or of root are accepted",
+                DisplayPeer(*peer),
                 path.display()
             ),
         }
     }
 }
 
-/// A peer for people.
-struct Described(Peer);
+/// Formats a peer for messages.
+struct DisplayPeer(Peer);
 
-impl fmt::Display for Described {
+impl fmt::Display for DisplayPeer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.pid {
             Some(pid) => write!(f, "process {pid} of user {}", self.0.uid),
@@ -71,24 +71,24 @@ impl fmt::Display for Described {
 
 type NoticeHandler = Arc<dyn Fn(&Notice) + Send + Sync>;
 
-/// Who gets the notices. Called on the server's own thread: it must not block, and must not take long.
+/// The receiver of the notices, called on the server's own thread: it must not block.
 #[derive(Clone, Default)]
 pub(crate) struct Notifier(Option<NoticeHandler>);
 
 impl Notifier {
-    pub(crate) fn new(tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(tell)))
+    pub(crate) fn new(handler: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(handler)))
     }
 
     pub(crate) fn notify(&self, notice: impl FnOnce() -> Notice) {
-        if let Some(tell) = &self.0 {
-            tell(&notice());
+        if let Some(handler) = &self.0 {
+            handler(&notice());
         }
     }
 }
 
 impl fmt::Debug for Notifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Notifier" } else { "Nobody" })
+        f.write_str(if self.0.is_some() { "Notifier" } else { "None" })
     }
 }

@@ -1,4 +1,4 @@
-//! The events of a program: where they are defined, and where the program is asked for its rundown.
+//! The source of a program's events: their definitions, and the program's rundown.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::rundown::{Rundown, Sources};
 use crate::state::PipeState;
 use crate::watch::ProviderRequest;
 
-/// The events of a program. Clones are the same pipe.
+/// The source of a program's events. Clones refer to one pipe.
 #[derive(Debug, Clone)]
 pub struct EventPipe {
     pub(crate) state: Arc<PipeState>,
     pub(crate) rundown: Arc<Sources>,
 }
 
-/// A name in a definition that the stream can't carry.
+/// An error of defining an event: a name that the stream cannot carry.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("define event {event} of {provider:?}: a name contains a NUL character")]
+#[error("cannot define event {event} of {provider:?}: a name contains a NUL character")]
 pub struct DefineError {
     /// The provider.
     pub provider: String,
-    /// The event's number.
+    /// The number of the event.
     pub event: u32,
 }
 
@@ -34,15 +34,15 @@ impl Default for EventPipe {
 }
 
 impl EventPipe {
-    /// A pipe without events.
+    /// Creates a pipe without events.
     pub fn new() -> Self {
         Self { state: Arc::new(PipeState::new()), rundown: Arc::default() }
     }
 
-    /// Defines an event; [`Metadata::id`] is not looked at. Providers exist by their events.
+    /// Defines an event; ignores [`Metadata::id`]. A provider exists if it has an event.
     ///
     /// # Errors
-    /// A NUL in a name.
+    /// If a name contains a NUL.
     pub fn define(&self, metadata: Metadata) -> Result<Event, DefineError> {
         let nul = |name: &String| name.contains('\0');
         if nul(&metadata.provider) || nul(&metadata.name) || has_nul(&metadata.fields) {
@@ -52,17 +52,16 @@ impl EventPipe {
         Ok(Event { definition, pipe: Arc::clone(&self.state) })
     }
 
-    /// Has `source` called at the end of each session that wants a rundown: it describes what the stream's
-    /// addresses and ids mean. It runs on a thread of its own, once for each session, for several that end at the same time side by side.
+    /// Registers a function that is called at the end of each session with a rundown, to describe the stream's addresses
+    /// and ids. It runs on a separate thread for each session, concurrently for several sessions that end together.
     pub fn on_rundown(&self, source: impl Fn(&mut Rundown<'_>) + Send + Sync + 'static) {
         self.rundown.add(source);
     }
 
-    /// Has `watcher` called with what every running session asks of `provider`: at once, and whenever a session that
-    /// names it has come or gone. For providers whose work depends on it, or that have arguments.
-    ///
-    /// Calls come one after the other, on the thread that registers and on the server's, and a session waits for them:
-    /// hand on what takes long. A watcher must not register another one.
+    /// Registers a function that is called with the requests of all running sessions to `provider`: at once, and whenever a
+    /// session with that provider starts or ends. For providers whose work depends on the requests, or that have arguments.
+    /// Calls are sequential, on the registering thread and on the server's, and a session waits for them: the function must
+    /// not block. It must not register another watcher.
     pub fn watch(
         &self,
         provider: impl Into<String>,
@@ -71,13 +70,13 @@ impl EventPipe {
         self.state.watch(provider.into(), Arc::new(watcher));
     }
 
-    /// Has `watcher` called whenever a session has come or gone: for programs that keep what [`Event::is_enabled`] says, and
-    /// ask again then. It may define events. Called like those of [`watch`](Self::watch).
+    /// Registers a function that is called whenever a session starts or ends: for programs that cache
+    /// [`Event::is_enabled`]. It may define events. Called like those of [`watch`](Self::watch).
     pub fn watch_sessions(&self, watcher: impl Fn() + Send + Sync + 'static) {
         self.state.watch_sessions(Arc::new(watcher));
     }
 
-    /// Number of sessions at this moment.
+    /// Returns the current number of sessions.
     pub fn sessions(&self) -> usize {
         self.state.sessions()
     }
@@ -102,10 +101,10 @@ mod tests {
     use runtap_diag_proto::{Level, Provider, SessionConfig};
 
     use super::*;
+    use crate::filter::tests::event;
     use crate::limits::Limits;
-    use crate::wanted::tests::event;
 
-    /// Sessions, with what each asks of a provider.
+    /// Sessions, with the request of each to a provider.
     type Seen = Vec<(u64, String)>;
 
     #[test]
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn watchers_know_what_is_asked_of_their_provider() {
+    fn watchers_receive_the_requests_to_their_provider() {
         let pipe = EventPipe::new();
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let told = Arc::clone(&seen);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_watches_sessions_may_ask_and_define() {
+    fn watchers_of_sessions_may_query_and_define_events() {
         let pipe = EventPipe::new();
         let early = pipe.define(event(1, 4)).unwrap();
         let seen: Arc<Mutex<Vec<(bool, bool)>>> = Arc::default();
@@ -182,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn names_with_nul_are_refused() {
+    fn names_with_nul_are_rejected() {
         let pipe = EventPipe::new();
         let mut nested = event(0, 0);
         let inner = FieldType::Object(vec![runtap_nettrace::Field::new("a\0", FieldType::I32)]);
         nested.fields = vec![runtap_nettrace::Field::new("x", FieldType::Array(Box::new(inner)))];
         assert!(pipe.define(nested).is_err());
         let error = pipe.define(Metadata::new("P\0", 3, "E")).unwrap_err();
-        assert_eq!(error.to_string(), "define event 3 of \"P\\0\": a name contains a NUL character");
+        assert_eq!(error.to_string(), "cannot define event 3 of \"P\\0\": a name contains a NUL character");
     }
 }

@@ -1,4 +1,4 @@
-//! Events that wait for a session's reader: their headers, stacks and payloads in growing arrays, so that adding one
+//! Events that wait for a session's reader: their headers, stacks and payloads in growing arrays, so that adding an event
 //! allocates nothing once the arrays have grown.
 
 use uuid::Uuid;
@@ -14,30 +14,30 @@ pub(crate) struct Records {
     extras: Vec<Extra>,
 }
 
-/// The header of an event. It is small: writing to memory is half of what an event costs. What belongs to it begins in each
-/// array where that of the event before ends.
+/// The header of an event. Kept small, because writing to memory is half of the cost of an event. The event's data in each
+/// array starts where that of the previous event ends.
 #[derive(Debug)]
 pub(crate) struct Record {
     /// [`Definition::index`].
     pub definition: usize,
     pub timestamp: u64,
-    /// Its number among those of the writing thread.
+    /// The sequence number in the writing thread.
     pub sequence: u32,
     stack_end: usize,
     payload_end: usize,
     extra_end: usize,
 }
 
-/// What most events have not.
+/// Data that most events do not have.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extra {
-    /// The thread that the event is about, if that is not the writing one.
+    /// The thread that the event is about, if it is not the writing thread.
     pub thread: Option<u64>,
     pub activity: Option<Uuid>,
     pub related_activity: Option<Uuid>,
 }
 
-/// An event that was gathered.
+/// An event with its data.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gathered<'a> {
     pub record: &'a Record,
@@ -47,7 +47,7 @@ pub(crate) struct Gathered<'a> {
 }
 
 impl Extra {
-    /// Asked before anything is copied.
+    /// Returns whether the event has such data. Checked before copying.
     #[inline]
     fn is_needed(data: &EventData<'_>) -> bool {
         data.thread_id.is_some() || data.activity_id.is_some() || data.related_activity_id.is_some()
@@ -62,7 +62,7 @@ impl Extra {
     }
 }
 
-/// What an event takes here, in bytes.
+/// Returns the size of an event in the arrays, in bytes.
 #[inline]
 pub(crate) fn size_of_event(data: &EventData<'_>, stack: &[u64]) -> usize {
     let extra = if Extra::is_needed(data) { size_of::<Extra>() } else { 0 };
@@ -70,7 +70,7 @@ pub(crate) fn size_of_event(data: &EventData<'_>, stack: &[u64]) -> usize {
 }
 
 impl Gathered<'_> {
-    /// The same of an event that is here.
+    /// Returns the size of this event in the arrays, in bytes.
     pub(crate) fn size(&self) -> usize {
         let extra = self.extra.map_or(0, size_of_val);
         size_of::<Record>() + extra + size_of_val(self.stack) + self.payload.len()
@@ -110,7 +110,7 @@ impl Records {
         &self.headers
     }
 
-    /// The event of a place in [`all`](Self::all).
+    /// Returns the event with this index in [`all`](Self::all).
     pub(crate) fn get(&self, index: usize) -> Option<Gathered<'_>> {
         let record = self.headers.get(index)?;
         let before = index.checked_sub(1).and_then(|before| self.headers.get(before));
@@ -123,7 +123,7 @@ impl Records {
         })
     }
 
-    /// Forgets the events and keeps the memory.
+    /// Removes the events and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.headers.clear();
         self.stacks.clear();
@@ -131,7 +131,7 @@ impl Records {
         self.extras.clear();
     }
 
-    /// Bytes of memory, in use or not.
+    /// Returns the allocated memory in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.headers.capacity() * size_of::<Record>()
             + self.stacks.capacity() * size_of::<u64>()

@@ -1,4 +1,4 @@
-//! The sockets, listening and dialling, and their life: in the caller's event loop, or on a thread of its own.
+//! Building, running and stopping a server: in the caller's event loop, or on a separate thread.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::accept::accept;
-use crate::commands::{Commands, Refuse};
+use crate::commands::{Commands, RejectAll};
+use crate::connect_port::{self, ConnectPort};
 use crate::connection::Dispatcher;
 use crate::description::ProcessDescription;
-use crate::dial_out::{self, ConnectPort};
 use crate::error::StartError;
 use crate::limits::Limits;
 use crate::notice::{Notice, Notifier};
@@ -27,7 +27,7 @@ use crate::startup::Startup;
 #[cfg_attr(windows, path = "run/windows.rs")]
 mod native;
 
-/// Makes a server.
+/// Builds a server.
 #[derive(Debug)]
 pub struct Builder {
     description: ProcessDescription,
@@ -41,12 +41,12 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A server for a process of this description, on the default socket, without events.
+    /// Creates a builder for a process with this description, on the default socket, without events.
     pub fn new(description: ProcessDescription) -> Self {
         Self {
             description,
             pipe: EventPipe::new(),
-            commands: Arc::new(Refuse),
+            commands: Arc::new(RejectAll),
             limits: Limits::default(),
             path: None,
             suspend: false,
@@ -55,52 +55,52 @@ impl Builder {
         }
     }
 
-    /// With the events of `pipe`.
+    /// Sets the source of events.
     #[must_use]
     pub fn pipe(mut self, pipe: EventPipe) -> Self {
         self.pipe = pipe;
         self
     }
 
-    /// Which carries out these commands. Without, it refuses them.
+    /// Sets the implementation of commands. By default commands are rejected.
     #[must_use]
     pub fn commands(mut self, commands: Arc<dyn Commands>) -> Self {
         self.commands = commands;
         self
     }
 
-    /// Which tells this of its clients and of the tools that it dials. Called on the server's thread: what takes long is to
-    /// be handed on.
+    /// Sets a function that receives notices about clients, and about tools to which the server connects. It is called on
+    /// the server's thread and must not block.
     #[must_use]
-    pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
-        self.notifier = Notifier::new(tell);
+    pub fn on_notice(mut self, handler: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
+        self.notifier = Notifier::new(handler);
         self
     }
 
-    /// With other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// On the socket `path` instead of the default one, `dotnet-diagnostic-{pid}-{start time}-socket` in TMPDIR or
-    /// `/tmp`, where tools look.
+    /// Sets the path of the socket. The default is `dotnet-diagnostic-{pid}-{start time}-socket` in TMPDIR or
+    /// `/tmp`, where tools find it.
     #[must_use]
     pub fn path(mut self, path: impl Into<PathBuf>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// Dials a tool's port too. Several are dialled at the same time; the program starts when all that suspend were
-    /// resumed.
+    /// Adds a tool's port to connect to. The server connects to all ports concurrently; the program starts when all ports
+    /// that suspend it have resumed it.
     #[must_use]
     pub fn connect_port(mut self, port: ConnectPort) -> Self {
         self.ports.push(port);
         self
     }
 
-    /// Dials the ports of a value of `DOTNET_DiagnosticPorts`, read as runtimes read it: ports to listen on are ignored.
+    /// Adds the ports of a value of `DOTNET_DiagnosticPorts`, parsed as runtimes do: `listen` ports are ignored.
     #[must_use]
     pub fn diagnostic_ports(mut self, value: &OsStr) -> Self {
         let ports = diagnostic_ports::parse(value.as_encoded_bytes()).filter(|port| !port.listen);
@@ -110,9 +110,9 @@ impl Builder {
         self
     }
 
-    /// As the environment says, in the words that users know from .NET: it dials the ports of `DOTNET_DiagnosticPorts`,
-    /// suspends with `DOTNET_DefaultDiagnosticPortSuspend=1`, and is not to be there at all with
-    /// `DOTNET_EnableDiagnostics=0` or `DOTNET_EnableDiagnostics_IPC=0`: `None`. `COMPlus_` works in the place of `DOTNET_`.
+    /// Applies the environment variables of .NET runtimes: connects to the ports of `DOTNET_DiagnosticPorts`, suspends with
+    /// `DOTNET_DefaultDiagnosticPortSuspend=1`, and returns `None` with `DOTNET_EnableDiagnostics=0` or
+    /// `DOTNET_EnableDiagnostics_IPC=0`, which disable the server. The prefix `COMPlus_` is equivalent to `DOTNET_`.
     pub fn with_environment(self) -> Option<Self> {
         self.with_variables(|name| {
             let named = |prefix: &str| std::env::var_os(format!("{prefix}_{name}"));
@@ -132,7 +132,7 @@ impl Builder {
         }
     }
 
-    /// Suspends the program at its start until it is resumed over its own socket
+    /// Sets whether the program is suspended at startup until it is resumed over its own socket
     /// (`DOTNET_DefaultDiagnosticPortSuspend=1`).
     #[must_use]
     pub fn suspend(mut self, yes: bool) -> Self {
@@ -140,14 +140,14 @@ impl Builder {
         self
     }
 
-    /// A server without a socket: the caller brings the connections, those of connect ports too
-    /// ([`Dispatcher::of_port`]).
+    /// Creates a server without a socket: the caller provides the connections, including those of connect ports
+    /// ([`Dispatcher::for_port`]).
     pub fn dispatcher(self) -> Dispatcher {
         let startup = Startup::new(self.suspend, self.ports.iter().map(|port| port.suspend));
         Dispatcher::new(self.description, self.pipe, self.commands, self.limits, startup, self.notifier)
     }
 
-    /// Makes the socket. A stale one of the same name is replaced. Needs a tokio runtime with I/O and time.
+    /// Creates the socket. A stale socket of that name is replaced. Requires a tokio runtime with I/O and time.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -161,7 +161,7 @@ impl Builder {
         Ok(DiagnosticServer { listener, dispatcher: self.dispatcher(), ports })
     }
 
-    /// Makes the socket and serves it on a thread of its own, until the handle is dropped.
+    /// Creates the socket and serves it on a separate thread, until the handle is dropped.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -176,16 +176,16 @@ impl Builder {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let thread = std::thread::Builder::new().name("diagnostics".to_owned()).spawn(move || {
-            // An error is a dropped handle: that means stop, too.
+            // An error means that the handle was dropped, which also stops the server.
             runtime.block_on(server.run(async { stopped.await.unwrap_or_default() }));
-            // A command that still goes on is left alone: it is the program's own code.
+            // A running command is not awaited: it is the program's own code.
             runtime.shutdown_background();
         })?;
         Ok(ServerThread { path, dispatcher, handle, stop: Some(stop), thread: Some(thread) })
     }
 }
 
-/// A server whose socket is there, for the caller's event loop.
+/// A server with a socket, for the caller's event loop.
 #[derive(Debug)]
 pub struct DiagnosticServer {
     listener: Listener,
@@ -194,28 +194,28 @@ pub struct DiagnosticServer {
 }
 
 impl DiagnosticServer {
-    /// Makes a server for this process.
+    /// Returns a builder for a server of this process.
     pub fn builder() -> Builder {
         Builder::new(ProcessDescription::of_this_process())
     }
 
-    /// The path of the socket.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         self.listener.path()
     }
 
-    /// What serves the connections.
+    /// Returns the dispatcher, which serves the connections.
     pub fn dispatcher(&self) -> &Dispatcher {
         &self.dispatcher
     }
 
-    /// Serves until `until` is ready; then the socket is removed, every session gets its rundown and its end, and
-    /// readers have [`Limits::shut_down`] to take them.
+    /// Serves until `until` completes; then removes the socket and ends every session with its rundown. Readers have
+    /// [`Limits::shut_down`] to read the rest.
     pub async fn run(self, until: impl Future<Output = ()>) {
         let Self { listener, dispatcher, ports } = self;
-        let mut dialling = JoinSet::new();
+        let mut connecting = JoinSet::new();
         for (port, number) in ports.into_iter().zip(1..) {
-            dialling.spawn(dial_out::serve(dispatcher.clone(), port, number));
+            connecting.spawn(connect_port::serve(dispatcher.clone(), port, number));
         }
         let mut connections = JoinSet::new();
         tokio::select! {
@@ -223,18 +223,18 @@ impl DiagnosticServer {
             () = accept(&listener, &dispatcher, &mut connections) => {}
         }
         drop(listener);
-        drop(dialling);
+        drop(connecting);
         let patience = dispatcher.limits().shut_down;
         let _ = timeout(patience, async {
             dispatcher.close().await;
-            // The clients that asked for the stop want their answer.
+            // The clients that sent a stop command wait for its answer.
             while connections.join_next().await.is_some() {}
         })
         .await;
     }
 }
 
-/// A server on a thread of its own. Dropping it shuts the server down.
+/// A server on a separate thread. Dropping it shuts the server down.
 #[derive(Debug)]
 pub struct ServerThread {
     path: PathBuf,
@@ -245,41 +245,43 @@ pub struct ServerThread {
 }
 
 impl ServerThread {
-    /// The path of the socket.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where its events come from.
+    /// Returns the source of events.
     pub fn pipe(&self) -> &EventPipe {
         self.dispatcher.pipe()
     }
 
-    /// An environment variable as clients have left it: see [`Dispatcher::variable`].
+    /// Returns an environment variable, including changes by clients: see [`Dispatcher::variable`].
     pub fn variable(&self, name: &str) -> Option<String> {
         self.dispatcher.variable(name)
     }
 
-    /// Waits until every port that suspends was resumed; at once where there is none. Not for async code: tokio panics
-    /// there.
+    /// Waits until every port that suspends the program has resumed it; returns at once if there is none.
+    ///
+    /// # Panics
+    /// In async code.
     pub fn wait_until_resumed(&self) {
         self.handle.block_on(self.dispatcher.resumed());
     }
 
-    /// What serves the connections.
+    /// Returns the dispatcher, which serves the connections.
     pub fn dispatcher(&self) -> &Dispatcher {
         &self.dispatcher
     }
 
     /// Removes the socket, ends every session with its rundown, and waits for that, at most
-    /// [`Limits::shut_down`]. Dropping does the same.
+    /// [`Limits::shut_down`]. Dropping the handle is equivalent.
     pub fn shut_down(self) {}
 }
 
 impl Drop for ServerThread {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // An error is a thread that has ended.
+            // An error means that the thread has panicked.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {

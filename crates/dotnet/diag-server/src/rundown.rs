@@ -1,16 +1,16 @@
-//! The end of a session, where the program says what the stream's addresses and ids mean.
+//! The rundown at the end of a session, where the program describes the stream's addresses and ids.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::event::{Event, current_thread_id};
 
-/// The level of a rundown session: everything.
+/// The level of a rundown session: all events.
 const VERBOSE: u32 = 5;
 
 type Source = Arc<dyn Fn(&mut Rundown<'_>) + Send + Sync>;
 
-/// Who is asked at the end of each session.
+/// The functions to call at the end of each session.
 #[derive(Default)]
 pub(crate) struct Sources(Mutex<Vec<Source>>);
 
@@ -19,7 +19,7 @@ impl Sources {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(source));
     }
 
-    /// Has all of them write. They may add others meanwhile, for the next session.
+    /// Calls all functions. They may register others meanwhile, for the next session.
     pub(crate) fn write(&self, keyword: u64, encoder: &mut dyn WriteRundown) {
         let sources = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for source in sources {
@@ -34,7 +34,7 @@ impl fmt::Debug for Sources {
     }
 }
 
-/// The end of one session, where its addresses and ids are explained. See
+/// The rundown of one session, where its addresses and ids are described. See
 /// [`EventPipe::on_rundown`](crate::EventPipe::on_rundown).
 #[derive(Debug)]
 pub struct Rundown<'a> {
@@ -43,7 +43,7 @@ pub struct Rundown<'a> {
     encoder: &'a mut dyn WriteRundown,
 }
 
-/// Who writes it. Hides the lifetimes of the encoder.
+/// A writer of rundown events. Hides the lifetimes of the encoder.
 pub(crate) trait WriteRundown: fmt::Debug {
     fn write(&mut self, definition: usize, thread: u64, payload: &[u8]);
 }
@@ -53,14 +53,14 @@ impl<'a> Rundown<'a> {
         Self { keyword, thread_id: current_thread_id(), encoder }
     }
 
-    /// What the client wants to be told; never 0.
+    /// Returns the rundown keyword of the session; never 0.
     pub fn keyword(&self) -> u64 {
         self.keyword
     }
 
-    /// Writes one event into this session only, if its keywords and level pass. Payloads above 64 KiB are left out.
+    /// Writes one event into this session only, if its keywords and level pass. Payloads above 64 KiB are omitted.
     ///
-    /// `event` must come from the pipe whose rundown this is.
+    /// `event` must belong to the pipe of this rundown.
     pub fn write(&mut self, event: &Event, payload: &[u8]) {
         let metadata = event.metadata();
         if metadata.level <= VERBOSE && (metadata.keywords == 0 || metadata.keywords & self.keyword != 0) {

@@ -1,8 +1,8 @@
-//! One session, from CollectTracing to the end of its stream: what it wants, and the buffers in which the program's threads
-//! leave it.
+//! One session, from CollectTracing to the end of its stream: its configuration, and the buffers of the program's
+//! threads.
 //!
-//! Bounded: an event for which there is no room is lost, at once or after a while as the session asked for, and its number
-//! with it, so that the reader sees a gap.
+//! Memory is bounded: an event without space is lost, at once or after a wait as the session requested, together with
+//! its sequence number, so that the reader sees a gap.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,21 +14,21 @@ use runtap_nettrace::{MAX_PAYLOAD, MAX_STACK_DEPTH, Metadata};
 use tokio::sync::{Notify, watch};
 
 use crate::batch::Batch;
+use crate::budget::MemoryBudget;
 use crate::buffer::ThreadBuffer;
 use crate::definition::{Definition, EventData};
 use crate::event::current_thread_id;
+use crate::filter::passes;
 use crate::limits::Limits;
-use crate::local::OfSession;
+use crate::local::SessionEntry;
 use crate::records::{Records, size_of_event};
-use crate::room::Room;
-use crate::wanted::passes;
 
-/// Ended threads whose last numbers are remembered: a new thread with the same id goes on behind them, so that readers
-/// don't take its first number for a loss.
+/// The number of ended threads whose last sequence numbers are remembered: a new thread with the same id continues them,
+/// so that readers do not take its first number for a loss.
 const ENDED_THREADS: usize = 1 << 16;
 
-/// Bytes of arrays that a thread keeps when it has written nothing for a while.
-const KEPT_BY_IDLE: usize = 4 << 10;
+/// The most bytes of arrays that an idle thread keeps.
+const MAX_IDLE_BYTES: usize = 4 << 10;
 
 /// A session.
 #[derive(Debug)]
@@ -36,12 +36,12 @@ pub(crate) struct Session {
     pub id: SessionId,
     pub config: SessionConfig,
     bit: u64,
-    room: Room,
-    /// How long a thread waits for room.
+    memory: MemoryBudget,
+    /// How long a thread waits for space.
     patience: Duration,
-    /// A thread has waited in vain: the others do not wait until there is room again.
+    /// Whether a thread has waited without success; other threads then do not wait until there is space again.
     overdue: AtomicBool,
-    /// The thread that starts the session, and later the one that empties the buffers: it must not wait for itself.
+    /// The thread that starts the session and later empties the buffers, which must not wait for itself.
     served_by: AtomicU64,
     threads: Mutex<Threads>,
     wake: Notify,
@@ -52,21 +52,21 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 struct Threads {
     buffers: Vec<Arc<ThreadBuffer>>,
-    /// Numbers of the last events of threads that have ended.
+    /// The last sequence numbers of threads that have ended.
     ended: HashMap<u64, u32>,
     ending: bool,
 }
 
-/// What [`Session::drain`] found.
+/// The result of [`Session::drain`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drained {
-    /// No event that is still to come is as old.
+    /// No later event has a time up to this.
     pub until: u64,
-    /// Nothing is to come any more: the session was stopped.
+    /// Whether the session was stopped and no events follow.
     pub last: bool,
-    /// Number of the last event that each thread has tried to write. Only of the last time, and of threads that have ended.
+    /// The last sequence number that each thread has tried to write, in this drain only, including ended threads.
     pub attempted: Vec<(u64, u32)>,
-    /// Threads that have ended.
+    /// The threads that have ended.
     pub ended: Vec<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Session {
             id,
             config,
             bit: 1 << place,
-            room: Room::new(asked.min(limits.session_buffer)),
+            memory: MemoryBudget::new(asked.min(limits.session_buffer)),
             patience,
             overdue: AtomicBool::new(false),
             served_by: AtomicU64::new(current_thread_id()),
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Its place in [`Definition::wanted_by`].
+    /// Returns its bit in [`Definition::wanted_by`].
     pub(crate) fn bit(&self) -> u64 {
         self.bit
     }
@@ -105,7 +105,7 @@ impl Session {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer for a thread. `None`: the session takes no more.
+    /// Returns a buffer for a thread. `None` if the session has ended.
     pub(crate) fn register(&self, thread: u64) -> Option<Arc<ThreadBuffer>> {
         let mut threads = self.threads();
         if threads.ending {
@@ -116,9 +116,9 @@ impl Session {
         Some(buffer)
     }
 
-    /// Puts an event into a thread's buffer, which is `own`'s.
+    /// Adds an event to a thread's buffer, which belongs to the writing thread `own`.
     pub(crate) fn push(
-        own: &mut OfSession,
+        own: &mut SessionEntry,
         definition: &Definition,
         data: &EventData<'_>,
         now: impl Fn() -> u64,
@@ -148,7 +148,7 @@ impl Session {
         }
         if held.left < size {
             let missing = size - held.left;
-            match self.room.take(missing) {
+            match self.memory.take(missing) {
                 Some(taken) => {
                     held.left += taken.bytes;
                     if taken.wake {
@@ -156,7 +156,7 @@ impl Session {
                     }
                 }
                 None if self.may_wait() => {
-                    // The reader's task needs the lock to make room.
+                    // The reader's task needs the lock to free space.
                     drop(held);
                     let Some(taken) = self.wait_for_room(size) else { return };
                     held = buffer.lock();
@@ -180,20 +180,20 @@ impl Session {
             && self.served_by.load(Ordering::Relaxed) != current_thread_id()
     }
 
-    /// Takes so many bytes as soon as they are there. `None`: they were not within the time, or the session has ended.
+    /// Waits until `bytes` bytes can be reserved. `None` after the time limit, or if the session has ended.
     fn wait_for_room(&self, bytes: usize) -> Option<usize> {
-        // Beyond what a clock can tell there is no deadline.
+        // No deadline if it cannot be represented.
         let deadline = Instant::now().checked_add(self.patience)?;
         loop {
-            let version = self.room.version();
-            if let Some(taken) = self.room.take(bytes) {
+            let version = self.memory.version();
+            if let Some(taken) = self.memory.take(bytes) {
                 return Some(taken.bytes);
             }
             self.wake.notify_one();
             if self.threads().ending {
                 return None;
             }
-            if !self.room.wait(version, deadline) {
+            if !self.memory.wait(version, deadline) {
                 if !self.overdue.swap(true, Ordering::Relaxed) {
                     self.gave_up.notify_one();
                 }
@@ -202,27 +202,27 @@ impl Session {
         }
     }
 
-    /// Moves what has gathered into `batch`, in order.
+    /// Moves the buffered events into `batch`, in order.
     pub(crate) fn drain(&self, batch: &mut Batch, now: impl Fn() -> u64) -> Drained {
         self.served_by.store(current_thread_id(), Ordering::Relaxed);
         let mut threads = self.threads();
         let last = threads.ending;
-        // Before the first buffer is looked at: what comes into one behind our back is younger.
+        // Read before the first buffer is emptied: events that are added to an emptied buffer later are newer.
         let until = now();
         let (mut attempted, mut ended) = (Vec::new(), Vec::new());
         let Threads { buffers, ended: known_ends, .. } = &mut *threads;
         buffers.retain(|buffer| {
-            // Asked first: a thread that is seen to have ended here has written everything. It is forgotten when nothing of
-            // it is left that could come after this.
+            // Checked first: a thread that has ended by now has written all its events. It is removed when none of its events
+            // is left for a later drain.
             let is_alone = Arc::strong_count(buffer) == 1;
             let mut held = buffer.lock();
             let has_ended = is_alone && held.records.is_empty();
-            self.room.give_back(std::mem::take(&mut held.left));
+            self.memory.give_back(std::mem::take(&mut held.left));
             if !held.records.is_empty() {
                 let records = std::mem::replace(&mut held.records, batch.spare());
                 batch.add(buffer.thread, records);
-            } else if held.records.capacity() > KEPT_BY_IDLE {
-                // A thread that has gone quiet does not keep what the next busy one can use.
+            } else if held.records.capacity() > MAX_IDLE_BYTES {
+                // An idle thread releases memory that busy threads can use.
                 batch.keep(std::mem::take(&mut held.records));
             }
             if last || has_ended {
@@ -241,15 +241,15 @@ impl Session {
         Drained { until, last, attempted, ended }
     }
 
-    /// So many bytes of events have left the buffers for good.
+    /// Releases the memory of events that have left the buffers.
     pub(crate) fn give_back(&self, bytes: usize) {
-        self.room.give_back(bytes);
+        self.memory.give_back(bytes);
         if bytes > 0 {
             self.overdue.store(false, Ordering::Relaxed);
         }
     }
 
-    /// Lets no more events in and has the reader's task finish the stream.
+    /// Stops accepting events and makes the reader's task finish the stream.
     pub(crate) fn stop(&self) {
         let mut threads = self.threads();
         threads.ending = true;
@@ -257,25 +257,25 @@ impl Session {
             buffer.lock().closed = true;
         }
         drop(threads);
-        self.room.wake_all();
+        self.memory.wake_all();
         self.wake.notify_one();
     }
 
-    /// Waits until there is a reason to [`drain`](Self::drain) early.
+    /// Completes when there is a reason to [`drain`](Self::drain) early.
     pub(crate) async fn woken(&self) {
         self.wake.notified().await;
     }
 
-    /// Waits until a thread that was to wait for room has done so in vain.
+    /// Completes when a thread has waited for space without success.
     pub(crate) async fn gave_up(&self) {
         self.gave_up.notified().await;
     }
 
-    /// The stream is at its end, whole or cut: nothing is kept for it any more.
+    /// Marks the stream as ended, complete or not, and drops all buffered events.
     pub(crate) fn finish(&self) {
         self.stop();
         let threads = std::mem::take(&mut *self.threads());
-        // Who writes nothing any more may remember this session for long.
+        // An idle thread may hold a reference to this session for long.
         self.threads().ending = true;
         for buffer in threads.buffers {
             buffer.lock().records = Records::default();
@@ -283,9 +283,9 @@ impl Session {
         self.finished.send_replace(true);
     }
 
-    /// Waits for [`finish`](Self::finish).
+    /// Completes after [`finish`](Self::finish).
     pub(crate) async fn finished(&self) {
-        // The sender lives as long as the session.
+        // The sender is a field of the session, so it exists here.
         let _ = self.finished.subscribe().wait_for(|finished| *finished).await;
     }
 }

@@ -1,16 +1,16 @@
-//! Who may let the program go on at its start.
+//! The suspension of the program at startup.
 
 use tokio::sync::watch;
 
-/// Who has to say "go on" before the program starts.
+/// The ports that must resume the program before it starts.
 #[derive(Debug)]
 pub(crate) struct Startup {
-    /// The numbers of the ports that have not; 0 is the default port.
+    /// The numbers of the ports that have not resumed it; 0 is the default port.
     waiting: watch::Sender<Vec<usize>>,
 }
 
 impl Startup {
-    /// Waits for the ports that suspend: the default one, and the connect ports in their order.
+    /// Waits for the ports that suspend: the default port, and the connect ports in order.
     pub(crate) fn new(default_suspends: bool, ports_suspend: impl Iterator<Item = bool>) -> Self {
         let suspends = std::iter::once(default_suspends).chain(ports_suspend);
         let waiting =
@@ -18,7 +18,7 @@ impl Startup {
         Self { waiting: watch::Sender::new(waiting) }
     }
 
-    /// A resume came over this port. For one that is not waited for it does nothing.
+    /// Handles a resume over this port. No effect if the port does not suspend.
     pub(crate) fn resume(&self, port: usize) {
         self.waiting.send_if_modified(|waiting| {
             let before = waiting.len();
@@ -31,7 +31,7 @@ impl Startup {
         self.waiting.borrow().is_empty()
     }
 
-    /// Ready when all have said it.
+    /// Completes when all ports have resumed the program.
     pub(crate) async fn over(&self) {
         let mut waiting = self.waiting.subscribe();
         // Fails only without a sender, which is `self`.

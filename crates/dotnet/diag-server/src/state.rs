@@ -1,4 +1,4 @@
-//! The events that are defined and the sessions that run, and from the one to the other.
+//! The defined events and the running sessions of a pipe.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,19 +13,19 @@ use crate::local;
 use crate::session::Session;
 use crate::watch::{Watcher, Watchers};
 
-/// As many as a runtime has.
+/// The most sessions, as in a runtime.
 const MAX_SESSIONS: usize = 64;
 
-/// What the clones of a pipe share.
+/// The shared state of a pipe.
 #[derive(Debug)]
 pub(crate) struct PipeState {
     /// Distinguishes the pipes of a process.
     id: u64,
     clock: Clock,
-    /// Counts the changes of the list of sessions; never 0.
+    /// Incremented at each change of the list of sessions; never 0.
     generation: AtomicU64,
     next_id: AtomicU64,
-    /// Definitions and sessions change together, so that no event is written to a session that does not want it.
+    /// Definitions and sessions are changed together, so that no event is written to a session that does not record it.
     shared: RwLock<Shared>,
     watchers: Watchers,
 }
@@ -49,7 +49,7 @@ impl PipeState {
         }
     }
 
-    /// Adds an event, for the sessions that are there and those that come.
+    /// Adds an event, for current and future sessions.
     pub(crate) fn define(&self, metadata: Metadata) -> Arc<Definition> {
         let mut shared = self.shared.write().unwrap_or_else(PoisonError::into_inner);
         let wanted_by = shared.sessions.iter().flatten().filter(|session| session.wants(&metadata));
@@ -63,15 +63,15 @@ impl PipeState {
         definition
     }
 
-    /// Nanoseconds of the clock that all time stamps count in.
+    /// Returns the nanoseconds of the clock of all time stamps.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// Puts an event into this thread's buffer of each session that wants it.
+    /// Adds an event to this thread's buffer of each session that records it.
     pub(crate) fn write(&self, definition: &Definition, data: &EventData<'_>) {
-        // First: who sees that a session wants it also sees that there is a new session. Once more when the sessions are
-        // known: the place of one may be another's by then, which wants other events.
+        // Checked first, because a thread that sees the new bit also sees the new session, and checked again for each
+        // session, because its place may have been reused by a session that records other events.
         let _ = definition.wanted_by.load(Ordering::Acquire);
         let generation = self.generation.load(Ordering::Acquire);
         local::each_session(
@@ -86,10 +86,10 @@ impl PipeState {
         );
     }
 
-    /// Starts a session. `None`: there are too many.
+    /// Starts a session. `None` if there are too many.
     pub(crate) fn start(&self, config: SessionConfig, limits: &Limits) -> Option<Arc<Session>> {
         let session = self.add(config, limits)?;
-        self.watchers.tell(&session.config.providers, || self.all_sessions());
+        self.watchers.notify(&session.config.providers, || self.all_sessions());
         Some(session)
     }
 
@@ -103,13 +103,13 @@ impl PipeState {
             }
             None => return None,
         };
-        // Never used again, unlike a runtime's: a late StopTracing can't end a stranger's session.
+        // Ids are never reused, unlike a runtime's: a late StopTracing cannot end another client's session.
         let id = SessionId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let session = Arc::new(Session::new(id, place, config, limits));
         if let Some(free) = shared.sessions.get_mut(place) {
             *free = Some(Arc::clone(&session));
         }
-        // Before any event is wanted: threads that see that it is look for the new session.
+        // Set before the event bits: threads that see a bit then look for the new session.
         self.generation.fetch_add(1, Ordering::Release);
         for definition in &shared.definitions {
             if session.wants(&definition.metadata) {
@@ -119,21 +119,21 @@ impl PipeState {
         Some(session)
     }
 
-    /// Has `watcher` called with what the sessions ask of `provider`, now and whenever that changes.
+    /// Registers a function that is called with the sessions' requests to `provider`, now and whenever they change.
     pub(crate) fn watch(&self, provider: String, watcher: Watcher) {
         self.watchers.add(provider, watcher, || self.all_sessions());
     }
 
-    /// Has `watcher` called whenever a session has come or gone.
+    /// Registers a function that is called whenever a session starts or ends.
     pub(crate) fn watch_sessions(&self, watcher: Arc<dyn Fn() + Send + Sync>) {
         self.watchers.add_for_sessions(watcher);
     }
 
-    /// Takes a session out: nothing is written to it any more, and who waits for its end goes on.
+    /// Removes a session: no more events are written to it, and waits for its end complete.
     pub(crate) fn end(&self, session: &Session) {
         self.remove(session);
         session.finish();
-        self.watchers.tell(&session.config.providers, || self.all_sessions());
+        self.watchers.notify(&session.config.providers, || self.all_sessions());
     }
 
     fn remove(&self, session: &Session) {
@@ -163,13 +163,13 @@ impl PipeState {
         shared.definitions.get(index).cloned()
     }
 
-    /// Number of sessions at this moment.
+    /// Returns the current number of sessions.
     pub(crate) fn sessions(&self) -> usize {
         self.shared.read().unwrap_or_else(PoisonError::into_inner).sessions.iter().flatten().count()
     }
 }
 
-/// A session as long as it is served: at the end, whatever ends it, its place is free and waiters know.
+/// A session that is being served. When dropped, for whatever reason, its place becomes free and waits complete.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub session: Arc<Session>,

@@ -1,5 +1,5 @@
-//! What the sessions ask of a provider, for a provider whose work depends on it: counters that are read every second, log
-//! messages of some categories. Owns who is told; refuses to interpret a provider's arguments.
+//! Watching the sessions' requests to a provider, for providers whose work depends on them: counters that are read every
+//! second, log messages of some categories. Does not interpret a provider's arguments.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,22 +9,22 @@ use runtap_diag_proto::{Provider, SessionId};
 
 use crate::session::Session;
 
-/// What one session asks of a provider.
+/// A session's request to a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProviderRequest {
-    /// The session. Its id is never used again.
+    /// The id of the session, which is never reused.
     pub session: SessionId,
-    /// The categories of events.
+    /// The keywords (categories) of events, one bit each.
     pub keywords: u64,
-    /// The most detailed level, from 1 (critical) to 5 (verbose); 0 is everything.
+    /// The most detailed level, from 1 (critical) to 5 (verbose); 0 means all events.
     pub level: u32,
-    /// The provider's arguments as the client sent them, by convention `key=value;key=value`; empty without any.
+    /// The provider's arguments as the client sent them, by convention `key=value;key=value`; empty if there are none.
     pub arguments: String,
 }
 
 impl ProviderRequest {
-    /// For tests of watchers.
+    /// Creates a request, for tests of watchers.
     pub fn new(session: SessionId, keywords: u64, level: u32, arguments: impl Into<String>) -> Self {
         Self { session, keywords, level, arguments: arguments.into() }
     }
@@ -34,7 +34,7 @@ pub(crate) type Watcher = Arc<dyn Fn(&[ProviderRequest]) + Send + Sync>;
 
 type SessionsWatcher = Arc<dyn Fn() + Send + Sync>;
 
-/// Who is told of what.
+/// The registered watchers.
 #[derive(Default)]
 pub(crate) struct Watchers {
     of_providers: Mutex<Vec<(String, Watcher)>>,
@@ -42,7 +42,7 @@ pub(crate) struct Watchers {
 }
 
 impl Watchers {
-    /// `sessions` is asked under the lock, so that the last call tells the last state.
+    /// Adds a watcher. `sessions` is called under the lock, so that the last call has the last state.
     pub(crate) fn add(
         &self,
         provider: String,
@@ -58,17 +58,17 @@ impl Watchers {
         self.of_sessions.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
     }
 
-    /// Tells those who watch one of the providers of a session that has come or gone, then those who watch sessions.
-    pub(crate) fn tell(&self, changed: &[Provider], sessions: impl FnOnce() -> Vec<Arc<Session>>) {
-        self.tell_of_providers(changed, sessions);
-        // Without the locks: these may ask the pipe for anything.
+    /// Notifies the watchers of the providers of a session that has started or ended, then the watchers of sessions.
+    pub(crate) fn notify(&self, changed: &[Provider], sessions: impl FnOnce() -> Vec<Arc<Session>>) {
+        self.notify_providers(changed, sessions);
+        // Without the locks, because these watchers may call the pipe.
         let of_sessions = self.of_sessions.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for watcher in of_sessions {
             contained(|| watcher());
         }
     }
 
-    fn tell_of_providers(&self, changed: &[Provider], sessions: impl FnOnce() -> Vec<Arc<Session>>) {
+    fn notify_providers(&self, changed: &[Provider], sessions: impl FnOnce() -> Vec<Arc<Session>>) {
         let watchers = self.of_providers.lock().unwrap_or_else(PoisonError::into_inner);
         let concerned =
             watchers.iter().filter(|(name, _)| changed.iter().any(|provider| provider.name == *name));
@@ -83,7 +83,7 @@ impl Watchers {
     }
 }
 
-/// A watcher that panics has said so; the session goes on without what it would have done.
+/// Calls a watcher and contains a panic; the session continues without the watcher's effect.
 fn contained(watcher: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(watcher));
 }
@@ -94,7 +94,7 @@ impl fmt::Debug for Watchers {
     }
 }
 
-/// The first entry of a provider in a session counts, as for its events.
+/// Returns the requests to a provider. The first entry of the provider in a session applies, as for its events.
 fn requests(provider: &str, sessions: &[Arc<Session>]) -> Vec<ProviderRequest> {
     let of_session = |session: &Arc<Session>| {
         let entry = session.config.providers.iter().find(|entry| entry.name == provider)?;

@@ -1,7 +1,10 @@
-//! The same methods for programs without an async runtime.
+//! The methods of this crate for programs without an async runtime.
 //!
-//! Each [`Client`] has one thread of its own, which moves the bytes of all its commands and sessions; the calls
-//! wait for it. Must not be called from async code: tokio panics then.
+//! Each [`Client`] has its own thread, which moves the bytes of all its commands and sessions; the calls
+//! wait for it.
+//!
+//! # Panics
+//! If called from async code.
 
 use std::{
     io,
@@ -21,11 +24,11 @@ use tokio::{
 
 use crate::{Chunk, Error, Timeouts, WrittenDump};
 
-/// The thread that moves the bytes. Ends when the last client, session and stop that use it are gone.
+/// The thread that moves the bytes. Exits when the last client, session and stop that use it are dropped.
 #[derive(Debug)]
 struct Driver {
     handle: Handle,
-    /// Dropped with the driver, which ends the thread.
+    /// Dropped with the driver, which stops the thread.
     _running: oneshot::Sender<()>,
 }
 
@@ -42,7 +45,7 @@ impl Driver {
                 }
             };
             let _ = tell.send(Ok(runtime.handle().clone()));
-            // Ends with an error when the sender is dropped: that is the signal.
+            // Completes with an error when the sender is dropped, which is the signal to exit.
             let _ = runtime.block_on(ended);
         })?;
         let handle = started.recv().map_err(io::Error::other)??;
@@ -58,93 +61,93 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the runtime that listens there, with the default time-outs.
+    /// Creates a client of the runtime that listens on `endpoint`, with the default time-outs.
     ///
     /// # Errors
-    /// When the system has no more threads or descriptors.
+    /// If the system is out of threads or descriptors.
     pub fn new(endpoint: Endpoint) -> io::Result<Self> {
         Ok(Self { inner: crate::Client::new(endpoint), driver: Driver::start()? })
     }
 
-    /// With these time-outs.
+    /// Sets the time-outs.
     #[must_use]
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.inner = self.inner.with_timeouts(timeouts);
         self
     }
 
-    /// Whom it asks.
+    /// Returns the endpoint of the runtime.
     pub fn endpoint(&self) -> &Endpoint {
         self.inner.endpoint()
     }
 
-    /// How long it waits.
+    /// Returns the time-outs.
     pub fn timeouts(&self) -> Timeouts {
         self.inner.timeouts()
     }
 
-    /// See [`crate::Client::process_info`].
+    /// Returns information about the process; see [`crate::Client::process_info`].
     pub fn process_info(&self) -> Result<ProcessInfo, Error> {
         self.driver.handle.block_on(self.inner.process_info())
     }
 
-    /// See [`crate::Client::environment`].
+    /// Returns the environment variables; see [`crate::Client::environment`].
     pub fn environment(&self) -> Result<Vec<Variable>, Error> {
         self.driver.handle.block_on(self.inner.environment())
     }
 
-    /// See [`crate::Client::resume`].
+    /// Resumes a suspended runtime; see [`crate::Client::resume`].
     pub fn resume(&self) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.resume())
     }
 
-    /// See [`crate::Client::stop_session`].
+    /// Stops a session by its id; see [`crate::Client::stop_session`].
     pub fn stop_session(&self, id: SessionId) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.stop_session(id))
     }
 
-    /// See [`crate::Client::start_session`].
+    /// Starts a session; see [`crate::Client::start_session`].
     pub fn start_session(&self, config: &SessionConfig) -> Result<Session, Error> {
         let inner = self.driver.handle.block_on(self.inner.start_session(config))?;
         Ok(Session { inner, driver: Arc::clone(&self.driver) })
     }
 
-    /// See [`crate::Client::dump`].
+    /// Makes the runtime write a core dump; see [`crate::Client::dump`].
     pub fn dump(&self, dump: &CoreDump) -> Result<WrittenDump, Error> {
         self.driver.handle.block_on(self.inner.dump(dump))
     }
 
-    /// See [`crate::Client::attach_profiler`].
+    /// Makes a running process load a profiler; see [`crate::Client::attach_profiler`].
     pub fn attach_profiler(&self, profiler: &AttachProfiler) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.attach_profiler(profiler))
     }
 
-    /// See [`crate::Client::startup_profiler`].
+    /// Makes a suspended runtime load a profiler; see [`crate::Client::startup_profiler`].
     pub fn startup_profiler(&self, profiler: &StartupProfiler) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.startup_profiler(profiler))
     }
 
-    /// See [`crate::Client::set_environment_variable`].
+    /// Sets or removes a variable; see [`crate::Client::set_environment_variable`].
     pub fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.set_environment_variable(name, value))
     }
 
-    /// See [`crate::Client::enable_perf_map`].
+    /// Starts writing perf maps; see [`crate::Client::enable_perf_map`].
     pub fn enable_perf_map(&self, kind: PerfMapType) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.enable_perf_map(kind))
     }
 
-    /// See [`crate::Client::disable_perf_map`].
+    /// Stops writing perf maps; see [`crate::Client::disable_perf_map`].
     pub fn disable_perf_map(&self) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.disable_perf_map())
     }
 
-    /// See [`crate::Client::apply_startup_hook`].
+    /// Calls a startup hook; see [`crate::Client::apply_startup_hook`].
     pub fn apply_startup_hook(&self, path: &str) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.apply_startup_hook(path))
     }
 
-    /// See [`crate::Client::start_user_events`].
+    /// Starts a session into `user_events`; see [`crate::Client::start_user_events`].
     #[cfg(target_os = "linux")]
     pub fn start_user_events(
         &self,
@@ -155,13 +158,13 @@ impl Client {
         Ok(UserEventsSession { inner, driver: Arc::clone(&self.driver) })
     }
 
-    /// See [`crate::Client::request`].
+    /// Sends any request; see [`crate::Client::request`].
     pub fn request(&self, request: Request) -> Result<Reply, Error> {
         self.driver.handle.block_on(self.inner.request(request))
     }
 }
 
-/// A session of ours into `user_events`: see [`crate::user_events::UserEventsSession`].
+/// A session into `user_events`: see [`crate::user_events::UserEventsSession`].
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub struct UserEventsSession {
@@ -171,23 +174,23 @@ pub struct UserEventsSession {
 
 #[cfg(target_os = "linux")]
 impl UserEventsSession {
-    /// Its number in the runtime.
+    /// Returns the id of the session in the runtime.
     pub fn id(&self) -> SessionId {
         self.inner.id()
     }
 
-    /// Waits until the runtime has ended the session, or itself.
+    /// Waits until the runtime has ended the session, or has exited.
     pub fn wait(&mut self) {
         self.driver.handle.block_on(self.inner.ended());
     }
 
-    /// See [`crate::user_events::UserEventsSession::stop`].
+    /// Stops the session; see [`crate::user_events::UserEventsSession::stop`].
     pub fn stop(self) -> Result<(), Error> {
         self.driver.handle.block_on(self.inner.stop())
     }
 }
 
-/// A session of ours in a runtime: see [`crate::Session`].
+/// A session in a runtime: see [`crate::Session`].
 #[derive(Debug)]
 pub struct Session {
     inner: crate::Session,
@@ -195,51 +198,51 @@ pub struct Session {
 }
 
 impl Session {
-    /// Its number in the runtime.
+    /// Returns the id of the session in the runtime.
     pub fn id(&self) -> SessionId {
         self.inner.id()
     }
 
-    /// Whom it records.
+    /// Returns the endpoint of the runtime.
     pub fn endpoint(&self) -> &Endpoint {
         self.inner.endpoint()
     }
 
-    /// The form that the runtime accepted.
+    /// Returns the form that the runtime accepted.
     pub fn form(&self) -> SessionForm {
         self.inner.form()
     }
 
-    /// The command that the runtime accepted.
+    /// Returns the command that the runtime accepted.
     pub fn command(&self) -> Command {
         self.inner.command()
     }
 
-    /// See [`crate::Session::downgrades`].
+    /// Returns the settings that were lost; see [`crate::Session::downgrades`].
     pub fn downgrades(&self) -> &[Downgrade] {
         self.inner.downgrades()
     }
 
-    /// Bytes of the stream that came so far, taken or not.
+    /// Returns the number of bytes of the stream that were received, taken or not.
     pub fn received(&self) -> u64 {
         self.inner.received()
     }
 
-    /// See [`crate::Session::next_chunk`]. Waits until there is something.
+    /// Waits for the next bytes of the stream; see [`crate::Session::next_chunk`].
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
         self.driver.handle.block_on(self.inner.next_chunk())
     }
 
-    /// Asks the runtime to finish the stream, and comes back at once: see [`crate::Session::stop`]. Go on with
-    /// [`next_chunk`](Self::next_chunk) until it gives `None`, then [`Stopping::wait`].
+    /// Requests the end of the stream and returns at once: see [`crate::Session::stop`]. Then call
+    /// [`next_chunk`](Self::next_chunk) until it returns `None`, and [`Stopping::wait`].
     pub fn stop(&self) -> Stopping {
         let _context = self.driver.handle.enter();
         let stopping = self.inner.stop();
         let (tell, outcome) = mpsc::channel();
-        // The thread lives until the runtime has answered, whatever else was dropped by then.
+        // The thread runs until the runtime has answered, whatever else was dropped by then.
         let driver = Arc::clone(&self.driver);
         tokio::spawn(async move {
-            // Nobody listens any more: that is allowed.
+            // The receiver may have been dropped.
             let _ = tell.send(stopping.await);
             drop(driver);
         });
@@ -247,16 +250,16 @@ impl Session {
     }
 }
 
-/// The outcome of [`Session::stop`], when it is there.
+/// The pending outcome of [`Session::stop`].
 #[derive(Debug)]
-#[must_use = "the stop goes on without it, but then nobody learns whether it failed"]
+#[must_use = "the stop continues without it, but a failure is not reported"]
 pub struct Stopping {
     outcome: mpsc::Receiver<Result<(), Error>>,
     id: SessionId,
 }
 
 impl Stopping {
-    /// Waits for the outcome. Somebody has to take the stream's chunks meanwhile, or have taken them all.
+    /// Waits for the outcome. The stream's chunks must be taken by another thread meanwhile, or must all have been taken.
     pub fn wait(self) -> Result<(), Error> {
         self.outcome.recv().unwrap_or(Err(Error::StopRequested { id: self.id }))
     }

@@ -1,9 +1,9 @@
-//! The bounded buffer between the thread that drains a session and whoever writes its stream away.
+//! The bounded buffer between the thread that drains a session and the taker of its stream.
 //!
-//! One side reads a socket straight into chunks of memory, the other takes filled chunks and gives them back by
+//! One side reads a socket directly into chunks of memory, the other takes filled chunks and returns them by
 //! dropping them: no byte is copied in between, and no memory is allocated once the stream flows. When the buffer
-//! is full nothing is read, so that the runtime's own buffer fills up and, in the end, the runtime drops events and
-//! says so in the stream.
+//! is full, nothing is read, so that the runtime's own buffer fills up and the runtime eventually drops events, which it
+//! reports in the stream.
 
 use std::{
     collections::VecDeque,
@@ -20,43 +20,42 @@ use tokio::{
     time::Instant,
 };
 
-/// How much of a session's stream may wait to be taken, and who reads it. Beyond that nothing is read.
+/// The size of a session's buffer, and whether a thread or a task fills it. When the buffer is full, nothing is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backlog {
-    /// Bytes of a chunk: what is read and taken at once, at most.
+    /// The size of a chunk in bytes: the most bytes to read or take at once.
     pub(crate) chunk: usize,
-    /// Chunks that wait, at most.
+    /// The most chunks that wait to be taken.
     pub(crate) chunks: usize,
-    /// Empty chunks kept for the next reads.
+    /// The number of empty chunks that are kept for the next reads.
     pub(crate) kept: usize,
-    /// Whether a thread of its own reads the stream (where the system's sockets allow that), else a task.
+    /// Whether a separate thread reads the stream (if the system's sockets allow it) instead of a task.
     pub(crate) on_a_thread: bool,
 }
 
 impl Default for Backlog {
-    /// 8 MiB in chunks of 1 MiB: the blocks of a stream are a tenth of a chunk, so that few of them lie in two. All that
-    /// a burst needed is kept, because the next one comes soon: what is given back to the system has each of its pages
-    /// cleared when it is needed again.
+    /// 8 MiB in chunks of 1 MiB: the blocks of a stream are a tenth of a chunk, so that few of them span two. All chunks
+    /// that a burst needed are kept for the next burst: memory that is returned to the system would have to be cleared again.
     fn default() -> Self {
         Self { chunk: 1 << 20, chunks: 8, kept: 8, on_a_thread: true }
     }
 }
 
 impl Backlog {
-    /// 160 KiB in chunks of 32 KiB, for hundreds of sessions at the same time.
+    /// Returns a backlog of 160 KiB in chunks of 32 KiB, for hundreds of concurrent sessions.
     pub fn small() -> Self {
         Self { chunk: 32 << 10, chunks: 4, kept: 1, on_a_thread: true }
     }
 
-    /// The same, but each session is drained by a task of the executor: no threads, for some more processor time a byte
-    /// (being woken for every small write of a runtime), and all of it by the executor's clock.
+    /// Makes a task of the executor drain each session: no threads, but somewhat more processor time per byte
+    /// (because each small write of a runtime wakes the task), all of it on the executor's threads.
     #[must_use]
     pub fn by_a_task(self) -> Self {
         Self { on_a_thread: false, ..self }
     }
 }
 
-/// A piece of a session's stream. Gives its memory back when it is dropped.
+/// A piece of a session's stream. Returns its memory to the buffer when it is dropped.
 pub struct Chunk {
     bytes: Box<[u8]>,
     len: usize,
@@ -92,43 +91,43 @@ impl Drop for Chunk {
     }
 }
 
-/// Both ends of the buffer.
+/// The buffer, shared by both ends.
 #[derive(Clone, Default)]
 pub(crate) struct Buffer {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<BufferState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct BufferState {
     limits: Backlog,
-    /// Full chunks, in order.
+    /// The full chunks, in order.
     full: VecDeque<Box<[u8]>>,
-    /// The chunk that is being filled; it comes after those.
+    /// The chunk that is being filled; it follows the full ones.
     current: Box<[u8]>,
-    /// Bytes in it.
+    /// The number of bytes in the current chunk.
     filled: usize,
     free: Vec<Box<[u8]>>,
-    /// No more bytes will come, and why.
+    /// The end of the stream, with the reason.
     end: Option<Result<(), io::Error>>,
-    /// We gave up reading before that.
+    /// Whether reading was given up before the end.
     closed: bool,
     received: u64,
-    /// The most bytes that the stream may have in all; `None` if it may have any number.
+    /// The most bytes that the stream may have in total. `None` if unlimited.
     most: Option<u64>,
     last_read: Option<Instant>,
-    /// Nothing is read because nothing is taken.
+    /// Whether nothing is read because the buffer is full.
     stalled: bool,
     reader: Option<Waker>,
     taker: Option<Waker>,
-    /// The taker knows of what is there, and lets more gather.
+    /// Whether the taker knows of the available bytes and lets more accumulate.
     patient: bool,
     /// Whether the taker reads the stream itself.
     handover: Handover,
 }
 
-/// The way of a stream from the thread that drains it to the taker.
+/// The transfer of a stream from the draining thread to the taker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[cfg_attr(not(unix), allow(dead_code, reason = "a thread that reads the socket itself is Unix's"))]
+#[cfg_attr(not(unix), allow(dead_code, reason = "only on Unix can a taker read the socket"))]
 enum Handover {
     #[default]
     Not,
@@ -136,9 +135,9 @@ enum Handover {
     Done,
 }
 
-#[cfg_attr(not(unix), allow(dead_code, reason = "a thread that reads the socket itself is Unix's"))]
+#[cfg_attr(not(unix), allow(dead_code, reason = "only on Unix can a taker read the socket"))]
 impl Buffer {
-    /// A buffer that begins with these bytes.
+    /// Creates a buffer that starts with these bytes.
     pub(crate) fn starting_with(head: &[u8], limits: Backlog) -> Self {
         let buffer = Self::default();
         let mut state = buffer.lock();
@@ -157,8 +156,8 @@ impl Buffer {
         buffer
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that runs under the lock can panic halfway through a change.
+    fn lock(&self) -> MutexGuard<'_, BufferState> {
+        // No code under the lock can panic in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -166,8 +165,8 @@ impl Buffer {
         self.lock().limits
     }
 
-    /// Reads once from `stream`: how many bytes; `None` at its end, of which the taker learns too, and once this is
-    /// closed.
+    /// Reads once from `stream` and returns the number of bytes. `None` at its end, which the taker sees, too, and after
+    /// this buffer was closed.
     pub(crate) fn poll_fill<S: AsyncRead + Unpin>(
         &self,
         stream: &mut S,
@@ -182,7 +181,7 @@ impl Buffer {
             state.reader = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        // The taker, which may be another thread, does not wait while the kernel copies.
+        // The lock is not held while the kernel copies, so that the taker on another thread does not wait.
         let (mut chunk, filled) = (std::mem::take(&mut state.current), std::mem::take(&mut state.filled));
         drop(state);
         let mut space = ReadBuf::new(chunk.get_mut(filled..).unwrap_or_default());
@@ -198,13 +197,13 @@ impl Buffer {
                 state.last_read = Some(Instant::now());
                 let is_too_much = state.most.is_some_and(|most| state.received > most);
                 if is_too_much {
-                    let said = "the runtime has confirmed the end of the session and goes on sending";
+                    let said = "the runtime has confirmed the end of the session but continues to send";
                     state.end.get_or_insert_with(|| Err(io::Error::new(ErrorKind::InvalidData, said)));
                 }
                 Poll::Ready((!is_too_much).then_some(n))
             }
             Poll::Ready(end) => {
-                // Once we have hung up ourselves, it says nothing of the peer.
+                // After this side has closed the connection, an error says nothing about the peer.
                 if !state.closed {
                     state.end.get_or_insert(end);
                 }
@@ -217,7 +216,7 @@ impl Buffer {
         read
     }
 
-    /// Nobody reads the stream any more. What is in the buffer can still be taken.
+    /// Stops reading. The contents of the buffer can still be taken.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -233,7 +232,7 @@ impl Buffer {
         state.wake_reader();
     }
 
-    /// The oldest bytes, as soon as there are some; `None` at the end of the stream.
+    /// Returns the oldest bytes when some are available; `None` at the end of the stream.
     pub(crate) fn poll_take(&self, cx: &Context<'_>) -> Poll<Result<Option<Chunk>, io::Error>> {
         let mut state = self.lock();
         let taken = match state.full.pop_front() {
@@ -248,7 +247,7 @@ impl Buffer {
             None => None,
         };
         if let Some((bytes, len)) = taken {
-            // Who reads the stream itself reads nothing while it has something in its hands.
+            // A taker that reads the stream itself must not be woken while it processes a chunk.
             state.stalled |= state.handover == Handover::Done;
             state.wake_reader();
             return Poll::Ready(Ok(Some(Chunk { bytes, len, buffer: self.clone() })));
@@ -264,7 +263,7 @@ impl Buffer {
         Poll::Pending
     }
 
-    /// Whether what is there should be taken soon, because the buffer is half full or nothing more will come.
+    /// Completes when the contents should be taken soon, because the buffer is half full or the stream has ended.
     pub(crate) fn poll_pressed(&self, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.is_pressed() {
@@ -275,21 +274,21 @@ impl Buffer {
         Poll::Pending
     }
 
-    /// Whether a full chunk is there, or so many bytes, or no more will come.
+    /// Returns whether a full chunk or at least `bytes` bytes are available, or the stream has ended.
     pub(crate) fn has(&self, bytes: usize) -> bool {
         let state = self.lock();
         !state.full.is_empty() || state.filled >= bytes || state.end.is_some() || state.closed
     }
 
-    /// The taker wants to read the stream itself. It has to wait for [`Self::is_handed_over`], which comes with the next
-    /// bytes.
+    /// Requests that the taker reads the stream itself. The taker must wait for [`Self::is_handed_over`], which becomes true
+    /// with the next bytes.
     pub(crate) fn want(&self) {
         let mut state = self.lock();
         state.handover = Handover::Wanted;
         state.wake_reader();
     }
 
-    /// Asked between two reads: whether the taker wants to read the stream itself, and from now on does.
+    /// Hands the stream over to the taker if it has requested that, between two reads. Returns whether it was handed over.
     pub(crate) fn hand_over(&self) -> bool {
         let mut state = self.lock();
         let is_wanted = state.handover == Handover::Wanted;
@@ -300,41 +299,41 @@ impl Buffer {
         is_wanted
     }
 
-    /// Whether nobody else reads the stream any more.
+    /// Returns whether the draining thread has stopped reading.
     pub(crate) fn is_handed_over(&self) -> bool {
         self.lock().handover == Handover::Done
     }
 
-    /// Whether the peer has ended the stream.
+    /// Returns whether the peer has ended the stream.
     pub(crate) fn has_ended(&self) -> bool {
         self.lock().end.is_some()
     }
 
-    /// Whether the stream has ended or was closed.
+    /// Returns whether the stream has ended or was closed.
     pub(crate) fn is_over(&self) -> bool {
         let state = self.lock();
         state.end.is_some() || state.closed
     }
 
-    /// Limits the rest of the stream: after so many more bytes it ends with an error.
+    /// Limits the rest of the stream: after `bytes` more bytes it ends with an error.
     pub(crate) fn allow(&self, bytes: u64) {
         let mut state = self.lock();
         state.most = Some(state.received.saturating_add(bytes));
     }
 
-    /// Bytes that came so far.
+    /// Returns the number of bytes received so far.
     pub(crate) fn received(&self) -> u64 {
         self.lock().received
     }
 
-    /// When bytes came last, or now if it is the taker's fault that none can come.
+    /// Returns the time of the last received bytes, or now if the full buffer prevents reading.
     pub(crate) fn last_progress(&self) -> Option<Instant> {
         let state = self.lock();
         if state.stalled { Some(Instant::now()) } else { state.last_read }
     }
 }
 
-impl State {
+impl BufferState {
     /// See [`Buffer::poll_pressed`].
     fn is_pressed(&self) -> bool {
         self.full.len() * 2 >= self.limits.chunks || self.end.is_some() || self.closed
@@ -352,7 +351,7 @@ impl State {
         }
     }
 
-    /// Provides for a chunk with room in it. `false` if the buffer is full.
+    /// Ensures that there is a chunk with free space. `false` if the buffer is full.
     fn make_room(&mut self) -> bool {
         if self.filled < self.current.len() {
             return true;

@@ -1,4 +1,4 @@
-//! The buffer against a stream in memory: order, bounds, ends and the return of memory.
+//! The buffer with a stream in memory: order, limits, ends and reuse of memory.
 
 use std::future::poll_fn;
 
@@ -6,7 +6,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
 
-/// Of the default.
+/// The default size.
 const CHUNK: usize = 1 << 20;
 const CHUNKS: usize = 8;
 
@@ -24,7 +24,7 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_small_backlog_holds_little_and_loses_nothing() {
+async fn a_small_backlog_buffers_little_and_loses_nothing() {
     let small = Backlog::small();
     let limit = (small.chunks + 1) * small.chunk;
     let all = pattern(3 * limit + 7);
@@ -33,7 +33,7 @@ async fn a_small_backlog_holds_little_and_loses_nothing() {
     fill_in_background(&buffer, far);
     let rest = all.clone();
     tokio::spawn(async move { near.write_all(&rest).await });
-    // Until nothing more fits.
+    // Until the buffer is full.
     while buffer.received() < limit as u64 {
         tokio::task::yield_now().await;
     }
@@ -68,7 +68,7 @@ async fn bytes_come_out_in_order_after_the_head() {
 }
 
 #[tokio::test]
-async fn what_is_not_taken_is_bounded_and_not_lost() {
+async fn untaken_bytes_are_bounded_and_not_lost() {
     let limit = (CHUNKS + 1) * CHUNK;
     let all = pattern(limit + 5 * CHUNK);
     let (mut near, far) = duplex(CHUNK);
@@ -76,7 +76,7 @@ async fn what_is_not_taken_is_bounded_and_not_lost() {
     let filling = fill_in_background(&buffer, far);
     let sent = all.clone();
     let writing = tokio::spawn(async move { near.write_all(&sent).await.unwrap() });
-    // Runs everything until nobody can move any more.
+    // Run all tasks until none can make progress.
     while !buffer.lock().stalled {
         tokio::task::yield_now().await;
     }
@@ -97,19 +97,19 @@ async fn small_pieces_do_not_use_up_the_buffer() {
     let (mut near, far) = duplex(64);
     let buffer = Buffer::default();
     fill_in_background(&buffer, far);
-    // Many more pieces than there are chunks.
+    // Many more pieces than chunks.
     for _ in 0..10 * CHUNKS {
         near.write_all(&[7; 60]).await.unwrap();
         tokio::task::yield_now().await;
     }
     drop(near);
     let chunk = take(&buffer).await.unwrap();
-    assert_eq!(chunk.len(), 10 * CHUNKS * 60, "they are joined while nobody takes them");
+    assert_eq!(chunk.len(), 10 * CHUNKS * 60, "they are joined while they are not taken");
     assert!(take(&buffer).await.is_none());
 }
 
 #[tokio::test]
-async fn memory_comes_back() {
+async fn memory_is_reused() {
     let (mut near, far) = duplex(64);
     let buffer = Buffer::default();
     fill_in_background(&buffer, far);
@@ -121,7 +121,7 @@ async fn memory_comes_back() {
     }
     places.sort_unstable();
     places.dedup();
-    assert!(places.len() <= 2, "{} chunks for a stream that is taken as it comes", places.len());
+    assert!(places.len() <= 2, "{} chunks for a stream that is taken at once", places.len());
     let held: Vec<_> = std::iter::repeat_with(|| Chunk {
         bytes: vec![0; 1].into_boxed_slice(),
         len: 1,
@@ -144,7 +144,7 @@ async fn an_error_comes_after_the_bytes_before_it() {
     assert!(take(&buffer).await.is_none());
 }
 
-/// Gives three bytes, then fails.
+/// Returns three bytes, then fails.
 fn failing_stream() -> impl AsyncRead + Unpin {
     struct Failing(bool);
     impl AsyncRead for Failing {

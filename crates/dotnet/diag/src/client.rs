@@ -1,4 +1,4 @@
-//! Asks a runtime one thing at a time. Owns time-outs and the order in which commands of different age are tried.
+//! A client of one runtime, with time-outs and the fallback from newer to older commands.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,26 +11,26 @@ use runtap_transport::Endpoint;
 use crate::ports::Slot;
 use crate::{
     Backlog, Error, Session,
-    dial::Dial,
+    connector::Connector,
     exchange::{Answer, Exchange, wrong_reply},
 };
 
-/// How long a client waits.
+/// The time-outs of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// For the connection. It stands at once unless the runtime's queue of waiting clients is full. A runtime that
-    /// dials in does so again within milliseconds of the last command, unless it is busy. Default 5 s.
+    /// The limit for connecting, which is immediate unless the runtime's queue of waiting clients is full. A runtime that
+    /// connects to a port reconnects within milliseconds of the last command, unless it is busy. Default 5 s.
     pub connect: Duration,
-    /// For a complete answer. A healthy runtime takes milliseconds; one that writes a dump or serves another client
-    /// does not answer at all. Default 10 s.
+    /// The limit for a complete answer. A healthy runtime needs milliseconds; a runtime that writes a dump or serves another
+    /// client does not answer at all. Default 10 s.
     pub reply: Duration,
-    /// For progress while a session is being stopped: the longest time without a byte of the stream or of the
-    /// answer. The runtime writes all its method names then, which may take minutes altogether. Default 60 s.
+    /// The limit for progress while a session is being stopped: the longest time without a byte of the stream or of the
+    /// answer. The runtime then writes all its method names, which may take minutes in total. Default 60 s.
     pub stop: Duration,
-    /// For a core dump. The runtime answers when it is written; the largest ones take minutes. Default 1 h.
+    /// The limit for a core dump. The runtime answers when the dump is written; the largest dumps take minutes. Default 1 h.
     pub dump: Duration,
-    /// For a profiler or a startup hook. The runtime answers when its code has run. Default 60 s.
+    /// The limit for a profiler or a startup hook. The runtime answers when its code has run. Default 60 s.
     pub load: Duration,
 }
 
@@ -47,12 +47,12 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
-    /// The same limit for everything.
+    /// Sets all time-outs to `limit`.
     pub fn all(limit: Duration) -> Self {
         Self { connect: limit, reply: limit, stop: limit, dump: limit, load: limit }
     }
 
-    /// The limit for the answer to a request.
+    /// Returns the limit for the answer to a request.
     fn answer(&self, request: &Request) -> Duration {
         match request {
             Request::GenerateCoreDump { .. } => self.dump,
@@ -63,37 +63,41 @@ impl Timeouts {
     }
 }
 
-/// A client of one runtime. Cheap to clone; holds no connection: each command opens its own, because an idle one
-/// would block all other clients of the runtime. (Of a runtime that dials in on a [port](crate::ports) it takes the
-/// connection that waits there.)
+/// A client of one runtime. Cheap to clone; holds no connection: each command opens its own, because an idle connection
+/// would block all other clients of the runtime. (For a runtime that connects to a [port](crate::ports), a command uses
+/// the connection that waits there.)
 ///
 /// Dropping the future of a command cancels it and closes its connection.
 #[derive(Debug, Clone)]
 pub struct Client {
-    dial: Dial,
+    connector: Connector,
     timeouts: Timeouts,
     backlog: Backlog,
 }
 
 impl Client {
-    /// A client of the runtime that listens there, with the default time-outs.
+    /// Creates a client of the runtime that listens on `endpoint`, with the default time-outs.
     pub fn new(endpoint: Endpoint) -> Self {
-        Self { dial: Dial::Out(endpoint), timeouts: Timeouts::default(), backlog: Backlog::default() }
+        Self {
+            connector: Connector::Out(endpoint),
+            timeouts: Timeouts::default(),
+            backlog: Backlog::default(),
+        }
     }
 
-    /// A client of a runtime that dials in.
-    pub(crate) fn of_port(slot: Arc<Slot>) -> Self {
-        Self { dial: Dial::In(slot), timeouts: Timeouts::default(), backlog: Backlog::default() }
+    /// Creates a client of a runtime that connects to a port.
+    pub(crate) fn for_port(slot: Arc<Slot>) -> Self {
+        Self { connector: Connector::In(slot), timeouts: Timeouts::default(), backlog: Backlog::default() }
     }
 
-    /// With these time-outs.
+    /// Sets the time-outs.
     #[must_use]
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// With this room for what its sessions send.
+    /// Sets the buffer size of its sessions.
     #[must_use]
     pub fn with_backlog(mut self, backlog: Backlog) -> Self {
         self.backlog = backlog;
@@ -104,17 +108,17 @@ impl Client {
         self.backlog
     }
 
-    /// Whom it asks; for a runtime that dials in, the port where it does.
+    /// Returns the endpoint of the runtime, or the port to which the runtime connects.
     pub fn endpoint(&self) -> &Endpoint {
-        self.dial.endpoint()
+        self.connector.endpoint()
     }
 
-    /// How long it waits.
+    /// Returns the time-outs.
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }
 
-    /// Who the process is. Asks with the newest command that the runtime knows.
+    /// Returns information about the process, using the newest command that the runtime supports.
     pub async fn process_info(&self) -> Result<ProcessInfo, Error> {
         for form in InfoForm::NEWEST_FIRST {
             match self.ask(Request::ProcessInfo(form)).await {
@@ -127,16 +131,17 @@ impl Client {
         Err(wrong_reply(&Request::ProcessInfo(InfoForm::ProcessInfo)))
     }
 
-    /// The id in our pid namespace of the process behind a connection to it, as the kernel has it. Asks it nothing.
+    /// Returns the id of the process behind a connection to the endpoint, in the caller's pid namespace, as reported by the
+    /// kernel. Sends no command.
     ///
     /// # Errors
-    /// It is not reached; [`Error::Io`] if it lies in a pid namespace that we do not see.
+    /// If the connection fails; [`Error::Io`] if the process is in a pid namespace that the caller cannot see.
     pub async fn process_id(&self) -> Result<u32, Error> {
         let exchange = self.connect(Request::ProcessInfo(InfoForm::ProcessInfo)).await?;
         exchange.process().map_err(|source| exchange.io(source))
     }
 
-    /// The environment variables of the process, as they are now.
+    /// Returns the current environment variables of the process.
     pub async fn environment(&self) -> Result<Vec<Variable>, Error> {
         let request = Request::ProcessEnvironment;
         match self.request(request.clone()).await {
@@ -145,28 +150,28 @@ impl Client {
         }
     }
 
-    /// Lets a runtime go on that waits at startup. No effect on one that runs.
+    /// Resumes a runtime that is suspended at startup. No effect on a running one.
     pub async fn resume(&self) -> Result<(), Error> {
         self.request(Request::ResumeRuntime).await.map(drop)
     }
 
-    /// Ends a session by its id, which some other program may have started. A session of one's own is ended with
-    /// [`Session::stop`], which never does it twice: **runtimes use ids again at once and do not say when an id is
-    /// unknown.** Comes back only after the runtime has written everything into the session's stream.
+    /// Stops a session by its id; another program may have started it. To stop a session of this client, use
+    /// [`Session::stop`], which never sends the command twice: **runtimes reuse ids at once and do not report unknown
+    /// ids.** Returns only after the runtime has written everything into the session's stream.
     ///
     /// # Errors
-    /// [`Error::Objection`] while the runtime waits at its start: it would die of it later. To hang up ends the session
-    /// too.
+    /// [`Error::Objection`] while the runtime is suspended at startup: it would crash later. Closing the session's
+    /// connection is a safe alternative.
     pub async fn stop_session(&self, id: SessionId) -> Result<(), Error> {
         let exchange = self.connect(Request::StopTracing(id)).await?;
         exchange.complete(self.timeouts.stop).await.map(drop)
     }
 
-    /// Starts a session with the newest command that the runtime knows. [`Session::downgrades`] says what the
-    /// session does not do because that command is an old one.
+    /// Starts a session with the newest command that the runtime supports. [`Session::downgrades`] lists the settings that
+    /// an older command cannot carry.
     ///
     /// # Errors
-    /// [`Error::Invalid`], before anything is sent, if the configuration must not be sent to any runtime.
+    /// [`Error::Invalid`], before anything is sent, if the configuration must not be sent.
     pub async fn start_session(&self, config: &SessionConfig) -> Result<Session, Error> {
         for form in SessionForm::NEWEST_FIRST {
             match self.start_session_as(form, config).await {
@@ -178,10 +183,10 @@ impl Client {
         self.start_session_as(SessionForm::CollectTracing, config).await
     }
 
-    /// Starts a session with this command and no other.
+    /// Starts a session with the command of `form` only.
     ///
     /// # Errors
-    /// As [`start_session`](Self::start_session), and [`Error::Refused`] by a runtime that does not know the command.
+    /// The errors of [`start_session`](Self::start_session), and [`Error::Refused`] if the runtime does not support the command.
     pub async fn start_session_as(
         &self,
         form: SessionForm,
@@ -196,16 +201,16 @@ impl Client {
         }
     }
 
-    /// Any request, once, as it is: no negotiation. The stream of a session that it starts is thrown away.
+    /// Sends any request once, without fallback. The stream of a session that it starts is discarded.
     ///
     /// # Errors
-    /// [`Error::Objection`], before anything is sent, if the target would be harmed: see [`crate::preflight`].
+    /// [`Error::Objection`], before anything is sent, if the request would harm the target: see [`crate::preflight`].
     pub async fn request(&self, request: Request) -> Result<Reply, Error> {
         let limit = self.timeouts.answer(&request);
         self.connect_checked(request).await?.complete(limit).await.map(|answer| answer.reply)
     }
 
-    /// A request that can harm nobody.
+    /// Sends a harmless request.
     async fn ask(&self, request: Request) -> Result<Reply, Error> {
         self.exchange(request).await.map(|answer| answer.reply)
     }
@@ -214,30 +219,30 @@ impl Client {
         self.connect(request).await?.complete(self.timeouts.reply).await
     }
 
-    /// A connection for a request. The end of a session is not for every moment: see [`crate::stopping`].
+    /// Opens a connection for a request. Stopping a session needs a check: see [`crate::stopping`].
     pub(crate) async fn connect(&self, request: Request) -> Result<Exchange, Error> {
         match request {
             Request::StopTracing(id) => self.connect_to_stop(id).await,
-            request => self.dial(request).await,
+            request => self.connect_unchecked(request).await,
         }
     }
 
-    pub(crate) async fn dial(&self, request: Request) -> Result<Exchange, Error> {
-        Exchange::connect(&self.dial, request, self.timeouts.connect).await
+    pub(crate) async fn connect_unchecked(&self, request: Request) -> Result<Exchange, Error> {
+        Exchange::connect(&self.connector, request, self.timeouts.connect).await
     }
 
-    /// A connection for a request that a descriptor follows.
+    /// Opens a connection for a request that a descriptor follows.
     #[cfg(target_os = "linux")]
     pub(crate) async fn connect_with(
         &self,
         request: Request,
         descriptor: std::os::fd::OwnedFd,
     ) -> Result<Exchange, Error> {
-        Exchange::connect_with(&self.dial, request, descriptor, self.timeouts.connect).await
+        Exchange::connect_with(&self.connector, request, descriptor, self.timeouts.connect).await
     }
 }
 
-/// The error of a request that did not have the reply that belongs to it.
+/// Returns the error of a request whose reply was not the expected one.
 pub(crate) fn unexpected(outcome: Result<Reply, Error>, request: &Request) -> Error {
     outcome.map_or_else(|error| error, |_reply| wrong_reply(request))
 }

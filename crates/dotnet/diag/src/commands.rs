@@ -1,5 +1,5 @@
-//! The commands that change something in the target or have it write something: dumps, profilers, variables, perf maps
-//! and startup hooks. Each looks at the target first: [`crate::preflight`].
+//! Commands that change the target or make it write files: dumps, profilers, variables, perf maps and startup hooks.
+//! Each checks the target first: [`crate::preflight`].
 
 use std::time::{Duration, SystemTime};
 
@@ -13,41 +13,41 @@ use crate::client::{Client, unexpected};
 use crate::exchange::{Exchange, wrong_reply};
 use crate::preflight::{self, Target};
 
-/// Before a runtime is asked again that has not come to its wait.
-const NOT_WAITING_YET: Duration = Duration::from_millis(10);
+/// The time between retries while a runtime has not reached its wait at startup.
+const RETRY_DELAY: Duration = Duration::from_millis(10);
 
-/// A core dump that was written.
+/// A written core dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenDump {
-    /// The command that the runtime knows.
+    /// The command that the runtime supports.
     pub form: DumpForm,
-    /// Size of the file. `None` if it can't be looked at: its name has a `%`, which the runtime fills in, or the process
-    /// behind the connection can't be seen from here.
+    /// The size of the file in bytes. `None` if unknown: the path contains a `%`, which the runtime replaces, or the process
+    /// behind the connection is not visible.
     pub bytes: Option<u64>,
 }
 
 impl Client {
-    /// Has the runtime write a core dump, and looks whether it is there: runtimes say OK to some that they do not write.
-    /// Asks with the newest command that the runtime knows. The process stands still meanwhile. `createdump` tells its
-    /// progress on the target's standard output: **where that is a pipe that nobody reads, it waits for ever.** At most
+    /// Makes the runtime write a core dump, and checks that the file exists: runtimes sometimes report success without
+    /// writing one. Uses the newest command that the runtime supports. The process is paused meanwhile. `createdump` reports
+    /// its progress on the target's standard output: **if that is a pipe without a reader, it blocks forever.** Limited by
     /// [`Timeouts::dump`](crate::Timeouts::dump).
     ///
     /// # Errors
     /// [`Error::Objection`], before anything is sent: the target could not start `createdump` and would lose its socket;
-    /// the path is not absolute, or its folder is not there for the target; the runtime waits at its start and can
-    /// write full dumps only. [`Error::NoDump`] for a dump that was not written though the runtime says so.
-    /// [`Error::Invalid`] for flags that only a newer runtime knows.
+    /// the path is not absolute, or its directory does not exist for the target; or the runtime is suspended at startup and
+    /// can only write full dumps. [`Error::NoDump`] if the runtime reports success but the file does not exist.
+    /// [`Error::Invalid`] for flags that only a newer runtime supports.
     pub async fn dump(&self, dump: &CoreDump) -> Result<WrittenDump, Error> {
-        self.dump_and_tell(dump, || {}).await
+        self.dump_with_notice(dump, || {}).await
     }
 
-    /// As [`dump`](Self::dump). `asked` is called when nothing speaks against the dump and the request has gone out, once
-    /// for each command that is tried: from then on the target writes it, whether we wait for it or not.
+    /// Like [`dump`](Self::dump), but calls `asked` after the checks have passed and the request was sent, once for each
+    /// command that is tried: from then on the target writes the dump, even if this future is dropped.
     ///
     /// # Errors
-    /// As [`dump`](Self::dump) has.
-    pub async fn dump_and_tell(
+    /// The errors of [`dump`](Self::dump).
+    pub async fn dump_with_notice(
         &self,
         dump: &CoreDump,
         mut asked: impl FnMut(),
@@ -55,16 +55,16 @@ impl Client {
         for form in DumpForm::NEWEST_FIRST {
             let request = Request::GenerateCoreDump { form, dump: dump.clone() };
             let mut exchange = self.connect_checked(request.clone()).await?;
-            let file = File::of(&exchange, dump);
-            let before = file.as_ref().and_then(File::state);
+            let file = DumpFile::of(&exchange, dump);
+            let before = file.as_ref().and_then(DumpFile::state);
             exchange.begin().await?;
             asked();
             match exchange.complete(self.timeouts().dump).await.map(|answer| answer.reply) {
                 Ok(Reply::Done) => {
                     let Some(file) = file else { return Ok(WrittenDump { form, bytes: None }) };
                     return match file.state() {
-                        // The process may have ended, and its view of the files with it.
-                        _ if file.is_out_of_sight() => Ok(WrittenDump { form, bytes: None }),
+                        // The process may have exited, and its view of the files with it.
+                        _ if file.is_unreadable() => Ok(WrittenDump { form, bytes: None }),
                         Some(now) if Some(now) != before => Ok(WrittenDump { form, bytes: Some(now.0) }),
                         _ => Err(Error::NoDump { path: dump.path.clone() }),
                     };
@@ -77,23 +77,22 @@ impl Client {
         Err(wrong_reply(&Request::GenerateCoreDump { form, dump: dump.clone() }))
     }
 
-    /// Has a running process load a profiler, and comes back when that is initialised. At most
+    /// Makes a running process load a profiler, and returns when the profiler is initialized. Limited by
     /// [`Timeouts::load`](crate::Timeouts::load).
     ///
     /// # Errors
-    /// [`Error::Refused`] with the profiler's own code if it refuses.
+    /// [`Error::Refused`] with the profiler's own code if it fails.
     pub async fn attach_profiler(&self, profiler: &AttachProfiler) -> Result<(), Error> {
         self.done(Request::AttachProfiler(profiler.clone())).await
     }
 
-    /// Has a suspended runtime load a profiler when it is resumed. A process that runs says OK and does nothing.
+    /// Makes a suspended runtime load a profiler when it is resumed. A running process answers OK and does nothing.
     ///
-    /// In its first milliseconds a runtime answers already and has not come to the point where it waits. .NET 9 and 10
-    /// were seen to refuse this command then; it is sent again, for at most
-    /// [`Timeouts::reply`](crate::Timeouts::reply).
+    /// In its first milliseconds a runtime answers before it reaches its wait at startup. .NET 9 and 10 sometimes reject
+    /// this command then; it is sent again, for at most [`Timeouts::reply`](crate::Timeouts::reply).
     ///
     /// # Errors
-    /// [`Error::Objection`] if the library is not there for the target: the program would start without it.
+    /// [`Error::Objection`] if the library does not exist for the target: the program would start without it.
     pub async fn startup_profiler(&self, profiler: &StartupProfiler) -> Result<(), Error> {
         let until = Instant::now() + self.timeouts().reply;
         loop {
@@ -101,7 +100,7 @@ impl Client {
                 Err(Error::Refused { reply, .. })
                     if reply.hresult == Hresult::E_INVALIDARG && Instant::now() < until =>
                 {
-                    sleep(NOT_WAITING_YET).await;
+                    sleep(RETRY_DELAY).await;
                 }
                 outcome => return outcome,
             }
@@ -109,32 +108,32 @@ impl Client {
     }
 
     /// Sets a variable in the runtime's copy of the environment, or removes it (`None`). Programs started by the target
-    /// get it; code in the target sees it unless it is native or has asked before.
+    /// inherit it; managed code sees it unless it has read the variable before, and native code does not.
     pub async fn set_environment_variable(&self, name: &str, value: Option<&str>) -> Result<(), Error> {
         let value = value.map(ToOwned::to_owned);
         self.done(Request::SetEnvironmentVariable { name: name.to_owned(), value }).await
     }
 
-    /// Has the runtime write the addresses of compiled methods to files in the target's `/tmp`, those of earlier methods
-    /// too.
+    /// Makes the runtime write the addresses of all compiled methods, including earlier ones, to files in the target's
+    /// `/tmp`.
     ///
     /// # Errors
-    /// [`Error::Objection`] for .NET 8 and 9 while they wait at startup: they would die.
+    /// [`Error::Objection`] for .NET 8 and 9 while they are suspended at startup: they would crash.
     pub async fn enable_perf_map(&self, kind: PerfMapType) -> Result<(), Error> {
         self.done(Request::EnablePerfMap(kind)).await
     }
 
-    /// Has it write them no more.
+    /// Makes the runtime stop writing the addresses.
     pub async fn disable_perf_map(&self) -> Result<(), Error> {
         self.done(Request::DisablePerfMap).await
     }
 
-    /// Has the runtime load an assembly and call its startup hook: now, which blocks all other diagnostic clients until
-    /// it returns, or after the resume. At most [`Timeouts::load`](crate::Timeouts::load).
+    /// Makes the runtime load an assembly and call its startup hook: now, which blocks all other diagnostic clients until
+    /// it returns, or after the resume. Limited by [`Timeouts::load`](crate::Timeouts::load).
     ///
     /// # Errors
-    /// [`Error::Objection`] for a file that the target can't use as a hook: .NET 9 and later would die. **A hook that
-    /// throws, or misses a library of its own, ends them all the same.**
+    /// [`Error::Objection`] for a file that the target cannot use as a hook: .NET 9 and later would crash. **A hook that
+    /// throws, or whose dependencies are missing, still crashes them.**
     pub async fn apply_startup_hook(&self, path: &str) -> Result<(), Error> {
         self.done(Request::ApplyStartupHook { path: path.to_owned() }).await
     }
@@ -146,10 +145,10 @@ impl Client {
         }
     }
 
-    /// A connection for a request that would not harm the target. Nothing was sent on it.
+    /// Opens a connection for a request after checking that it would not harm the target. Sends nothing.
     ///
     /// # Errors
-    /// [`Error::Objection`].
+    /// [`Error::Objection`] if the request would harm the target.
     pub(crate) async fn connect_checked(&self, request: Request) -> Result<Exchange, Error> {
         if !preflight::concerns(&request) {
             return self.connect(request).await;
@@ -157,7 +156,7 @@ impl Client {
         let info = if preflight::depends_on_version(&request) {
             match self.process_info().await {
                 Ok(info) => Some(info),
-                // .NET Core 3, which knows none of these commands.
+                // .NET Core 3, which supports none of these commands.
                 Err(error) if error.is_unknown_command() => None,
                 Err(error) => return Err(error),
             }
@@ -169,7 +168,7 @@ impl Client {
         let process = exchange.process();
         let checked = tokio::task::spawn_blocking(move || {
             let target = process.and_then(Target::of);
-            preflight::check(target.as_ref().map_err(copy), &request, info.as_ref())
+            preflight::check(target.as_ref().map_err(copy_error), &request, info.as_ref())
         })
         .await;
         match checked {
@@ -180,13 +179,13 @@ impl Client {
     }
 }
 
-/// The file that a dump goes into, as the target sees it.
-struct File {
+/// The file of a dump, as the target sees it.
+struct DumpFile {
     target: Target,
     path: std::path::PathBuf,
 }
 
-impl File {
+impl DumpFile {
     fn of(exchange: &Exchange, dump: &CoreDump) -> Option<Self> {
         if dump.path.contains('%') {
             return None;
@@ -195,24 +194,24 @@ impl File {
         Some(Self { target, path: (&dump.path).into() })
     }
 
-    /// Its size and when it was written, if it is there.
+    /// Returns the file's size and modification time, if it exists.
     fn state(&self) -> Option<(u64, SystemTime)> {
         let metadata = self.target.metadata(&self.path).ok()?;
         metadata.is_file().then(|| Some((metadata.len(), metadata.modified().ok()?))).flatten()
     }
 
-    /// Whether nothing can be seen there, for another reason than that the file is missing.
-    fn is_out_of_sight(&self) -> bool {
+    /// Returns whether the file cannot be inspected, for another reason than that it does not exist.
+    fn is_unreadable(&self) -> bool {
         match self.target.metadata(&self.path) {
             Ok(_) => false,
-            // Without the process there is no way into its namespace.
+            // After the process has exited, its mount namespace is not reachable.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.target.is_gone(),
             Err(_) => true,
         }
     }
 }
 
-fn copy(error: &std::io::Error) -> std::io::Error {
+fn copy_error(error: &std::io::Error) -> std::io::Error {
     match error.raw_os_error() {
         Some(code) => std::io::Error::from_raw_os_error(code),
         None => error.kind().into(),

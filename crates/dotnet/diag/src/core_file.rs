@@ -1,4 +1,4 @@
-//! Looks into what a runtime says it has written of its process: of which one it is, and whether it is whole. A core file
+//! Verifies the dump that a runtime has written: which process it is of, and whether it is complete. A core file
 //! ([`runtap_objfile::elf`]), on Windows a minidump ([`runtap_objfile::minidump`]).
 
 use std::fs::File;
@@ -6,18 +6,18 @@ use std::fs::File;
 pub use runtap_objfile::elf::{CoreFile, CoreFileError, CoreProcess};
 use runtap_objfile::{ReadCache, minidump};
 
-/// Looks into a core file, of which a few kilobytes are read.
+/// Inspects a core file, reading a few kilobytes.
 ///
 /// # Errors
-/// It is cut, no core file, or can't be read.
+/// If the file is truncated, is not a core file, or cannot be read.
 pub fn inspect(file: &File) -> Result<CoreFile, CoreFileError> {
     CoreFile::inspect(&ReadCache::new(file))
 }
 
-/// Looks into a minidump, of which a few kilobytes are read.
+/// Inspects a minidump, reading a few kilobytes.
 ///
 /// # Errors
-/// It is cut, no minidump, or can't be read.
+/// If the file is truncated, is not a minidump, or cannot be read.
 pub fn inspect_minidump(file: &File) -> Result<CoreFile, CoreFileError> {
     minidump::inspect(&ReadCache::new(file))
 }
@@ -28,9 +28,9 @@ mod tests {
 
     use super::*;
 
-    /// With holes, a small file claims gigabytes of notes, in one piece or in many.
+    /// A small sparse file can claim gigabytes of notes, in one piece or in many.
     #[test]
-    fn what_is_only_claimed_is_not_read() {
+    fn claimed_sizes_are_not_read() {
         let claims = |count: u16, notes: u64| {
             let u64s = |values: &[u64]| values.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
             let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x04\0\x3e\0\x01\0\0\0".to_vec();

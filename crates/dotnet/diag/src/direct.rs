@@ -1,19 +1,19 @@
-//! A stream that is read by the thread which takes it.
+//! A stream that is read by the thread that takes it.
 //!
-//! Two threads that pass chunks on wake each other, and each chunk crosses from one processor's cache to the other's. One
-//! thread that reads, writes and counts what it has just read does without both. What it costs: nothing is read while a
-//! chunk is being written away, so that whatever takes long has to be buffered by the runtime.
+//! Two threads that hand over chunks wake each other, and each chunk moves from one processor's cache to the other's. One
+//! thread that reads, writes and counts avoids both. The cost: nothing is read while a chunk is being written, so that
+//! the runtime must buffer its events during slow writes.
 
 use crate::{Chunk, Chunks, Error};
 
-/// The stream of a [`Session`](crate::Session), read when its next chunk is asked for. Made by [`Chunks::direct`].
+/// The stream of a [`Session`](crate::Session), read on demand. Created by [`Chunks::direct`].
 ///
-/// What the session's own thread has read by then comes first. Where a task drains the stream
-/// ([`Backlog::by_a_task`](crate::Backlog::by_a_task)) it goes on with that.
+/// Bytes that the session's own thread has read by then come first. If a task drains the stream
+/// ([`Backlog::by_a_task`](crate::Backlog::by_a_task)), it continues to do so.
 #[derive(Debug)]
 pub struct Direct {
     chunks: Chunks,
-    /// Nobody else reads any more.
+    /// Whether the session's own thread has stopped reading.
     #[cfg(unix)]
     is_ours: bool,
 }
@@ -24,11 +24,11 @@ impl Direct {
         Self { chunks }
     }
 
-    /// Waits for the next bytes of the stream: whatever is there, at most a chunk; `None` at its end. Whether the stream
-    /// is complete, only the stream itself says.
+    /// Waits for the next bytes of the stream: all available bytes, at most a chunk; `None` at its end. Only the stream
+    /// itself tells whether it is complete.
     ///
     /// # Errors
-    /// The connection broke.
+    /// If the connection broke.
     #[cfg(not(unix))]
     pub fn blocking_next(&mut self) -> Result<Option<Chunk>, Error> {
         self.chunks.blocking_next()
@@ -44,9 +44,9 @@ mod unix {
     use crate::reading::Step;
     use crate::unpark::Unpark;
 
-    /// As long as more comes after a short rest, so much is gathered: a file system takes it for a quarter less processor
-    /// time than what a socket holds at once.
-    const ENOUGH: usize = 512 << 10;
+    /// The number of bytes to gather while more data arrives after a short rest: a file system needs a quarter less
+    /// processor time for writes of this size than for the contents of a socket buffer.
+    const GATHER_BYTES: usize = 512 << 10;
 
     impl Direct {
         pub(crate) fn new(chunks: Chunks) -> Self {
@@ -56,17 +56,17 @@ mod unix {
             Self { chunks, is_ours: false }
         }
 
-        /// Waits for the next bytes of the stream: whatever is there, at most a chunk; `None` at its end. Whether the
-        /// stream is complete, only the stream itself says.
+        /// Waits for the next bytes of the stream: all available bytes, at most a chunk; `None` at its end. Only the stream
+        /// itself tells whether it is complete.
         ///
         /// # Errors
-        /// The connection broke.
+        /// If the connection broke.
         pub fn blocking_next(&mut self) -> Result<Option<Chunk>, Error> {
             let waker = Waker::from(Unpark::this_thread());
             let mut cx = Context::from_waker(&waker);
             loop {
                 if let Some(reading) = self.chunks.reading.as_mut().filter(|_| self.is_ours) {
-                    while !self.chunks.buffer.has(ENOUGH)
+                    while !self.chunks.buffer.has(GATHER_BYTES)
                         && reading.once(&self.chunks.buffer, &mut cx) == Step::Again
                     {}
                 }
@@ -75,7 +75,7 @@ mod unix {
                 }
                 match &mut self.chunks.reading {
                     Some(reading) if self.is_ours => reading.wait(),
-                    // Looked at after the buffer knows who waits: a hand-over from here on wakes us.
+                    // Checked after the buffer has the waker, so that a later hand-over wakes it.
                     _ if self.chunks.buffer.is_handed_over() => self.is_ours = true,
                     _ => thread::park(),
                 }

@@ -1,5 +1,5 @@
-//! Who drains a session's stream: a thread of its own ([`reading`](crate::reading) has its pace), until a taker that
-//! wants to read the socket itself takes over ([`direct`](crate::direct)), or a task.
+//! Draining a session's stream: by a thread ([`reading`](crate::reading) paces it), until a taker reads the socket itself
+//! ([`direct`](crate::direct)), or by a task.
 
 use std::future::poll_fn;
 
@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 #[cfg(unix)]
 use crate::reading::Reading;
 
-/// Reads a stream into a buffer, to its end.
+/// Reads a stream into a buffer until its end.
 #[derive(Debug)]
 pub(crate) enum Drain {
     #[cfg(unix)]
@@ -19,7 +19,7 @@ pub(crate) enum Drain {
 }
 
 impl Drain {
-    /// Begins with it, on a thread of its own if the buffer's limits say so.
+    /// Starts reading, on a separate thread if the buffer's limits request one.
     pub(crate) fn start(stream: Stream, buffer: &Buffer) -> Self {
         #[cfg(unix)]
         if buffer.limits().on_a_thread {
@@ -28,7 +28,7 @@ impl Drain {
         Self::Task(tokio::spawn(on_a_task(stream, buffer.clone())).abort_handle())
     }
 
-    /// For another thread that is to read the same socket, once this one has handed it over.
+    /// Returns a reader for another thread that will read the socket after this drain has handed it over.
     #[cfg(unix)]
     pub(crate) fn reading(&self) -> Option<Reading> {
         match self {
@@ -37,7 +37,7 @@ impl Drain {
         }
     }
 
-    /// Closes the connection. What was read by then stays in the buffer.
+    /// Closes the connection. The bytes that were read stay in the buffer.
     pub(crate) fn stop(&self) {
         match self {
             #[cfg(unix)]
@@ -68,7 +68,7 @@ mod thread {
     /// A thread that drains a stream.
     #[derive(Debug)]
     pub(crate) struct Thread {
-        /// `None` when there is no such thread.
+        /// The socket. `None` if there is no thread.
         socket: Option<Arc<UnixStream>>,
     }
 
@@ -90,7 +90,7 @@ mod thread {
 
         pub(super) fn stop(&self) {
             if let Some(socket) = &self.socket {
-                // It may be closed already.
+                // The socket may already be closed.
                 let _ = socket.shutdown(Shutdown::Both);
             }
         }

@@ -1,24 +1,24 @@
-//! What people type to change the environment of a process.
+//! Parses the command line arguments that change the environment of a process.
 
-/// Why a word changes nothing.
+/// An argument without a variable name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' has no name: write NAME=VALUE, or NAME to remove it")]
+#[error("'{0}' has no variable name (expected NAME=VALUE, or NAME to remove the variable)")]
 pub struct NoName(String);
 
-/// `NAME=VALUE`, or `NAME` to remove it.
+/// A change of one variable: `NAME=VALUE`, or `NAME` to remove it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change<'a> {
-    /// Of the variable.
+    /// The name of the variable.
     pub name: &'a str,
-    /// `None` removes it.
+    /// The new value. `None` removes the variable.
     pub value: Option<&'a str>,
 }
 
 impl<'a> Change<'a> {
-    /// Reads a word.
+    /// Parses an argument.
     ///
     /// # Errors
-    /// It has no name.
+    /// If it has no name.
     pub fn parse(word: &'a str) -> Result<Self, NoName> {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words() {
+    fn arguments_are_parsed() {
         let change = |name, value| Change { name, value };
         assert_eq!(Change::parse("A=1").unwrap(), change("A", Some("1")));
         assert_eq!(Change::parse("A=").unwrap(), change("A", Some("")));

@@ -1,4 +1,4 @@
-//! What can go wrong with a command, told apart by what one can do about it.
+//! The errors of commands, distinguished by what the user can do.
 
 use std::{io, time::Duration};
 
@@ -8,127 +8,127 @@ use thiserror::Error;
 
 use crate::preflight::Objection;
 
-/// A command without a result.
+/// An error of a command.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The runtime does not answer because it is busy: it serves one client at a time, and another one holds it.
+    /// The runtime does not answer because it is busy: it serves one client at a time, and another client is connected.
     #[error("{endpoint} did not answer within {} ms", waited.as_millis())]
     Busy {
-        /// Who was asked.
+        /// The endpoint of the runtime.
         endpoint: Endpoint,
-        /// How long.
+        /// The time waited.
         waited: Duration,
     },
-    /// The connection ended before the answer was complete.
-    #[error("the runtime closed the connection without an answer to {command} ({received} bytes came)")]
+    /// The connection was closed before the answer was complete.
+    #[error("the runtime closed the connection without an answer to {command} ({received} bytes received)")]
     Closed {
-        /// What was asked.
+        /// The command.
         command: Command,
-        /// Bytes of the answer that came.
+        /// The number of bytes of the answer that were received.
         received: u64,
     },
-    /// The process that dialled in has closed its connection, and so has ended.
-    #[error("process {process_id} has hung up on {endpoint}")]
+    /// The process that connected to the port has closed its connection, and therefore has exited.
+    #[error("process {process_id} closed its connection to {endpoint}")]
     HungUp {
         /// The port.
         endpoint: Endpoint,
-        /// As the kernel says; where it does not, as the process says itself.
+        /// The process id from the kernel or, if unknown, the one that the process claims.
         process_id: u64,
     },
-    /// The operating system failed.
+    /// An operating system error.
     #[error("{endpoint}: {source}")]
     Io {
-        /// The connection it was about.
+        /// The endpoint of the connection.
         endpoint: Endpoint,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
-    /// The socket, or a directory on the way to it, belongs to somebody else.
+    /// The socket, or a directory on the way to it, belongs to another user.
     #[error("{endpoint}: permission denied")]
     NotPermitted {
-        /// Who was asked.
+        /// The endpoint of the runtime.
         endpoint: Endpoint,
     },
-    /// The process has not dialled in again since its last command.
-    #[error("process {process_id} did not dial in again on {endpoint} within {} ms", waited.as_millis())]
+    /// The process has not reconnected to the port since its last command.
+    #[error("process {process_id} did not reconnect to {endpoint} within {} ms", waited.as_millis())]
     NotDialledIn {
         /// The port.
         endpoint: Endpoint,
-        /// As the kernel says; where it does not, as the process says itself.
+        /// The process id from the kernel or, if unknown, the one that the process claims.
         process_id: u64,
-        /// How long.
+        /// The time waited.
         waited: Duration,
     },
-    /// The runtime says that it has written a dump, and there is none.
-    #[error("the runtime says that the dump is written, but the target's file system has none at {path}")]
+    /// The runtime reported success for a dump, but the file does not exist.
+    #[error("the runtime reported success, but the dump {path} does not exist in the target's file system")]
     NoDump {
-        /// Where it should be.
+        /// The path where the dump should be.
         path: String,
     },
-    /// There is no such socket, or nobody listens on it any more.
-    #[error("{endpoint}: {}", if *stale { "nobody listens on this socket" } else { "there is no such socket" })]
+    /// The socket does not exist, or no process listens on it any more.
+    #[error("{endpoint}: {}", if *stale { "no process listens on this socket" } else { "there is no such socket" })]
     NotThere {
-        /// Who was asked.
+        /// The endpoint of the runtime.
         endpoint: Endpoint,
-        /// The file is there, its owner is gone.
+        /// Whether the file exists without a listening process.
         stale: bool,
     },
-    /// What lies there is no socket.
-    #[error("{endpoint}: this is no socket")]
+    /// The file is not a socket.
+    #[error("{endpoint}: not a socket")]
     NoSocket {
-        /// Who was asked.
+        /// The endpoint of the file.
         endpoint: Endpoint,
     },
-    /// Another process than the one that is meant listens there, or nothing proves that it is that one. Nothing was sent.
+    /// Another process than the expected one listens there, or its identity cannot be verified. Nothing was sent.
     #[error("{endpoint}: {reason}")]
     WrongPeer {
-        /// Who was to be asked.
+        /// The endpoint of the expected process.
         endpoint: Endpoint,
-        /// Who it is.
+        /// The reason.
         reason: ConnectFailure,
     },
-    /// What came is no answer of this protocol.
+    /// The answer does not follow the protocol.
     #[error("the answer to {command} is not valid: {source}")]
     Protocol {
-        /// What was asked.
+        /// The command.
         command: Command,
-        /// Where and what.
+        /// The invalid field and its offset.
         source: DecodeError,
     },
-    /// The runtime refused, or failed.
-    #[error("the runtime refused {command}: {}", describe(reply))]
+    /// The runtime rejected the command, or the command failed.
+    #[error("the runtime rejected {command}: {}", describe(reply))]
     Refused {
-        /// What was asked.
+        /// The command.
         command: Command,
-        /// Its answer.
+        /// The error reply.
         reply: ErrorReply,
     },
-    /// The request must not be sent. Nothing was.
+    /// The request must not be sent. Nothing was sent.
     #[error("the request was not sent: {0}")]
     Invalid(#[from] EncodeError),
-    /// The target would be harmed by the request, or could not do it. Nothing was sent.
+    /// The request would harm the target, or the target could not carry it out. Nothing was sent.
     #[error("{command} was not sent: {objection}")]
     Objection {
-        /// What was asked for.
+        /// The command.
         command: Command,
-        /// Why not.
+        /// The reason.
         objection: Objection,
     },
-    /// The session was told to stop before. It is not told twice: its id may belong to a stranger's session by now.
-    #[error("session {id} was told to stop before")]
+    /// A stop of the session was requested before. It is not repeated: the id may belong to another client's session now.
+    #[error("the stop of session {id} was already requested")]
     StopRequested {
-        /// The session.
+        /// The id of the session.
         id: SessionId,
     },
-    /// An answer began and did not end, or the stop of a session made no progress.
-    #[error("the answer to {command} was not complete after {} ms ({received} bytes came)", waited.as_millis())]
+    /// The answer was not complete in time, or the stop of a session made no progress.
+    #[error("the answer to {command} was incomplete after {} ms ({received} bytes received)", waited.as_millis())]
     TimedOut {
-        /// What was asked.
+        /// The command.
         command: Command,
-        /// Bytes of the answer that came.
+        /// The number of bytes of the answer that were received.
         received: u64,
-        /// How long.
+        /// The time waited.
         waited: Duration,
     },
 }
@@ -140,7 +140,7 @@ fn describe(reply: &ErrorReply) -> String {
 }
 
 impl Error {
-    /// The runtime's code, if it refused.
+    /// Returns the runtime's error code. `None` for other errors.
     pub fn hresult(&self) -> Option<Hresult> {
         match self {
             Self::Refused { reply, .. } => Some(reply.hresult),
@@ -148,12 +148,12 @@ impl Error {
         }
     }
 
-    /// Whether the runtime is too old for the command.
+    /// Returns whether the runtime is too old for the command.
     pub fn is_unknown_command(&self) -> bool {
         self.hresult() == Some(Hresult::UNKNOWN_COMMAND)
     }
 
-    /// Whether the runtime was not reached at all: not there, not permitted, or busy.
+    /// Returns whether the runtime could not be reached at all: missing, not permitted, or busy.
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self,
@@ -167,7 +167,7 @@ impl Error {
         )
     }
 
-    /// Who did not answer, where that is what happened.
+    /// Returns the endpoint that did not answer. `None` for other errors.
     pub fn unanswered(&self) -> Option<&Endpoint> {
         match self {
             Self::Busy { endpoint, .. }
@@ -177,7 +177,7 @@ impl Error {
         }
     }
 
-    /// What one can do about it, one sentence for people; `None` if there is nothing useful to say.
+    /// Returns advice for the user in one sentence. `None` if there is none.
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::Busy { .. } => {
@@ -185,47 +185,47 @@ impl Error {
                  writing a dump; end that tool or try again"
             }
             Self::Closed { received: 0, command: Command::APPLY_STARTUP_HOOK } => {
-                "the startup hook may have failed, which ends .NET 9 and later: look at the target's output"
+                "the startup hook may have failed, which crashes .NET 9 and later: check the target's output"
             }
             Self::Closed { received: 0, .. } => {
-                "the process may have ended at this moment: check whether it is still there"
+                "the process may have just exited: check whether it is still running"
             }
-            Self::Closed { .. } => "the process ended while it answered",
-            Self::NoDump { .. } => "look at the target's output for what createdump says",
+            Self::Closed { .. } => "the process exited while it answered",
+            Self::NoDump { .. } => "check the target's output for messages of createdump",
             Self::Objection { objection, .. } => return objection.hint(),
-            Self::HungUp { .. } => "the process has ended",
+            Self::HungUp { .. } => "the process has exited",
             Self::NotDialledIn { .. } => {
-                "the process may have ended, be stopped, or be busy with another diagnostic client"
+                "the process may have exited, be stopped, or be busy with another diagnostic client"
             }
-            Self::NoSocket { .. } => "give the path of a diagnostic socket",
+            Self::NoSocket { .. } => "specify the path of a diagnostic socket",
             Self::WrongPeer { reason: ConnectFailure::WrongPeer { wanted: None, .. }, .. } => {
-                "nothing was sent: try it as the user who runs that process, if that is the one you mean"
+                "nothing was sent: run this as the user of that process, if it is the intended one"
             }
             Self::WrongPeer { reason: ConnectFailure::UnknownPeer { .. }, .. } => {
-                "nothing was sent: try it where the process can be seen, in its container or on its host"
+                "nothing was sent: run this where the process is visible, in its container or on its host"
             }
             Self::WrongPeer { .. } => {
-                "nothing was sent: somebody stands in for the process, or has its socket; end that one, or find out who it is"
+                "nothing was sent: another process listens on this socket; find out what it is, or stop it"
             }
-            Self::NotPermitted { .. } => "only the user who runs the process, and root, may diagnose it",
+            Self::NotPermitted { .. } => "only the user who runs the process, and root, can diagnose it",
             Self::NotThere { stale: true, .. } => {
                 "the process that made this socket was killed; the file is a leftover and can be deleted"
             }
             Self::NotThere { stale: false, .. } => {
-                "the process has ended, has its socket in another TMPDIR, or runs with DOTNET_EnableDiagnostics=0"
+                "the process has exited, has its socket in another TMPDIR, or runs with DOTNET_EnableDiagnostics=0"
             }
             Self::Protocol { .. } => "is this the diagnostic socket of a .NET process?",
             Self::Refused { command, reply } => match reply.hresult {
                 Hresult::UNKNOWN_COMMAND => "this needs a newer .NET runtime in the target",
                 Hresult::BAD_ENCODING => {
-                    "this runtime does not take one of the options: try without the newest ones"
+                    "this runtime does not support one of the options: retry without the newest ones"
                 }
                 Hresult::E_FAIL if SessionForm::from_command(*command).is_some() => {
-                    "a runtime has at most 64 sessions at a time: end other recordings and try again"
+                    "a runtime has at most 64 sessions at a time: stop other recordings and retry"
                 }
-                Hresult::PROFILER_ALREADY_ACTIVE => "a process has one profiler for all its life",
-                Hresult::NOTSUPPORTED => "this build of the runtime can't do that at all",
-                Hresult::NOT_YET_AVAILABLE => "the target waits at startup: resume it first",
+                Hresult::PROFILER_ALREADY_ACTIVE => "a process can load only one profiler in its lifetime",
+                Hresult::NOTSUPPORTED => "this build of the runtime does not support this command",
+                Hresult::NOT_YET_AVAILABLE => "the target is suspended at startup: resume it first",
                 _ => return None,
             },
             Self::TimedOut { .. } => {
@@ -261,12 +261,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_shows_code_name_meaning_and_words() {
+    fn a_rejection_shows_code_name_meaning_and_text() {
         let error =
             Error::Refused { command: Command::COLLECT_TRACING5, reply: Hresult::UNKNOWN_COMMAND.into() };
         assert_eq!(
             error.to_string(),
-            "the runtime refused 0x0206 (CollectTracing5): 0x80131385 (UNKNOWN_COMMAND): the runtime does not know \
+            "the runtime rejected 0x0206 (CollectTracing5): 0x80131385 (UNKNOWN_COMMAND): the runtime does not know \
              this command: it is too old"
         );
         assert!(error.is_unknown_command() && !error.is_unreachable());
@@ -279,19 +279,19 @@ mod tests {
     fn stale_and_missing_sockets_have_different_hints() {
         let missing = |stale| Error::NotThere { endpoint: Endpoint::unix("/x"), stale };
         assert_ne!(missing(true).hint(), missing(false).hint());
-        assert_eq!(missing(true).to_string(), "/x: nobody listens on this socket");
+        assert_eq!(missing(true).to_string(), "/x: no process listens on this socket");
         assert_eq!(missing(false).to_string(), "/x: there is no such socket");
     }
 
     #[test]
-    fn failures_to_connect_are_told_apart() {
+    fn failures_to_connect_are_distinguished() {
         let shown = |reason| Error::from(ConnectError { endpoint: Endpoint::unix("/x"), reason }).to_string();
         let waited = Duration::from_millis(250);
         assert_eq!(shown(ConnectFailure::PermissionDenied), "/x: permission denied");
         assert_eq!(shown(ConnectFailure::Busy { waited }), "/x did not answer within 250 ms");
-        assert_eq!(shown(ConnectFailure::Refused), "/x: nobody listens on this socket");
+        assert_eq!(shown(ConnectFailure::Refused), "/x: no process listens on this socket");
         assert_eq!(shown(ConnectFailure::NotFound), "/x: there is no such socket");
-        assert_eq!(shown(ConnectFailure::NoSocket), "/x: this is no socket");
+        assert_eq!(shown(ConnectFailure::NoSocket), "/x: not a socket");
         let peer = Peer { pid: Some(77), uid: 65_534 };
         let wrong = |wanted| ConnectFailure::WrongPeer { peer, user: "nobody".to_owned(), wanted };
         let text = "/x: the process behind this socket is PID 77 of user nobody, not 1234";

@@ -1,6 +1,6 @@
 //! One command on one connection: moves the bytes between a socket and the client's state machine.
 //!
-//! Owns the mapping of what happens on the wire to [`Error`]. Refuses to retry anything.
+//! Maps network errors to [`Error`]. Never retries.
 
 #[cfg(target_os = "linux")]
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,53 +16,57 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{Error, dial::Dial};
+use crate::{Error, connector::Connector};
 
-/// Bytes read at a time while an answer is awaited. A session's stream is read elsewhere.
-const READ: usize = 16 * 1024;
+/// The number of bytes to read at a time while waiting for an answer. A session's stream is read elsewhere.
+const READ_SIZE: usize = 16 * 1024;
 
-/// A connection with a request that was not sent yet, or not answered yet.
+/// A connection with a request that was not sent or not answered yet.
 pub(crate) struct Exchange {
     endpoint: Endpoint,
     machine: Machine,
     stream: Stream,
-    /// Follows the request, in a message of its own.
+    /// The descriptor that follows the request in a separate message.
     #[cfg(target_os = "linux")]
     descriptor: Option<OwnedFd>,
 }
 
-/// A request that was carried out.
+/// The answer to a request that was carried out.
 pub(crate) struct Answer {
     pub(crate) reply: Reply,
-    /// The connection, which is a session's stream if the reply says so.
+    /// The connection, which carries a session's stream if the reply is a started session.
     pub(crate) stream: Stream,
-    /// The first bytes of that stream: they came together with the reply.
+    /// The first bytes of that stream, which arrived together with the reply.
     pub(crate) head: Vec<u8>,
 }
 
 impl Exchange {
-    /// Checks the request, then dials.
-    pub(crate) async fn connect(dial: &Dial, request: Request, within: Duration) -> Result<Self, Error> {
-        Self::dial(dial, Machine::new(request)?, within).await
+    /// Checks the request, then connects.
+    pub(crate) async fn connect(
+        connector: &Connector,
+        request: Request,
+        within: Duration,
+    ) -> Result<Self, Error> {
+        Self::open(connector, Machine::new(request)?, within).await
     }
 
-    /// As [`connect`](Self::connect), for a request that a descriptor follows.
+    /// Like [`connect`](Self::connect), for a request that a descriptor follows.
     #[cfg(target_os = "linux")]
     pub(crate) async fn connect_with(
-        dial: &Dial,
+        connector: &Connector,
         request: Request,
         descriptor: OwnedFd,
         within: Duration,
     ) -> Result<Self, Error> {
-        let mut exchange = Self::dial(dial, Machine::with_descriptor(request)?, within).await?;
+        let mut exchange = Self::open(connector, Machine::with_descriptor(request)?, within).await?;
         exchange.descriptor = Some(descriptor);
         Ok(exchange)
     }
 
-    async fn dial(dial: &Dial, machine: Machine, within: Duration) -> Result<Self, Error> {
-        let stream = dial.connect(within).await?;
+    async fn open(connector: &Connector, machine: Machine, within: Duration) -> Result<Self, Error> {
+        let stream = connector.connect(within).await?;
         Ok(Self {
-            endpoint: dial.endpoint().clone(),
+            endpoint: connector.endpoint().clone(),
             machine,
             stream,
             #[cfg(target_os = "linux")]
@@ -70,18 +74,17 @@ impl Exchange {
         })
     }
 
-    /// The process at the other end, by its id in our pid namespace.
+    /// Returns the id of the process at the other end, in the caller's pid namespace.
     pub(crate) fn process(&self) -> io::Result<u32> {
         if self.endpoint.is_remote() {
             return Err(io::Error::other("the process is on another machine"));
         }
         let peer = self.stream.peer()?;
-        peer.pid.ok_or_else(|| {
-            io::Error::other("the process behind the connection lies in another pid namespace")
-        })
+        peer.pid
+            .ok_or_else(|| io::Error::other("the process behind the connection is in another pid namespace"))
     }
 
-    /// Sends the request and waits for the whole answer, `within` from now.
+    /// Sends the request and waits up to `within` for the complete answer.
     pub(crate) async fn complete(mut self, within: Duration) -> Result<Answer, Error> {
         let outcome = timeout(within, self.converse()).await;
         match outcome {
@@ -93,10 +96,10 @@ impl Exchange {
         }
     }
 
-    /// Sends the request and waits for the whole answer, without limit.
+    /// Sends the request and waits for the complete answer, without a time limit.
     pub(crate) async fn converse(&mut self) -> Result<(Reply, Vec<u8>), Error> {
         self.begin().await?;
-        let mut buffer = vec![0; READ];
+        let mut buffer = vec![0; READ_SIZE];
         loop {
             let n = match self.stream.read(&mut buffer).await {
                 Err(error) if is_closed(&error) => 0,
@@ -108,16 +111,16 @@ impl Exchange {
                 self.machine.handle_eof();
             }
             if let Some(event) = self.machine.poll_event() {
-                let reply = self.judge(event)?;
+                let reply = self.interpret(event)?;
                 return Ok((reply, bytes.get(taken..).unwrap_or_default().to_vec()));
             }
         }
     }
 
-    /// Sends the request, if that was not done yet.
+    /// Sends the request, if it was not sent yet.
     pub(crate) async fn begin(&mut self) -> Result<(), Error> {
         match self.send().await {
-            // The peer may have answered before it closed: what it said counts more.
+            // The peer may have answered before it closed the connection: its answer takes precedence.
             Err(error) if is_closed(&error) => Ok(()),
             other => other.map_err(|source| self.io(source)),
         }
@@ -134,7 +137,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// The error for an answer that is not complete after `waited`.
+    /// Returns the error for an answer that is incomplete after `waited`.
     pub(crate) fn timed_out(&self, waited: Duration) -> Error {
         match self.machine.received() {
             0 => Error::Busy { endpoint: self.endpoint.clone(), waited },
@@ -142,13 +145,13 @@ impl Exchange {
         }
     }
 
-    fn judge(&self, event: Event) -> Result<Reply, Error> {
+    fn interpret(&self, event: Event) -> Result<Reply, Error> {
         let command = self.machine.request().command();
         Err(match event {
             Event::Reply(reply) => return Ok(reply),
             Event::Failed(Failure::Closed { received }) => Error::Closed { command, received },
             Event::Failed(Failure::Protocol(source)) => Error::Protocol { command, source },
-            Event::Failed(Failure::Refused(reply)) => Error::Refused { command, reply },
+            Event::Failed(Failure::Rejected(reply)) => Error::Refused { command, reply },
             other => self.io(io::Error::other(format!("{other:?}"))),
         })
     }
@@ -158,7 +161,7 @@ impl Exchange {
     }
 }
 
-/// Whether the peer is gone, as opposed to a failure of this side.
+/// Returns whether the peer closed the connection, as opposed to a failure on this side.
 fn is_closed(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -166,7 +169,7 @@ fn is_closed(error: &io::Error) -> bool {
     )
 }
 
-/// The error for an answer that fits no question.
+/// Returns the error for an answer that does not belong to the request.
 pub(crate) fn wrong_reply(request: &Request) -> Error {
     Error::Invalid(EncodeError::WrongReply { command: request.command() })
 }
@@ -177,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// What a server does that refuses before it has read: the write fails, the answer is there all the same.
+    /// A server that rejects a request before reading it: the write fails, but the answer can be read.
     #[tokio::test]
     async fn an_answer_counts_even_if_the_request_could_not_be_written() {
         let (stream, mut peer) = Stream::pair().unwrap();

@@ -1,7 +1,7 @@
-//! Client of the .NET Diagnostic IPC protocol.
+//! A client of the .NET Diagnostic IPC protocol.
 //!
-//! [`Client`] asks a runtime one thing at a time, [`Session`] is a recording that runs. Asynchronous on tokio;
-//! [`blocking`] has the same methods without it.
+//! [`Client`] sends single commands to a runtime, and [`Session`] is a running recording. Asynchronous on tokio;
+//! [`blocking`] has the same methods without async.
 //!
 //! ```no_run
 //! use runtap_diag::{Client, Level, Provider, SessionConfig};
@@ -21,29 +21,29 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What the protocol is and what can be asked stands in [`runtap_diag_proto`]; what this crate adds:
+//! [`runtap_diag_proto`] describes the protocol and its commands; this crate adds:
 //!
-//! - **One connection a command**, header and payload in one write, because a runtime serves one client at a time
+//! - **One connection per command**, header and payload in one write, because a runtime serves one client at a time
 //!   and a half-sent request blocks all others.
 //! - **Time-outs** ([`Timeouts`]) and cancellation: dropping a future closes its connection.
-//! - **Negotiation**: `process_info` and `start_session` try the newest command first and go back, one by one, when
-//!   the runtime does not know it. [`Session::downgrades`] says what was lost on the way.
-//! - **Draining**: a task of its own reads a session's stream into a bounded buffer, also while the stop is under
-//!   way: a runtime answers the stop only after it has written everything.
-//! - **A look at the target** before something is asked of it that would harm it ([`preflight`]).
-//! - **Errors that tell what to do** ([`Error`], [`Error::hint`]).
+//! - **Negotiation**: `process_info` and `start_session` try the newest command first and fall back to older ones if
+//!   the runtime does not support it. [`Session::downgrades`] lists the settings that were lost.
+//! - **Draining**: a separate thread or task reads a session's stream into a bounded buffer, also during the stop: a
+//!   runtime answers the stop only after it has written everything.
+//! - **A check of the target** before requests that could harm it ([`preflight`]).
+//! - **Errors with advice** ([`Error`], [`Error::hint`]).
 //!
-//! [`ports`] is for runtimes that dial in; a [`Client`] of such a one is as any other. What people type becomes a session's
-//! providers in the module `providers` of `runtap-record`; the module `doctor` of `runtap-target` says why a process can't be reached.
-//! The server, for programs that embed it,
-//! is the crate `runtap-diag-server`. Nothing here interprets the stream.
+//! [`ports`] is for runtimes that connect to the tool; a [`Client`] of such a runtime has all methods. The module
+//! `providers` of `runtap-record` parses provider arguments; the module `doctor` of `runtap-target` finds out why a
+//! process cannot be reached. The crate `runtap-diag-server` is the server, for programs that embed it. This crate does
+//! not parse the stream.
 
 pub mod blocking;
 mod buffer;
 mod client;
 mod commands;
+mod connector;
 pub mod core_file;
-mod dial;
 mod direct;
 mod drain;
 pub mod environment;

@@ -1,6 +1,6 @@
-//! Where the files are that a runtime writes for `perf`, as the target sees them and as we do.
+//! Finds the files that a runtime writes for `perf`, as the target sees them and as this process does.
 //!
-//! [`Client::enable_perf_map`] has them written; nothing here reads them.
+//! [`Client::enable_perf_map`] makes the runtime write them; nothing here reads them.
 
 #[cfg(all(test, target_os = "linux"))]
 mod bsd;
@@ -14,26 +14,27 @@ use runtap_diag_proto::PerfMapType;
 
 use crate::{Client, Error};
 
-/// Moves all of the files; the second is its name of old.
+/// Variables that set the directory of all files; the second is the older name.
 const FOLDER_VARIABLES: [&str; 2] = ["DOTNET_PerfMapJitDumpPath", "COMPlus_PerfMapJitDumpPath"];
-/// Where they are without that: the runtime does not look at TMPDIR here.
+/// The default directory: the runtime ignores TMPDIR here.
 const FOLDER: &str = "/tmp";
 
-/// A file that is there.
+/// An existing perf map file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapFile {
-    /// As we reach it.
+    /// The path for this process.
     pub path: PathBuf,
-    /// As the target sees it.
+    /// The path as the target sees it.
     pub target_path: PathBuf,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
-/// The folder to which a runtime writes, as the target sees it. Variables that were set later count too.
+/// Returns the directory to which a runtime writes, as the target sees it. Takes variables into account that were set
+/// after startup.
 ///
 /// # Errors
-/// Those of [`Client::environment`].
+/// The errors of [`Client::environment`].
 pub async fn folder(client: &Client) -> Result<PathBuf, Error> {
     let variables = client.environment().await?;
     let value = |name: &str| {
@@ -43,7 +44,8 @@ pub async fn folder(client: &Client) -> Result<PathBuf, Error> {
     Ok(FOLDER_VARIABLES.into_iter().find_map(value).unwrap_or(FOLDER).into())
 }
 
-/// The files of a process that are there. `own_pid` is its number in its own pid namespace. None where we may not look.
+/// Returns the existing files of a process. `own_pid` is its id in its own pid namespace. Empty if the files are not
+/// accessible.
 pub fn files(kind: PerfMapType, folder: &Path, pid: u32, own_pid: u32) -> Vec<MapFile> {
     let Some(find) = view::finder(pid) else { return Vec::new() };
     let file = |(before, behind): &(&str, &str)| {
@@ -54,7 +56,7 @@ pub fn files(kind: PerfMapType, folder: &Path, pid: u32, own_pid: u32) -> Vec<Ma
     names(kind).iter().filter_map(file).collect()
 }
 
-/// Names of the files around the process id.
+/// Returns the prefixes and suffixes of the file names, around the process id.
 fn names(kind: PerfMapType) -> &'static [(&'static str, &'static str)] {
     match kind {
         PerfMapType::JitDump => &[("jit-", ".dump")],
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_that_are_there_are_told() {
+    fn only_existing_files_are_returned() {
         let folder = tempfile::tempdir().unwrap();
         let (pid, map) = (std::process::id(), folder.path().join("perf-7.map"));
         std::fs::write(&map, "1 2 x").unwrap();

@@ -1,4 +1,4 @@
-//! What people type of a profiler: its class id, and the data that it is given.
+//! Parses the command line arguments for a profiler: its class id, library and data.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,66 +6,66 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-/// A request tells its own size in 16 bits.
-const MOST_DATA: u64 = 65_535;
+/// The most bytes of data: the size of a request is a 16-bit number.
+const MAX_DATA: u64 = 65_535;
 
-/// Why something typed is no data for a profiler.
+/// A reason why an argument is not valid data for a profiler.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// The file can't be taken.
-    #[error("can't read {}: {error}", path.display())]
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
     File {
-        /// As it was given.
+        /// The path as specified.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// There is something else than pairs of hexadecimal digits.
-    #[error("'{0}' is no row of bytes: two hexadecimal digits each")]
+    /// The text is not pairs of hexadecimal digits.
+    #[error("'{0}' is not a sequence of hexadecimal bytes (two digits each)")]
     NoBytes(String),
 }
 
-/// Why something typed names no profiler.
+/// A reason why arguments do not specify a profiler.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
-    /// It is no class id.
-    #[error("'{0}' is no class id; write it as 12345678-9abc-def0-1234-56789abcdef0")]
+    /// The class id is malformed.
+    #[error("'{0}' is not a class id (expected a GUID such as 12345678-9abc-def0-1234-56789abcdef0)")]
     NoClassId(String),
-    /// The path can't be said.
-    #[error("{} is no UTF-8, which the protocol can't carry", .0.display())]
+    /// The path is not UTF-8.
+    #[error("the path {} is not UTF-8, which the protocol requires", .0.display())]
     NoText(PathBuf),
-    /// The path is not that of one file.
-    #[error("'{0}' is relative: the target would look in its own working directory")]
+    /// The path is relative.
+    #[error("the path '{0}' is relative; the target would resolve it in its own working directory")]
     Relative(String),
 }
 
-/// A profiler's class id, and the absolute path of its library.
+/// Parses a profiler's class id and checks the absolute path of its library.
 ///
 /// # Errors
-/// One of them is none.
+/// If one of them is invalid.
 pub fn library(id: &str, path: &Path) -> Result<(Uuid, String), LibraryError> {
     let class_id = class_id(id).ok_or_else(|| LibraryError::NoClassId(id.to_owned()))?;
     let text = path.to_str().ok_or_else(|| LibraryError::NoText(path.to_owned()))?.to_owned();
     if path.is_absolute() { Ok((class_id, text)) } else { Err(LibraryError::Relative(text)) }
 }
 
-/// A class id, with or without braces: `12345678-9abc-def0-1234-56789abcdef0`.
+/// Parses a class id, with or without braces: `12345678-9abc-def0-1234-56789abcdef0`.
 pub fn class_id(text: &str) -> Option<Uuid> {
     let bare = text.trim().trim_start_matches('{').trim_end_matches('}');
     let dashed = bare.len() == 36;
     bare.parse().ok().filter(|_| dashed)
 }
 
-/// Data for a profiler: text, `@FILE`, or `hex:0123`.
+/// Parses data for a profiler: text, `@FILE`, or `hex:0123`.
 ///
 /// # Errors
-/// The file can't be taken, or the digits are none.
+/// If the file cannot be read, or the digits are invalid.
 pub fn data(text: &str) -> Result<Vec<u8>, DataError> {
     if let Some(file) = text.strip_prefix('@') {
         let path = Path::new(file);
-        return whole(path).map_err(|error| DataError::File { path: path.to_owned(), error });
+        return read_file(path).map_err(|error| DataError::File { path: path.to_owned(), error });
     }
     let Some(digits) = text.strip_prefix("hex:") else { return Ok(text.as_bytes().to_owned()) };
     let digits: Vec<u32> = digits.chars().map_while(|c| c.to_digit(16)).collect();
@@ -76,18 +76,20 @@ pub fn data(text: &str) -> Result<Vec<u8>, DataError> {
     Ok(pairs.iter().filter_map(|[high, low]| u8::try_from(high * 16 + low).ok()).collect())
 }
 
-/// What is in a file, which has to fit into a request. A pipe is not waited for, and what has no end not read.
-fn whole(file: &Path) -> io::Result<Vec<u8>> {
+/// Returns the contents of a regular file that fits into a request. Other files could block or be endless.
+fn read_file(file: &Path) -> io::Result<Vec<u8>> {
     let file = open(file)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(io::Error::other("it is no ordinary file"));
+        return Err(io::Error::other("not a regular file"));
     }
-    if meta.len() > MOST_DATA {
-        return Err(io::Error::other(format!("it is larger than a request can be, {MOST_DATA} bytes")));
+    if meta.len() > MAX_DATA {
+        return Err(io::Error::other(format!(
+            "the file exceeds the maximum size of a request, {MAX_DATA} bytes"
+        )));
     }
     let mut bytes = Vec::new();
-    file.take(MOST_DATA).read_to_end(&mut bytes)?;
+    file.take(MAX_DATA).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -99,7 +101,7 @@ fn open(file: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(flags).open(file)
 }
 
-/// Opening a pipe does not wait here.
+/// Opens a file without waiting for the other end of a pipe.
 #[cfg(not(unix))]
 fn open(file: &Path) -> io::Result<File> {
     File::open(file)

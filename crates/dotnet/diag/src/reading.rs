@@ -1,9 +1,9 @@
-//! Reads the socket of a stream, at a pace that lets the socket fill and keeps no writer waiting.
+//! Reads the socket of a stream at a pace that lets the socket fill and blocks no writer.
 //!
-//! A runtime sends a block of 100 KiB in some twenty small writes, and a socket holds two blocks. To be woken for each
-//! write costs several times as much as to read it. So whoever reads rests in between: the longer, the less was there
-//! afterwards; the shorter, the nearer the socket came to being full. An executor's timers are too coarse for that, and
-//! its poller is woken by each write whoever waits.
+//! A runtime sends a block of 100 KiB in about twenty small writes, and a socket holds two blocks. Waking up for each
+//! write costs several times as much as reading it, so the reader rests between reads: longer if little arrived, and
+//! shorter if the socket was almost full. The timers of async executors are too coarse for such rests, and their pollers
+//! are woken by each write.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
@@ -18,14 +18,14 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::buffer::Buffer;
 
-/// A socket is as good as full when that much was in it. Linux lets a writer put some 200 KiB into one.
-const FULL: usize = 128 * 1024;
-/// The rest that a stream begins with.
-const REST: Duration = Duration::from_micros(300);
-/// A shorter one is not worth a timer.
-const SHORTEST: Duration = Duration::from_micros(75);
-/// A writer that was silent and begins to write as fast as it can is held up by one of these, once.
-const LONGEST: Duration = Duration::from_millis(1);
+/// A socket with this many bytes counts as almost full. On Linux a socket can hold about 200 KiB.
+const NEARLY_FULL: usize = 128 * 1024;
+/// The initial rest.
+const INITIAL_REST: Duration = Duration::from_micros(300);
+/// The shortest rest; a shorter one is not worth a timer.
+const MIN_REST: Duration = Duration::from_micros(75);
+/// The longest rest, which delays a writer that was silent and starts writing at full speed once.
+const MAX_REST: Duration = Duration::from_millis(1);
 
 /// Reads a socket into a buffer.
 #[derive(Debug)]
@@ -34,16 +34,16 @@ pub(crate) struct Reading {
     pace: Pace,
 }
 
-/// What came of one try to read.
+/// The result of an attempt to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is to be tried again.
+    /// Try again.
     Again,
-    /// Nothing is there: [`Reading::wait`] before it is tried again.
+    /// Nothing is available: call [`Reading::wait`] before trying again.
     Nothing,
-    /// There is no room, until something is taken.
+    /// The buffer is full until a chunk is taken.
     NoRoom,
-    /// Nothing more will come.
+    /// The stream has ended.
     Over,
 }
 
@@ -52,7 +52,7 @@ impl Reading {
         Self { socket: Socket { inner: socket, is_empty: false, is_cut: false }, pace: Pace::default() }
     }
 
-    /// Rests if it is time to, and reads once.
+    /// Rests if a rest is due, and reads once.
     pub(crate) fn once(&mut self, buffer: &Buffer, cx: &mut Context<'_>) -> Step {
         if let Some(rest) = self.pace.rest() {
             thread::sleep(rest);
@@ -69,53 +69,53 @@ impl Reading {
         Step::Again
     }
 
-    /// Waits until something is there.
+    /// Waits until bytes are available.
     pub(crate) fn wait(&mut self) {
         self.socket.wait();
     }
 }
 
-/// How long to rest between two reads.
+/// The pace of reads: how long to rest between them.
 #[derive(Debug)]
 struct Pace {
     rest: Duration,
     is_due: bool,
-    /// Bytes that were read since the last rest.
+    /// The number of bytes that were read since the last rest.
     gathered: usize,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { rest: REST, is_due: false, gathered: 0 }
+        Self { rest: INITIAL_REST, is_due: false, gathered: 0 }
     }
 }
 
 impl Pace {
-    /// The rest that is due, once.
+    /// Returns the rest that is due, once.
     fn rest(&mut self) -> Option<Duration> {
         std::mem::take(&mut self.is_due).then_some(self.rest).filter(|rest| !rest.is_zero())
     }
 
-    /// So much was read; `more` is there.
+    /// Records a read of `n` bytes; `more` bytes may be available.
     fn read(&mut self, n: usize, more: bool) {
         self.gathered += n;
         if more {
             return;
         }
         match std::mem::take(&mut self.gathered) {
-            FULL.. => {
+            NEARLY_FULL.. => {
                 self.rest = self.rest * 2 / 3;
-                if self.rest < SHORTEST {
+                if self.rest < MIN_REST {
                     self.rest = Duration::ZERO;
                 }
             }
-            n if n < FULL / 2 => self.lengthen(),
+            n if n < NEARLY_FULL / 2 => self.lengthen(),
             _ => {}
         }
         self.is_due = true;
     }
 
-    /// There was nothing. When something comes, more will follow.
+    /// Records that nothing was available. More data usually follows the next bytes.
     fn found_nothing(&mut self) {
         self.gathered = 0;
         self.lengthen();
@@ -123,25 +123,25 @@ impl Pace {
     }
 
     fn lengthen(&mut self) {
-        self.rest = (self.rest * 3 / 2).clamp(SHORTEST, LONGEST);
+        self.rest = (self.rest * 3 / 2).clamp(MIN_REST, MAX_REST);
     }
 }
 
-/// A socket that is read without waiting.
+/// A socket in non-blocking mode.
 #[derive(Debug)]
 struct Socket {
     inner: Arc<UnixStream>,
-    /// By the last read.
+    /// Whether the last read emptied the socket.
     is_empty: bool,
-    /// The last read had no room for more.
+    /// Whether the last read filled its buffer, so that more bytes may be available.
     is_cut: bool,
 }
 
 impl Socket {
-    /// Waits until there is something to read, or an error to learn of.
+    /// Waits for bytes or an error.
     fn wait(&mut self) {
         self.is_empty = false;
-        // Whatever it says, the next read says it better.
+        // The next read reports errors.
         let _ = poll(&mut [PollFd::new(&*self.inner, PollFlags::IN)], None);
     }
 }
@@ -175,7 +175,7 @@ impl AsyncRead for Socket {
 mod tests {
     use super::*;
 
-    /// The rest after so many reads of so many bytes each.
+    /// Returns the rest after reads of these sizes.
     fn rest_after(reads: &[usize]) -> Duration {
         let mut pace = Pace::default();
         for n in reads {
@@ -187,25 +187,25 @@ mod tests {
     }
 
     #[test]
-    fn it_rests_by_what_it_finds() {
-        assert_eq!(rest_after(&[100_000; 9]), REST, "a block is neither much nor little");
-        assert_eq!(rest_after(&[10; 9]), LONGEST);
+    fn the_rest_depends_on_the_bytes_found() {
+        assert_eq!(rest_after(&[100_000; 9]), INITIAL_REST, "a block keeps the rest unchanged");
+        assert_eq!(rest_after(&[10; 9]), MAX_REST);
         assert_eq!(rest_after(&[200_000; 9]), Duration::ZERO);
-        // Whoever wrote as fast as that gets rests again when it is over.
-        assert_eq!(rest_after(&[200_000, 200_000, 200_000, 200_000, 10]), SHORTEST);
+        // A fast writer is followed by rests again afterwards.
+        assert_eq!(rest_after(&[200_000, 200_000, 200_000, 200_000, 10]), MIN_REST);
     }
 
     #[test]
-    fn it_does_not_rest_while_there_is_more() {
+    fn no_rest_while_more_bytes_are_available() {
         let mut pace = Pace::default();
         for _ in 0..3 {
             pace.read(32 << 10, true);
             assert_eq!(pace.rest(), None);
         }
-        // All of it was in the socket at once.
+        // All bytes were in the socket at once.
         pace.read(32 << 10, false);
-        assert_eq!(pace.rest(), Some(REST * 2 / 3));
+        assert_eq!(pace.rest(), Some(INITIAL_REST * 2 / 3));
         pace.found_nothing();
-        assert_eq!(pace.rest(), Some(REST));
+        assert_eq!(pace.rest(), Some(INITIAL_REST));
     }
 }

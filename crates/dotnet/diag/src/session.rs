@@ -1,4 +1,4 @@
-//! A session that runs: its stream, drained by a thread of its own, and its stop.
+//! A running session: its stream, drained by a separate thread, and its stop.
 
 use std::{
     fmt,
@@ -25,11 +25,11 @@ use tokio::{
 use crate::reading::Reading;
 use crate::{Chunk, Client, Direct, Error, buffer::Buffer, drain::Drain, unpark::Unpark};
 
-/// A session of ours in a runtime.
+/// A session in a runtime that this client started.
 ///
-/// A thread (a task on Windows) reads the stream into a buffer of 8 MiB ([`Backlog`](crate::Backlog)) from the moment the session exists. Take the chunks until
-/// [`next_chunk`](Self::next_chunk) gives `None`, **also after [`stop`](Self::stop)**: the runtime writes method
-/// names then, and does not answer before all of them were read.
+/// A thread (a task on Windows) reads the stream into a buffer of 8 MiB ([`Backlog`](crate::Backlog)) from the start of
+/// the session on. Take chunks until [`next_chunk`](Self::next_chunk) returns `None`, **also after
+/// [`stop`](Self::stop)**: the runtime then writes method names, and does not answer before all of them were read.
 ///
 /// Dropping a session closes its connection. The runtime notices at its next write and ends the session without
 /// method names.
@@ -68,57 +68,57 @@ impl Session {
         Self { control, chunks }
     }
 
-    /// Its two halves: one that can live on a thread which does nothing but take the stream, and the rest.
+    /// Splits the session into the part that controls it and the part that takes the stream, for use on different threads.
     pub fn split(self) -> (Control, Chunks) {
         (self.control, self.chunks)
     }
 
-    /// Its number in the runtime.
+    /// Returns the id of the session in the runtime.
     pub fn id(&self) -> SessionId {
         self.control.id()
     }
 
-    /// Whom it records.
+    /// Returns the endpoint of the runtime.
     pub fn endpoint(&self) -> &Endpoint {
         self.control.endpoint()
     }
 
-    /// The form that the runtime accepted.
+    /// Returns the form that the runtime accepted.
     pub fn form(&self) -> SessionForm {
         self.control.form()
     }
 
-    /// The command that the runtime accepted.
+    /// Returns the command that the runtime accepted.
     pub fn command(&self) -> Command {
         self.control.command()
     }
 
-    /// What the session does not do because that command is not the newest one.
+    /// Returns the settings that were lost because the command is not the newest one.
     pub fn downgrades(&self) -> &[Downgrade] {
         self.control.downgrades()
     }
 
-    /// Bytes of the stream that came so far, taken or not.
+    /// Returns the number of bytes of the stream that were received, taken or not.
     pub fn received(&self) -> u64 {
         self.control.received()
     }
 
-    /// See [`Chunks::next`].
+    /// Returns the next bytes of the stream; see [`Chunks::next`].
     pub async fn next_chunk(&mut self) -> Result<Option<Chunk>, Error> {
         self.chunks.next().await
     }
 
-    /// See [`Control::stop`].
+    /// Stops the session; see [`Control::stop`].
     pub fn stop(&self) -> Stopping {
         self.control.stop()
     }
 }
 
-/// The half of a [`Session`] that takes the stream. It may live on any thread.
+/// The half of a [`Session`] that takes the stream. Can be moved to any thread.
 pub struct Chunks {
     pub(crate) buffer: Buffer,
     endpoint: Endpoint,
-    /// For [`Direct`]; `None` where a task drains the stream.
+    /// For [`Direct`]. `None` if a task drains the stream.
     #[cfg(unix)]
     pub(crate) reading: Option<Reading>,
 }
@@ -130,16 +130,16 @@ impl fmt::Debug for Chunks {
 }
 
 impl Chunks {
-    /// The next bytes of the stream: whatever is there, at most a chunk (1 MiB); `None` at its end. Whether the stream is
-    /// complete, only the stream itself says.
+    /// Returns the next bytes of the stream: all available bytes, at most a chunk (1 MiB); `None` at its end. Only the stream
+    /// itself tells whether it is complete.
     ///
-    /// Dropping this future loses nothing.
+    /// Cancel safe: dropping this future loses nothing.
     pub async fn next(&mut self) -> Result<Option<Chunk>, Error> {
         let outcome = poll_fn(|cx| self.buffer.poll_take(cx)).await;
         outcome.map_err(|source| self.broken(source))
     }
 
-    /// The same for a thread that has nothing else to do: waits for it.
+    /// Like [`next`](Self::next), but blocks the thread.
     pub fn blocking_next(&mut self) -> Result<Option<Chunk>, Error> {
         loop {
             if let Some(outcome) = self.blocking_next_within(Duration::MAX) {
@@ -148,7 +148,7 @@ impl Chunks {
         }
     }
 
-    /// The same for one that does not wait for ever: `None` if nothing came for that long.
+    /// Like [`blocking_next`](Self::blocking_next), but returns `None` if nothing arrived within `patience`.
     pub fn blocking_next_within(&mut self, patience: Duration) -> Option<Result<Option<Chunk>, Error>> {
         let waker = Waker::from(Unpark::this_thread());
         let cx = Context::from_waker(&waker);
@@ -165,7 +165,7 @@ impl Chunks {
         }
     }
 
-    /// For a thread that writes each chunk away at once: it reads the socket itself.
+    /// Returns a reader for a thread that processes each chunk at once: the thread reads the socket itself.
     pub fn direct(self) -> Direct {
         Direct::new(self)
     }
@@ -175,19 +175,19 @@ impl Chunks {
     }
 }
 
-/// How long a thread that was woken by the first bytes of a burst lets the rest of it arrive, unless the buffer fills up.
-/// A runtime writes what it has gathered ten times a second, in pieces; being woken for each of them costs more than
-/// writing it away.
+/// How long a thread that was woken by the first bytes of a burst waits for the rest, unless the buffer fills up.
+/// A runtime writes its buffered events ten times a second, in pieces; waking up for each piece costs more than
+/// processing it.
 const LINGER: Duration = Duration::from_millis(10);
 
-/// What may come after a runtime has confirmed that it has written everything: what sockets, and whoever passes the stream
-/// on, can hold.
-const MOST_AFTER_STOP: u64 = 64 << 20;
-/// How often a stream that is to end is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+/// The most bytes that may arrive after a runtime has confirmed that it has written everything: what sockets and proxies
+/// can hold.
+const MAX_AFTER_STOP: u64 = 64 << 20;
+/// The interval of checks while a stream is ending.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The half of a [`Session`] that knows it and ends it. Dropping it closes the connection: what was received by then
-/// can still be taken, and is followed by the end.
+/// The half of a [`Session`] that describes and stops it. Dropping it closes the connection: bytes received by then
+/// can still be taken, followed by the end.
 pub struct Control {
     client: Client,
     id: SessionId,
@@ -205,52 +205,52 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// Its number in the runtime.
+    /// Returns the id of the session in the runtime.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// Whom it records.
+    /// Returns the endpoint of the runtime.
     pub fn endpoint(&self) -> &Endpoint {
         self.client.endpoint()
     }
 
-    /// The form that the runtime accepted.
+    /// Returns the form that the runtime accepted.
     pub fn form(&self) -> SessionForm {
         self.form
     }
 
-    /// The command that the runtime accepted.
+    /// Returns the command that the runtime accepted.
     pub fn command(&self) -> Command {
         self.form.command()
     }
 
-    /// What the session does not do because that command is not the newest one.
+    /// Returns the settings that were lost because the command is not the newest one.
     pub fn downgrades(&self) -> &[Downgrade] {
         &self.downgrades
     }
 
-    /// Bytes of the stream that came so far, taken or not.
+    /// Returns the number of bytes of the stream that were received, taken or not.
     pub fn received(&self) -> u64 {
         self.buffer.received()
     }
 
-    /// Asks the runtime to finish the stream, on another connection, at once and once.
+    /// Requests the end of the stream over another connection, at once and only once.
     ///
-    /// What comes back is the outcome, which need not be waited for: it is there when the runtime has written
-    /// everything, or when nothing has moved for [`Timeouts::stop`](crate::Timeouts::stop). Dropping it cancels
-    /// nothing. If the stream has ended already, nothing is sent.
+    /// The returned future need not be awaited: it completes when the runtime has written everything, or when nothing was
+    /// received for [`Timeouts::stop`](crate::Timeouts::stop). Dropping it cancels nothing. If the stream has already ended,
+    /// nothing is sent.
     ///
     /// # Errors
-    /// [`Error::StopRequested`] from the second call on: the id may belong to another session by now. Only if the
-    /// runtime could not even be connected to, nothing was sent and it can be tried again.
+    /// [`Error::StopRequested`] from the second call on: the id may belong to another session by now. If connecting to the
+    /// runtime failed, nothing was sent and the call can be repeated.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn stop(&self) -> Stopping {
         let (tell, outcome) = oneshot::channel();
         if self.stop_requested.swap(true, Ordering::AcqRel) {
-            // The receiver is right here.
+            // The receiver still exists.
             let _ = tell.send(Err(Error::StopRequested { id: self.id }));
         } else {
             let stop = Stop {
@@ -263,10 +263,10 @@ impl Control {
             tokio::spawn(async move {
                 let outcome = stop.run().await;
                 let is_confirmed = outcome.is_ok();
-                // Nobody listens any more: that is allowed.
+                // The receiver may have been dropped.
                 let _ = tell.send(outcome);
                 if is_confirmed {
-                    stop.see_the_end(&drain).await;
+                    stop.watch_end(&drain).await;
                 }
             });
         }
@@ -276,15 +276,15 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // First: what the drain sees then is our doing.
+        // First, so that the drain knows that this side closed the connection.
         self.buffer.close();
         self.drain.stop();
     }
 }
 
-/// The outcome of [`Control::stop`], when it is there.
+/// The pending outcome of [`Control::stop`].
 #[derive(Debug)]
-#[must_use = "the stop goes on without it, but then nobody learns whether it failed"]
+#[must_use = "the stop continues without it, but a failure is not reported"]
 pub struct Stopping {
     outcome: oneshot::Receiver<Result<(), Error>>,
     id: SessionId,
@@ -295,14 +295,14 @@ impl Future for Stopping {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let id = self.id;
-        // A sender that is gone means that the runtime under us was shut down.
+        // A dropped sender means that the tokio runtime was shut down.
         Pin::new(&mut self.outcome)
             .poll(cx)
             .map(|outcome| outcome.unwrap_or(Err(Error::StopRequested { id })))
     }
 }
 
-/// One stop of one session.
+/// A stop of a session.
 struct Stop {
     client: Client,
     id: SessionId,
@@ -324,8 +324,8 @@ impl Stop {
             }
         };
         if self.buffer.has_ended() {
-            // It ended while we dialled; its id may be somebody else's now. (Nothing closes the last gap, between
-            // here and the moment at which the runtime reads the request.)
+            // The session ended while connecting; its id may belong to another client now. (The last gap, until the runtime
+            // reads the request, cannot be closed.)
             return Ok(());
         }
         let limit = self.client.timeouts().stop;
@@ -336,33 +336,34 @@ impl Stop {
         Err(exchange.timed_out(limit))
     }
 
-    /// A runtime confirms when it has written everything. A stream that goes on for much longer, or that neither goes on nor
-    /// ends, is ended with an error.
-    async fn see_the_end(&self, drain: &Drain) {
-        self.buffer.allow(MOST_AFTER_STOP);
+    /// Watches the stream after the runtime has confirmed that it has written everything. A stream that continues for much
+    /// longer, or that neither continues nor ends, is ended with an error.
+    async fn watch_end(&self, drain: &Drain) {
+        self.buffer.allow(MAX_AFTER_STOP);
         let limit = self.client.timeouts().stop;
         tokio::select! {
-            () = self.end(LOOK.min(limit)) => return,
+            () = self.end(CHECK_INTERVAL.min(limit)) => return,
             () = silence(&self.buffer, limit) => {}
         }
         let said = format!(
-            "the runtime has confirmed the end of the session, and for {} s neither sent more nor closed the connection",
+            "the runtime has confirmed the end of the session, and for {} s neither sent data nor closed the connection",
             limit.as_secs()
         );
         self.buffer.fail(io::Error::new(io::ErrorKind::TimedOut, said));
         drain.stop();
     }
 
-    /// Over when the stream is, which is looked at so often. Not waited for with the silence alone, for its whole limit: what
-    /// was received takes memory until then.
-    async fn end(&self, look: Duration) {
+    /// Completes when the stream has ended, checking at intervals of `interval`. Does not only wait for the silence with its
+    /// full limit: the received bytes use memory until then.
+    async fn end(&self, interval: Duration) {
         while !self.buffer.is_over() {
-            sleep(look).await;
+            sleep(interval).await;
         }
     }
 }
 
-/// Over when no byte of the stream has come for `limit`. A buffer that nobody empties does not count as silence.
+/// Completes when no byte of the stream was received for `limit`. A full buffer that is not emptied does not count as
+/// silence.
 async fn silence(buffer: &Buffer, limit: Duration) {
     let mut progress = Instant::now();
     while Instant::now() < progress + limit {
@@ -377,7 +378,7 @@ mod tests {
     use crate::Backlog;
 
     #[test]
-    fn a_thread_waits_no_longer_than_it_wants() {
+    fn a_thread_waits_no_longer_than_its_limit() {
         let chunks = |head| {
             let buffer = Buffer::starting_with(head, Backlog::small());
             Chunks {

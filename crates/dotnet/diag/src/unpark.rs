@@ -1,4 +1,4 @@
-//! The waker of a thread that parks.
+//! A waker for a parked thread.
 
 use std::sync::Arc;
 use std::task::Wake;

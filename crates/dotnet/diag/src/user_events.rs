@@ -1,9 +1,9 @@
-//! Sessions into user_events: the target writes its events into tracepoints of the Linux kernel, and perf, ftrace or
-//! eBPF programs read them there. Nothing comes back to the client.
+//! Sessions into user_events: the target writes its events into tracepoints of the Linux kernel, from which perf, ftrace
+//! or eBPF programs read them. The client receives no events.
 //!
-//! Owns the passing of the descriptor that the target needs; refuses to read tracepoints.
+//! This module passes the descriptor that the target needs; it does not read tracepoints.
 
-#![allow(clippy::doc_markdown, reason = "user_events is a word here, not code")]
+#![allow(clippy::doc_markdown, reason = "user_events is prose here, not code")]
 
 use std::{fmt, fs::File, io, os::fd::OwnedFd};
 
@@ -15,14 +15,14 @@ use crate::client::unexpected;
 use crate::exchange::Answer;
 use crate::{Client, Error};
 
-/// Where the kernel has the file through which tracepoints are registered and written.
+/// The paths of the kernel's file for registering and writing tracepoints.
 const FILES: [&str; 2] =
     ["/sys/kernel/tracing/user_events_data", "/sys/kernel/debug/tracing/user_events_data"];
 
-/// Opens the file that [`Client::start_user_events`] hands to the target. Root only, as a rule.
+/// Opens the file for [`Client::start_user_events`]. Usually requires root.
 ///
 /// # Errors
-/// `NotFound`: this kernel has no user_events (Linux 6.4 with `CONFIG_USER_EVENTS`), or tracefs is not mounted.
+/// `NotFound` if the kernel has no user_events (Linux 6.4 with `CONFIG_USER_EVENTS`), or tracefs is not mounted.
 pub fn open_data_file() -> io::Result<OwnedFd> {
     let mut refused = io::Error::from(io::ErrorKind::NotFound);
     for path in FILES {
@@ -35,7 +35,7 @@ pub fn open_data_file() -> io::Result<OwnedFd> {
     Err(refused)
 }
 
-/// A session of ours into user_events. It lives as long as its connection: dropping it ends it without a rundown.
+/// A session into user_events that this client started. Ends with its connection: dropping it ends it without a rundown.
 pub struct UserEventsSession {
     client: Client,
     id: SessionId,
@@ -49,40 +49,40 @@ impl fmt::Debug for UserEventsSession {
 }
 
 impl UserEventsSession {
-    /// Its number in the runtime.
+    /// Returns the id of the session in the runtime.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// Whom it records.
+    /// Returns the endpoint of the runtime.
     pub fn endpoint(&self) -> &Endpoint {
         self.client.endpoint()
     }
 
-    /// Comes back when the runtime has ended the session, or itself. Dropping this future changes nothing.
+    /// Completes when the runtime has ended the session, or has exited. Cancel safe.
     pub async fn ended(&mut self) {
         let mut buffer = [0; 256];
-        // Bytes would mean nothing; an error is an end.
+        // Bytes have no meaning here; an error is an end.
         while matches!(self.stream.read(&mut buffer).await, Ok(n) if n > 0) {}
     }
 
-    /// Ends the session with its rundown.
+    /// Stops the session with its rundown.
     ///
     /// # Errors
-    /// Those of the stop; the connection is closed in any case, which ends the session too.
+    /// The errors of the stop command; the connection is closed in any case, which ends the session, too.
     pub async fn stop(self) -> Result<(), Error> {
         self.client.stop_session(self.id).await
     }
 }
 
 impl Client {
-    /// Starts a session into user_events. `descriptor` is an open `user_events_data`: [`open_data_file`].
+    /// Starts a session into user_events. `descriptor` is an open `user_events_data` file: [`open_data_file`].
     ///
-    /// The request and the descriptor go out one behind the other: a runtime that has the first waits for the second,
-    /// and answers nobody else meanwhile.
+    /// The request and the descriptor are sent right after each other: a runtime that has received only the request waits
+    /// for the descriptor, and serves no other client.
     ///
     /// # Errors
-    /// [`Error::Invalid`], before anything is sent, if the configuration must not be sent to any runtime.
+    /// [`Error::Invalid`], before anything is sent, if the configuration must not be sent.
     /// [`Error::Refused`] with UNKNOWN_COMMAND from runtimes before .NET 10, with E_FAIL for another kind of file.
     pub async fn start_user_events(
         &self,

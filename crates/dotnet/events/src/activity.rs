@@ -1,11 +1,11 @@
-//! Activities: what a program does on behalf of what, as ids that say it themselves. Owns their ids and which one a thread works
+//! Activities: units of work, identified by ids that encode their ancestors. Tracks the activity that each thread works
 //! for; does not write events.
 //!
-//! An id is a path of numbers, as the activity tracker of .NET gives them out: the first number is always 1 (the application
-//! domain), the second one is that of an activity without a parent, further ones are those of children. TraceEvent shows it
-//! as `//1/7/2/`. The numbers are in the first 12 bytes, in half bytes: 1 to 10 as they are, larger ones as 0xB plus the
-//! count of bytes that follow; the last 4 bytes are a sum of the others with the process id. A path that does not fit is
-//! cut after an ancestor, and goes on with 0xB and a number of its own.
+//! An id is a path of numbers, as the activity tracker of .NET assigns them: the first number is always 1 (the application
+//! domain), the second one that of an activity without a parent, and further ones those of children. TraceEvent shows an
+//! id as `//1/7/2/`. The numbers are in the first 12 bytes, in half bytes: 1 to 10 directly, larger ones as 0xB plus the
+//! count of bytes that follow; the last 4 bytes are a checksum of the others and the process id. A path that does not fit
+//! is truncated after an ancestor, and continues with 0xB and a unique number.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use uuid::Uuid;
 
-/// Half bytes that there are for a path.
-const PATH: usize = 24;
-/// The last number that is its own half byte.
+/// The half bytes available for a path.
+const PATH_LEN: usize = 24;
+/// The greatest number that is encoded in a half byte.
 const LAST_IMMEDIATE: u32 = 10;
-/// What marks the number of an activity whose path did not fit.
+/// The marker of the number of an activity whose path did not fit.
 const OVERFLOW: u8 = 0xB;
-/// The code of a number of one byte; one more for each byte more.
-const ONE_BYTE: u8 = 0xC;
-/// What makes the last four bytes different from those of ids that are no paths.
-const SUM: u32 = 0x599D_99AD;
+/// The code of a one-byte number; the codes of longer numbers follow.
+const ONE_BYTE_CODE: u8 = 0xC;
+/// The constant that makes the checksum differ from the last four bytes of ids that are not paths.
+const CHECKSUM: u32 = 0x599D_99AD;
 
 static ROOTS: AtomicU32 = AtomicU32::new(0);
 
@@ -31,7 +31,7 @@ thread_local! {
     static CURRENT: RefCell<Vec<Activity>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Something that is done, and within which other things are done. Clones are the same activity.
+/// A unit of work, which may contain others. Clones refer to one activity.
 #[derive(Debug, Clone)]
 pub struct Activity(Arc<Inner>);
 
@@ -40,26 +40,26 @@ struct Inner {
     id: Uuid,
     parent: Option<Uuid>,
     path: Path,
-    /// Who has room for numbers when the path is full.
+    /// The ancestor that assigns numbers when the path is full.
     above: Option<Activity>,
     children: AtomicU32,
 }
 
 impl Activity {
-    /// An activity within the one that this thread works for; without that, one of its own.
+    /// Starts an activity within the current one of this thread, or a root activity if there is none.
     pub fn start() -> Self {
         Self::current().map_or_else(Self::root, |current| current.child())
     }
 
-    /// An activity that is not part of another one.
+    /// Starts an activity that is not part of another one.
     pub fn root() -> Self {
         let number = ROOTS.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        // Both fit.
+        // Both numbers fit.
         let path = Path::default().push(1).and_then(|path| path.push(number)).unwrap_or_default();
         Self::new(path, None, None)
     }
 
-    /// An activity within this one.
+    /// Starts an activity within this one.
     #[must_use]
     pub fn child(&self) -> Self {
         let parent = Some(self.0.id);
@@ -73,7 +73,7 @@ impl Activity {
             }
             above = ancestor.0.above.as_ref();
         }
-        // Only after 2³² children: the numbers begin again.
+        // Only after 2³² children: the numbers start again.
         Self::root()
     }
 
@@ -86,26 +86,26 @@ impl Activity {
         self.0.children.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    /// Its id.
+    /// Returns the id.
     pub fn id(&self) -> Uuid {
         self.0.id
     }
 
-    /// The id of the activity that it is part of.
+    /// Returns the id of the containing activity. `None` for a root activity.
     pub fn parent_id(&self) -> Option<Uuid> {
         self.0.parent
     }
 
-    /// Has this thread work for it until the guard is dropped: events that are written meanwhile carry its id.
+    /// Makes this the current activity of the thread until the guard is dropped: events written meanwhile carry its id.
     #[must_use = "the activity ends with the guard"]
     pub fn enter(&self) -> Entered {
         self.push();
         Entered { id: self.0.id, thread: PhantomData }
     }
 
-    /// [`enter`](Self::enter) without a guard.
+    /// Like [`enter`](Self::enter), without a guard.
     pub(crate) fn push(&self) {
-        // A thread that is ending works for nothing any more.
+        // A thread that is exiting has no current activity.
         let _ = CURRENT.try_with(|current| current.borrow_mut().push(self.clone()));
     }
 
@@ -119,12 +119,12 @@ impl Activity {
         });
     }
 
-    /// The activity that this thread works for.
+    /// Returns the current activity of this thread.
     pub fn current() -> Option<Self> {
         CURRENT.try_with(|current| current.borrow().last().cloned()).ok().flatten()
     }
 
-    /// Its id and that of its parent.
+    /// Returns the ids of the current activity and of its parent.
     pub(crate) fn current_ids() -> Option<(Uuid, Option<Uuid>)> {
         let ids = |current: &RefCell<Vec<Self>>| {
             current.borrow().last().map(|activity| (activity.0.id, activity.0.parent))
@@ -133,11 +133,11 @@ impl Activity {
     }
 }
 
-/// A thread's work for an activity. See [`Activity::enter`].
+/// A guard of a thread's current activity. See [`Activity::enter`].
 #[derive(Debug)]
 pub struct Entered {
     id: Uuid,
-    /// Stays on its thread.
+    /// Prevents sending the guard to another thread.
     thread: PhantomData<*const ()>,
 }
 
@@ -148,10 +148,10 @@ impl Drop for Entered {
     }
 }
 
-/// Half bytes, of which the first `used` count.
+/// A path of half bytes, of which the first `used` are valid.
 #[derive(Debug, Clone, Copy, Default)]
 struct Path {
-    halves: [u8; PATH],
+    halves: [u8; PATH_LEN],
     used: usize,
 }
 
@@ -162,7 +162,7 @@ impl Path {
         Some(())
     }
 
-    /// The path with one more number. `None`: it does not fit.
+    /// Appends a number. `None` if it does not fit.
     fn push(self, number: u32) -> Option<Self> {
         let mut path = self;
         match u8::try_from(number) {
@@ -176,7 +176,7 @@ impl Path {
         Some(path)
     }
 
-    /// The path of an activity further below, whose own did not fit.
+    /// Returns the path of a descendant whose own path does not fit.
     fn overflow(self, number: u32) -> Option<Self> {
         let mut path = self;
         path.put(OVERFLOW)?;
@@ -184,14 +184,14 @@ impl Path {
         Some(path)
     }
 
-    /// A code, and the bytes of the number behind it, the highest four bits beside the code if they may be there.
+    /// Appends a code and the bytes of the number, with the highest four bits in the byte of the code if `shared`.
     fn put_long(&mut self, number: u32, shared: bool) -> Option<()> {
         let fits = |count: u32| {
             let bits = 8 * count + if shared { 4 } else { 0 };
             bits >= 32 || number >> bits == 0
         };
         let count = (1..=4u32).find(|count| fits(*count)).unwrap_or(4);
-        self.put(ONE_BYTE + u8::try_from(count - 1).ok()?)?;
+        self.put(ONE_BYTE_CODE + u8::try_from(count - 1).ok()?)?;
         if shared {
             let high = if count < 4 { number >> (8 * count) } else { 0 };
             self.put(u8::try_from(high & 15).ok()?)?;
@@ -212,7 +212,7 @@ impl Path {
             *byte = high << 4 | low;
         }
         let (words, _) = bytes.as_chunks::<4>();
-        let sum = words.iter().fold(SUM, |sum, word| sum.wrapping_add(u32::from_le_bytes(*word)));
+        let sum = words.iter().fold(CHECKSUM, |sum, word| sum.wrapping_add(u32::from_le_bytes(*word)));
         if let Some(last) = bytes.last_chunk_mut() {
             *last = (sum ^ std::process::id()).to_le_bytes();
         }
@@ -231,7 +231,7 @@ mod tests {
         *path.id().to_bytes_le().first_chunk().unwrap()
     }
 
-    /// As .NET was seen to write them.
+    /// Paths as observed from .NET.
     #[test]
     fn paths_are_those_of_dotnet() {
         assert_eq!(path(&[1, 7])[..2], [0x17, 0]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_activity_has_an_id_of_its_own() {
+    fn every_activity_has_a_unique_id() {
         let mut seen = HashSet::new();
         let mut deep = Activity::root();
         for depth in 0..100 {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_works_for_what_it_entered_last() {
+    fn the_last_entered_activity_is_current() {
         assert!(Activity::current().is_none());
         let outer = Activity::start();
         assert_eq!(outer.parent_id(), None);
@@ -265,7 +265,7 @@ mod tests {
         let inner = Activity::start();
         assert_eq!(inner.parent_id(), Some(outer.id()));
         let second = inner.enter();
-        // In any order, as spans are left.
+        // Guards may be dropped in any order, as spans are exited.
         drop(entered);
         assert_eq!(Activity::current().map(|it| it.id()), Some(inner.id()));
         drop(second);

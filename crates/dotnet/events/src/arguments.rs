@@ -1,12 +1,11 @@
-//! The arguments that a session has for a provider: `key=value;key=value`, a value perhaps in quotation marks. Refuses to know
-//! what they mean.
+//! Parsing the arguments of a session for a provider: `key=value;key=value`, where values may be in quotation marks.
 
-/// The value of a key. As in .NET, the last one counts.
+/// Returns the value of a key. As in .NET, the last occurrence applies.
 pub(crate) fn argument<'a>(arguments: &'a str, key: &str) -> Option<&'a str> {
     pairs(arguments).filter(|(name, _)| *name == key).last().map(|(_, value)| value)
 }
 
-/// Keys and values; what has no `=` is left out. Semicolons within quotation marks do not separate.
+/// Returns the keys and values; parts without `=` are ignored. Semicolons in quotation marks do not separate.
 fn pairs(arguments: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut quoted = false;
     let parts = arguments.split(move |c| {

@@ -1,19 +1,19 @@
-//! Events of Rust programs, as .NET tools read them: what a program writes into the sessions of the server that it embeds.
+//! Events of Rust programs for .NET tools: the sources of events for the sessions of an embedded diagnostics server.
 //!
-//! | module | what it writes | as |
+//! | item | writes | like .NET's |
 //! |---|---|---|
 //! | [`EventLayer`] | events and spans of `tracing` (feature `tracing`, on by default) | providers named after crates |
 //! | [`provider!`], [`Provider`] | events with fixed numbers and fields | an `EventSource` |
-//! | [`Activity`] | what a thread works for | activity ids |
+//! | [`Activity`] | the activity that a thread works for | activity ids |
 //! | [`Metrics`] | meters and instruments | `System.Diagnostics.Metrics` |
 //! | [`EventCounters`], [`process_counters`] | values at intervals | `EventCounters` of a provider |
 //! | [`Logs`] | log messages and scopes | `Microsoft-Extensions-Logging` |
 //! | [`CpuSamples`] | stacks of the program's threads | `Microsoft-DotNETCore-SampleProfiler` |
 //!
-//! All of them cost next to nothing while no session wants them. The guide is docs/embedding.md. Empty on Windows, as the server
-//! is.
+//! All of them cost next to nothing while no session records them. The guide is docs/embedding.md. Empty on Windows, like
+//! the server.
 
-#![allow(clippy::doc_markdown, reason = "the names of the events of .NET are words here, not code")]
+#![allow(clippy::doc_markdown, reason = "the names of the events of .NET are prose here, not code")]
 
 mod activity;
 mod arguments;

@@ -1,8 +1,8 @@
-//! Numbers as counters keep them, and as .NET writes them.
+//! Atomic numbers for counters, and formatting numbers as .NET does.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that any thread may add to.
+/// A floating-point number that any thread can add to.
 #[derive(Debug, Default)]
 pub(crate) struct AtomicF64(AtomicU64);
 
@@ -34,7 +34,7 @@ impl AtomicF64 {
     }
 }
 
-/// A number as .NET writes it without regard to language: the shortest digits that are read as the same number, with an
+/// Formats a number as .NET's invariant culture does: the shortest digits that parse to the number, with an
 /// exponent from 10¹⁵ on and below 10⁻⁴.
 pub(crate) fn invariant(value: f64) -> String {
     if value.is_nan() {

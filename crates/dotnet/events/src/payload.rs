@@ -1,5 +1,5 @@
-//! Payloads of events: typed fields, packed as the definition of the event says, in a buffer that each thread keeps. Nothing
-//! is allocated once a thread has written an event. Does not define events and does not write them.
+//! Payloads of events: typed fields, packed as the definition of the event specifies, in a buffer per thread. Nothing
+//! is allocated after the first event of a thread.
 
 use std::cell::Cell;
 use std::fmt;
@@ -8,24 +8,24 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use runtap_diag_server::FieldType;
 use uuid::Uuid;
 
-/// Longest text of one field in UTF-16 units. Events above 64 KiB are lost, one text alone is to leave room for others.
+/// The longest text of a field in UTF-16 units. Events above 64 KiB are lost, so one text must leave space for others.
 const MAX_TEXT: usize = 16 << 10;
 
-/// What a thread keeps of a large buffer.
+/// The largest buffer that a thread keeps, in bytes.
 const MAX_KEPT: usize = 128 << 10;
 
-/// From 1601, where FILETIME begins, to 1970.
+/// The time from 1601, the start of FILETIME, to 1970.
 const FILETIME_EPOCH: Duration = Duration::from_hours(3_234_576);
 
-/// The fields of one event in the making.
+/// The fields of an event that is being written.
 #[derive(Debug, Default)]
 pub struct Payload {
     bytes: Vec<u8>,
 }
 
-/// A type that a field can have.
+/// A type of field values.
 pub trait Value {
-    /// The type in the event's definition.
+    /// Returns the type for the event's definition.
     fn field_type() -> FieldType;
 
     /// Appends the value.
@@ -36,9 +36,9 @@ thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Lends the buffer of this thread. Whoever writes an event within gets another one.
+/// Calls `fill` with the buffer of this thread. An event that is written within the call uses another buffer.
 pub(crate) fn with<T>(fill: impl FnOnce(&mut Payload) -> T) -> T {
-    // A thread that is ending has none any more.
+    // A thread that is exiting has no buffer any more.
     let mut payload = Payload { bytes: BUFFER.try_with(Cell::take).unwrap_or_default() };
     let result = fill(&mut payload);
     if payload.bytes.capacity() <= MAX_KEPT {
@@ -49,7 +49,7 @@ pub(crate) fn with<T>(fill: impl FnOnce(&mut Payload) -> T) -> T {
 }
 
 impl Payload {
-    /// What was appended.
+    /// Returns the appended bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -82,7 +82,7 @@ impl Payload {
         }
     }
 
-    /// Appends a text that is formatted into the payload.
+    /// Formats a text into the payload.
     pub(crate) fn display(&mut self, value: impl fmt::Display) -> &mut Self {
         let mut text = Text::new(self);
         // Fails only if the value's own code does: its text ends there.
@@ -91,13 +91,13 @@ impl Payload {
         self
     }
 
-    /// Begins a text of which the parts are to be appended.
+    /// Starts a text that consists of several parts.
     pub(crate) fn text(&mut self) -> Text<'_> {
         Text::new(self)
     }
 }
 
-/// A UTF-16 field in the making: bounded, and without NUL, which would end it.
+/// A UTF-16 field that is being written: of limited length, and without NUL, which would end it.
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     payload: &'a mut Payload,
@@ -152,12 +152,12 @@ impl fmt::Write for Text<'_> {
     }
 }
 
-/// Whether each byte becomes one unit, and none is 0: eight at a time, since the texts of events are short.
+/// Returns whether each byte is a nonzero ASCII character. Tests eight bytes at a time, because the texts are short.
 #[inline]
 fn is_plain(text: &[u8]) -> bool {
     const LOW: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    // The subtraction reaches the highest bit of no byte but of those that are 0, and of those above one that is.
+    // The subtraction sets the highest bit only of bytes that are 0, and of bytes above such a byte.
     let plain = |eight: &[u8; 8]| {
         let eight = u64::from_ne_bytes(*eight);
         (eight.wrapping_sub(LOW) | eight) & HIGH == 0
@@ -180,7 +180,7 @@ fn widen(text: &[u8], to: &mut Vec<u8>) {
     for (to, from) in wide.iter_mut().zip(fours) {
         *to = widen_four(*from);
     }
-    // The last four once more, so that there is no rest; of a shorter text one by one.
+    // The last four are converted again, so that there is no remainder; shorter texts one by one.
     if let (Some(to), Some(from)) = (to.last_chunk_mut(), text.last_chunk()) {
         *to = widen_four(*from);
     } else {
@@ -191,7 +191,7 @@ fn widen(text: &[u8], to: &mut Vec<u8>) {
     }
 }
 
-/// Moves the bytes apart: what shuffles of single bytes would do, in four instructions.
+/// Interleaves the bytes with zeros in four instructions, like a byte shuffle.
 #[inline]
 fn widen_four(text: [u8; 4]) -> [u8; 8] {
     let wide = u64::from(u32::from_le_bytes(text));
@@ -277,7 +277,7 @@ impl Value for Uuid {
     }
 }
 
-/// Units of 100 ns since 1601; times before that are its beginning.
+/// Units of 100 ns since 1601; earlier times become 0.
 impl Value for SystemTime {
     fn field_type() -> FieldType {
         FieldType::DateTime
@@ -289,7 +289,7 @@ impl Value for SystemTime {
     }
 }
 
-/// A count and the elements: at most 65,535 of them.
+/// A count and at most 65,535 elements.
 impl<T: Value> Value for [T] {
     fn field_type() -> FieldType {
         FieldType::Array(Box::new(T::field_type()))
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_have_no_nul_and_an_end() {
+    fn texts_have_no_nul_and_a_maximum_length() {
         assert_eq!(
             bytes(|p| {
                 p.push("a\0b");
@@ -349,7 +349,7 @@ mod tests {
         });
         assert_eq!(long.len(), 2 * MAX_TEXT + 4);
         assert_eq!(long[long.len() - 4..], [0x26, 0x20, 0, 0]);
-        // A pair of units is not cut in two.
+        // A surrogate pair is not split.
         let pairs = bytes(|p| {
             p.push(&format!("a{}", "😀".repeat(MAX_TEXT)));
         });
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn events_within_events_have_buffers_of_their_own() {
+    fn events_within_events_use_separate_buffers() {
         let outer = bytes(|outer| {
             outer.push(&1u8);
             assert_eq!(

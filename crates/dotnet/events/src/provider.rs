@@ -1,5 +1,4 @@
-//! Providers with typed events, as an `EventSource` of .NET has them. Owns how such events are defined and written; what their
-//! fields look like is [`Payload`]'s business.
+//! Providers with typed events, like an `EventSource` of .NET.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,45 +9,45 @@ use uuid::Uuid;
 use crate::activity::Activity;
 use crate::payload::{self, Payload};
 
-/// What every keyword of an `EventSource` carries in addition.
+/// Bits that `EventSource` adds to the keywords of every event.
 pub(crate) const SESSION_KEYWORDS: u64 = 0xF000_0000_0000;
 
-/// The opcodes of events that begin and end an activity.
+/// The opcodes of events that start and stop an activity.
 const START: u8 = 1;
 const STOP: u8 = 2;
 
-/// The ids of events that are known by their names. Those that programs give themselves are below.
+/// The ids of events that are identified by name. Ids chosen by programs are lower.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0x4000);
 
-/// An id for an event that is known by its name: one counter for the whole process, as in .NET.
+/// Returns an id for an event that is identified by name: one counter for the whole process, as in .NET.
 pub(crate) fn next_id() -> u32 {
     next_ids(1)
 }
 
-/// The first of `count` ids in a row.
+/// Returns the first of `count` consecutive ids.
 pub(crate) fn next_ids(count: u32) -> u32 {
     NEXT_ID.fetch_add(count, Ordering::Relaxed)
 }
 
-/// How important an event is. A session gets all up to the level that it asks for.
+/// The level of an event. A session records all events up to its level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Level {
-    /// At every level.
+    /// Recorded at every level.
     Always,
-    /// The program can't go on.
+    /// The program cannot continue.
     Critical,
     /// Something failed.
     Error,
     /// Something may fail.
     Warning,
-    /// What happens.
+    /// A normal occurrence.
     Informational,
-    /// What happens in detail.
+    /// A detail.
     Verbose,
 }
 
-/// How an event is defined: its number and name, and more where the defaults do not fit.
+/// The definition of an event: its number and name, and settings with defaults.
 #[derive(Debug, Clone)]
 pub struct EventSpec {
     metadata: Metadata,
@@ -56,54 +55,54 @@ pub struct EventSpec {
 }
 
 impl EventSpec {
-    /// An event of level [`Informational`](Level::Informational) without keywords, in version 0. The number is the event's
-    /// own within its provider: 1 to 16,383.
+    /// Creates an event of level [`Informational`](Level::Informational) without keywords, in version 0. The number is
+    /// unique within its provider: 1 to 16,383.
     pub fn new(id: u16, name: impl Into<String>) -> Self {
         Self { metadata: Metadata::new("", u32::from(id), name), keywords: 0 }
     }
 
-    /// With another level.
+    /// Sets the level.
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.metadata.level = u32::from(level as u8);
         self
     }
 
-    /// With keywords (categories), one bit each, of the lower 44.
+    /// Sets the keywords (categories), one bit each, of the lower 44 bits.
     #[must_use]
     pub fn keywords(mut self, keywords: u64) -> Self {
         self.keywords = keywords;
         self
     }
 
-    /// With another version: one more whenever fields were added.
+    /// Sets the version, which must increase whenever fields are added.
     #[must_use]
     pub fn version(mut self, version: u8) -> Self {
         self.metadata.version = u32::from(version);
         self
     }
 
-    /// With an opcode.
+    /// Sets the opcode.
     #[must_use]
     pub fn opcode(mut self, opcode: u8) -> Self {
         self.metadata.opcode = Some(opcode);
         self
     }
 
-    /// The event that begins an activity. Its name ends in `Start`, and the event that [ends](Self::stop) it has the next
-    /// number and the same name with `Stop`.
+    /// Makes this the event that starts an activity. Its name must end in `Start`, and the event that [stops](Self::stop)
+    /// the activity must have the next number and a name with `Stop` instead.
     #[must_use]
     pub fn start(self) -> Self {
         self.opcode(START)
     }
 
-    /// The event that ends an activity.
+    /// Makes this the event that stops an activity.
     #[must_use]
     pub fn stop(self) -> Self {
         self.opcode(STOP)
     }
 
-    /// With one more field.
+    /// Adds a field.
     #[must_use]
     pub fn field(mut self, name: impl Into<String>, field_type: FieldType) -> Self {
         self.metadata.fields.push(Field::new(name, field_type));
@@ -111,8 +110,8 @@ impl EventSpec {
     }
 }
 
-/// A provider of events, by its name. Where events with fixed fields are enough, the macro [`provider!`](crate::provider!)
-/// makes one with a method for each.
+/// A provider of events. If all events have fixed fields, the macro [`provider!`](crate::provider!)
+/// defines a type with a method for each event.
 #[derive(Debug, Clone)]
 pub struct Provider {
     pipe: EventPipe,
@@ -120,20 +119,20 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A provider of this name. Tools ask for it by exactly this name: it should have no colon and no comma.
+    /// Creates a provider. Tools request it by exactly this name, which should contain no colon and no comma.
     pub fn new(pipe: &EventPipe, name: impl Into<Arc<str>>) -> Self {
         Self { pipe: pipe.clone(), name: name.into() }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Defines one of its events.
+    /// Defines an event of the provider.
     ///
     /// # Errors
-    /// A NUL in a name.
+    /// If a name contains a NUL.
     pub fn define(&self, spec: EventSpec) -> Result<Event, DefineError> {
         let mut metadata = spec.metadata;
         metadata.provider = self.name.to_string();
@@ -141,19 +140,19 @@ impl Provider {
         define(&self.pipe, metadata)
     }
 
-    /// The pipe that its events go to.
+    /// Returns the pipe of its events.
     pub fn pipe(&self) -> &EventPipe {
         &self.pipe
     }
 }
 
-/// An event with exactly these keywords.
+/// Defines an event with exactly these keywords.
 pub(crate) fn define(pipe: &EventPipe, metadata: Metadata) -> Result<Event, DefineError> {
     let starts = metadata.opcode == Some(START);
     Ok(Event { event: pipe.define(metadata)?, starts })
 }
 
-/// An event that was defined. Cheap to clone; usable from any thread.
+/// A defined event. Cheap to clone; usable from any thread.
 #[derive(Debug, Clone)]
 pub struct Event {
     event: runtap_diag_server::Event,
@@ -161,14 +160,14 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether any session wants it: one load.
+    /// Returns whether any session records the event, with a single load.
     #[inline]
     pub fn is_enabled(&self) -> bool {
         self.event.is_enabled()
     }
 
-    /// Writes it, with the fields that `fill` appends in the order of their definition, for the
-    /// [activity](Activity::enter) that this thread works for. Nothing is called if no session wants it.
+    /// Writes the event, with the fields that `fill` appends in the order of their definition, for the current
+    /// [activity](Activity::enter) of this thread. `fill` is not called if no session records the event.
     #[inline]
     pub fn write(&self, fill: impl FnOnce(&mut Payload)) {
         if self.is_enabled() {
@@ -186,7 +185,7 @@ impl Event {
         }
     }
 
-    /// For an activity that this thread need not work for.
+    /// Writes the event for the given activity instead of the current one.
     pub(crate) fn write_ids(
         &self,
         activity_id: Option<Uuid>,
@@ -196,21 +195,21 @@ impl Event {
         self.event.write(&EventData { activity_id, related_activity_id, payload, ..EventData::default() });
     }
 
-    /// How it was defined.
+    /// Returns the definition.
     pub fn metadata(&self) -> &Metadata {
         self.event.metadata()
     }
 }
 
-/// A provider with a method for each of its events.
+/// Defines a provider type with a method for each event.
 ///
 /// ```
 /// use runtap_events::{EventSpec, Level, provider};
 ///
 /// provider! {
-///     /// What happens to orders.
+///     /// Events of orders.
 ///     pub struct Orders("Example-Orders") {
-///         /// Somebody has ordered something.
+///         /// A customer has placed an order.
 ///         fn placed(number: u64, customer: &str) => EventSpec::new(1, "OrderPlaced").keywords(0x1);
 ///         fn refused(number: u64) => EventSpec::new(2, "OrderRefused").level(Level::Warning).keywords(0x1);
 ///         fn packing_start(number: u64) => EventSpec::new(3, "PackingStart").start();
@@ -221,14 +220,14 @@ impl Event {
 /// let pipe = runtap_events::EventPipe::new();
 /// let orders = Orders::new(&pipe)?;
 /// orders.placed(17, "anna");
-/// // What is expensive to find out is asked for only where it is wanted.
+/// // Gather expensive data only if a session records the event.
 /// if orders.refused.is_enabled() {
 ///     orders.refused(18);
 /// }
 /// # Ok::<(), runtap_events::DefineError>(())
 /// ```
 ///
-/// The types of parameters are those that implement [`Value`](crate::Value), and references to them. Each event is also a
+/// Parameters have types that implement [`Value`](crate::Value), or references to them. Each event is also a
 /// field of the struct, of the type [`Event`].
 #[macro_export]
 macro_rules! provider {
@@ -252,13 +251,13 @@ macro_rules! provider {
 
         #[allow(dead_code, clippy::too_many_arguments, reason = "what a program makes of its events is its own business")]
         impl $Provider {
-            /// The name by which tools ask for the events.
+            /// The name by which tools request the events.
             $vis const NAME: &'static str = $provider;
 
             /// Defines the events.
             ///
             /// # Errors
-            /// A NUL in a name.
+            /// If a name contains a NUL.
             $vis fn new(pipe: &$crate::EventPipe) -> ::core::result::Result<Self, $crate::DefineError> {
                 let provider = $crate::Provider::new(pipe, Self::NAME);
                 ::core::result::Result::Ok(Self {

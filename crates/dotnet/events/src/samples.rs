@@ -5,18 +5,18 @@
 //!
 //! let pipe = runtap_diag_server::EventPipe::new();
 //! let samples = CpuSamples::start(&pipe)?;
-//! // … until it is dropped, whoever asks for them gets samples.
+//! // … sessions get samples until it is dropped.
 //! # drop(samples);
 //! # Ok::<(), runtap_events::SamplesError>(())
 //! ```
 //!
 //! | event | of | contains |
 //! | --- | --- | --- |
-//! | 0 | `Microsoft-DotNETCore-SampleProfiler` | i32: 1 for a thread that waited, 2 for one that ran; with the thread's stack |
-//! | 144, version 1 | `Microsoft-Windows-DotNETRuntimeRundown` | a function that was on a stack: address, size, path, name |
-//! | 154, version 1 | the same | an executable or library with such functions |
+//! | 0 | `Microsoft-DotNETCore-SampleProfiler` | i32: 1 for a waiting thread, 2 for a running one; with the thread's stack |
+//! | 144, version 1 | `Microsoft-Windows-DotNETRuntimeRundown` | a function on a sampled stack: address, size, path, name |
+//! | 154, version 1 | `Microsoft-Windows-DotNETRuntimeRundown` | an executable or library with such functions |
 //!
-//! Threads are sampled only while a session wants the first event. Refuses to unwind: `runtap_unwind` does.
+//! Threads are sampled only while a session records the first event. `runtap_unwind` takes the samples.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -32,25 +32,26 @@ use thiserror::Error;
 
 const PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
 const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
-/// Keywords of the runtime's own rundown events: loader; JIT and precompiled code.
+/// Keywords of the runtime's own rundown events: loader, and compiled methods.
 const LOADER: u64 = 0x8;
 const METHODS: u64 = 0x30;
 
-/// Values of the sample's only field: the thread waits or is in foreign code; it runs the program's own.
+/// Values of the sample's only field: the thread waits or runs foreign code; it runs the program's code.
 const EXTERNAL: i32 = 1;
 const MANAGED: i32 = 2;
 
-/// As many distinct addresses are named at the end of a session: some megabytes. A large program has some ten thousand.
+/// The most distinct addresses that are named at the end of a session: some megabytes. A large program has about ten
+/// thousand.
 const MAX_ADDRESSES: usize = 1 << 18;
 
-/// Samples this process's threads for the sessions that want it, until it is dropped.
+/// A sampler of this process's threads for the sessions that request samples. Stops when it is dropped.
 #[derive(Debug)]
 pub struct CpuSamples {
     sampler: Arc<Sampler>,
     shared: Arc<Shared>,
 }
 
-/// How threads are sampled. See [`CpuSamples::builder`].
+/// A builder of [`CpuSamples`]. See [`CpuSamples::builder`].
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct CpuSamplesBuilder {
@@ -58,83 +59,83 @@ pub struct CpuSamplesBuilder {
     functions: Vec<(u64, String)>,
 }
 
-/// Why there are no CPU samples.
+/// An error of starting CPU samples.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SamplesError {
-    /// An event can't be defined.
-    #[error("define the events of CPU samples")]
+    /// An event cannot be defined.
+    #[error("cannot define the events of CPU samples")]
     Define(#[from] DefineError),
-    /// Threads can't be sampled.
-    #[error("sample the threads of this process")]
+    /// Threads cannot be sampled.
+    #[error("cannot sample the threads of this process")]
     Sampler(#[from] StartError),
 }
 
-/// What samples and rundown share.
+/// The state shared by sampling and rundown.
 #[derive(Default)]
 struct Shared {
-    /// What was on stacks since a session has wanted samples, as it is looked up.
+    /// The addresses on stacks since a session has requested samples.
     addresses: Mutex<HashSet<u64>>,
     left_out: AtomicU64,
-    /// Held while tables of symbols are read, which takes a while: only for the ends of sessions.
+    /// Held while symbol tables are read, which takes time: only at the ends of sessions.
     namer: Mutex<Option<Namer>>,
 }
 
 impl CpuSamples {
-    /// Samples once per millisecond, as a runtime does.
+    /// Starts sampling once per millisecond, as a runtime does.
     ///
     /// # Errors
-    /// There is a sampler already, or this system can't have one: [`StartError`] has the reasons.
+    /// If a sampler exists already, or the system does not support sampling: see [`StartError`].
     pub fn start(pipe: &EventPipe) -> Result<Self, SamplesError> {
         Self::builder().start(pipe)
     }
 
-    /// For other periods, larger stacks, another signal.
+    /// Returns a builder for other settings: period, stack size, signal.
     pub fn builder() -> CpuSamplesBuilder {
         CpuSamplesBuilder::default()
     }
 
-    /// What was sampled so far.
+    /// Returns statistics of the samples so far.
     pub fn statistics(&self) -> Statistics {
         self.sampler.statistics()
     }
 
-    /// Addresses on stacks that will have no name at the end of the sessions that run now, because there are too many.
+    /// Returns the number of addresses that will have no name at the end of the running sessions, because there are too many.
     pub fn addresses_left_out(&self) -> u64 {
         self.shared.left_out.load(Ordering::Relaxed)
     }
 }
 
 impl CpuSamplesBuilder {
-    /// The time from one look at all threads to the next; not below 0.1 ms.
+    /// Sets the time between two samples of all threads; at least 0.1 ms.
     pub fn period(mut self, period: Duration) -> Self {
         self.options.period = period;
         self
     }
 
-    /// How much of a stack is copied, from its leaf: from 4 KiB to 1 MiB, 64 KiB unless it is changed. Callers beyond are missing.
+    /// Sets how many bytes of a stack are copied, from its leaf: 4 KiB to 1 MiB, 64 KiB by default. Further callers are missing.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.options.stack_bytes = bytes;
         self
     }
 
-    /// The signal that running threads get, if the program needs SIGURG itself.
+    /// Sets the signal for sampling running threads, if the program itself needs SIGURG.
     pub fn signal(mut self, signal: i32) -> Self {
         self.options.signal = signal;
         self
     }
 
-    /// Names a function by its address (`function as *const () as u64`), for a binary without symbols. The name is written as
-    /// in Rust: `my_crate::module::function`.
+    /// Names a function by its address (`function as *const () as u64`), for a binary without symbols. The name is written
+    /// as in Rust: `my_crate::module::function`.
     pub fn function(mut self, address: u64, name: impl Into<String>) -> Self {
         self.functions.push((address, name.into()));
         self
     }
 
-    /// Starts the sampling thread, which sleeps until a session wants samples.
+    /// Starts the sampling thread, which sleeps until a session requests samples.
     ///
     /// # Errors
-    /// As [`CpuSamples::start`].
+    /// As for [`CpuSamples::start`].
     pub fn start(mut self, pipe: &EventPipe) -> Result<CpuSamples, SamplesError> {
         self.options.max_frames = MAX_STACK_DEPTH;
         let sample = pipe.define(Metadata::new(PROFILER, 0, ""))?;
@@ -148,7 +149,7 @@ impl CpuSamplesBuilder {
         namer.add(self.functions);
         *lock(&shared.namer) = Some(namer);
 
-        // The pipe keeps what watches it: the sampler must end without the pipe's doing.
+        // The pipe keeps its watchers, so the watcher must not keep the sampler alive.
         let (watched, seen) = (Arc::downgrade(&sampler), Arc::clone(&shared));
         pipe.watch(PROFILER, move |_| {
             let Some(sampler) = watched.upgrade() else { return };
@@ -162,7 +163,7 @@ impl CpuSamplesBuilder {
     }
 }
 
-/// Has every session end with the names of the functions, as a runtime's does.
+/// Makes every session end with the names of the functions, as in a runtime.
 fn explain(pipe: &EventPipe, shared: &Arc<Shared>) -> Result<(), DefineError> {
     let event = |id, keywords| {
         let mut metadata = Metadata::new(RUNDOWN, id, "");
@@ -176,7 +177,7 @@ fn explain(pipe: &EventPipe, shared: &Arc<Shared>) -> Result<(), DefineError> {
 }
 
 impl Shared {
-    /// On the sampler's thread.
+    /// Writes a sample, on the sampler's thread.
     fn write(&self, event: &Event, sample: &Sample<'_>) {
         if !sample.repeated {
             self.note(&mut sample.lookup_addresses());
@@ -206,7 +207,7 @@ impl Shared {
         self.left_out.store(0, Ordering::Relaxed);
     }
 
-    /// At the end of a session. Neither samples nor sessions that come and go wait for it: it holds the lock of the namer only.
+    /// Writes the names at the end of a session. Locks only the namer, so that samples and other sessions do not wait.
     fn explain(&self, rundown: &mut Rundown<'_>, method: &Event, module: &Event) {
         if rundown.keyword() & (LOADER | METHODS) == 0 {
             return;
@@ -236,11 +237,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Version 1 of the event that ends with the method's names. The signature is empty: the symbols do not have it.
+/// Returns the payload of version 1 of the event that ends with the method's names. The signature is empty: symbols lack it.
 fn method_payload(number: u32, function: &Function, file: &ModuleFile) -> Vec<u8> {
-    /// The kind of a method definition in a metadata token.
+    /// The table of method definitions in a metadata token.
     const DEFINITION: u32 = 0x0600_0000;
-    /// Jitted: what is not, tools look up in the module's file.
+    /// The flag of a JIT-compiled method. For other methods tools look into the module's file.
     const JITTED: u32 = 8;
     let mut w = Writer::new();
     w.u64(function.start).u64(file.range.start).u64(function.start);
@@ -249,7 +250,7 @@ fn method_payload(number: u32, function: &Function, file: &ModuleFile) -> Vec<u8
     w.into_bytes()
 }
 
-/// Version 1 of the event that names a module. It counts as its own assembly.
+/// Returns the payload of version 1 of the event that names a module. The module is its own assembly.
 fn module_payload(file: &ModuleFile) -> Vec<u8> {
     const MANIFEST: u32 = 8;
     let mut w = Writer::new();
@@ -267,7 +268,7 @@ mod tests {
     #[inline(never)]
     fn named_by_its_symbol() {}
 
-    /// A sampler that rests, as no session wants samples, and what it would name.
+    /// A sampler that is idle because no session requests samples, and the names it would write.
     #[test]
     fn functions_are_described_by_their_real_addresses() {
         let given = 0x10 + functions_are_described_by_their_real_addresses as *const () as u64;
@@ -283,7 +284,7 @@ mod tests {
             assert!(start.elapsed() < Duration::from_mins(1));
             std::thread::yield_now();
         }
-        // As while the end of a session is written.
+        // As during the rundown of a session.
         let naming = lock(&samples.shared.namer);
         let before = samples.statistics().rounds;
         samples.shared.note(&mut [given].into_iter());

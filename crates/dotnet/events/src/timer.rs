@@ -1,13 +1,13 @@
-//! One thread for everything that happens at intervals while sessions want it: counters, metrics. It sleeps while nothing is due.
-//! Refuses to know what happens.
+//! One thread for all periodic tasks, such as counters and metrics, that runs while sessions request them. It sleeps while
+//! nothing is due.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Something that happens at intervals.
+/// A periodic task.
 pub(crate) trait Periodic: Send + Sync {
-    /// Does what is due at `now`. The next time; `None` until [`wake`] is called.
+    /// Does the work that is due at `now` and returns the next time. `None` until [`wake`] is called.
     fn run(&self, now: Instant) -> Option<Instant>;
 }
 
@@ -24,7 +24,7 @@ struct Timer {
 
 static TIMER: OnceLock<Option<&'static Timer>> = OnceLock::new();
 
-/// The timer, whose thread begins with the first task. `None`: the system has no thread for it.
+/// Returns the timer, whose thread starts with the first task. `None` if the thread cannot be created.
 fn timer() -> Option<&'static Timer> {
     *TIMER.get_or_init(|| {
         let timer: &'static Timer = Box::leak(Box::default());
@@ -33,14 +33,14 @@ fn timer() -> Option<&'static Timer> {
     })
 }
 
-/// Adds a task, for which nothing is due yet. It is forgotten when it is dropped.
+/// Adds a task, for which nothing is due yet. A dropped task is removed.
 pub(crate) fn add(task: Weak<dyn Periodic>) {
     if let Some(timer) = timer() {
         timer.entries().push(Entry { task, due: None });
     }
 }
 
-/// Something is due for a task at this time, if not before.
+/// Makes a task due at this time, or earlier if it already is.
 pub(crate) fn wake(task: &Weak<dyn Periodic>, at: Instant) {
     let Some(timer) = timer() else { return };
     let mut entries = timer.entries();
@@ -76,7 +76,7 @@ impl Timer {
         }
     }
 
-    /// Without the lock: tasks call the program's own code.
+    /// Runs tasks without the lock, because they call the program's own code.
     fn run_tasks(&self, due: Vec<Arc<dyn Periodic>>, now: Instant) -> MutexGuard<'_, Vec<Entry>> {
         for task in due {
             let next = task.run(now);
@@ -104,7 +104,7 @@ impl fmt::Debug for Timer {
     }
 }
 
-/// The next multiple of an interval after `due` that is not past: what was slept through is left out.
+/// Returns the next multiple of an interval after `due` that is in the future: missed times are skipped.
 pub(crate) fn next_after(due: Instant, interval: Duration, now: Instant) -> Instant {
     let next = due + interval;
     if next > now { next } else { now + interval }

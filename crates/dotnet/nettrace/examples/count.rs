@@ -1,6 +1,6 @@
-//! Counts the events of nettrace files and says how fast that was: the instrument behind the reader's speed.
+//! Counts the events of nettrace files and measures the speed of the reader.
 //!
-//! `cargo run --release -p runtap-nettrace --example count -- [--repeat N] FILE…`; N readings of each file, best time.
+//! `cargo run --release -p runtap-nettrace --example count -- [--repeat N] FILE…`: reads each file N times, best time.
 
 #![expect(clippy::print_stdout, reason = "a program, not a library")]
 #![expect(clippy::disallowed_methods, reason = "measures time and reads files")]

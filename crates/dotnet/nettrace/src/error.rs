@@ -1,52 +1,52 @@
-//! What can be wrong with a stream: errors of [`Reader::next`](crate::Reader::next) and the verdict on a stream
-//! that is not whole. Says nothing about single events that are odd; those are in [`Counts`](crate::Counts).
+//! Errors of [`Reader::next`](crate::Reader::next), and the reason why a stream is incomplete. Single unusual events are
+//! not errors; [`Counts`](crate::Counts) counts them.
 
 use std::fmt;
 
 use runtap_wire::DecodeError;
 use thiserror::Error;
 
-/// Why a stream cannot be read, or a part of it not.
+/// An error that prevents reading a stream or a part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The first bytes are not those of a nettrace or `NetPerf` stream. Final.
+    /// The stream does not begin with the first bytes of nettrace or `NetPerf`. Nothing more can be read.
     #[error("not a nettrace stream")]
     NotNettrace,
-    /// A stream of a version that this reader does not know. Final.
+    /// The version of the stream is not supported. Nothing more can be read.
     #[error("nettrace version {version} is not supported")]
     Unsupported {
-        /// The version that the stream names: 1 to 3 are `NetPerf`, 6 is the newer container.
+        /// The version in the stream: 1 to 3 are `NetPerf`, 6 is the newer container.
         version: u32,
     },
-    /// Bytes that do not follow the format. Inside a block this costs the rest of that block; between blocks it
-    /// is final.
+    /// Bytes that do not follow the format. Inside a block, the rest of that block is lost; between blocks, nothing more
+    /// can be read.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }
 
-/// Why a stream is not whole, and where that begins.
+/// The reason why a stream is incomplete, and the place where the damage begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Partial {
-    /// Stream offset in bytes of the first byte that could not be used.
+    /// The stream offset in bytes of the first byte that could not be used.
     pub offset: u64,
-    /// What is the matter there.
+    /// The reason.
     pub reason: PartialReason,
 }
 
-/// What is the matter with a stream that is not whole.
+/// The reason why a stream is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartialReason {
-    /// An error that [`Reader::next`](crate::Reader::next) returned; the first one.
+    /// The first error that [`Reader::next`](crate::Reader::next) returned.
     Damaged(Error),
-    /// The stream ends inside an object: the target died, or the file was cut.
+    /// The stream ends inside an object: the target exited, or the file was truncated.
     Cut {
-        /// Bytes from the offset to the end of the stream that could not be used.
+        /// The number of bytes from the offset to the end of the stream that could not be used.
         unused: u64,
     },
-    /// The last object is whole, but the end marker is missing.
+    /// The last object is complete, but the end marker is missing.
     NoEndMarker,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Partial {
         match &self.reason {
             PartialReason::Damaged(error) => write!(f, "damaged at offset {offset}: {error}"),
             PartialReason::Cut { unused } => {
-                write!(f, "cut off: {unused} bytes from offset {offset} on could not be used")
+                write!(f, "truncated: {unused} bytes from offset {offset} could not be used")
             }
             PartialReason::NoEndMarker => write!(f, "ends at offset {offset} without an end marker"),
         }

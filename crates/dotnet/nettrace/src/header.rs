@@ -1,4 +1,4 @@
-//! The Trace object: the process, its pointer size, and the clock that all time stamps count in.
+//! The Trace object: the process, its pointer size, and the clock of all time stamps.
 //! Source: nettrace format, "Trace object", and "V6, blocks". Does not format dates.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
@@ -9,37 +9,37 @@ use crate::text::{string, write_string};
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// The most nanoseconds between the start of a recording and its first event, 146 years: twice that is the most that 64 bits count.
-const FARTHEST: u64 = i64::MAX.unsigned_abs() / 2;
+/// The most nanoseconds between the start of a recording and its first event, 146 years: half the range of 64 bits.
+const MAX_DISTANCE_NS: u64 = i64::MAX.unsigned_abs() / 2;
 
-/// What the stream says about itself before the first event.
+/// The description of the stream before its first event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceHeader {
-    /// Version of the format: 1 to 3 are `NetPerf`, 4 and 6 are Nettrace. ("Version 5" calls itself 4.)
+    /// The version of the format: 1 to 3 are `NetPerf`, 4 and 6 are Nettrace. ("Version 5" is recorded as 4.)
     pub version: u32,
-    /// UTC at the moment [`Self::sync_qpc`], in nanoseconds since 1970. `None` if the recorded date is not one:
+    /// The UTC time at [`Self::sync_qpc`], in nanoseconds since 1970. `None` if the recorded date is invalid:
     /// such files exist.
     pub sync_time: Option<i64>,
-    /// The recorded date as it stands: year, month, day of week, day, hour, minute, second, millisecond.
+    /// The recorded date, unchanged: year, month, day of week, day, hour, minute, second, millisecond.
     pub sync_systemtime: [u16; 8],
     /// Ticks of the target's clock at the start of the session.
     pub sync_qpc: i64,
     /// Ticks per second, at least 1.
     pub qpc_frequency: i64,
-    /// Bytes in a pointer of the target: 4 or 8. Versions 1 and 2 do not tell it; only 64-bit targets wrote them.
+    /// The size of a pointer of the target in bytes: 4 or 8. Versions 1 and 2 lack it; only 64-bit targets wrote them.
     pub pointer_size: u32,
-    /// Process id of the target, as it sees itself; 0 if the stream names none.
+    /// The target's process id in its own pid namespace; 0 if unknown.
     pub process_id: u32,
-    /// Number of processors of the target; 0 if the stream does not tell it.
+    /// The number of processors of the target; 0 if unknown.
     pub processors: u32,
-    /// Time between two CPU samples that the runtime was told to keep, in nanoseconds; 0 if the stream does not tell it.
+    /// The requested time between two CPU samples in nanoseconds; 0 if unknown.
     pub sampling_rate_ns: u32,
-    /// All names and values that a stream of version 6 begins with, those of the three fields above among them.
+    /// All names and values at the start of a stream of version 6, including those of the three fields above.
     pub attributes: Vec<(String, String)>,
 }
 
-/// Names of [`TraceHeader::attributes`] that stand for fields of earlier versions.
+/// Names of [`TraceHeader::attributes`] with the values of fields of earlier versions.
 mod attribute {
     pub(super) const PROCESS_ID: &str = "ProcessId";
     pub(super) const PROCESSORS: &str = "HardwareThreadCount";
@@ -47,14 +47,14 @@ mod attribute {
 }
 
 impl TraceHeader {
-    /// Length of the object's data on the wire, in bytes, in versions 3 and 4.
+    /// The encoded length of the object's data in bytes, in versions 3 and 4.
     pub(crate) const SIZE: u32 = 48;
-    /// The same in versions 1 and 2.
+    /// The encoded length in bytes, in versions 1 and 2.
     pub(crate) const SIZE_V1: u32 = 36;
 
-    /// The header of a stream to be written: at the moment `sync_time`, in nanoseconds since 1970 and UTC, the clock
-    /// stood at `sync_qpc` ticks and made `qpc_frequency` of them in a second (at least 1). The format keeps whole
-    /// milliseconds of `sync_time`. Everything else is that of a 64-bit process that says nothing more.
+    /// Creates the header of a stream to write: at the time `sync_time`, in nanoseconds since 1970 and UTC, the clock
+    /// showed `sync_qpc` ticks and ran at `qpc_frequency` ticks per second (at least 1). The format keeps whole
+    /// milliseconds of `sync_time`. The other fields describe a 64-bit process with no further information.
     pub fn new(sync_time: i64, sync_qpc: i64, qpc_frequency: i64) -> Self {
         Self {
             version: TRACE_VERSION,
@@ -83,7 +83,7 @@ impl TraceHeader {
         w.u32(self.pointer_size).u32(self.process_id).u32(self.processors).u32(self.sampling_rate_ns);
     }
 
-    /// Writes the data of version 6. The fields win over attributes of their names; a field that is 0 is not written.
+    /// Writes the data of version 6. Fields override attributes of their names; a field that is 0 is not written.
     pub(crate) fn encode_v6(&self, w: &mut Writer) {
         self.encode_clock(w);
         let fields = [
@@ -157,7 +157,7 @@ impl TraceHeader {
         for _ in 0..r.u32("number of attributes")? {
             let key = string(r, "name of an attribute")?.into_owned();
             let value = string(r, "value of an attribute")?.into_owned();
-            // A value that is no number says nothing.
+            // A value that is not a number is ignored.
             let number = value.parse().unwrap_or(0);
             match key.as_str() {
                 attribute::PROCESS_ID => self.process_id = number,
@@ -170,23 +170,23 @@ impl TraceHeader {
         Ok(())
     }
 
-    /// `"NetPerf"` or `"Nettrace"`.
+    /// Returns `"NetPerf"` or `"Nettrace"`.
     pub fn format_name(&self) -> &'static str {
         if self.version < TRACE_VERSION { "NetPerf" } else { "Nettrace" }
     }
 
-    /// The same clock, with a start that is neither after `timestamp` nor [out of reach](Self::within_reach).
+    /// Returns this header with a start that is neither after `timestamp` nor [out of reach](Self::within_reach).
     #[must_use]
     pub fn started_by(self, timestamp: u64) -> Self {
         let is_late = i64::try_from(timestamp).is_ok_and(|start| start < self.sync_qpc);
         if is_late { self.started_at(timestamp) } else { self.within_reach(timestamp) }
     }
 
-    /// The same clock. If its start is so far from `timestamp`, when something happened, that nanoseconds would not count the
-    /// distance of all that happened, it is wrong, and the clock starts at `timestamp`: all would have the same time.
+    /// Returns this header with its start moved to `timestamp` if the two are further apart than 64-bit nanoseconds can
+    /// represent for the whole stream: the recorded start is wrong then, and all events would get one saturated time.
     #[must_use]
     pub fn within_reach(self, timestamp: u64) -> Self {
-        let is_far = self.relative_ns(timestamp).unsigned_abs() > FARTHEST;
+        let is_far = self.relative_ns(timestamp).unsigned_abs() > MAX_DISTANCE_NS;
         if is_far { self.started_at(timestamp) } else { self }
     }
 
@@ -197,20 +197,20 @@ impl TraceHeader {
         }
     }
 
-    /// A difference of ticks in nanoseconds, rounded down.
+    /// Converts a difference of ticks to nanoseconds, rounded down.
     pub fn ticks_to_ns(&self, ticks: i128) -> i128 {
         (ticks * NS_PER_S).div_euclid(i128::from(self.qpc_frequency.max(1)))
     }
 
-    /// Nanoseconds from the start of the session to `timestamp`; negative for what happened before it, saturating.
+    /// Returns the nanoseconds from the start of the session to `timestamp`; negative before the start, saturating.
     #[inline]
     pub fn relative_ns(&self, timestamp: u64) -> i64 {
         let since = u64::try_from(self.sync_qpc).ok().and_then(|start| timestamp.checked_sub(start));
         since.and_then(|ticks| self.short_ns(ticks)).unwrap_or_else(|| self.any_relative_ns(timestamp))
     }
 
-    /// Nanoseconds of so many ticks, if all that has to be known on the way fits into 64 bits: many times faster than
-    /// with 128.
+    /// Converts ticks to nanoseconds if all intermediate values fit into 64 bits, which is many times faster than
+    /// with 128 bits.
     fn short_ns(&self, ticks: u64) -> Option<i64> {
         const SECOND: u64 = 1_000_000_000;
         let frequency =
@@ -224,15 +224,15 @@ impl TraceHeader {
         i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// UTC of `timestamp` in nanoseconds since 1970. `None` if the stream has no valid date, or the result is
-    /// beyond the years 1677 to 2262.
+    /// Returns the UTC time of `timestamp` in nanoseconds since 1970. `None` if the stream has no valid date, or if the
+    /// result is outside of the years 1677 to 2262.
     pub fn utc_ns(&self, timestamp: u64) -> Option<i64> {
         let relative = self.ticks_to_ns(i128::from(timestamp) - i128::from(self.sync_qpc));
         i64::try_from(i128::from(self.sync_time?) + relative).ok()
     }
 }
 
-/// A Windows SYSTEMTIME in nanoseconds since 1970, if it is a date at all.
+/// Converts a Windows SYSTEMTIME to nanoseconds since 1970. `None` if the date is invalid.
 fn unix_ns([year, month, _weekday, day, hour, minute, second, ms]: [u16; 8]) -> Option<i64> {
     let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days_in_month = match month {
@@ -245,7 +245,7 @@ fn unix_ns([year, month, _weekday, day, hour, minute, second, ms]: [u16; 8]) -> 
     if !valid || year == 0 {
         return None;
     }
-    // Days since 1 March of the year 0: the leap day is then the last day of a year.
+    // Days since 1 March of the year 0, so that the leap day is the last day of a year.
     let (year, month) = (i64::from(year), i64::from(month));
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + i64::from(day) - 1;
@@ -254,11 +254,11 @@ fn unix_ns([year, month, _weekday, day, hour, minute, second, ms]: [u16; 8]) -> 
     (seconds * 1000 + i64::from(ms)).checked_mul(1_000_000)
 }
 
-/// The twin of [`unix_ns`]: whole milliseconds.
+/// The inverse of [`unix_ns`], in whole milliseconds.
 fn systemtime(unix_ns: i64) -> [u16; 8] {
     let ms = unix_ns.div_euclid(1_000_000);
     let days = ms.div_euclid(86_400_000);
-    // Days since 1 March of the year 0, in cycles of 400 years that are all alike.
+    // Days since 1 March of the year 0, in identical cycles of 400 years.
     let since_march = days + 719_468;
     let (cycle, day) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -278,7 +278,7 @@ fn systemtime(unix_ns: i64) -> [u16; 8] {
         ms / 1000 % 60,
         ms % 1000,
     ];
-    // The years of 64 bits of nanoseconds are 1677 to 2262.
+    // 64-bit nanoseconds cover the years 1677 to 2262.
     parts.map(|part| u16::try_from(part).unwrap_or_default())
 }
 
@@ -290,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_date_comes_back(ns: i64) {
+        fn dates_round_trip(ns: i64) {
             let header = TraceHeader::new(ns.max(i64::MIN + 1_000_000), 0, 1);
             prop_assert_eq!(unix_ns(header.sync_systemtime), header.sync_time);
         }
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_is_not_after_what_happened() {
+    fn the_start_is_not_after_the_first_event() {
         let header = TraceHeader { sync_time: Some(1_000), ..TraceHeader::new(0, 100, 1_000_000_000) };
         for after in [100, 101, u64::MAX] {
             assert_eq!(header.clone().started_by(after), header);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_is_near_what_happened() {
+    fn the_start_is_within_reach_of_the_first_event() {
         for frequency in [1, 3, 10_000_000, 1_000_000_000, i64::MAX] {
             for start in [i64::MIN, i64::MIN + 1, i64::MIN / 2, -1, 0, i64::MAX / 2, i64::MAX] {
                 let header = TraceHeader { sync_time: Some(1_000), ..TraceHeader::new(0, start, frequency) };
@@ -367,7 +367,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_ways_lead_to_the_same_times(
+        fn the_fast_conversion_agrees_with_the_exact_one(
             frequency in prop_oneof![Just(1_000_000_000), Just(10_000_000), any::<i64>(), -1..20_i64],
             start in prop_oneof![any::<i64>(), 0..1_000_000_i64],
             timestamp in prop_oneof![any::<u64>(), 0..3_000_000_u64],

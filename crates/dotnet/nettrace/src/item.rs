@@ -1,4 +1,4 @@
-//! What [`Reader::next`](crate::Reader::next) hands out: views of a stream's parts that borrow from the reader.
+//! The items that [`Reader::next`](crate::Reader::next) returns: views of the stream that borrow from the reader.
 
 use runtap_wire::{Reader, Uuid};
 
@@ -9,83 +9,82 @@ use crate::{Labels, Metadata, Stack, Thread, TraceHeader};
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Item<'a> {
-    /// The first item.
+    /// The header, which is the first item.
     Header(&'a TraceHeader),
-    /// A definition; events that follow use its id.
+    /// A definition, whose id later events use.
     Metadata(&'a Metadata),
     /// An event.
     Event(Event<'a>),
-    /// All events before it are older than those after it, and stack ids start anew.
+    /// A sequence point: all events before it are older than all events after it, and stack ids are reassigned.
     SequencePoint(SequencePoint<'a>),
-    /// The end marker: the stream is whole. The last item.
+    /// The end marker, which is the last item of a complete stream.
     End,
 }
 
 /// An event.
 ///
-/// What a definition says may be replaced by the event's own labels: ask [`Self::level`], [`Self::version`],
-/// [`Self::keywords`] and [`Self::opcode`] rather than the definition.
+/// Labels of the event can override values of its definition: use [`Self::level`], [`Self::version`],
+/// [`Self::keywords`] and [`Self::opcode`] instead of the fields of the definition.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// Which definition describes the event.
+    /// The id of the definition that describes the event.
     pub metadata_id: u32,
-    /// That definition. A reader hands out no event without one.
+    /// The definition. A reader returns no event without one.
     pub metadata: Option<&'a Metadata>,
-    /// Operating system's id of the thread that the event is about: a CPU sample's is the sampled thread. In Nettrace 6
-    /// the index of the thread, if the stream does not tell the id.
+    /// The operating system's id of the thread that the event is about; for a CPU sample, the sampled thread. In Nettrace 6
+    /// the index of the thread if the stream does not state the id.
     pub thread_id: u64,
-    /// Operating system's id of the thread that wrote the event; in Nettrace 6 as above.
+    /// The operating system's id of the thread that wrote the event; in Nettrace 6 its index if the id is missing.
     pub capture_thread_id: u64,
-    /// Operating system's id of the process of the first one, where the stream tells it (Nettrace 6). Otherwise it is
-    /// [`TraceHeader::process_id`].
+    /// The operating system's id of the process of [`Self::thread_id`], if the stream states it (Nettrace 6). If `None`, the
+    /// process is [`TraceHeader::process_id`].
     pub process_id: Option<u64>,
-    /// What the stream says about the first one (Nettrace 6).
+    /// The description of the thread that the event is about (Nettrace 6).
     pub thread: Option<&'a Thread>,
-    /// What the stream says about the second one (Nettrace 6).
+    /// The description of the thread that wrote the event (Nettrace 6).
     pub capture_thread: Option<&'a Thread>,
-    /// Processor that the event was written on; `u32::MAX` if the runtime did not know, or the stream does not tell it
-    /// (`NetPerf`).
+    /// The processor that the event was written on; `u32::MAX` if unknown to the runtime or not in the stream (`NetPerf`).
     pub processor: u32,
-    /// Number of the event among those of its capture thread, modulo 2^32. 0 in `NetPerf`, which has none.
+    /// The sequence number of the event in its capture thread, modulo 2^32. 0 in `NetPerf`, which has none.
     pub sequence: u32,
-    /// Id of the call stack, valid up to the next sequence point. `u32::MAX` in `NetPerf`, where the stack stands in the
-    /// event: it is [`Self::stack`] alone.
+    /// The id of the call stack, valid until the next sequence point. `u32::MAX` in `NetPerf`, where [`Self::stack`] is part
+    /// of the event.
     pub stack_id: u32,
     /// The call stack.
     pub stack: Stack<'a>,
-    /// Ticks of the target's clock; see [`TraceHeader::relative_ns`] and [`TraceHeader::utc_ns`]. Not in order over
-    /// the stream: only the events between two [`sorted`](Self::sorted) ones are.
+    /// Ticks of the target's clock; see [`TraceHeader::relative_ns`] and [`TraceHeader::utc_ns`]. Ordered only between
+    /// two [`sorted`](Self::sorted) events, not in the whole stream.
     pub timestamp: u64,
     /// The activity (a request, a task) that the event belongs to.
     pub activity_id: Option<Uuid>,
-    /// The activity that started that one.
+    /// The activity that started [`Self::activity_id`].
     pub related_activity_id: Option<Uuid>,
-    /// What else hangs on the event (Nettrace 6).
+    /// Labels of the event (Nettrace 6).
     pub labels: Labels<'a>,
-    /// Whether a run of one capture thread's events starts here, and no later event of the stream is older.
+    /// Whether a run of events of one capture thread starts here, and no later event of the stream is older.
     pub sorted: bool,
     /// The fields, as [`Metadata::fields`] or the provider's own documentation describes them.
     pub payload: &'a [u8],
 }
 
 impl Event<'_> {
-    /// Level: 1 critical to 5 verbose; 0 always.
+    /// Returns the level: 1 critical to 5 verbose; 0 always. `None` if unknown.
     pub fn level(&self) -> Option<u32> {
         self.labels.level().map(u32::from).or_else(|| self.metadata.map(|metadata| metadata.level))
     }
 
-    /// Version of the event.
+    /// Returns the version of the event. `None` if unknown.
     pub fn version(&self) -> Option<u32> {
         self.labels.version().map(u32::from).or_else(|| self.metadata.map(|metadata| metadata.version))
     }
 
-    /// Keywords, one bit each.
+    /// Returns the keywords, one bit each. `None` if unknown.
     pub fn keywords(&self) -> Option<u64> {
         self.labels.keywords().or_else(|| self.metadata.map(|metadata| metadata.keywords))
     }
 
-    /// Opcode, if anything states one.
+    /// Returns the opcode. `None` if neither the labels nor the definition state one.
     pub fn opcode(&self) -> Option<u8> {
         self.labels.opcode().or_else(|| self.metadata.and_then(|metadata| metadata.opcode))
     }
@@ -97,25 +96,25 @@ impl Event<'_> {
 pub struct SequencePoint<'a> {
     /// Ticks of the target's clock.
     pub timestamp: u64,
-    /// For each thread: how many events it has tried to write so far.
+    /// For each thread, the number of events that it has tried to write.
     pub threads: ThreadSequences<'a>,
     pub(crate) flags: u32,
 }
 
 impl SequencePoint<'_> {
-    /// Whether indexes of threads are given out anew from here on (Nettrace 6).
+    /// Returns whether thread indexes are reassigned after this point (Nettrace 6).
     pub fn flushes_threads(&self) -> bool {
         self.flags & FLUSH_THREADS != 0
     }
 
-    /// Whether metadata ids are given out anew from here on (Nettrace 6).
+    /// Returns whether metadata ids are reassigned after this point (Nettrace 6).
     pub fn flushes_metadata(&self) -> bool {
         self.flags & FLUSH_METADATA != 0
     }
 }
 
-/// Pairs of (capture thread, number of its last event). The thread is named as in events' headers: by its id, in Nettrace
-/// 6 by its index.
+/// Pairs of a capture thread and the sequence number of its last event. Threads are identified as in events: by id, in
+/// Nettrace 6 by index.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadSequences<'a> {
     records: Records<'a>,
@@ -124,7 +123,7 @@ pub struct ThreadSequences<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Records<'a> {
     Fixed(&'a [[u8; 12]]),
-    /// So many pairs of variable-length integers, read once before.
+    /// The number of pairs of variable-length integers, which were validated before.
     Variable(&'a [u8], u32),
 }
 
@@ -137,7 +136,7 @@ impl<'a> ThreadSequences<'a> {
         Self { records: Records::Variable(bytes, count) }
     }
 
-    /// Number of threads.
+    /// Returns the number of threads.
     pub fn len(&self) -> usize {
         match self.records {
             Records::Fixed(records) => records.len(),
@@ -145,12 +144,12 @@ impl<'a> ThreadSequences<'a> {
         }
     }
 
-    /// Whether the sequence point names no thread.
+    /// Returns whether the sequence point lists no thread.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The pairs.
+    /// Returns the pairs.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + use<'a> {
         let (fixed, variable) = match self.records {
             Records::Fixed(records) => (records, &[][..]),

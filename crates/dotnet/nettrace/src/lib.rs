@@ -1,9 +1,9 @@
 //! Incremental reader and writer of the nettrace event stream of .NET EventPipe.
 //!
-//! The crate is sans-IO: bytes go in by [`Reader::feed`] in chunks of any size, items come out by
-//! [`Reader::next`]; events go into [`Writer`], bytes come out by [`Writer::take_output`]. It touches no file,
-//! socket, clock or thread, and it never sorts: items come in the order of the stream, or by [`InOrder`], which merges what
-//! is in order by itself, in that of time.
+//! The crate does no I/O: [`Reader::feed`] accepts bytes in chunks of any size, and [`Reader::next`] returns items;
+//! [`Writer`] accepts events, and [`Writer::take_output`] returns bytes. The crate uses no file, socket, clock or thread,
+//! and it never sorts: items are returned in the order of the stream, or in order of time by [`InOrder`], which merges
+//! the ordered runs of the stream.
 //!
 //! # The format in one page
 //!
@@ -15,13 +15,13 @@
 //! blocks  := MetadataBlock (definitions of events, by id) | StackBlock (call stacks, by id)
 //!          | EventBlock (events, which name a metadata id and a stack id)
 //!          | SPBlock (sequence point: last sequence number of every thread; stack ids start anew)
-//! ```
+//!          | SPBlock (sequence point: last sequence number of every thread; stack ids are reassigned)
 //!
 //! The storeys, from the bytes up: `raw` (tags and objects) → `block` (what lies in one block) → [`Reader`].
-//!
+//! The layers, from the bytes up: `raw` (tags and objects) → `block` (the contents of one block) → [`Reader`].
 //! Versions: `NetPerf` 1 to 3 and Nettrace 4 and 6 are read, Nettrace 4 and 6 and `NetPerf` 3 are written. What people call "version 5" is
+//! `NetPerf` 1 to 3 and Nettrace 4 and 6 can be read; Nettrace 4 and 6 and `NetPerf` 3 can be written. "Version 5" is
 //! version 4 with optional tags in its metadata records.
-
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]
 

@@ -1,29 +1,29 @@
-//! How much memory a [`Reader`](crate::Reader) may take for a stream that it does not trust.
+//! Limits on the memory of a [`Reader`](crate::Reader), for streams that are not trusted.
 
-/// Upper bounds. The defaults are far above what any runtime writes: blocks of about 100 KiB, a few thousand
+/// Upper limits. The defaults are far above what any runtime writes: blocks of about 100 KiB, a few thousand
 /// definitions, a few thousand stacks between two sequence points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest block in bytes; a block is held in memory until it is whole. A larger one ends the reading.
+    /// The largest block in bytes; a block is held in memory until it is complete. A larger block ends the reading.
     pub max_block: u32,
-    /// Most event definitions that are live at the same time.
+    /// The most event definitions that are live at one time.
     pub max_metadata: usize,
-    /// Largest event definition in bytes on the wire; a larger one counts as damaged.
+    /// The largest encoded event definition in bytes; a larger one is treated as damaged.
     pub max_definition: usize,
-    /// Most bytes that all live event definitions take together in memory, about.
+    /// The approximate memory of all live event definitions in bytes.
     pub max_metadata_bytes: usize,
-    /// Most bytes that the stacks between two sequence points take in memory, about; at most `u32::MAX` has an effect.
+    /// The approximate memory of the stacks between two sequence points in bytes, at most `u32::MAX`.
     pub max_stack_bytes: usize,
-    /// The same for labels (Nettrace 6).
+    /// The approximate memory of the labels between two sequence points in bytes (Nettrace 6).
     pub max_label_bytes: usize,
-    /// The same for the descriptions of all live threads (Nettrace 6).
+    /// The approximate memory of the descriptions of all live threads in bytes (Nettrace 6).
     pub max_thread_bytes: usize,
-    /// Most bytes that [`InOrder`](crate::InOrder) holds back: those of the stream, and what it remembers of runs. What
-    /// is more is given at once, in the order that the stream has.
+    /// The most bytes that [`InOrder`](crate::InOrder) holds back: bytes of the stream and records of runs. Beyond this
+    /// limit, events are returned at once in the order of the stream.
     pub max_held_back: usize,
-    /// Most capture threads whose sequence numbers are remembered. One more, and all are forgotten: losses are
-    /// then counted anew from the next event of each thread on.
+    /// The most capture threads whose sequence numbers are remembered. At one more thread all are forgotten: losses are
+    /// then counted from the next event of each thread on.
     pub max_threads: usize,
 }
 

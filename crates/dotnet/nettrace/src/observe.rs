@@ -1,18 +1,17 @@
-//! What sees a stream: one item after the other, or parts of it that are put together.
+//! Observers of a stream, and observers whose results for parts of a stream can be joined.
 
 use crate::Item;
 
-/// Sees the items of a stream in the order in which a reader gives them: [`Reader`](crate::Reader), or
-/// [`InOrder`](crate::InOrder) where times have to be in order. Keeps what it wants of them, and tells that by methods of
-/// its own.
+/// Receives the items of a stream in the order of a reader: [`Reader`](crate::Reader), or [`InOrder`](crate::InOrder)
+/// if times must be in order. Implementations provide methods for their results.
 pub trait Observe {
-    /// Takes the next item.
+    /// Handles the next item.
     fn item(&mut self, item: &Item<'_>);
 }
 
-/// An observer whose findings in neighbouring parts of a stream can be put together, so that several threads may read one.
+/// An observer whose results for adjacent parts of a stream can be joined, so that several threads can read one stream.
 pub trait Join: Observe + Sized {
-    /// Takes in what the observer of the next [`Part`](crate::Part) has found, which began with nothing. `false` if that
-    /// can't be done without having seen the items of that part: they have to be shown to this one.
+    /// Adds the results of `next`, an observer that was created for the next [`Part`](crate::Part). Returns `false` if the
+    /// results cannot be added: the items of that part must be passed to this observer instead.
     fn join(&mut self, next: Self) -> bool;
 }

@@ -1,22 +1,22 @@
-//! Parts of a finished stream that can be read side by side: where each begins, and what its reader has to know.
-//! Source: nettrace format, "a design that reaches it". Reads no events, starts no thread, and touches no file: it says
-//! which bytes it wants.
+//! Parts of a finished stream that can be read in parallel: where each starts, and what its reader must know.
+//! Source: nettrace format, "a design that reaches it". Reads no events, starts no thread, and opens no file: the caller
+//! provides the requested bytes.
 
 use std::ops::Range;
 
-use crate::reader::Core;
+use crate::reader::Decoder;
 use crate::{Limits, Reader};
 
-/// More than any header of a frame that a runtime writes.
-const FRAME: u64 = 64;
-/// More than any header of a frame.
-const LONG_FRAME: u64 = 512;
+/// The number of bytes to request for the header of a frame: longer than any header that a runtime writes.
+const HEADER_BYTES: u64 = 64;
+/// The number of bytes to request for an unusually long header.
+const LONG_HEADER_BYTES: u64 = 512;
 
-/// Most blocks that the parts of one epoch have to read again. Beyond them the rest of the stream is one part.
-const MOST_OF_EPOCH: usize = 1 << 14;
+/// The most blocks of an epoch that its parts read again. Beyond this limit the rest of the stream is one part.
+const MAX_EPOCH_BLOCKS: usize = 1 << 14;
 
-/// Finds the parts of a stream of known length by the headers of its blocks, which tell their sizes. Of the blocks
-/// themselves it looks at definitions, threads and sequence points only.
+/// Finds the parts of a stream of known length by the headers of its blocks, which state their sizes. Only the contents
+/// of definitions, threads and sequence points are read.
 ///
 /// ```
 /// use runtap_nettrace::{Item, Scan};
@@ -24,11 +24,11 @@ const MOST_OF_EPOCH: usize = 1 << 14;
 /// # let file = b"Nettrace\x14\0\0\0!FastSerialization.1\x01";
 /// let mut events = 0;
 /// let mut whole = None;
-/// // Each of them could have a thread of its own.
+/// // Each part can be read on its own thread.
 /// for part in Scan::of(file, 1 << 20) {
 ///     let mut reader = part.reader();
 ///     for piece in part.pieces() {
-///         reader.go_to(piece.start);
+///         reader.seek(piece.start);
 ///         let bytes = &file[piece.start as usize..piece.end as usize];
 ///         reader.items(bytes).for_each(|item| {
 ///             if let Item::Event(_) = item {
@@ -37,7 +37,7 @@ const MOST_OF_EPOCH: usize = 1 << 14;
 ///         })?;
 ///     }
 ///     reader.finish();
-///     reader.items(&[]).for_each(|_rest_of_a_cut_stream| {})?;
+///     reader.items(&[]).for_each(|_rest_of_a_truncated_stream| {})?;
 ///     match &mut whole {
 ///         None => whole = Some(reader),
 ///         Some(whole) => whole.join(reader),
@@ -51,47 +51,47 @@ const MOST_OF_EPOCH: usize = 1 << 14;
 #[derive(Debug)]
 pub struct Scan {
     length: u64,
-    /// Bytes that a part should have.
+    /// The intended size of a part in bytes.
     size: u64,
-    core: Core,
-    /// The frame that is looked at begins here.
+    decoder: Decoder,
+    /// The offset of the current frame.
     at: u64,
-    /// How much of it is asked for.
+    /// The number of bytes to request for the frame.
     ask: u64,
     parts: Vec<Part>,
-    /// Blocks since the last sequence point that define what events of its epoch name.
+    /// Blocks since the last sequence point with definitions for the events of its epoch.
     epoch: Vec<Range<u64>>,
     epoch_bytes: u64,
     done: bool,
 }
 
-/// A part of a stream: it begins and ends behind the payload of a block.
+/// A part of a stream: it starts and ends after the payload of a block.
 #[derive(Debug)]
 pub struct Part {
     index: u64,
     range: Range<u64>,
     before: Vec<Range<u64>>,
-    /// `None` at the start of the stream.
-    start: Option<Box<Core>>,
+    /// The state at the start of the part. `None` at the start of the stream.
+    start: Option<Box<Decoder>>,
     limits: Limits,
     last: bool,
 }
 
 impl Scan {
-    /// Looks for parts of about `size` bytes in a stream of `length` bytes.
+    /// Creates a scan for parts of about `size` bytes in a stream of `length` bytes.
     pub fn new(length: u64, size: u64) -> Self {
         Self::with_limits(length, size, Limits::default())
     }
 
-    /// The same with limits of its own, which the parts' readers get too.
+    /// Like [`new`](Self::new), with limits that the parts' readers use, too.
     pub fn with_limits(length: u64, size: u64, limits: Limits) -> Self {
         let first = Part { index: 0, range: 0..length, before: Vec::new(), start: None, limits, last: true };
         Self {
             length,
             size: size.max(1),
-            core: Core::new(limits),
+            decoder: Decoder::new(limits),
             at: 0,
-            ask: FRAME,
+            ask: HEADER_BYTES,
             parts: vec![first],
             epoch: Vec::new(),
             epoch_bytes: 0,
@@ -99,42 +99,42 @@ impl Scan {
         }
     }
 
-    /// The parts of a stream that is in memory.
+    /// Returns the parts of a stream in memory.
     pub fn of(stream: &[u8], size: u64) -> Vec<Part> {
         let mut scan = Self::new(stream.len() as u64, size);
-        while let Some(range) = scan.wants() {
+        while let Some(range) = scan.next_range() {
             scan.handle(slice(stream, &range));
         }
         scan.finish()
     }
 
-    /// The bytes of the stream that are looked at next; `None` when all parts are found.
-    pub fn wants(&self) -> Option<Range<u64>> {
+    /// Returns the range of bytes to pass to [`Self::handle`] next. `None` if all parts were found.
+    pub fn next_range(&self) -> Option<Range<u64>> {
         let end = self.at.saturating_add(self.ask).min(self.length);
         if self.done || self.at >= end { None } else { Some(self.at..end) }
     }
 
-    /// Takes the bytes that [`Self::wants`] asked for. Fewer than those end the search.
+    /// Handles the bytes that [`Self::next_range`] requested. Fewer bytes end the scan.
     pub fn handle(&mut self, bytes: &[u8]) {
-        let asked = self.wants().map_or(0, |range| range.end - range.start);
+        let asked = self.next_range().map_or(0, |range| range.end - range.start);
         if (bytes.len() as u64) < asked || self.frame(bytes).is_none() {
             self.done = true;
         }
     }
 
-    /// The parts, in the order of the stream. Whatever was not looked at, or is damaged, is in the last one.
+    /// Returns the parts, in the order of the stream. The last part includes everything unread or damaged.
     pub fn finish(self) -> Vec<Part> {
         self.parts
     }
 
-    /// Looks at a frame; `None` if there is nothing to be found any more.
+    /// Handles a frame. `None` if no further part can be found.
     fn frame(&mut self, bytes: &[u8]) -> Option<()> {
-        let Some(frame) = self.core.peek(bytes) else {
-            // The header may be longer than what was asked for.
-            if self.ask >= LONG_FRAME || self.at + self.ask >= self.length {
+        let Some(frame) = self.decoder.peek(bytes) else {
+            // The header may be longer than the requested bytes.
+            if self.ask >= LONG_HEADER_BYTES || self.at + self.ask >= self.length {
                 return None;
             }
-            self.ask = LONG_FRAME;
+            self.ask = LONG_HEADER_BYTES;
             return Some(());
         };
         let length = frame.length?;
@@ -144,17 +144,17 @@ impl Scan {
                 self.ask = length;
                 return Some(());
             }
-            // What is wrong inside of it is told by the reader of the part.
-            self.core.pass(slice(bytes, &(0..length)))?;
+            // The reader of the part reports damage inside the block.
+            self.decoder.pass(slice(bytes, &(0..length)))?;
         }
-        self.core.go_to(end);
+        self.decoder.seek(end);
         let this = self.at..end;
         if frame.is_of_epoch {
             self.epoch.push(this);
             self.epoch_bytes += length;
-            // Each part reads them again, and the list of them is kept for each.
-            if self.epoch.len() > MOST_OF_EPOCH
-                || self.epoch_bytes > self.core.limits().max_stack_bytes as u64
+            // Each part reads these blocks again and keeps a list of them.
+            if self.epoch.len() > MAX_EPOCH_BLOCKS
+                || self.epoch_bytes > self.decoder.limits().max_stack_bytes as u64
             {
                 return None;
             }
@@ -162,7 +162,7 @@ impl Scan {
             self.epoch.clear();
             self.epoch_bytes = 0;
         }
-        (self.at, self.ask) = (end, FRAME);
+        (self.at, self.ask) = (end, HEADER_BYTES);
         let part = self.parts.last_mut()?;
         if end - part.range.start >= self.size && end < self.length {
             part.range.end = end;
@@ -172,7 +172,7 @@ impl Scan {
                 index,
                 range: end..self.length,
                 before: self.epoch.clone(),
-                start: Some(Box::new(self.core.for_part(index))),
+                start: Some(Box::new(self.decoder.for_part(index))),
                 limits,
                 last: true,
             });
@@ -182,31 +182,34 @@ impl Scan {
 }
 
 impl Part {
-    /// Its own bytes.
+    /// Returns the range of the part in the stream, in bytes.
     pub fn range(&self) -> Range<u64> {
         self.range.clone()
     }
 
-    /// Everything that its reader has to be given, piece by piece, each after a [`Reader::go_to`]: blocks that define
-    /// what its events name, then its own bytes. Each piece may be fed in as many chunks as one likes.
+    /// Returns the pieces of the stream to feed to the reader, each after a [`Reader::seek`]: blocks with definitions for
+    /// the events of this part, then the part itself. Each piece may be fed in chunks of any size.
     pub fn pieces(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.before.iter().cloned().chain([self.range()])
     }
 
-    /// Whether it is the last one: [`Reader::finish`] is for its reader, and does no harm to the others.
+    /// Returns whether this is the last part, whose reader needs [`Reader::finish`] (harmless for other readers).
     pub fn is_last(&self) -> bool {
         self.last
     }
 
-    /// A reader that knows what was before. It hands out the header only at the start of the stream.
+    /// Creates a reader that starts with the state of the stream before this part. Only the reader of the first part
+    /// returns the header.
     pub fn reader(&self) -> Reader {
-        let core =
-            self.start.as_ref().map_or_else(|| Core::new(self.limits), |core| core.for_part(self.index));
-        Reader::of_part(core, self.range.start, self.last)
+        let decoder = self
+            .start
+            .as_ref()
+            .map_or_else(|| Decoder::new(self.limits), |decoder| decoder.for_part(self.index));
+        Reader::of_part(decoder, self.range.start, self.last)
     }
 }
 
-/// The bytes of a range.
+/// Returns the bytes of a range.
 fn slice<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
     let place = |n| usize::try_from(n).unwrap_or(usize::MAX);
     bytes.get(place(range.start)..place(range.end)).unwrap_or_default()

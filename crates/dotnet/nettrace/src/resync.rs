@@ -1,26 +1,26 @@
-//! Finds the next object after damaged bytes: one with a known name, whose payload is followed by another object or by the
-//! end of the stream. For `NetPerf` 3 and Nettrace 4; the blocks of Nettrace 6 have no names. Reads no payload.
+//! Finds the next object after damaged bytes: an object with a known name whose payload is followed by another object or
+//! by the end of the stream. For `NetPerf` 3 and Nettrace 4; the blocks of Nettrace 6 have no names. Reads no payload.
 
 use crate::raw::Format;
 use crate::raw::envelope::{Candidate, candidate, first_tags};
 
 /// The result of a search.
-pub(crate) enum Found {
-    /// No object begins before this position. If one begins at it, more bytes are needed to tell.
+pub(crate) enum SearchResult {
+    /// No object starts before this position. More bytes are needed to decide whether one starts at it.
     NotBefore(usize),
-    /// At a position; blocks are aligned with this shift.
+    /// An object starts at the position; blocks are aligned with this shift.
     At { position: usize, format: Format, shift: u8 },
 }
 
-/// Looks for the next object in `bytes`, which begin at `offset`. `known` is the format and the alignment of what was read
-/// before; `None` if that was nothing.
+/// Searches for the next object in `bytes`, which begin at `offset`. `known` is the format and the alignment of the bytes
+/// read before, or `None` if there are none.
 pub(crate) fn search(
     bytes: &[u8],
     offset: u64,
     known: Option<(Format, u8)>,
     max_block: u32,
     finished: bool,
-) -> Found {
+) -> SearchResult {
     let formats = match known {
         Some((format, shift)) => [Some((format, Some(shift))), None],
         None => [Some((Format::Nettrace4, None)), Some((Format::NetPerf3, None))],
@@ -34,10 +34,10 @@ pub(crate) fn search(
             }
             match candidate(rest, offset + position as u64, (format, shift), max_block, finished) {
                 Candidate::No => {}
-                Candidate::More => return Found::NotBefore(position),
-                Candidate::Yes { shift } => return Found::At { position, format, shift },
+                Candidate::More => return SearchResult::NotBefore(position),
+                Candidate::Yes { shift } => return SearchResult::At { position, format, shift },
             }
         }
     }
-    Found::NotBefore(bytes.len())
+    SearchResult::NotBefore(bytes.len())
 }

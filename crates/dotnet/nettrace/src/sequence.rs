@@ -1,54 +1,54 @@
-//! Counts lost events: gaps in the sequence numbers that the runtime gives to each capture thread's events.
-//! Source: nettrace format, "drop detection". Knows nothing of blocks.
+//! Counts lost events: gaps in the sequence numbers that the runtime assigns to each capture thread's events.
+//! Source: nettrace format, "drop detection".
 
 use hashbrown::{HashMap, HashSet};
 
-/// `expected` when no thread is at hand: no sequence number equals it.
-const NONE: u64 = u64::MAX;
+/// The value of `expected` without a current thread; no sequence number equals it.
+const NO_SEQUENCE: u64 = u64::MAX;
 
-/// The last sequence number of every capture thread. Numbers start at 1, go up by 1 for every event that the
+/// The last sequence number of every capture thread. Numbers start at 1, increase by 1 for every event that the
 /// runtime *tried* to write, and wrap at 2^32.
 #[derive(Debug, Clone)]
 pub(crate) struct Sequences {
-    /// The thread of the last event: events come in runs of one thread, so that the map is hardly touched.
+    /// The thread of the last event. Events occur in runs of one thread, so that the map is rarely used.
     thread: u64,
-    /// The number that its next event has if nothing is lost, or [`NONE`].
+    /// The sequence number of its next event if nothing is lost, or [`NO_SEQUENCE`].
     expected: u64,
     last: HashMap<u64, u32, foldhash::fast::RandomState>,
     max_threads: usize,
-    /// Whether a thread may be named with the id of one that is gone, unsaid: all versions but 6.
+    /// Whether a new thread may have the id of a previous one without notice: in all versions except 6.
     ids_are_reused: bool,
     lost: u64,
-    /// What has to wait for the parts of the stream before this one; `None` if there are none.
-    part: Option<Part>,
+    /// Changes that depend on earlier parts of the stream. `None` if there are no earlier parts.
+    part: Option<PartChanges>,
 }
 
-/// What a part of a stream says about threads before their state is known from the part alone.
+/// Changes to threads in a part of a stream, until the state of the threads is known from the part itself.
 #[derive(Debug, Clone, Default)]
-struct Part {
-    open: Vec<Open>,
+struct PartChanges {
+    changes: Vec<Change>,
     /// Threads whose state is known.
     settled: HashSet<u64, foldhash::fast::RandomState>,
-    /// All threads are.
+    /// Whether the state of all threads is known.
     all_settled: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Open {
+enum Change {
     Event(u64, u32),
     Point(u64, u32),
     Remove(u64, u32),
     Clear,
 }
 
-impl Part {
-    /// Whether the state of a thread is open; notes what happens to it then.
-    fn is_open(&mut self, thread: u64, what: Open) -> bool {
+impl PartChanges {
+    /// Records a change and returns `true` if the state of the thread depends on earlier parts.
+    fn defer(&mut self, thread: u64, change: Change) -> bool {
         if self.all_settled || self.settled.contains(&thread) {
             return false;
         }
-        self.open.push(what);
-        if !matches!(what, Open::Point(..)) {
+        self.changes.push(change);
+        if !matches!(change, Change::Point(..)) {
             self.settled.insert(thread);
         }
         true
@@ -59,7 +59,7 @@ impl Sequences {
     pub(crate) fn new(max_threads: usize) -> Self {
         Self {
             thread: 0,
-            expected: NONE,
+            expected: NO_SEQUENCE,
             last: HashMap::default(),
             max_threads: max_threads.max(1),
             ids_are_reused: true,
@@ -68,26 +68,26 @@ impl Sequences {
         }
     }
 
-    /// The numbers of a part of a stream: what the ones before it have to say comes by [`Self::join`].
+    /// Creates the numbers for a later part of the stream. [`Self::join`] adds them to the earlier parts.
     pub(crate) fn of_part(&self) -> Self {
         let part = Self::new(self.max_threads);
-        Self { ids_are_reused: self.ids_are_reused, part: Some(Part::default()), ..part }
+        Self { ids_are_reused: self.ids_are_reused, part: Some(PartChanges::default()), ..part }
     }
 
-    /// Goes on with what the next part of the stream has found.
+    /// Adds the results of the next part of the stream.
     pub(crate) fn join(&mut self, mut next: Self) {
         next.store();
         let part = next.part.take().unwrap_or_default();
-        for what in part.open {
+        for what in part.changes {
             match what {
-                Open::Event(thread, sequence) => self.event(thread, sequence),
-                Open::Point(thread, sequence) => self.point(thread, sequence),
-                Open::Remove(thread, sequence) => self.remove(thread, sequence),
-                Open::Clear => self.clear(),
+                Change::Event(thread, sequence) => self.event(thread, sequence),
+                Change::Point(thread, sequence) => self.point(thread, sequence),
+                Change::Remove(thread, sequence) => self.remove(thread, sequence),
+                Change::Clear => self.clear(),
             }
         }
         self.store();
-        self.expected = NONE;
+        self.expected = NO_SEQUENCE;
         if part.all_settled {
             self.last.clear();
         } else {
@@ -99,27 +99,27 @@ impl Sequences {
         self.lost += next.lost;
     }
 
-    /// Threads are introduced and removed: Nettrace 6.
+    /// Marks that the stream introduces and removes threads (Nettrace 6).
     pub(crate) fn threads_are_introduced(&mut self) {
         self.ids_are_reused = false;
     }
 
-    /// A thread that has written no event yet.
+    /// Adds a thread that has written no event yet.
     pub(crate) fn introduce(&mut self, thread: u64) {
         self.store();
-        self.expected = NONE;
+        self.expected = NO_SEQUENCE;
         if let Some(part) = &mut self.part {
             part.settled.insert(thread);
         }
         self.insert(thread, 0);
     }
 
-    /// A thread that will write no further event; its last one had the number `sequence`.
+    /// Removes a thread that will write no further event; `sequence` is the number of its last event.
     pub(crate) fn remove(&mut self, thread: u64, sequence: u32) {
         self.store();
-        self.expected = NONE;
+        self.expected = NO_SEQUENCE;
         if let Some(part) = &mut self.part
-            && part.is_open(thread, Open::Remove(thread, sequence))
+            && part.defer(thread, Change::Remove(thread, sequence))
         {
             return;
         }
@@ -129,12 +129,12 @@ impl Sequences {
 
     /// Forgets all threads.
     pub(crate) fn clear(&mut self) {
-        self.expected = NONE;
+        self.expected = NO_SEQUENCE;
         self.last.clear();
         if let Some(part) = &mut self.part
             && !part.all_settled
         {
-            part.open.push(Open::Clear);
+            part.changes.push(Change::Clear);
             part.all_settled = true;
         }
     }
@@ -143,7 +143,7 @@ impl Sequences {
         self.lost
     }
 
-    /// An event of `thread` that has the number `sequence`.
+    /// Counts an event of `thread` with the number `sequence`.
     #[inline]
     pub(crate) fn event(&mut self, thread: u64, sequence: u32) {
         if thread != self.thread || u64::from(sequence) != self.expected {
@@ -152,7 +152,7 @@ impl Sequences {
         self.run_to(sequence);
     }
 
-    /// The events of the thread at hand went on, one after the other, up to `sequence`.
+    /// Counts consecutive events of the current thread, up to `sequence`.
     #[inline]
     pub(crate) fn run_to(&mut self, sequence: u32) {
         self.expected = u64::from(sequence.wrapping_add(1));
@@ -163,28 +163,28 @@ impl Sequences {
         self.store();
         self.thread = thread;
         if let Some(part) = &mut self.part
-            && part.is_open(thread, Open::Event(thread, sequence))
+            && part.defer(thread, Change::Event(thread, sequence))
         {
             return;
         }
-        // The first sight of a thread says nothing about what came before. Neither does a last number of 0: that
-        // is how a sequence point lists a thread which has not written yet, and its id may be a used one.
+        // The first event of a thread does not reveal earlier losses. Neither does a last number of 0: a sequence
+        // point lists threads that have not written yet with 0, and the thread's id may be a reused one.
         if let Some(last) = self.last.get(&thread).copied().filter(|last| *last != 0 || !self.ids_are_reused)
         {
             let gap = sequence.wrapping_sub(1).wrapping_sub(last);
-            // A number that is not ahead belongs to a new thread with the id of an old one.
+            // A number that is not ahead belongs to a new thread with a reused id.
             if gap.cast_signed() > 0 && (sequence != 1 || !self.ids_are_reused) {
                 self.lost += u64::from(gap);
             }
         }
     }
 
-    /// A sequence point: `thread` has tried to write the events up to the number `sequence`.
+    /// Handles an entry of a sequence point: `thread` has tried to write the events up to the number `sequence`.
     pub(crate) fn point(&mut self, thread: u64, sequence: u32) {
         self.store();
-        self.expected = NONE;
+        self.expected = NO_SEQUENCE;
         if let Some(part) = &mut self.part
-            && part.is_open(thread, Open::Point(thread, sequence))
+            && part.defer(thread, Change::Point(thread, sequence))
         {
             return;
         }
@@ -202,7 +202,7 @@ impl Sequences {
         }
     }
 
-    /// Puts the number of the thread at hand into the map.
+    /// Stores the number of the current thread in the map.
     fn store(&mut self) {
         if let Ok(next) = u32::try_from(self.expected) {
             self.insert(self.thread, next.wrapping_sub(1));
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Clone)]
-    enum Say {
+    enum Call {
         Event(u64, u32),
         Point(u64, u32),
         Introduce(u64),
@@ -232,49 +232,49 @@ mod tests {
         Clear,
     }
 
-    fn say() -> impl Strategy<Value = Say> {
+    fn call() -> impl Strategy<Value = Call> {
         let number = || prop_oneof![0..12u32, any::<u32>()];
         prop_oneof![
-            6 => (0..4u64, number()).prop_map(|(thread, sequence)| Say::Event(thread, sequence)),
-            2 => (0..4u64, number()).prop_map(|(thread, sequence)| Say::Point(thread, sequence)),
-            1 => (0..4u64).prop_map(Say::Introduce),
-            1 => (0..4u64, number()).prop_map(|(thread, sequence)| Say::Remove(thread, sequence)),
-            1 => Just(Say::Clear),
+            6 => (0..4u64, number()).prop_map(|(thread, sequence)| Call::Event(thread, sequence)),
+            2 => (0..4u64, number()).prop_map(|(thread, sequence)| Call::Point(thread, sequence)),
+            1 => (0..4u64).prop_map(Call::Introduce),
+            1 => (0..4u64, number()).prop_map(|(thread, sequence)| Call::Remove(thread, sequence)),
+            1 => Just(Call::Clear),
         ]
     }
 
-    fn tell(sequences: &mut Sequences, all: &[Say]) {
+    fn apply(sequences: &mut Sequences, all: &[Call]) {
         for say in all {
             match *say {
-                Say::Event(thread, sequence) => sequences.event(thread, sequence),
-                Say::Point(thread, sequence) => sequences.point(thread, sequence),
-                Say::Introduce(thread) => sequences.introduce(thread),
-                Say::Remove(thread, sequence) => sequences.remove(thread, sequence),
-                Say::Clear => sequences.clear(),
+                Call::Event(thread, sequence) => sequences.event(thread, sequence),
+                Call::Point(thread, sequence) => sequences.point(thread, sequence),
+                Call::Introduce(thread) => sequences.introduce(thread),
+                Call::Remove(thread, sequence) => sequences.remove(thread, sequence),
+                Call::Clear => sequences.clear(),
             }
         }
     }
 
     proptest! {
-        /// Parts that are read apart and joined lose what the whole loses.
+        /// Parts that are counted separately and joined have the losses of the whole stream.
         #[test]
         fn parts_join(
-            parts in prop::collection::vec(prop::collection::vec(say(), 0..12), 1..5),
-            rest in prop::collection::vec(say(), 0..6),
+            parts in prop::collection::vec(prop::collection::vec(call(), 0..12), 1..5),
+            rest in prop::collection::vec(call(), 0..6),
             reused: bool,
         ) {
             let mut whole = Sequences::new(100);
             whole.ids_are_reused = reused;
             let mut joined = whole.clone();
             for part in &parts {
-                tell(&mut whole, part);
+                apply(&mut whole, part);
                 let mut apart = joined.of_part();
-                tell(&mut apart, part);
+                apply(&mut apart, part);
                 joined.join(apart);
                 prop_assert_eq!(joined.lost(), whole.lost());
             }
-            tell(&mut whole, &rest);
-            tell(&mut joined, &rest);
+            apply(&mut whole, &rest);
+            apply(&mut joined, &rest);
             prop_assert_eq!(joined.lost(), whole.lost());
         }
     }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_thread_id_starts_anew() {
+    fn a_reused_thread_id_starts_anew() {
         assert_eq!(lost(&[(1, 700), (2, 1), (1, 1), (1, 2)]), 0);
         assert_eq!(lost(&[(1, 700), (1, 3), (1, 5)]), 1, "its first events may be lost too");
     }

@@ -1,14 +1,14 @@
-//! Values by a small id, as metadata and stack ids are: dense, with a hash map for ids that would make a dense
-//! table large. Knows nothing of what it holds.
+//! Values by small ids, such as metadata and stack ids: a dense array, with a hash map for ids that would make the array
+//! too large.
 
 use hashbrown::HashMap;
 
-/// How much longer than twice its values the dense part may be. Ids are handed out in order, but the definitions can
-/// arrive in blocks that are out of order.
+/// The allowed length of the dense part beyond twice the number of values. Ids are assigned in order, but definitions
+/// can arrive out of order.
 const SLACK: usize = 4096;
 
-/// What is known by metadata id, for those who see a stream: as quick as an index for the ids that writers hand out, and
-/// right for any other. What it takes is in proportion to what it holds, whatever ids a stream makes up.
+/// A map from metadata ids to values: as fast as an array for the ids that writers assign, and correct for any other id.
+/// Its memory use is proportional to its number of values, whatever ids a stream contains.
 #[derive(Debug, Clone)]
 pub struct IdTable<T> {
     dense: Vec<Option<T>>,
@@ -23,7 +23,7 @@ impl<T> Default for IdTable<T> {
 }
 
 impl<T> IdTable<T> {
-    /// The value of `id`.
+    /// Returns the value of `id`.
     #[inline]
     pub fn get(&self, id: u32) -> Option<&T> {
         match self.dense.get(index(id)) {
@@ -37,7 +37,7 @@ impl<T> IdTable<T> {
         self.sparse.get(&id)
     }
 
-    /// The value of `id`, to change it.
+    /// Returns a mutable reference to the value of `id`.
     #[inline]
     pub fn get_mut(&mut self, id: u32) -> Option<&mut T> {
         match self.dense.get_mut(index(id)) {
@@ -46,20 +46,19 @@ impl<T> IdTable<T> {
         }
     }
 
-    /// The value of `id`, if it is at hand. For who does something for every event, and something else that may take
-    /// longer, beginning with [`get`](Self::get), where there is none.
+    /// Returns the value of `id` if it is in the dense part. For fast paths that fall back to [`get`](Self::get).
     #[inline]
-    pub fn at_hand(&self, id: u32) -> Option<&T> {
+    pub fn get_dense(&self, id: u32) -> Option<&T> {
         self.dense.get(index(id))?.as_ref()
     }
 
-    /// The same, to change it.
+    /// Returns a mutable reference to the value of `id` if it is in the dense part.
     #[inline]
-    pub fn at_hand_mut(&mut self, id: u32) -> Option<&mut T> {
+    pub fn get_dense_mut(&mut self, id: u32) -> Option<&mut T> {
         self.dense.get_mut(index(id))?.as_mut()
     }
 
-    /// Sets the value of `id` and returns the one it had.
+    /// Sets the value of `id` and returns the previous value.
     pub fn insert(&mut self, id: u32, value: T) -> Option<T> {
         let index = index(id);
         let old = if index < self.dense.len().max(self.len.saturating_mul(2).saturating_add(SLACK)) {
@@ -67,7 +66,7 @@ impl<T> IdTable<T> {
                 self.dense.resize_with(index + 1, || None);
             }
             let old = self.dense.get_mut(index).and_then(|slot| slot.replace(value));
-            // The dense part may have grown over an id that came when it was still far away.
+            // The dense part may have grown beyond an id that was added to the sparse part before.
             old.or_else(|| self.sparse.remove(&id))
         } else {
             self.sparse.insert(id, value)
@@ -76,7 +75,7 @@ impl<T> IdTable<T> {
         old
     }
 
-    /// Forgets the value of `id` and returns it.
+    /// Removes the value of `id` and returns it.
     pub fn remove(&mut self, id: u32) -> Option<T> {
         let dense = self.dense.get_mut(index(id)).and_then(Option::take);
         let old = dense.or_else(|| self.sparse.remove(&id));
@@ -84,27 +83,27 @@ impl<T> IdTable<T> {
         old
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All values, in no order.
+    /// Returns all values, in no particular order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.dense.iter().flatten().chain(self.sparse.values())
     }
 
-    /// All values for good, in no order.
+    /// Returns all values by value, in no particular order.
     pub fn into_values(self) -> impl Iterator<Item = T> {
         self.dense.into_iter().flatten().chain(self.sparse.into_values())
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.dense.clear();
         self.sparse.clear();
@@ -124,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_map(
+        fn the_table_behaves_like_a_map(
             entries in prop::collection::vec((prop_oneof![0..20_000u32, any::<u32>()], any::<u8>()), 0..200),
             gone in prop::collection::vec(0..200_usize, 0..50),
         ) {
@@ -140,8 +139,8 @@ mod tests {
             for (id, _) in &entries {
                 prop_assert_eq!(table.get(*id), map.get(id));
                 prop_assert_eq!(table.get_mut(*id), map.get_mut(id));
-                prop_assert!(table.at_hand(*id).is_none_or(|value| Some(value) == map.get(id)));
-                prop_assert!(table.at_hand_mut(*id).is_none_or(|value| Some(value) == map.get_mut(id)));
+                prop_assert!(table.get_dense(*id).is_none_or(|value| Some(value) == map.get(id)));
+                prop_assert!(table.get_dense_mut(*id).is_none_or(|value| Some(value) == map.get_mut(id)));
                 prop_assert_eq!(table.get(id ^ 1), map.get(&(id ^ 1)));
             }
             let sorted = |mut values: Vec<u8>| {
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!((table.get(u32::MAX), table.get(1 << 31), table.get(1)), (Some(&1), Some(&2), Some(&3)));
     }
     #[test]
-    fn gaps_cost_no_more_than_what_is_between_them() {
+    fn gaps_cost_no_more_than_the_values_between_them() {
         let mut table = IdTable::default();
         for n in 0..10_000 {
             table.insert(n * 4_000, n);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use runtap_wire::{DecodeError, Reader, Writer};
 
-/// Reads a text; what is not UTF-8 in it becomes U+FFFD.
+/// Reads a text; invalid UTF-8 becomes U+FFFD.
 pub(crate) fn string<'a>(r: &mut Reader<'a>, what: &'static str) -> Result<Cow<'a, str>, DecodeError> {
     let mut probe = r.clone();
     let size = probe.varu32(what)?;
@@ -13,7 +13,7 @@ pub(crate) fn string<'a>(r: &mut Reader<'a>, what: &'static str) -> Result<Cow<'
     Ok(String::from_utf8_lossy(bytes))
 }
 
-/// Writes a text. Longer ones than 4 GiB are cut, by a writer that has refused them before.
+/// Writes a text. The caller rejects texts longer than 4 GiB.
 pub(crate) fn write_string(text: &str, w: &mut Writer) {
     let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
     w.varu32(size).bytes(text.as_bytes());

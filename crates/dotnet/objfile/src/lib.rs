@@ -1,14 +1,14 @@
-//! What has to be known of a file before a runtime is asked to load it, or after a runtime has written it.
+//! Inspects files before a runtime loads them, or after a runtime has written them.
 //!
-//! - [`elf`]: what an ELF file is for, which names it exports, and what a core file says about its process: id, name,
-//!   threads, and whether it is whole.
-//! - [`minidump`]: the same of what Windows writes of a process.
-//! - [`pe`]: whether a PE file is a managed assembly, for which processor, what it refers to, and which types and
-//!   methods it has.
+//! - [`elf`]: the type of an ELF file, the names it exports, and the process of a core file: its id, name and threads, and
+//!   whether the file is complete.
+//! - [`minidump`]: the process of a Windows minidump, and whether the file is complete.
+//! - [`pe`]: whether a PE file is a managed assembly, its processor, its references, and its types and
+//!   methods.
 //!
-//! Nothing here touches a file: parts are asked for by [`ReadRef`], which slices and [`ReadCache`]s of files have. The
-//! envelopes of both formats are read by the `object` crate (docs/design/object-files.md). It changes nothing, loads nothing, and judges nothing: whether a runtime would take the file is for the
-//! caller to say. Not for disassembly, symbols or debug information.
+//! Nothing here opens a file: data is read through [`ReadRef`], which slices and [`ReadCache`]s of files implement. The
+//! `object` crate reads the envelopes of both formats (docs/design/object-files.md). Whether a runtime would accept a file
+//! is for the caller to decide. No disassembly, symbols or debug information.
 //!
 //! Sources: `elf(5)`, `core(5)` and the kernel's `elfcore.h`; the PE format of Microsoft; ECMA-335, partition II,
 //! chapters 22 to 25.

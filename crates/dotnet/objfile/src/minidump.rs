@@ -1,5 +1,5 @@
-//! Minidumps, as Windows writes them of a process: of which one it is, and whether the file is whole. Reads the header, the
-//! directory and a few streams. Refuses to interpret memory.
+//! Minidumps, which Windows writes of a process: identifies the process and whether the file is complete. Reads the header,
+//! the directory and a few streams; does not interpret memory.
 //!
 //! Source: the structures `MINIDUMP_…` of `minidumpapiset.h`, on learn.microsoft.com.
 //!
@@ -8,8 +8,8 @@
 //! directory  u32 kind, u32 size, u32 offset
 //! 3 threads  u32 count, then u32 thread id and 44 bytes of each
 //! 4 modules  u32 count, then u64 address, u32 size, u32 checksum, u32 time, u32 name and 84 bytes of each; the program first
-//! 9 memory   u64 count, u64 offset, then u64 address, u64 size of each: one behind the other, from the offset
-//! 15 others  u32 size, u32 flags, u32 process id (if flags have 1)
+//! 9 memory   u64 count, u64 offset, then u64 address, u64 size of each; the contents follow each other from the offset on
+//! 15 misc    u32 size, u32 flags, u32 process id (if bit 0 of flags is set)
 //! name       u32 bytes, UTF-16
 //! ```
 
@@ -24,25 +24,25 @@ const ENTRY: u64 = 12;
 const THREAD: usize = 48;
 const MODULE: u64 = 112;
 const RANGE: usize = 16;
-/// More streams than any writer has kinds of.
-const MOST_STREAMS: u64 = 4096;
-/// The most bytes that are read of one stream: four million ranges of memory.
-const MOST_OF_A_STREAM: u64 = 64 << 20;
-/// Bytes of a name: a path of Windows is not longer.
-const MOST_OF_A_NAME: u64 = 64 << 10;
+/// The most streams that are accepted; writers have fewer kinds.
+const MAX_STREAMS: u64 = 4096;
+/// The most bytes to read of one stream: four million memory ranges.
+const MAX_STREAM_BYTES: u64 = 64 << 20;
+/// The maximum length of a name in bytes, more than a Windows path has.
+const MAX_NAME_BYTES: u64 = 64 << 10;
 
 const THREADS: u32 = 3;
 const MODULES: u32 = 4;
 const MEMORY: u32 = 9;
-const OTHERS: u32 = 15;
+const MISC_INFO: u32 = 15;
 const HAS_PROCESS_ID: u32 = 1;
 
-/// Looks into a file.
+/// Inspects a minidump.
 ///
 /// # Errors
-/// It is cut, no minidump, or can't be read.
+/// If the file is truncated, is not a minidump, or cannot be read.
 pub fn inspect<'data, R: ReadRef<'data>>(data: R) -> Result<CoreFile, CoreFileError> {
-    let bytes = data.len().map_err(|()| error(0, "file", "can't be read"))?;
+    let bytes = data.len().map_err(|()| error(0, "file", "cannot be read"))?;
     let magic = read(data, 0, bytes.min(MAGIC.len() as u64), "signature")?;
     if magic != MAGIC {
         return Err(CoreFileError::NotMinidump(error(0, "signature", "is not MDMP")));
@@ -51,7 +51,7 @@ pub fn inspect<'data, R: ReadRef<'data>>(data: R) -> Result<CoreFile, CoreFileEr
     let mut header = file.part(0, HEADER, "header")?;
     header.bytes(8, "signature")?;
     let (count, at) = (u64::from(header.u32("stream count")?), u64::from(header.u32("directory")?));
-    at_most(count, MOST_STREAMS, 8, "stream count")?;
+    at_most(count, MAX_STREAMS, 8, "stream count")?;
     let mut directory = file.part(at, count.saturating_mul(ENTRY), "directory")?;
     let mut process = CoreProcess::default();
     let mut memory = 0;
@@ -63,7 +63,7 @@ pub fn inspect<'data, R: ReadRef<'data>>(data: R) -> Result<CoreFile, CoreFileEr
             THREADS => process.threads = threads(file.part(at, size, "threads")?)?,
             MODULES => process.name = file.program(at)?,
             MEMORY => memory = file.memory(file.part(at, size, "memory")?)?,
-            OTHERS => process.pid = process_id(file.part(at, size, "process")?)?,
+            MISC_INFO => process.pid = process_id(file.part(at, size, "process")?)?,
             _ => {}
         }
     }
@@ -84,11 +84,11 @@ impl<'data, R: ReadRef<'data>> File<R> {
 
     fn part(&self, at: u64, size: u64, what: &'static str) -> Result<Reader<'data>, CoreFileError> {
         self.whole(at, size)?;
-        at_most(size, MOST_OF_A_STREAM, at, what)?;
+        at_most(size, MAX_STREAM_BYTES, at, what)?;
         Ok(Reader::at(read(self.data, at, size, what)?, at))
     }
 
-    /// The name of the first module, without its folder; empty if there is none.
+    /// Returns the name of the first module without its directory; empty if there is none.
     fn program(&self, at: u64) -> Result<String, CoreFileError> {
         if self.part(at, 4, "modules")?.u32("module count")? == 0 {
             return Ok(String::new());
@@ -97,7 +97,7 @@ impl<'data, R: ReadRef<'data>> File<R> {
         module.bytes(20, "module")?;
         let at = u64::from(module.u32("module name")?);
         let size = u64::from(self.part(at, 4, "module name")?.u32("module name")?);
-        at_most(size, MOST_OF_A_NAME, at, "module name")?;
+        at_most(size, MAX_NAME_BYTES, at, "module name")?;
         let mut name = self.part(at.saturating_add(4), size, "module name")?;
         let mut units = Vec::new();
         while name.remaining() > 1 {
@@ -107,7 +107,7 @@ impl<'data, R: ReadRef<'data>> File<R> {
         Ok(path.rsplit(['\\', '/']).next().unwrap_or_default().to_owned())
     }
 
-    /// How much memory there is; all of it has to be there.
+    /// Returns the number of bytes of memory, and checks that all of it is in the file.
     fn memory(&self, mut ranges: Reader<'_>) -> Result<u64, CoreFileError> {
         let (count, at) = (ranges.u64("range count")?, ranges.u64("memory")?);
         at_most(count, (ranges.remaining() / RANGE) as u64, ranges.offset(), "range count")?;
@@ -145,14 +145,14 @@ fn read<'data>(
     size: u64,
     what: &'static str,
 ) -> Result<&'data [u8], DecodeError> {
-    data.read_bytes_at(at, size).map_err(|()| error(at, what, "can't be read"))
+    data.read_bytes_at(at, size).map_err(|()| error(at, what, "cannot be read"))
 }
 
 fn error(at: u64, what: &'static str, why: &'static str) -> DecodeError {
     DecodeError::new(at, what, DecodeErrorKind::Invalid(why))
 }
 
-/// No more of a table than this.
+/// Rejects a count above a limit.
 fn at_most(count: u64, limit: u64, at: u64, what: &'static str) -> Result<(), DecodeError> {
     if count > limit {
         return Err(DecodeError::new(at, what, DecodeErrorKind::TooLarge { value: count, limit }));
@@ -168,7 +168,7 @@ mod tests {
         values.iter().flat_map(|n| n.to_le_bytes()).collect()
     }
 
-    /// Of process 42, `Größe.exe`, with two threads and a page of memory.
+    /// A minidump of process 42, `Größe.exe`, with two threads and a page of memory.
     fn minidump() -> Vec<u8> {
         let name: Vec<u8> = r"C:\x\Größe.exe".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let threads = [u32s(&[2, 7]), vec![0; 44], u32s(&[8]), vec![0; 44]].concat();
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_one_tells_its_process() {
+    fn a_complete_minidump_identifies_its_process() {
         let bytes = minidump();
         let core = inspect(&bytes[..]).unwrap();
         assert_eq!((core.bytes, core.memory), (bytes.len() as u64, 4096));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_not_whole_wherever() {
+    fn a_truncated_minidump_is_incomplete() {
         let bytes = minidump();
         for n in 0..bytes.len() {
             let error = inspect(&bytes[..n]).unwrap_err();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_claimed_is_not_read() {
+    fn claimed_sizes_are_not_read() {
         let mut bytes = minidump();
         bytes[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(matches!(inspect(&bytes[..]), Err(CoreFileError::Malformed(_))));
@@ -233,9 +233,9 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_none() {
+    fn another_file_is_rejected() {
         let error = inspect(&b"MZ is a program"[..]).unwrap_err();
         assert!(error.is_no_core());
-        assert_eq!(error.to_string(), "it is no minidump: signature at offset 0: is not MDMP");
+        assert_eq!(error.to_string(), "not a minidump: signature at offset 0: is not MDMP");
     }
 }

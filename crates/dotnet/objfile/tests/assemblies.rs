@@ -1,4 +1,4 @@
-//! Real assemblies: those of the shared folder and of a whole runtime.
+//! Tests with real assemblies: those of the shared folder and of a complete runtime.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use runtap_objfile::pe::{Assembly, Method, PeError, Signature, TypeDef};
 use runtap_testkit::{RealRuntime, Skip, require, shared_dir};
 
 fn shared(path: &str) -> Result<Vec<u8>, Skip> {
-    let shared = shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))?;
+    let shared = shared_dir().ok_or_else(|| Skip::because("no shared folder (RUNTAP_SHARED)"))?;
     Ok(fs::read(shared.join(path)).unwrap())
 }
 
@@ -21,7 +21,7 @@ fn find<'a>(assembly: &Assembly<'a>, name: &str) -> TypeDef<'a> {
 }
 
 #[test]
-fn a_startup_hook() {
+fn a_startup_hook_can_be_read() {
     let bytes = require!(hook());
     let assembly = Assembly::parse(&bytes).unwrap();
     assert_eq!(assembly.name().unwrap().unwrap().name, "startuphook");
@@ -37,7 +37,7 @@ fn a_startup_hook() {
 }
 
 #[test]
-fn types_and_methods_of_a_program() {
+fn types_and_methods_of_a_program_can_be_read() {
     let bytes = require!(shared("apps/dotnet/spin/bin/spin.dll"));
     let assembly = Assembly::parse(&bytes).unwrap();
     assert_eq!(find(&assembly, "<Module>").namespace, "");
@@ -47,21 +47,21 @@ fn types_and_methods_of_a_program() {
     assert!(assembly.types().map(Result::unwrap).any(|found| found.nested && found.name.starts_with('<')));
 }
 
-/// Every byte of a cut file is missed, none is read behind the end.
+/// No byte is read after the end of a truncated file, and every missing byte is noticed.
 #[test]
-fn a_file_that_is_cut_anywhere() {
+fn a_truncated_file_is_rejected() {
     let bytes = require!(hook());
     for n in 0..bytes.len() {
         let Ok(assembly) = Assembly::parse(&bytes[..n]) else { continue };
-        // Behind the metadata there is nothing that is needed here.
+        // Data after the metadata is not needed here.
         assert!(assembly.types().all(|found| found.is_ok()));
     }
     assert_eq!(Assembly::parse(&bytes[..100]).unwrap_err(), PeError::NotPe);
 }
 
-/// A file with any byte changed is read or refused.
+/// A file with any byte changed is read or rejected.
 #[test]
-fn a_file_with_a_changed_byte() {
+fn a_file_with_a_changed_byte_is_read_or_rejected() {
     let mut bytes = require!(hook());
     for n in 0..bytes.len() {
         for flip in [0x01, 0x80, 0xff] {
@@ -77,9 +77,9 @@ fn a_file_with_a_changed_byte() {
     }
 }
 
-/// All files of a runtime: each is an assembly whose every type and method can be read, or says that it is none.
+/// All files of a runtime: each is an assembly whose types and methods can all be read, or is rejected as another file.
 #[test]
-fn every_file_of_a_runtime() {
+fn every_file_of_a_runtime_can_be_read_or_rejected() {
     for runtime in require!(RealRuntime::all()) {
         let (mut assemblies, mut precompiled) = (0, 0);
         for path in libraries(&runtime.root().join("shared")) {
@@ -124,8 +124,8 @@ fn libraries(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn other_files_are_told_apart() {
-    assert_eq!(Assembly::parse(b"\x7fELF").unwrap_err().to_string(), "it is no PE file");
+fn other_files_are_distinguished() {
+    assert_eq!(Assembly::parse(b"\x7fELF").unwrap_err().to_string(), "not a PE file");
     assert_eq!(Assembly::parse(b"").unwrap_err(), PeError::NotPe);
     let mut bytes = require!(hook());
     // Without the directory of the CLI header it is a native library.

@@ -67,7 +67,7 @@ fn make_in(place: &Path) -> Result<(PortDirectory, Port), Error> {
     let folder = Folder::open(place).and_then(|place| place.make_private(FOLDER, lets_everybody_in()));
     let directory = PortDirectory(folder.map_err(failed)?.path().to_owned());
     let path = directory.0.join(SOCKET);
-    let port = if lets_everybody_in() { Port::bind_for_everybody(path)? } else { Port::bind(path)? };
+    let port = if lets_everybody_in() { Port::bind_for_all_users(path)? } else { Port::bind(path)? };
     Ok((directory, port))
 }
 

@@ -1,11 +1,11 @@
-//! Stacks of a program's own threads: sampled, unwound and named, in a program that need not do anything for it.
+//! Stacks of a program's own threads: sampled, unwound and named, without instrumentation of the program.
 //!
 //! ```no_run
 //! use runtap_unwind::{Namer, Options, Sample, Sampler};
 //!
 //! let (sender, samples) = std::sync::mpsc::channel();
 //! let sampler = Sampler::start(Options::default(), move |sample: &Sample<'_>| {
-//!     // On the sampler's thread. An error means that nobody listens any more.
+//!     // On the sampler's thread. An error means that the receiver was dropped.
 //!     let _ = sender.send(sample.stack.to_vec());
 //! })?;
 //! sampler.set_active(true);
@@ -14,16 +14,16 @@
 //! # Ok::<(), runtap_unwind::StartError>(())
 //! ```
 //!
-//! A thread of its own looks at all others once per period. One that runs gets a signal whose handler copies registers
-//! and a part of the stack; the sampler unwinds the copy by the program's `.eh_frame`. One that waits is not disturbed
-//! where that could be noticed. docs/design/self-sampling.md describes the design and what is not seen.
+//! A separate thread samples all other threads once per period. A running thread gets a signal whose handler copies the
+//! registers and a part of the stack; the sampler unwinds the copy by the program's `.eh_frame`. A waiting thread is not
+//! interrupted where the program could notice it. docs/design/self-sampling.md describes the design and its limits.
 //!
-//! * `sampler`: the thread and its handle. * `threads`: which threads are looked at, and how. * `task`: what `/proc` says
-//!   of a thread. * `modules`: the ELF objects in memory, and unwinding by their tables. * `symbols`, `name`: addresses to
-//!   functions. * `schedule`: when the sampler gets a processor. * `signal`, `memory`. The last three have the only unsafe
-//!   code.
+//! * `sampler`: the thread and its handle. * `threads`: which threads are sampled, and how. * `task`: the state of a thread
+//!   from `/proc`. * `modules`: the ELF objects in memory, and unwinding by their tables. * `symbols`, `name`: from
+//!   addresses to functions. * `schedule`: scheduling of the sampler. * `signal`, `memory`. Only the last three contain
+//!   unsafe code.
 //!
-//! Refuses to know what samples are for. Elsewhere than on Linux on x86-64 and arm64, it compiles and refuses to start.
+//! On systems other than Linux on x86-64 and arm64, the crate compiles, but starting a sampler fails.
 
 mod error;
 mod name;

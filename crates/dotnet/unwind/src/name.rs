@@ -1,9 +1,9 @@
-//! From a symbol to the name that people read: demangled, without the compiler's hash, divided as tools of .NET show names.
+//! From symbols to readable names: demangled, without the compiler's hash, and divided as .NET tools show names.
 
 use std::fmt::Write as _;
 
-/// Names are cut here: generic Rust code has some that are longer than a file's records.
-const LONGEST: usize = 2000;
+/// The maximum length of a name: some generic Rust names are longer than a record of a trace can be.
+const MAX_LENGTH: usize = 2000;
 
 /// A function's name, in two parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,40 +15,40 @@ pub struct FunctionName {
 }
 
 impl FunctionName {
-    /// From a symbol of an ELF file. What is not Rust's stays as it is.
+    /// Creates a name from a symbol of an ELF file. Symbols of other languages stay unchanged.
     ///
     /// `_ZN5hello4Type3run17h0123456789abcdefE` is `hello.Type` and `run`.
     pub fn from_symbol(symbol: &str) -> Self {
         let mut text = String::new();
         match rustc_demangle::try_demangle(symbol) {
-            // Without the hash. Writing to a string can't fail.
+            // Without the hash. Writing to a string cannot fail.
             Ok(name) => {
                 let _ = write!(text, "{name:#}");
             }
             Err(_) => symbol.clone_into(&mut text),
         }
-        // The compiler numbers the parts that it has split: `.llvm.123`, `.cold`.
+        // The compiler adds suffixes to functions that it has split: `.llvm.123`, `.cold`.
         if let Some((before, _)) = text.split_once(".llvm.") {
             text.truncate(before.len());
         }
         let (path, name) = text.split_at(last_separator(&text).unwrap_or(0));
         let name = name.strip_prefix("::").unwrap_or(name);
-        Self { path: cut(plain(bare(path))), name: cut(plain(name)) }
+        Self { path: truncate(plain(bare(path))), name: truncate(plain(name)) }
     }
 
-    /// For code without a symbol, at an address in its file.
+    /// Creates a name for code without a symbol, from its address in its file.
     pub fn unnamed(address: u64) -> Self {
         Self { path: String::new(), name: format!("fun_{address:x}") }
     }
 }
 
-/// The last `::` that is not inside of brackets.
+/// Returns the position of the last `::` outside of brackets.
 fn last_separator(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
     for (at, byte) in bytes.iter().enumerate().rev() {
         match byte {
-            // The arrow of a function's type closes nothing.
+            // The arrow of a function type closes no bracket.
             b'>' if at > 0 && bytes.get(at - 1) == Some(&b'-') => {}
             b'>' | b')' | b']' | b'}' => depth += 1,
             b'<' | b'(' | b'[' | b'{' => depth = depth.saturating_sub(1),
@@ -59,7 +59,7 @@ fn last_separator(text: &str) -> Option<usize> {
     None
 }
 
-/// With dots, and without braces: dotnet-trace leaves out what is in them (`main::{{closure}}`, `call{{vtable.shim}}`).
+/// Replaces `::` by dots and removes braces: dotnet-trace drops text in braces (`main::{{closure}}`, `call{{vtable.shim}}`).
 fn plain(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
     for part in name.split(['{', '}']).filter(|part| !part.is_empty()) {
@@ -74,7 +74,7 @@ fn plain(name: &str) -> String {
     plain.replace("::", ".")
 }
 
-/// A type without the brackets that it has where a function of it is named: `<my::Type>::new`.
+/// Removes the brackets around a type in a method's name: `<my::Type>::new`.
 fn bare(path: &str) -> &str {
     let Some(inner) = path.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) else { return path };
     let mut depth = 0_usize;
@@ -90,9 +90,9 @@ fn bare(path: &str) -> &str {
     if closed_early || inner.contains(" as ") || inner.contains("->") { path } else { inner }
 }
 
-fn cut(mut text: String) -> String {
-    if text.len() > LONGEST {
-        let at = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= LONGEST).last().unwrap_or(0);
+fn truncate(mut text: String) -> String {
+    if text.len() > MAX_LENGTH {
+        let at = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_LENGTH).last().unwrap_or(0);
         text.truncate(at);
         text.push('…');
     }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn rust_names_are_divided_and_others_stay() {
+    fn rust_names_are_divided_and_others_are_unchanged() {
         assert_eq!(name("_ZN5hello4Type3run17h0123456789abcdefE"), both("hello.Type", "run"));
         assert_eq!(
             name("_ZN5hello4main28_$u7b$$u7b$closure$u7d$$u7d$17h0123456789abcdefE"),
@@ -123,7 +123,7 @@ mod tests {
             name("_ZN50_$LT$hello..Type$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE"),
             both("<hello.Type as core.fmt.Display>", "fmt")
         );
-        // The other mangling.
+        // The v0 mangling.
         assert_eq!(name("_RNvCskwGfYPst2Cb_5hello4main"), both("hello", "main"));
         assert_eq!(name("_ZN5hello4main17h0123456789abcdefE.llvm.123"), both("hello", "main"));
         assert_eq!(name("clock_nanosleep"), both("", "clock_nanosleep"));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn types_lose_brackets_that_say_nothing() {
+    fn redundant_brackets_of_types_are_removed() {
         assert_eq!(bare("<a::B>"), "a::B");
         assert_eq!(bare("<a::B<c::D>>"), "a::B<c::D>");
         for text in ["a", "<a as b>", "<a>::b<c>", "<fn() -> a>", "<>>", ""] {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_are_not_taken_apart() {
+    fn separators_in_brackets_are_ignored() {
         for (text, at) in [
             ("a::b", Some(1)),
             ("a::b::<c::d>", Some(4)),
@@ -169,6 +169,6 @@ mod tests {
         }
         assert_eq!(FunctionName::unnamed(0x1a2b).name, "fun_1a2b");
         let long = FunctionName::from_symbol(&"é".repeat(5000));
-        assert!(long.name.len() < LONGEST + 8 && long.name.ends_with('…'));
+        assert!(long.name.len() < MAX_LENGTH + 8 && long.name.ends_with('…'));
     }
 }

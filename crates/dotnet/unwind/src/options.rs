@@ -1,23 +1,23 @@
-//! How threads are sampled. Owns the defaults; refuses nothing: what can't be used is refused at the start.
+//! The sampling options and their defaults. Starting a sampler rejects unusable values.
 
 use std::time::Duration;
 
-/// SIGURG. By default it is ignored: one that arrives late, even in a program that was executed meanwhile, does no harm.
-/// Debuggers pass it on silently, and hardly any program uses it for out-of-band data, its purpose.
+/// SIGURG. It is ignored by default, so that a late signal is harmless, even to a program that was executed meanwhile.
+/// Debuggers forward it silently, and hardly any program uses it for its purpose, out-of-band data.
 pub const DEFAULT_SIGNAL: i32 = 23;
 
-/// How threads are sampled.
+/// The sampling options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// The time from one look at all threads to the next. 1 ms, as a runtime's, unless it is changed.
+    /// The time between two samples of all threads. The default is 1 ms, as in a .NET runtime.
     pub period: Duration,
-    /// How much of a stack is copied, from its leaf: at most 1 MiB; 64 KiB unless it is changed. What is beyond is missing
-    /// from deeper stacks.
+    /// How many bytes of a stack are copied, from its leaf: at most 1 MiB, by default 64 KiB. Deeper stacks lack the frames
+    /// beyond.
     pub stack_bytes: usize,
-    /// The longest stack that is reported; the frames nearest to the leaf are kept.
+    /// The maximum number of frames of a stack; the frames nearest to the leaf are kept.
     pub max_frames: usize,
-    /// The signal that running threads get: [`DEFAULT_SIGNAL`], unless the program needs it itself.
+    /// The signal for sampling running threads: by default [`DEFAULT_SIGNAL`], unless the program itself needs it.
     pub signal: i32,
 }
 

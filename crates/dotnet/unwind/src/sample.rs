@@ -1,47 +1,47 @@
-//! What is seen, and what it is called: the values that leave this crate.
+//! The results of sampling: samples, statistics, functions and modules.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::name::FunctionName;
 
-/// A thread at one moment.
+/// A sample of a thread at one moment.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sample<'a> {
-    /// The operating system's number of the thread.
+    /// The operating system's id of the thread.
     pub thread_id: u64,
-    /// Whether it ran. Otherwise it waited, if only for a processor: it used no time since the sample before.
+    /// Whether the thread ran. Otherwise it waited, perhaps only for a processor: it used no time since the previous sample.
     pub running: bool,
-    /// Addresses from the leaf to the root: the next instruction of each frame.
+    /// The addresses from the leaf to the root: the next instruction of each frame.
     pub stack: &'a [u64],
-    /// Whether the stack ends where the thread began. If not, the callers of the last frame are unknown.
+    /// Whether the stack reaches the start of the thread. If not, the callers of the last frame are unknown.
     pub complete: bool,
-    /// The thread did not run since the sample before, so that this one is the same.
+    /// Whether the thread did not run since the previous sample, so that both are equal.
     pub repeated: bool,
 }
 
 impl Sample<'_> {
-    /// The addresses by which the frames are named: callers are left at the instruction after the call, which may belong
-    /// to another function.
+    /// Returns the addresses for naming the frames: the return address of a caller is after its call instruction, where
+    /// another function may start.
     pub fn lookup_addresses(&self) -> impl Iterator<Item = u64> + '_ {
         self.stack.iter().enumerate().map(|(i, address)| address.saturating_sub(u64::from(i > 0)))
     }
 }
 
-/// What a sampler has done until the end of its last round.
+/// The statistics of a sampler up to its last round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Looks at all threads.
+    /// The number of rounds: samples of all threads.
     pub rounds: u64,
-    /// Samples, repeated ones included.
+    /// The number of samples, including repeated ones.
     pub samples: u64,
-    /// Signals sent.
+    /// The number of signals sent.
     pub signals: u64,
-    /// Signals that were given up because no answer came: the thread blocks the signal.
+    /// The number of signals without an answer: the thread blocks the signal.
     pub unanswered: u64,
-    /// Stacks that end before the root.
+    /// The number of stacks that end before the root.
     pub partial: u64,
 }
 
@@ -49,13 +49,13 @@ pub struct Statistics {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Function {
-    /// Its address.
+    /// The address of the function.
     pub start: u64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub size: u64,
-    /// What it is called.
+    /// The name.
     pub name: FunctionName,
-    /// Its module, as an index into [`Names::modules`].
+    /// The module, as an index into [`Names::modules`].
     pub module: usize,
 }
 
@@ -63,13 +63,13 @@ pub struct Function {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModuleFile {
-    /// The file, as the kernel names it.
+    /// The path of the file according to the kernel.
     pub path: PathBuf,
-    /// Where it lies in memory.
+    /// Its address range in memory.
     pub range: Range<u64>,
 }
 
-/// Functions, each once, in the order of their addresses, and the modules that have been seen.
+/// Functions, each once, ordered by address, and the modules that were seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Names {

@@ -1,15 +1,15 @@
-//! Where stacks can't be sampled: everything compiles, and starting is refused.
+//! Replacements for systems without sampling: everything compiles, and starting fails.
 
 use std::convert::Infallible;
 
 use crate::{Names, Options, Sample, StartError, Statistics};
 
-/// Can't be had here: there is no value of it.
+/// A sampler; no value exists on this system.
 #[derive(Debug)]
 pub struct Sampler(Infallible);
 
 impl Sampler {
-    /// Always [`StartError::Unsupported`].
+    /// Fails with [`StartError::Unsupported`].
     ///
     /// # Errors
     /// Always.
@@ -20,33 +20,33 @@ impl Sampler {
         Err(StartError::Unsupported)
     }
 
-    /// Never called.
+    /// Never called on this system.
     pub fn set_active(&self, _active: bool) {
         match self.0 {}
     }
 
-    /// Never called.
+    /// Never called on this system.
     pub fn statistics(&self) -> Statistics {
         match self.0 {}
     }
 }
 
-/// Can't be had here: there is no value of it.
+/// A namer; no value exists on this system.
 #[derive(Debug)]
 pub struct Namer(Infallible);
 
 impl Namer {
-    /// Never called.
+    /// Never called on this system.
     pub fn new(sampler: &Sampler) -> Self {
         match sampler.0 {}
     }
 
-    /// Never called.
+    /// Never called on this system.
     pub fn add(&mut self, _functions: impl IntoIterator<Item = (u64, String)>) {
         match self.0 {}
     }
 
-    /// Never called.
+    /// Never called on this system.
     pub fn names(&mut self, _addresses: impl IntoIterator<Item = u64>) -> Names {
         match self.0 {}
     }

@@ -1,4 +1,4 @@
-//! The sampler on threads of this process that do what it is known to do.
+//! The sampler with threads of this process whose activity is known.
 
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use runtap_unwind::{Namer, Options, Sample, Sampler, StartError};
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// There is one sampler in a process.
+/// Serializes the tests, because a process has one sampler.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Far longer than anything here takes on a loaded machine.
 const DEADLINE: Duration = Duration::from_secs(100);
 
-/// A sample as it was.
+/// An owned sample.
 #[derive(Debug, Clone)]
 struct Seen {
     thread: u64,
@@ -31,7 +31,7 @@ struct Seen {
     frames: Vec<u64>,
 }
 
-/// A sampler that is active, and what it sees.
+/// An active sampler with its samples.
 struct Watch {
     seen: Receiver<Seen>,
     sampler: Sampler,
@@ -49,7 +49,7 @@ impl Watch {
         let note = move |sample: &Sample<'_>| {
             let frames = sample.lookup_addresses().collect();
             let (thread, running, complete) = (sample.thread_id, sample.running, sample.complete);
-            // Nobody listens when the test is over.
+            // The receiver is gone when the test is over.
             let _ = sender.send(Seen { thread, running, complete, frames });
         };
         let sampler = Sampler::start(options, note).unwrap();
@@ -57,7 +57,7 @@ impl Watch {
         Self { seen, sampler, _alone: alone }
     }
 
-    /// The next samples that are wanted.
+    /// Returns the next `count` samples that match.
     fn take(&self, count: usize, wanted: impl Fn(&Seen) -> bool) -> Vec<Seen> {
         let start = Instant::now();
         let mut taken = Vec::new();
@@ -73,7 +73,7 @@ impl Watch {
         taken
     }
 
-    /// The functions on the samples' stacks, leaf first, as `path.name`.
+    /// Returns the functions on the samples' stacks, leaf first, as `path.name`.
     fn name(&self, samples: &[Seen]) -> Vec<Vec<String>> {
         let addresses = samples.iter().flat_map(|sample| &sample.frames).copied();
         let names = Namer::new(&self.sampler).names(addresses);
@@ -124,7 +124,7 @@ fn this_thread() -> u64 {
     link.file_name().unwrap().to_str().unwrap().parse().unwrap()
 }
 
-/// Some microseconds of work in the function that asks for it.
+/// Does some microseconds of work in the calling function.
 #[expect(clippy::inline_always, reason = "the work is that of the function that asks for it")]
 #[inline(always)]
 fn burn(units: u64) -> u64 {
@@ -155,7 +155,7 @@ fn in_order(stack: &[String], functions: &[&str]) -> bool {
 }
 
 #[test]
-fn a_function_is_seen_with_its_callers() {
+fn a_function_is_sampled_with_its_callers() {
     let watch = Watch::start();
     let worker = Worker::start(caller_of_hot);
     let samples = watch.take(200, |sample| worker.is(sample) && sample.running);
@@ -169,7 +169,7 @@ fn a_function_is_seen_with_its_callers() {
 }
 
 #[test]
-fn shares_of_time_are_shares_of_samples() {
+fn samples_are_proportional_to_time() {
     #[inline(never)]
     fn three() {
         black_box(burn(2700));
@@ -180,8 +180,8 @@ fn shares_of_time_are_shares_of_samples() {
     }
     const TURNS: u64 = 16;
     let watch = Watch::start();
-    // They take turns: whatever else runs here delays both alike. A turn is long beside the time for which a scheduler
-    // may keep the sampler waiting, and all that were begun are counted to their end.
+    // The two alternate, so that other load delays both alike. A turn is long compared to the time for which a scheduler
+    // may delay the sampler, and all turns are counted to their end.
     let (turns, results): (Vec<Sender<()>>, Vec<Receiver<()>>) = (0..2).map(|_| mpsc::channel()).unzip();
     let [first, second]: [Sender<()>; 2] = turns.try_into().unwrap();
     let [of_first, of_second]: [Receiver<()>; 2] = results.try_into().unwrap();
@@ -242,7 +242,7 @@ fn a_stack_deeper_than_the_copy_is_partial() {
     let deep =
         stacks.iter().filter(|stack| stack.iter().filter(|frame| frame.ends_with("descend")).count() > 5);
     assert!(deep.count() > 40, "{:?}", stacks.first());
-    // The round of the last one may not be counted before the next.
+    // The round of the last sample may be counted only before the next.
     watch.take(1, is_leaf);
     assert!(watch.sampler.statistics().partial >= 50);
 }
@@ -253,7 +253,7 @@ fn wait_for(stream: &UnixStream) -> rustix::io::Result<usize> {
 }
 
 #[test]
-fn a_thread_that_waits_is_seen_and_not_interrupted() {
+fn a_waiting_thread_is_sampled_and_not_interrupted() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let (sender, id) = mpsc::channel();
     let waiting = thread::spawn(move || {
@@ -261,7 +261,7 @@ fn a_thread_that_waits_is_seen_and_not_interrupted() {
         wait_for(&theirs)
     });
     let id = id.recv().unwrap();
-    // It waits before sampling begins, so that it is never seen running.
+    // The thread waits before sampling starts, so that it is never seen running.
     let start = Instant::now();
     while !std::fs::read_to_string(format!("/proc/self/task/{id}/syscall")).unwrap().contains(' ') {
         assert!(start.elapsed() < DEADLINE);
@@ -274,7 +274,7 @@ fn a_thread_that_waits_is_seen_and_not_interrupted() {
     let right = |stack: &&Vec<String>| in_order(stack, &["sampling.wait_for"]);
     assert_eq!(stacks.iter().filter(right).count(), 300, "{:?}", stacks.first());
     (&ours).write_all(&[1]).unwrap();
-    // EINTR, if it had been sent a signal.
+    // EINTR, if the thread had received a signal.
     assert_eq!(waiting.join().unwrap(), Ok(1));
 }
 
@@ -289,14 +289,14 @@ mod semaphore {
 
     pub(super) struct Semaphore(UnsafeCell<libc::sem_t>);
 
-    // SAFETY: a semaphore is meant to be used by several threads at once.
+    // SAFETY: a semaphore may be used by several threads at once.
     unsafe impl Sync for Semaphore {}
-    // SAFETY: it is used where `new` put it; nothing moves it.
+    // SAFETY: it is used where `new` put it and is never moved.
     unsafe impl Send for Semaphore {}
 
     impl Semaphore {
         pub(super) fn new() -> Arc<Self> {
-            // SAFETY: it is initialized where it stays. It is never destroyed: it owns nothing.
+            // SAFETY: it is initialized at its final address. It is never destroyed: it owns nothing.
             unsafe {
                 let semaphore = Arc::new(Self(UnsafeCell::new(std::mem::zeroed())));
                 assert_eq!(libc::sem_init(semaphore.0.get(), 0, 0), 0);
@@ -312,7 +312,7 @@ mod semaphore {
         /// Waits with a time limit that is not reached.
         #[inline(never)]
         pub(super) fn wait_with_a_limit(&self) -> io::Result<()> {
-            // SAFETY: it was initialized, and the time lives through the calls.
+            // SAFETY: it was initialized, and the time outlives the calls.
             let failed = unsafe {
                 let mut time = std::mem::zeroed();
                 assert_eq!(libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time), 0);
@@ -325,7 +325,7 @@ mod semaphore {
 }
 
 #[test]
-fn a_wait_with_a_time_limit_is_seen_and_not_interrupted() {
+fn a_wait_with_a_time_limit_is_sampled_and_not_interrupted() {
     let semaphore = semaphore::Semaphore::new();
     let (sender, id) = mpsc::channel();
     let theirs = Arc::clone(&semaphore);
@@ -346,12 +346,12 @@ fn a_wait_with_a_time_limit_is_seen_and_not_interrupted() {
     let right = |stack: &&Vec<String>| stack.iter().any(|frame| frame.ends_with("wait_with_a_limit"));
     assert!(stacks.iter().filter(right).count() > 290, "{:?}", stacks.first());
     semaphore.post();
-    // EINTR, if it had been sent a signal.
+    // EINTR, if the thread had received a signal.
     waiting.join().unwrap().unwrap();
 }
 
 #[test]
-fn a_thread_that_waits_for_a_lock_is_seen() {
+fn a_thread_that_waits_for_a_lock_is_sampled() {
     #[inline(never)]
     fn wait_for_lock(lock: &Mutex<()>) {
         black_box(lock.lock().is_ok());
@@ -378,7 +378,7 @@ fn a_thread_that_waits_for_a_lock_is_seen() {
 #[expect(unsafe_code, reason = "there is no other way to change a thread's signal mask")]
 fn block_all_signals(block: bool) {
     let how = if block { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
-    // SAFETY: `all` is a set as soon as it is filled, and lives through both calls.
+    // SAFETY: `all` is a valid set once it is filled, and outlives both calls.
     unsafe {
         let mut all = std::mem::zeroed();
         assert_eq!(libc::sigfillset(&raw mut all), 0);
@@ -387,12 +387,12 @@ fn block_all_signals(block: bool) {
 }
 
 #[test]
-fn many_threads_that_block_all_signals_do_not_keep_others_from_being_seen() {
+fn threads_that_block_all_signals_do_not_prevent_sampling_others() {
     #[inline(never)]
     fn wait_for_the_end(end: &Mutex<()>) {
         drop(end.lock());
     }
-    // More than there are slots for requests.
+    // More threads than slots for requests.
     const THREADS: usize = 150;
     let end = Arc::new(Mutex::new(()));
     let held = end.lock().unwrap();
@@ -404,7 +404,7 @@ fn many_threads_that_block_all_signals_do_not_keep_others_from_being_seen() {
                 block_all_signals(true);
                 sender.send(this_thread()).unwrap();
                 wait_for_the_end(&end);
-                // The signals that were held back arrive now, when nobody waits for an answer any more.
+                // The blocked signals arrive now, when no answer is expected any more.
                 block_all_signals(false);
                 hot();
             })
@@ -416,7 +416,7 @@ fn many_threads_that_block_all_signals_do_not_keep_others_from_being_seen() {
     let stacks = watch.name(&watch.take(200, |sample| worker.is(sample) && sample.running));
     let right = |stack: &&Vec<String>| in_order(stack, &["sampling.hot", "sampling.caller_of_hot"]);
     assert!(stacks.iter().filter(right).count() > 180, "{:?}", stacks.first());
-    // They are seen as well, each where it waits.
+    // These threads are seen as well, each at its wait.
     let mut seen = HashMap::new();
     let start = Instant::now();
     while seen.len() < THREADS {
@@ -440,7 +440,7 @@ fn many_threads_that_block_all_signals_do_not_keep_others_from_being_seen() {
 }
 
 #[test]
-fn threads_come_and_go() {
+fn threads_may_start_and_exit() {
     let watch = Watch::start();
     let worker = Worker::start(caller_of_hot);
     for _ in 0..300 {
@@ -449,13 +449,13 @@ fn threads_come_and_go() {
             thread.join().unwrap();
         }
     }
-    // Still at work.
+    // Still running.
     while watch.seen.try_recv().is_ok() {}
     watch.take(50, |sample| worker.is(sample) && sample.running);
 }
 
 #[test]
-fn threads_that_allocate_and_lock_are_not_held_up() {
+fn threads_that_allocate_and_lock_are_not_blocked() {
     let watch = Watch::start();
     let shared = Arc::new(Mutex::new(HashMap::<u64, Vec<u8>>::new()));
     let steps: Vec<Arc<AtomicU64>> = (0..4).map(|_| Arc::default()).collect();
@@ -487,10 +487,10 @@ fn threads_that_allocate_and_lock_are_not_held_up() {
 }
 
 #[test]
-fn libraries_come_and_go() {
+fn libraries_may_be_loaded_and_unloaded() {
     #[expect(unsafe_code, reason = "there is no other way to load a library")]
     fn load_and_unload(name: &CString) {
-        // SAFETY: a library of the C library's own, whose initialisation does nothing; it is used while it is loaded.
+        // SAFETY: a library of the C library itself, whose initialization does nothing; it is used while it is loaded.
         unsafe {
             let library = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
             assert!(!library.is_null());
@@ -507,7 +507,7 @@ fn libraries_come_and_go() {
 }
 
 #[test]
-fn there_is_one_sampler_and_without_interest_it_rests() {
+fn a_process_has_one_sampler_and_it_sleeps_while_inactive() {
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let start = || Sampler::start(Options::default(), |_| ());
     let first = start().unwrap();
@@ -523,10 +523,10 @@ fn there_is_one_sampler_and_without_interest_it_rests() {
 
 #[test]
 fn a_forked_child_drops_the_sampler_and_starts_its_own() {
-    /// What a forked child returns.
+    /// Runs a function in a forked child and returns its result.
     #[expect(unsafe_code, reason = "the standard library forks only to execute another program")]
     fn in_a_child(run: impl FnOnce() -> i32) -> i32 {
-        // SAFETY: the C library keeps its allocator usable in the child, which ends without running anything that
+        // SAFETY: the C library keeps its allocator usable in the child, which exits without running anything that
         // was registered for the end of the process.
         unsafe {
             let child = libc::fork();
@@ -548,7 +548,7 @@ fn a_forked_child_drops_the_sampler_and_starts_its_own() {
     let mut inherited = Some(sampler);
     for _ in 0..20 {
         let result = in_a_child(|| {
-            // There is no thread that could be told or waited for.
+            // There is no thread to notify or to join.
             let copy = inherited.take().unwrap();
             copy.set_active(false);
             copy.set_active(true);
@@ -568,8 +568,8 @@ fn a_forked_child_drops_the_sampler_and_starts_its_own() {
         assert_eq!(result, 0);
     }
     while seen.try_recv().is_ok() {}
-    // It goes on in the parent.
+    // The sampler continues in the parent.
     assert!(seen.iter().any(|sample| worker.is(&sample) && sample.running));
-    // The parent's was not touched.
+    // The parent's sampler is unaffected.
     drop(inherited.unwrap());
 }

@@ -156,7 +156,7 @@ mod tests {
             ("--providers :1", "--providers: a provider name is missing in ':1'"),
             (
                 "--providers A:1:4:x=1,A:1:4:x=2",
-                "--providers: arguments of provider \"A\": given twice with different values",
+                "--providers: arguments of provider \"A\": specified twice with different values",
             ),
             (
                 "--clrevents exceptoin",

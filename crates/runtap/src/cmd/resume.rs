@@ -20,7 +20,7 @@ pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> 
     let target = meant(&options.target)?;
     let show = move |what: Resumption<'_>| show(what, output);
     if let TargetSpec::Port(PortSpec { path, role: Role::Listen }) = &target {
-        let mut port = Port::bind_for_everybody(path)?;
+        let mut port = Port::bind_for_all_users(path)?;
         tell_exposure(&port, output);
         if resume_at(&mut port, options.duration, &show).await {
             return Ok(exit::OK);

@@ -318,7 +318,7 @@ fn what_is_no_core_is_not_kept() {
     let attacks: [Attack; 2] = [text, program];
     for (attack, is_fetched) in attacks.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let (told, files) = dump(is_fetched, attack);
-        told.expect_code(1).says("it is no core file").says("nothing is kept");
+        told.expect_code(1).says("not a core file").says("nothing is kept");
         assert_eq!(files, []);
     }
 }

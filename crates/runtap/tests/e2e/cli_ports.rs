@@ -81,10 +81,10 @@ fn a_port_has_many_forms() {
     let resumed = runtap(["resume", "--dport", &nobody, "--duration", "0.2"]);
     resumed.expect_code(3).says(&format!("nobody has dialled in on {port}\n"));
     for (wrong, why) in [
-        ("", "there is no address"),
-        ("uds:", "there is no address"),
-        ("vsock://host:1", "'vsock:' is no kind of port"),
-        ("/p,suspend", "'suspend' is no mode"),
+        ("", "the address is missing"),
+        ("uds:", "the address is missing"),
+        ("vsock://host:1", "'vsock:' is not a kind of port"),
+        ("/p,suspend", "'suspend' is not a mode"),
         ("/p,connect,nosuspend", "',nosuspend' is too much"),
         ("namedpipe:p", "a named pipe is of Windows"),
         (r"\\.\pipe\p,connect", "a named pipe is of Windows"),

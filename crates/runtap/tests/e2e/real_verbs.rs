@@ -126,7 +126,7 @@ fn a_profiler_is_attached_with_its_data(runtime: &RealRuntime) -> Result<(), Ski
     assert_eq!(fs::read_to_string(&out).unwrap(), "attach 3 00ff41\nattached\n");
     let maps = fs::read_to_string(format!("/proc/{}/maps", target.pid())).unwrap();
     assert!(maps.contains("libdemoprofiler.so"));
-    runtap(attach).expect_code(4).says("0x8013136a").says("one profiler for all its life");
+    runtap(attach).expect_code(4).says("0x8013136a").says("only one profiler in its lifetime");
     target.still_answers();
     Ok(())
 }
@@ -147,7 +147,7 @@ fn a_profiler_that_refuses_says_so(runtime: &RealRuntime) -> Result<(), Skip> {
     ] {
         attach(CLASS_ID, path, "").expect_code(2).says(why);
     }
-    attach("not-a-guid", &library, "").expect_code(2).says("no class id");
+    attach("not-a-guid", &library, "").expect_code(2).says("not a class id");
     target.still_answers();
     Ok(())
 }
@@ -171,7 +171,7 @@ fn a_profiler_is_loaded_at_the_start(runtime: &RealRuntime) -> Result<(), Skip> 
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let mut again = again;
     again[2] = target.p();
-    runtap(again).expect_code(4).says("runs already");
+    runtap(again).expect_code(4).says("already running");
     target.still_answers();
     Ok(())
 }
@@ -222,7 +222,7 @@ fn a_perf_map_at_the_start_is_refused_where_it_would_kill(runtime: &RealRuntime)
         Target::suspended(runtime.program("spin", &IDLE)?.env("DOTNET_PerfMapJitDumpPath", maps.path()));
     let enabled = runtap(["perfmap", "enable", &target.p()]);
     if runtime.major() < 10 {
-        enabled.expect_code(4).says("waits at its start").says("DOTNET_PerfMapEnabled");
+        enabled.expect_code(4).says("suspended at startup").says("DOTNET_PerfMapEnabled");
     } else {
         enabled.expect_code(0);
     }

@@ -79,7 +79,7 @@ fn payload(block: &Block) -> Range<usize> {
 pub(crate) fn lengths(blocks: &[Block]) -> Vec<(usize, u32)> {
     let values = [0, 1, 0x7f, 0xffff, 0x00ff_ffff, 0x7fff_ffff, 0x8000_0000, u32::MAX];
     let mut places = Vec::new();
-    for block in blocks.iter().filter(|block| !block.is_cut && block.size >= 12) {
+    for block in blocks.iter().filter(|block| !block.is_truncated && block.size >= 12) {
         let start = payload(block).start;
         let size = if block.number.is_some() {
             start - 4
@@ -95,7 +95,7 @@ pub(crate) fn lengths(blocks: &[Block]) -> Vec<(usize, u32)> {
 /// The blocks behind the header in another order. Those with names are padded to where they stand.
 fn shuffled(bytes: &[u8], blocks: &[Block], seed: usize) -> Vec<u8> {
     let mut random = Random(seed as u64);
-    let mut order: Vec<&Block> = blocks.iter().filter(|block| !block.is_cut).collect();
+    let mut order: Vec<&Block> = blocks.iter().filter(|block| !block.is_truncated).collect();
     let Some(second) = order.get(1) else { return bytes.to_vec() };
     let mut stream = bytes[..usize::try_from(second.offset).unwrap()].to_vec();
     for n in (2..order.len()).rev() {

@@ -166,7 +166,7 @@ fn in_parts(bytes: &[u8]) -> u64 {
         let mut reader = part.reader();
         let mut visit = |item: Item<'_>| events += u64::from(matches!(item, Item::Event(_)));
         for piece in part.pieces() {
-            reader.go_to(piece.start);
+            reader.seek(piece.start);
             let piece = usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap();
             let mut items = reader.items(&bytes[piece]);
             while items.for_each(&mut visit).is_err() {}

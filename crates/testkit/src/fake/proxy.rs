@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 
 use runtap_diag_proto::{Advertise, Command, ErrorReply, HEADER_LEN, Header, Hresult};
-use runtap_diag_server::{ConnectPort, Dispatcher, dial_out};
+use runtap_diag_server::{ConnectPort, Dispatcher, connect_forever};
 use runtap_transport::{Endpoint, Listener, Stream};
 use runtap_wire::Reader;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -45,11 +45,11 @@ impl Proxy {
 
     /// Dials a tool's port for ever, as a runtime does.
     pub(super) async fn dial(self, port: ConnectPort, number: usize) {
-        let proxy = Self { dispatcher: self.dispatcher.of_port(number), ..self };
+        let proxy = Self { dispatcher: self.dispatcher.for_port(number), ..self };
         let info = &proxy.dispatcher.description().info;
         let advertise = Advertise { runtime_cookie: info.runtime_cookie, process_id: info.process_id };
         let turn = proxy.turn.clone().unwrap_or_default();
-        dial_out(
+        connect_forever(
             &Endpoint::unix(port.path),
             advertise,
             |_tool| true,

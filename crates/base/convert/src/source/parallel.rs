@@ -211,7 +211,7 @@ fn take<'a>(parts: &'a [Part], next: &AtomicUsize) -> Option<(usize, &'a Part)> 
 fn scan(file: &File, length: u64, size: u64) -> io::Result<Vec<Part>> {
     let mut scan = Scan::new(length, size);
     let mut buffer = Vec::new();
-    while let Some(range) = scan.wants() {
+    while let Some(range) = scan.next_range() {
         buffer.resize(usize::try_from(range.end - range.start).unwrap_or(usize::MAX), 0);
         let n = read_at(file, &mut buffer, range.start)?;
         scan.handle(buffer.get(..n).unwrap_or_default());
@@ -227,7 +227,7 @@ fn read_part(
 ) -> io::Result<Reader> {
     let mut reader = part.reader();
     for piece in part.pieces() {
-        reader.go_to(piece.start);
+        reader.seek(piece.start);
         let Range { mut start, end } = piece;
         while start < end {
             let left = usize::try_from(end - start).unwrap_or(usize::MAX);

@@ -33,7 +33,7 @@ impl<W: Write> Live<W> {
     /// # Errors
     /// As writing has.
     pub fn nothing_older_comes(&mut self, see: impl FnMut(&Item<'_>)) -> io::Result<()> {
-        self.reader.hold_nothing_back();
+        self.reader.release_all();
         self.write(see)
     }
 

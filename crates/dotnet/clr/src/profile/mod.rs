@@ -166,7 +166,7 @@ impl ProfileBuilder {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         self.end = self.end.max(event.timestamp);
-        match self.actions.at_hand(event.metadata_id) {
+        match self.actions.get_dense(event.metadata_id) {
             Some(Action(Action::SEEN)) => {}
             Some(Action(action)) if *action == Action::SEEN | Action::SAMPLE => {
                 self.sample(event.thread_id, event.timestamp, event.stack, event.payload);

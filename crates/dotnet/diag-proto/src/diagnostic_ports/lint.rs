@@ -1,40 +1,40 @@
-//! What a user most likely did not mean by the value of `DOTNET_DiagnosticPorts`: what it is, what happens because of
-//! it, and what to write instead. Refuses to change the value.
+//! Likely mistakes in the value of `DOTNET_DiagnosticPorts`: what is wrong, its effect, and the fix. Never changes the
+//! value.
 
 use std::fmt;
 
 use super::{DiagnosticPort, LONGEST_ADDRESS, Tag, parse, parts};
 
-/// Something in the value that does not do what it looks like. For people; the text may gain words.
+/// A likely mistake in the value. The texts are for people and may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A blank at the start or the end of an address or tag: it is part of it.
+    /// A blank at the start or the end of an address or tag; it is not trimmed.
     Blank(String),
     /// `~` at the start of an address: it is not expanded.
     Tilde(String),
-    /// Quotation marks around an address: they are part of it.
+    /// Quotation marks around an address; they become part of it.
     Quotes(String),
-    /// The address is a word that was meant as a tag: there was nothing before the comma.
+    /// A tag in place of the address: nothing precedes the comma.
     TagAsAddress(String),
-    /// A tag that runtimes do not know, and pass over.
+    /// An unknown tag, which runtimes ignore.
     UnknownTag(String),
-    /// A tag that is not looked at because an earlier one says the opposite.
+    /// A tag that contradicts an earlier one, and is ignored.
     Contradiction(String),
-    /// A `listen` port: it is ignored.
+    /// A `listen` port, which runtimes ignore.
     Listen(String),
     /// An address that does not fit into a socket address: the runtime never connects.
     TooLong(String),
-    /// The same address twice.
+    /// An address that occurs twice.
     Twice(String),
-    /// A path that does not begin at the root.
+    /// A relative path.
     Relative(String),
-    /// No port at all, though the value is not empty.
+    /// No port in a non-empty value.
     Nothing(String),
 }
 
 impl Warning {
-    /// A stable word for machines.
+    /// Returns a stable identifier of the kind of warning.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Blank(_) => "blank",
@@ -51,7 +51,7 @@ impl Warning {
         }
     }
 
-    /// What happens because of it: measured on .NET 8, 9 and 10.
+    /// Returns the effect of the mistake, as measured on .NET 8, 9 and 10.
     pub fn effect(&self) -> &'static str {
         match self {
             Self::Blank(_) => {
@@ -59,40 +59,40 @@ impl Warning {
                  over, so that the runtime waits for ever if it was nosuspend"
             }
             Self::Tilde(_) | Self::Quotes(_) => {
-                "the runtime dials a path that is not there, and waits for ever unless the port says nosuspend"
+                "the runtime connects to a path that does not exist, and waits forever unless the port says nosuspend"
             }
             Self::TagAsAddress(_) => {
-                "the runtime dials a socket of that name, and waits for ever unless the port says nosuspend"
+                "the runtime connects to a socket of that name, and waits forever unless the port says nosuspend"
             }
-            Self::UnknownTag(_) => "as if it were not there",
-            Self::Contradiction(_) => "only the first of the two counts",
-            Self::Listen(_) => "the port is ignored, without a message: the program starts at once",
+            Self::UnknownTag(_) => "the tag has no effect",
+            Self::Contradiction(_) => "only the first of the two tags applies",
+            Self::Listen(_) => "the port is ignored without a message, and the program starts at once",
             Self::TooLong(_) => {
-                "the runtime never connects, without a message, and waits for ever unless the port says nosuspend"
+                "the runtime silently fails to connect, and waits forever unless the port says nosuspend"
             }
             Self::Twice(_) => {
-                "the runtime dials it twice, and each of the two has to be resumed if it suspends"
+                "the runtime connects twice, and must be resumed on both connections if it suspends"
             }
-            Self::Relative(_) => "each process looks in its own working directory, its children too",
-            Self::Nothing(_) => "no port is made, and the program starts at once",
+            Self::Relative(_) => {
+                "each process, including child processes, resolves it in its own working directory"
+            }
+            Self::Nothing(_) => "no port is configured, and the program starts at once",
         }
     }
 
-    /// What to write instead.
+    /// Returns what to write instead.
     pub fn fix(&self) -> String {
         match self {
             Self::Blank(part) => format!("write '{}'", part.trim()),
-            Self::Tilde(address) => format!("write the home folder out in '{address}'"),
+            Self::Tilde(address) => format!("write the full path of the home directory in '{address}'"),
             Self::Quotes(address) => format!("write '{}'", address.trim_matches(['"', '\''])),
             Self::TagAsAddress(word) => format!("write the path of a socket before ',{word}'"),
-            Self::UnknownTag(tag) => format!("leave ',{tag}' out"),
-            Self::Contradiction(tag) => format!("leave ',{tag}' out, or the tag before it"),
-            Self::Listen(_) => {
-                "leave 'listen' out: on the tool's side it belongs, here the runtime dials".to_owned()
-            }
-            Self::TooLong(_) => format!("take a path of at most {LONGEST_ADDRESS} bytes"),
-            Self::Twice(address) => format!("leave one '{address}' out"),
-            Self::Relative(address) => format!("write the whole path of '{address}'"),
+            Self::UnknownTag(tag) => format!("remove ',{tag}'"),
+            Self::Contradiction(tag) => format!("remove ',{tag}' or the tag before it"),
+            Self::Listen(_) => "remove 'listen': only tools listen; the runtime connects".to_owned(),
+            Self::TooLong(_) => format!("use a path of at most {LONGEST_ADDRESS} bytes"),
+            Self::Twice(address) => format!("remove one '{address}'"),
+            Self::Relative(address) => format!("write the absolute path of '{address}'"),
             Self::Nothing(_) => "write the path of a socket, or remove the variable".to_owned(),
         }
     }
@@ -101,26 +101,31 @@ impl Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Blank(part) => write!(f, "'{part}': the blank is part of it, nothing is trimmed"),
+            Self::Blank(part) => write!(f, "'{part}': the blank is not trimmed"),
             Self::Tilde(address) => write!(f, "'{address}': '~' is not expanded"),
-            Self::Quotes(address) => write!(f, "'{address}': the quotation marks are part of it"),
-            Self::TagAsAddress(word) => write!(f, "'{word}' stands where the address belongs"),
+            Self::Quotes(address) => write!(f, "'{address}': the quotation marks become part of the path"),
+            Self::TagAsAddress(word) => write!(f, "'{word}' is in the place of the address"),
             Self::UnknownTag(tag) => {
-                write!(f, "'{tag}' is no tag (suspend, nosuspend, connect, listen) and is passed over")
+                write!(f, "'{tag}' is not a tag (suspend, nosuspend, connect, listen) and is ignored")
             }
-            Self::Contradiction(tag) => write!(f, "'{tag}' contradicts an earlier tag, which counts"),
+            Self::Contradiction(tag) => {
+                write!(f, "'{tag}' contradicts an earlier tag, which takes precedence")
+            }
             Self::Listen(address) => write!(f, "'{address}': runtimes ignore a port with 'listen'"),
             Self::TooLong(address) => {
-                write!(f, "'{address}' is longer than {LONGEST_ADDRESS} bytes: the runtime never reaches it")
+                write!(
+                    f,
+                    "'{address}' is longer than {LONGEST_ADDRESS} bytes: the runtime cannot connect to it"
+                )
             }
-            Self::Twice(address) => write!(f, "'{address}' stands there twice"),
-            Self::Relative(address) => write!(f, "'{address}' is not a path from the root on"),
-            Self::Nothing(value) => write!(f, "'{value}' holds no address"),
+            Self::Twice(address) => write!(f, "'{address}' occurs twice"),
+            Self::Relative(address) => write!(f, "'{address}' is not an absolute path"),
+            Self::Nothing(value) => write!(f, "'{value}' contains no address"),
         }
     }
 }
 
-/// What the value does not do though it looks so, in its order. For systems whose ports are sockets.
+/// Returns the likely mistakes in the value, in its order. For systems whose ports are sockets.
 pub fn lint(value: &[u8]) -> Vec<Warning> {
     let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
     let mut warnings = Vec::new();
@@ -144,7 +149,7 @@ pub fn lint(value: &[u8]) -> Vec<Warning> {
                     if part.len() > LONGEST_ADDRESS {
                         warnings.push(Warning::TooLong(shown(part)));
                     }
-                    // Those that begin otherwise by mistake are told as such.
+                    // Addresses with a blank, a tilde or quotes have their own warnings.
                     if !matches!(part.trim_ascii_start(), [b'/' | b'~' | b'"' | b'\'', ..]) {
                         warnings.push(Warning::Relative(shown(part)));
                     }

@@ -5,10 +5,10 @@
 //! 14 bytes "DOTNET_IPC_V1" NUL  u16 size of the whole message  u16 command  u16 reserved  payload
 //! ```
 //!
-//! The command is **one** `u16` with the set in its upper byte. Little-endian, that puts the id first on the wire; the
+//! The command is **one** little-endian `u16` with the set in its upper byte, so the id is first on the wire; the
 //! protocol that was shipped puts the set first. (The proposal lists the magic as `0x68, 0x79, 0x84, …`: those are the
-//! decimal codes of the letters.) Which commands there are and how an error looks is left open by the proposal, so both
-//! are the application's here: its own numbers, its own payloads.
+//! decimal codes of the letters.) The proposal leaves the commands and the form of errors open, so the application
+//! defines both.
 
 use runtap_wire::DecodeError;
 
@@ -17,28 +17,28 @@ use crate::{
     message::{self, Frame, FrameError},
 };
 
-/// What is asked or answered: set in the upper byte, id in the lower. Any value can be represented.
+/// A command or answer: set in the upper byte, id in the lower. Any value can be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Command(pub u16);
 
 impl Command {
-    /// `0x0100`, the proposal's example: start a session whose stream follows.
+    /// `0x0100`, the proposal's example: starts a session whose stream follows.
     pub const START_STREAM_SESSION: Self = Self(0x0100);
-    /// `0x0101`, the proposal's example: end it, on another connection.
+    /// `0x0101`, the proposal's example: stops the session, over another connection.
     pub const STOP_STREAM_SESSION: Self = Self(0x0101);
 
-    /// A command from its two parts.
+    /// Creates a command from its set and id.
     pub const fn new(set: u8, id: u8) -> Self {
         Self(u16::from_be_bytes([set, id]))
     }
 
-    /// Which service it belongs to.
+    /// Returns the set, which selects a service.
     pub const fn set(self) -> u8 {
         let [set, _] = self.0.to_be_bytes();
         set
     }
 
-    /// Its number there.
+    /// Returns the id within the set.
     pub const fn id(self) -> u8 {
         let [_, id] = self.0.to_be_bytes();
         id
@@ -48,41 +48,41 @@ impl Command {
 /// A message, in either direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What it is.
+    /// The command.
     pub command: Command,
-    /// What belongs to it; opaque to the protocol.
+    /// The payload; opaque to the protocol.
     pub payload: Vec<u8>,
 }
 
 impl Message {
-    /// The whole message.
+    /// Returns the complete message.
     ///
     /// # Errors
-    /// [`EncodeError::MessageTooLong`] beyond 65,535 bytes.
+    /// [`EncodeError::MessageTooLong`] if the message is longer than 65,535 bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EncodeError> {
         message::frame(message::Command(self.command.0.swap_bytes()), &self.payload)
     }
 }
 
-/// What came of the other side's message. Each connection brings exactly one of these.
+/// The outcome of reading the other side's message. Each connection yields exactly one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// It is here.
+    /// The message was received.
     Message(Message),
-    /// It is none. A server answers with an error message of its own making, if it likes, and closes.
+    /// The message is invalid. A server may answer with an error message of the application, and closes the connection.
     Invalid(DecodeError),
-    /// The connection ended before it was complete.
+    /// The connection was closed before the message was complete.
     Closed {
-        /// Bytes of it that came.
+        /// The number of bytes of the message that were received.
         received: usize,
     },
 }
 
-/// One end of a connection: a client sends its message and then hears one, a server hears one and then answers.
+/// One end of a connection: a client sends its message and then reads one, a server reads one and then answers.
 #[derive(Debug)]
 pub struct Peer {
-    /// `None`: the message was heard, or will never be.
+    /// `None` once the message was received or cannot arrive any more.
     frame: Option<Frame>,
     is_server: bool,
     may_reply: bool,
@@ -91,22 +91,22 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The client's end.
+    /// Creates the client's end.
     ///
     /// # Errors
-    /// A message that is too long.
+    /// If the message is too long.
     pub fn client(request: &Message) -> Result<Self, EncodeError> {
         let transmit = Some(request.to_bytes()?);
         Ok(Self { transmit, is_server: false, ..Self::server() })
     }
 
-    /// The server's end.
+    /// Creates the server's end.
     pub fn server() -> Self {
         Self { frame: Some(Frame::default()), is_server: true, may_reply: false, transmit: None, event: None }
     }
 
-    /// Takes bytes from the other side and says how many belonged to its message. What is left is the continuation,
-    /// which is the application's.
+    /// Consumes bytes from the other side and returns how many belonged to its message. The rest is the continuation,
+    /// which the application reads.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> usize {
         let Some(frame) = &mut self.frame else { return 0 };
         match frame.feed(bytes) {
@@ -125,7 +125,7 @@ impl Peer {
         }
     }
 
-    /// The other side will send nothing more.
+    /// Handles the end of the other side's data.
     pub fn handle_eof(&mut self) {
         if let Some(frame) = &self.frame {
             let received = frame.len();
@@ -133,10 +133,10 @@ impl Peer {
         }
     }
 
-    /// Answers, once, after the other side was heard.
+    /// Answers, once, after the other side's message was received.
     ///
     /// # Errors
-    /// [`EncodeError::NothingToAnswer`] at any other time and for a client; a message that is too long.
+    /// [`EncodeError::NothingToAnswer`] at any other time and for a client; an error if the message is too long.
     pub fn reply(&mut self, message: &Message) -> Result<(), EncodeError> {
         if !self.may_reply {
             return Err(EncodeError::NothingToAnswer);
@@ -146,12 +146,12 @@ impl Peer {
         Ok(())
     }
 
-    /// What is to be written.
+    /// Returns the bytes to write.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.take()
     }
 
-    /// What came, once.
+    /// Returns the outcome, once.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.event.take()
     }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message() {
+    fn invalid_messages_are_reported() {
         let heard = |bytes: &[u8]| {
             let mut server = Peer::server();
             server.handle_bytes(bytes);
@@ -216,7 +216,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        // What somebody sends who takes the proposal's list by its word.
+        // The bytes that a literal reading of the proposal's list gives.
         let literal = b"\x68\x79\x84\x78\x69\x84\x95\x73\x80\x67\x95\x86\x49\0\x14\0\0\x01\0\0";
         assert_eq!(heard(literal), "magic at offset 0: is not \"DOTNET_IPC_V1\"");
         assert_eq!(heard(b"DOTNET_IPC_V1\0\x13\0\0\x01\0\0"), "size at offset 14: is 19, less than 20");

@@ -1,5 +1,5 @@
-//! The protocol before the first proposal: event sessions and nothing else. A request is two numbers and its fields,
-//! without a length; an answer is the session's id, or 0, and for a session that streams, the stream.
+//! The protocol before the first proposal: event sessions only. A request is two numbers and its fields, without a
+//! length; an answer is the session's id, or 0. The stream follows the id if the session streams.
 //!
 //! ```text
 //! u32 request type  u32 pid of the client        then
@@ -8,9 +8,9 @@
 //! answer to each:            u64 session id; 0 = error, and the connection is closed
 //! ```
 //!
-//! *Start* writes to a file that the runtime makes, *collect* streams; the path is null there. What follows the two
-//! numbers is not in the specification; it is what the clients and runtimes of that time exchanged. Since nothing says
-//! how long a request is, a server has to understand it to know its end.
+//! *Start* writes to a file that the runtime creates, *collect* streams and has a null path. The specification does not
+//! describe what follows the two numbers; this is what the clients and runtimes of that time exchanged. A request does
+//! not state its length, so a server must parse it to find its end.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
@@ -20,64 +20,64 @@ use crate::{
     message::{providers, required, string},
 };
 
-/// The longest request that is taken, in bytes.
+/// The longest request that is accepted, in bytes.
 pub const MAX_REQUEST: usize = 64 << 10;
 
 const START: u32 = 1024;
 const STOP: u32 = 1025;
 const COLLECT: u32 = 1026;
 
-/// What a client asks for.
+/// A request from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The **client's** process id.
     pub pid: u32,
-    /// What for.
-    pub what: What,
+    /// The requested operation.
+    pub operation: Operation,
 }
 
-/// What is asked for.
+/// The operation that a client requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum What {
-    /// Record into a file of the target.
+pub enum Operation {
+    /// Start a session that writes to a file of the target.
     Start {
-        /// The file. Not empty.
+        /// The path of the file. Not empty.
         output: String,
-        /// What is recorded.
+        /// What to record.
         config: Config,
     },
-    /// End a session.
+    /// Stop a session.
     Stop(SessionId),
-    /// Record, and send the stream.
+    /// Start a session and stream its events.
     Collect(Config),
 }
 
-/// A session.
+/// The configuration of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Size of the runtime's buffer in MB, at least 1.
     pub buffer_mb: u32,
-    /// The sources, each once. Event filters can't be sent.
+    /// The providers, each once. Event filters cannot be sent.
     pub providers: Vec<Provider>,
 }
 
 impl Request {
-    /// The whole request.
+    /// Returns the complete request.
     ///
     /// # Errors
-    /// The field that is not fit to be sent.
+    /// If a field must not be sent.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EncodeError> {
         let mut w = Writer::new();
-        match &self.what {
-            What::Start { output, config } => {
+        match &self.operation {
+            Operation::Start { output, config } => {
                 w.u32(START).u32(self.pid);
                 config.encode(&mut w, Some(required("output path", output)?))?;
             }
-            What::Stop(id) => {
+            Operation::Stop(id) => {
                 w.u32(STOP).u32(self.pid).u64(id.0);
             }
-            What::Collect(config) => {
+            Operation::Collect(config) => {
                 w.u32(COLLECT).u32(self.pid);
                 config.encode(&mut w, None)?;
             }
@@ -88,31 +88,31 @@ impl Request {
         Ok(w.into_bytes())
     }
 
-    /// Reads a request from its first byte on. What follows it is left to the reader.
+    /// Reads a request from its first byte on. Bytes after the request are not consumed.
     ///
     /// # Errors
-    /// Where and what; [`DecodeError::is_incomplete`] if more bytes could help.
+    /// The invalid field and its offset; [`DecodeError::is_incomplete`] if more bytes are needed.
     pub fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let offset = r.offset();
         let kind = r.u32("request type")?;
         let pid = r.u32("client pid")?;
-        let what = match kind {
+        let operation = match kind {
             START | COLLECT => {
                 let (output, config) = Config::decode(r)?;
                 match output {
-                    Some(output) if kind == START => What::Start { output, config },
+                    Some(output) if kind == START => Operation::Start { output, config },
                     None if kind == START => {
                         let missing = DecodeErrorKind::Invalid("is null or empty");
                         return Err(DecodeError::new(offset + 12, "output path", missing));
                     }
                     // A path has no meaning for a stream.
-                    _ => What::Collect(config),
+                    _ => Operation::Collect(config),
                 }
             }
-            STOP => What::Stop(SessionId(r.u64("session id")?)),
+            STOP => Operation::Stop(SessionId(r.u64("session id")?)),
             other => return Err(unexpected(offset, "request type", other, "1024, 1025 or 1026")),
         };
-        Ok(Self { pid, what })
+        Ok(Self { pid, operation })
     }
 }
 
@@ -148,31 +148,31 @@ pub struct Client {
     done: bool,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
-    /// The session that runs, or has ended. After a collect the stream follows.
+    /// The session that was started or stopped. After a collect request the stream follows.
     Session(SessionId),
-    /// The runtime could not do it. It does not say why.
+    /// The runtime rejected the request; the protocol has no reason.
     Refused,
-    /// The connection ended before the answer was complete.
+    /// The connection was closed before the answer was complete.
     Closed {
-        /// Bytes of it that came.
+        /// The number of bytes of the answer that were received.
         received: usize,
     },
 }
 
 impl Client {
-    /// A connection for this request.
+    /// Creates a connection that sends `request`.
     ///
     /// # Errors
-    /// A request that is not fit to be sent.
+    /// If the request must not be sent.
     pub fn new(request: &Request) -> Result<Self, EncodeError> {
         Ok(Self { transmit: Some(request.to_bytes()?), answer: Vec::new(), event: None, done: false })
     }
 
-    /// Takes bytes from the runtime and says how many belonged to the answer. What is left is the stream.
+    /// Consumes bytes from the runtime and returns how many belonged to the answer. The rest is the stream.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> usize {
         if self.done {
             return 0;
@@ -185,19 +185,19 @@ impl Client {
         taken
     }
 
-    /// The runtime will send nothing more.
+    /// Handles the end of the runtime's data.
     pub fn handle_eof(&mut self) {
         if !self.done {
             self.finish(Answer::Closed { received: self.answer.len() });
         }
     }
 
-    /// What is to be written.
+    /// Returns the bytes to write.
     pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
         self.transmit.take()
     }
 
-    /// What came, once.
+    /// Returns the outcome, once.
     pub fn poll_event(&mut self) -> Option<Answer> {
         self.event.take()
     }
@@ -212,7 +212,7 @@ impl Client {
 #[derive(Debug, Default)]
 pub struct Server {
     received: Vec<u8>,
-    /// Bytes without which the request can't be complete.
+    /// The least number of bytes that a complete request needs.
     wanted: usize,
     heard: bool,
     may_answer: bool,
@@ -220,30 +220,30 @@ pub struct Server {
     event: Option<Event>,
 }
 
-/// What came in. Each connection brings exactly one of these.
+/// The outcome of reading the request. Each connection yields exactly one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A request that wants an answer: [`Server::accept`] or [`Server::refuse`].
+    /// A request to answer with [`Server::accept`] or [`Server::refuse`].
     Request(Request),
-    /// None; it is refused already. Close when that is written.
+    /// An invalid request; the rejection is ready to be written. Close the connection after that.
     Refused(DecodeError),
 }
 
 impl Server {
-    /// A connection on which nothing came yet.
+    /// Creates a connection on which nothing was received.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes bytes from the client. What comes after the request is ignored.
+    /// Handles bytes from the client. Bytes after the request are ignored.
     pub fn handle_bytes(&mut self, bytes: &[u8]) {
         if self.heard {
             return;
         }
         let room = MAX_REQUEST - self.received.len();
         self.received.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        // A request that comes byte by byte is not read as often.
+        // Do not parse again for every byte of a request that arrives in small pieces.
         if self.received.len() < self.wanted {
             return;
         }
@@ -265,7 +265,7 @@ impl Server {
         }
     }
 
-    /// The client will send nothing more.
+    /// Handles the end of the client's data.
     pub fn handle_eof(&mut self) {
         if !self.heard {
             let kind = DecodeErrorKind::Invalid("ends in the middle");
@@ -273,10 +273,10 @@ impl Server {
         }
     }
 
-    /// Answers with the session. Its stream, if the client wants one, is written after this by the caller.
+    /// Answers with the session's id. If the client requested a stream, the caller writes it after this answer.
     ///
     /// # Errors
-    /// [`EncodeError::NothingToAnswer`]: there is no request, or it was answered. An id of 0 is a refusal.
+    /// [`EncodeError::NothingToAnswer`] if no request is pending. An id of 0 rejects the request.
     pub fn accept(&mut self, id: SessionId) -> Result<(), EncodeError> {
         if !std::mem::take(&mut self.may_answer) {
             return Err(EncodeError::NothingToAnswer);
@@ -285,20 +285,20 @@ impl Server {
         Ok(())
     }
 
-    /// Answers that it can't be done. Close when that is written.
+    /// Rejects the request. Close the connection after the answer was written.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept).
+    /// As for [`accept`](Self::accept).
     pub fn refuse(&mut self) -> Result<(), EncodeError> {
         self.accept(SessionId(0))
     }
 
-    /// What is to be written.
+    /// Returns the bytes to write.
     pub fn poll_transmit(&mut self) -> Option<[u8; 8]> {
         self.transmit.take()
     }
 
-    /// What came, once.
+    /// Returns the outcome, once.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.event.take()
     }

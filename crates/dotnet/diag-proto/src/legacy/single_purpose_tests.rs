@@ -1,4 +1,4 @@
-//! Golden bytes made from the description, the two sides against each other, and requests that are none.
+//! Golden bytes made from the description, client against server, and invalid requests.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -12,8 +12,8 @@ fn config() -> Config {
     }
 }
 
-fn request(what: What) -> Request {
-    Request { pid: 42, what }
+fn request(operation: Operation) -> Request {
+    Request { pid: 42, operation }
 }
 
 const PROVIDER: &[u8] = b"\x01\0\0\0\x01\0\0\0\0\0\0\0\x04\0\0\0\x03\0\0\0A\0b\0\0\0\x02\0\0\0x\0\0\0";
@@ -21,15 +21,15 @@ const PROVIDER: &[u8] = b"\x01\0\0\0\x01\0\0\0\0\0\0\0\x04\0\0\0\x03\0\0\0A\0b\0
 #[test]
 fn golden_bytes() {
     let collect = [b"\x02\x04\0\0\x2a\0\0\0\0\x01\0\0\0\0\0\0", PROVIDER].concat();
-    assert_eq!(request(What::Collect(config())).to_bytes().unwrap(), collect);
+    assert_eq!(request(Operation::Collect(config())).to_bytes().unwrap(), collect);
     let start = [b"\x00\x04\0\0\x2a\0\0\0\0\x01\0\0\x03\0\0\0/\0t\0\0\0", PROVIDER].concat();
-    let what = What::Start { output: "/t".into(), config: config() };
-    assert_eq!(request(what).to_bytes().unwrap(), start);
+    let operation = Operation::Start { output: "/t".into(), config: config() };
+    assert_eq!(request(operation).to_bytes().unwrap(), start);
     let stop = b"\x01\x04\0\0\x2a\0\0\0\x07\0\0\0\0\0\0\0";
-    assert_eq!(request(What::Stop(SessionId(7))).to_bytes().unwrap(), stop);
+    assert_eq!(request(Operation::Stop(SessionId(7))).to_bytes().unwrap(), stop);
 }
 
-/// Client and server joined by a wire that carries `step` bytes at a time.
+/// Connects a client and a server by a wire that carries `step` bytes at a time.
 fn exchange(request: &Request, answer: u64, tail: &[u8], step: usize) -> (Option<Answer>, usize) {
     let mut client = Client::new(request).unwrap();
     let mut server = Server::new();
@@ -45,24 +45,24 @@ fn exchange(request: &Request, answer: u64, tail: &[u8], step: usize) -> (Option
 
 #[test]
 fn sessions_start_stream_and_stop() {
-    for what in [
-        What::Collect(config()),
-        What::Start { output: "/t".into(), config: config() },
-        What::Stop(SessionId(9)),
+    for operation in [
+        Operation::Collect(config()),
+        Operation::Start { output: "/t".into(), config: config() },
+        Operation::Stop(SessionId(9)),
     ] {
         for step in [1, 3, 100] {
-            let (answer, taken) = exchange(&request(what.clone()), 9, b"!FastSerialization.1", step);
+            let (answer, taken) = exchange(&request(operation.clone()), 9, b"!FastSerialization.1", step);
             assert_eq!((answer, taken), (Some(Answer::Session(SessionId(9))), 8));
         }
     }
-    let (answer, _) = exchange(&request(What::Collect(config())), 0, b"", 8);
+    let (answer, _) = exchange(&request(Operation::Collect(config())), 0, b"", 8);
     assert_eq!(answer, Some(Answer::Refused));
 }
 
 #[test]
-fn an_answer_may_be_cut() {
+fn a_truncated_answer_is_reported() {
     for received in 0..8 {
-        let mut client = Client::new(&request(What::Stop(SessionId(1)))).unwrap();
+        let mut client = Client::new(&request(Operation::Stop(SessionId(1)))).unwrap();
         client.handle_bytes(&[1; 8][..received]);
         client.handle_eof();
         assert_eq!(client.poll_event(), Some(Answer::Closed { received }));
@@ -82,14 +82,14 @@ fn refused(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn requests_that_are_none_are_answered_with_0() {
+fn invalid_requests_are_answered_with_0() {
     assert_eq!(refused(b""), "request at offset 0: ends in the middle");
     assert_eq!(refused(b"\x00\x04\0\0"), "request at offset 4: ends in the middle");
     assert_eq!(
         refused(b"\x03\x04\0\0\x2a\0\0\0"),
         "request type at offset 0: is 0x403, expected 1024, 1025 or 1026"
     );
-    let collect = request(What::Collect(config())).to_bytes().unwrap();
+    let collect = request(Operation::Collect(config())).to_bytes().unwrap();
     let change = |at: usize, with: &[u8]| {
         let mut bytes = collect.clone();
         bytes[at..at + with.len()].copy_from_slice(with);
@@ -99,7 +99,7 @@ fn requests_that_are_none_are_answered_with_0() {
     assert_eq!(change(16, &[0xe9, 3]), "provider count at offset 16: is 1001, more than the allowed 1000");
     assert_eq!(change(28, &[6]), "provider level at offset 28: is 0x6, expected 0 to 5");
     assert_eq!(change(0, &[0]), "output path at offset 12: is null or empty");
-    // A length that could never come is not waited for, however the bytes come.
+    // The server does not wait for a length that can never arrive, in whatever pieces the bytes come.
     let endless = [&collect[..12], &[0xff; 4]].concat();
     for step in [1, 5, 100] {
         let mut server = Server::new();
@@ -111,16 +111,16 @@ fn requests_that_are_none_are_answered_with_0() {
 }
 
 #[test]
-fn what_is_not_fit_to_be_sent() {
-    let why = |what| request(what).to_bytes().unwrap_err().to_string();
+fn invalid_requests_are_not_encoded() {
+    let why = |operation| request(operation).to_bytes().unwrap_err().to_string();
     let with = |change: &dyn Fn(&mut Config)| {
         let mut config = config();
         change(&mut config);
-        What::Collect(config)
+        Operation::Collect(config)
     };
-    assert_eq!(why(What::Start { output: String::new(), config: config() }), "output path: is empty");
+    assert_eq!(why(Operation::Start { output: String::new(), config: config() }), "output path: is empty");
     assert_eq!(why(with(&|c| c.buffer_mb = 0)), "circular buffer size: is 0 MB");
-    assert_eq!(why(with(&|c| c.providers.clear())), "providers: none given");
+    assert_eq!(why(with(&|c| c.providers.clear())), "providers: none specified");
     assert_eq!(why(with(&|c| c.providers[0].name.clear())), "provider name: is empty");
     assert!(why(with(&|c| c.providers[0].arguments = Some("x".repeat(40_000)))).starts_with("message size"));
 }
@@ -139,12 +139,12 @@ fn any_request() -> impl Strategy<Value = Request> {
         (1..=u32::MAX, vec(provider(), 1..4))
             .prop_map(|(buffer_mb, providers)| Config { buffer_mb, providers })
     };
-    let what = prop_oneof![
-        ("[^\0]{1,20}", config()).prop_map(|(output, config)| What::Start { output, config }),
-        any::<u64>().prop_map(|id| What::Stop(SessionId(id))),
-        config().prop_map(What::Collect),
+    let operation = prop_oneof![
+        ("[^\0]{1,20}", config()).prop_map(|(output, config)| Operation::Start { output, config }),
+        any::<u64>().prop_map(|id| Operation::Stop(SessionId(id))),
+        config().prop_map(Operation::Collect),
     ];
-    (any::<u32>(), what).prop_map(|(pid, what)| Request { pid, what })
+    (any::<u32>(), operation).prop_map(|(pid, operation)| Request { pid, operation })
 }
 
 proptest! {
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn anything_is_a_request_or_refused(bytes in vec(any::<u8>(), 0..100)) {
+    fn any_bytes_are_a_request_or_rejected(bytes in vec(any::<u8>(), 0..100)) {
         let mut server = Server::new();
         server.handle_bytes(&bytes);
         server.handle_eof();

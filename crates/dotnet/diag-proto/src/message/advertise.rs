@@ -1,37 +1,37 @@
-//! Advertise: what a runtime says first on a connection that it opened to a tool's port. Section "Diagnostic Ports".
+//! Advertise: the first data on a connection that a runtime opened to a tool's port. Section "Diagnostic Ports".
 //!
 //! ```text
 //! "ADVR_V1\0" │ 16 bytes cookie (GUID layout) │ u64 process id │ u16 0
 //! ```
 //!
-//! It is no message: it has no header and no answer. After it the connection waits for one command, as any other.
+//! An advertisement is not a message: it has no header and no answer. After it the connection serves one command.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Uuid, Writer};
 
-/// What it begins with.
+/// The first bytes of an advertisement.
 const MAGIC: [u8; 8] = *b"ADVR_V1\0";
 
-/// A runtime that dials in.
+/// The identification of a runtime that connects to a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Advertise {
-    /// Identifies this run of this runtime: the same each time it dials in, and in its ProcessInfo.
+    /// Identifies this run of the runtime: equal on each connection, and in ProcessInfo.
     pub runtime_cookie: Uuid,
     /// The pid in the **target's** pid namespace.
     pub process_id: u64,
 }
 
 impl Advertise {
-    /// Bytes on the wire, always.
+    /// The encoded length in bytes.
     pub const LEN: usize = 34;
 
-    /// The bytes.
+    /// Returns the encoded bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut w = Writer::new();
         w.bytes(&MAGIC).guid(self.runtime_cookie).u64(self.process_id).u16(0);
         w.into_bytes()
     }
 
-    /// Reads it. The last two bytes are for later versions and are not looked at.
+    /// Reads an advertisement. The last two bytes are reserved for later versions and ignored.
     pub fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let offset = r.offset();
         if r.array("magic")? != MAGIC {
@@ -63,12 +63,12 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_whole_only() {
+    fn incomplete_bytes_are_not_decoded() {
         let mut bytes = SAMPLE.to_bytes();
         for n in 0..bytes.len() {
             assert!(Advertise::decode(&mut Reader::new(&bytes[..n])).unwrap_err().is_incomplete(), "{n}");
         }
-        // Reserved, and what may follow.
+        // A reserved byte, and a byte after the advertisement.
         bytes[33] = 7;
         bytes.push(1);
         let mut r = Reader::new(&bytes);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_not_taken_for_it() {
+    fn another_magic_is_rejected() {
         let mut bytes = SAMPLE.to_bytes();
         bytes[6] = b'2';
         let error = Advertise::decode(&mut Reader::new(&bytes)).unwrap_err();

@@ -1,34 +1,34 @@
-//! AttachProfiler (0x0301): has a running process load a profiler. The reply comes when the profiler has been
-//! initialised, and carries its own code if it refused. Section "Profiler Commands" of the specification.
+//! AttachProfiler (0x0301): loads a profiler into a running process. The reply is sent after the profiler was
+//! initialized, and carries the profiler's error code if it failed. Section "Profiler Commands" of the specification.
 //!
 //! ```text
 //! u32 timeout  GUID class id  str path  u32 n  n bytes of data for the profiler
 //! ```
 //!
-//! The specification's class id of 14 bytes is an ordinary GUID of 16.
+//! The specification gives the class id 14 bytes; it is an ordinary GUID of 16.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Uuid, Writer};
 
 use super::{Hresult, required, string};
 use crate::{EncodeError, RequestError};
 
-/// A profiler that a running process is to load.
+/// A profiler for a running process to load.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AttachProfiler {
-    /// Which of the library's classes is the profiler.
+    /// The class of the library that implements the profiler.
     pub class_id: Uuid,
     /// The library, loaded by the **target**: in its mount namespace, as its user.
     pub path: String,
     /// How long the runtime waits for the profiler, in milliseconds. (Microsoft's client sends seconds.)
     pub timeout_ms: u32,
-    /// What the profiler is given, as it is.
+    /// Data for the profiler, passed to it unchanged.
     pub client_data: Vec<u8>,
 }
 
 pub(super) fn encode(w: &mut Writer, profiler: &AttachProfiler) -> Result<(), EncodeError> {
     w.u32(profiler.timeout_ms).guid(profiler.class_id);
     w.utf16_counted(Some(required("profiler path", &profiler.path)?));
-    // A count that does not fit belongs to a message that does not fit either.
+    // If the count does not fit, the message is too long, too.
     w.u32(u32::try_from(profiler.client_data.len()).unwrap_or(u32::MAX)).bytes(&profiler.client_data);
     Ok(())
 }
@@ -37,13 +37,13 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<AttachProfiler, RequestError>
     let timeout_ms = r.u32("attach time-out")?;
     let class_id = r.guid("profiler class id")?;
     let path = decode_path(r)?;
-    // Runtimes load the library before they look at this: with a count beyond the message, too.
+    // Runtimes load the library before they read this, even if the count exceeds the message.
     let count = r.u32("client data size")?;
     let client_data = r.bytes(usize::try_from(count).unwrap_or(usize::MAX), "client data")?.to_vec();
     Ok(AttachProfiler { class_id, path, timeout_ms, client_data })
 }
 
-/// A library has a path; without one runtimes fail.
+/// Reads the path of a library, which must not be null: runtimes fail without one.
 pub(super) fn decode_path(r: &mut Reader<'_>) -> Result<String, RequestError> {
     let offset = r.offset();
     string(r, "profiler path")?.ok_or_else(|| RequestError::NotAccepted {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn data_beyond_the_message_is_refused() {
+    fn data_beyond_the_message_is_rejected() {
         let mut bytes = request("/p.so", b"abc").to_bytes().unwrap();
         for count in [100, u32::MAX] {
             let at = bytes.len() - 7;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn data_fills_a_message_at_most() {
+    fn data_must_fit_in_a_message() {
         assert!(request("/p", &vec![7; 65_535 - 20 - 4 - 16 - 10 - 4]).to_bytes().is_ok());
         assert_eq!(
             request("/p", &vec![7; 65_535 - 20 - 4 - 16 - 10 - 3]).to_bytes().unwrap_err(),

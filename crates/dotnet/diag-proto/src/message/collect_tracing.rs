@@ -9,8 +9,8 @@
 //! 0207  as 0206, then u32 buffering mode
 //! ```
 //!
-//! Session type 1 has a payload of its own: `user_events.rs`. 0204 in the layout of 0205 or the reverse kills .NET 9: the layout follows from the
-//! [`SessionForm`] alone.
+//! `user_events.rs` has the payload of session type 1. The layout follows from the [`SessionForm`] alone: 0204 in the
+//! layout of 0205, or the reverse, crashes .NET 9.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
@@ -20,13 +20,13 @@ use super::{
 };
 use crate::{EncodeError, error::unexpected};
 
-/// The events come back on the connection.
+/// The events are sent over the connection.
 const SESSION_TYPE_STREAMING: u32 = 0;
 
-/// The events go into tracepoints of the kernel.
+/// The events are written to tracepoints of the kernel.
 pub(super) const SESSION_TYPE_USER_EVENTS: u32 = 1;
 
-/// Where the events of a session go, as its request says.
+/// The destination of a session's events, with its configuration.
 pub(super) enum Destination {
     Stream(SessionConfig),
     UserEvents(UserEventsConfig),
@@ -61,7 +61,7 @@ pub(super) fn encode(w: &mut Writer, form: SessionForm, config: &SessionConfig) 
     Ok(())
 }
 
-/// What a runtime understands. Fields that the form does not have take the value that it implies.
+/// Decodes a payload as a runtime does. Fields that the form lacks get the value that it implies.
 pub(super) fn decode(r: &mut Reader<'_>, form: SessionForm) -> Result<Destination, DecodeError> {
     if form.has_session_type() {
         let offset = r.offset();

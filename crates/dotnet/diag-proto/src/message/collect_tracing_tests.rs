@@ -77,7 +77,7 @@ fn golden_event_filter_and_block_mode() {
 }
 
 #[test]
-fn older_forms_imply_what_they_cannot_say() {
+fn older_forms_imply_the_settings_that_they_lack() {
     let mut config = config();
     config.rundown_keyword = 0x10;
     config.rundown_fallback = RundownFallback::None;
@@ -91,7 +91,7 @@ fn older_forms_imply_what_they_cannot_say() {
 }
 
 #[test]
-fn what_could_harm_a_target_is_not_encoded() {
+fn harmful_requests_are_not_encoded() {
     let provider = || Provider::new("A", 1, Level::Verbose);
     let with = |change: &dyn Fn(&mut SessionConfig)| {
         let mut config = SessionConfig::new(vec![provider()]);
@@ -99,7 +99,7 @@ fn what_could_harm_a_target_is_not_encoded() {
         config
     };
     let cases: [(&str, SessionConfig); 9] = [
-        ("providers: none given", with(&|c| c.providers.clear())),
+        ("providers: none specified", with(&|c| c.providers.clear())),
         (
             "providers: 1001 given, at most 1000 are allowed",
             with(&|c| {
@@ -114,7 +114,7 @@ fn what_could_harm_a_target_is_not_encoded() {
             "provider arguments: contains a NUL character",
             with(&|c| c.providers[0].arguments = Some("\0".into())),
         ),
-        ("providers: \"A\" is there twice, merge the entries", with(&|c| c.providers.push(provider()))),
+        ("providers: \"A\" is specified twice; merge the entries", with(&|c| c.providers.push(provider()))),
         (
             "event filter of provider \"A\": 10001 event ids, at most 10000 are allowed",
             with(&|c| c.providers[0].filter = Some(EventFilter::only(vec![7; MAX_FILTER_IDS + 1]))),
@@ -155,7 +155,7 @@ fn the_largest_allowed_values_are_encoded() {
 }
 
 #[test]
-fn what_kills_runtimes_is_refused_by_name_and_offset() {
+fn requests_that_crash_runtimes_are_rejected_by_name_and_offset() {
     let form = SessionForm::CollectTracing2;
     let good = payload(form, &config());
     let change = |at: usize, with: &[u8]| {
@@ -192,7 +192,7 @@ fn filters_of_any_claimed_length_cost_nothing() {
 }
 
 #[test]
-fn unknown_session_types_and_modes_are_refused() {
+fn unknown_session_types_and_modes_are_rejected() {
     let mut bytes = payload(SessionForm::CollectTracing5, &config());
     bytes[0] = 2;
     let error = Request::decode(Command::COLLECT_TRACING5, &bytes).unwrap_err();

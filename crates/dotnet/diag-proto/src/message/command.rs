@@ -1,9 +1,9 @@
-//! Names of command sets and commands. Knows every name of the protocol, also of commands that this crate has no
-//! message for yet. Section "Commands" of the specification.
+//! The names of command sets and commands, including commands that this crate has no message for. Section "Commands"
+//! of the specification.
 
 use std::fmt;
 
-/// The first half of a command: which service of the runtime it speaks to. Any value can be represented.
+/// The upper byte of a command, which selects a service of the runtime. Any value can be represented.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommandSet(pub u8);
 
@@ -14,12 +14,12 @@ impl CommandSet {
     pub const EVENT_PIPE: Self = Self(0x02);
     /// Profilers.
     pub const PROFILER: Self = Self(0x03);
-    /// The process as such.
+    /// Process information and control.
     pub const PROCESS: Self = Self(0x04);
     /// Replies.
     pub const SERVER: Self = Self(0xff);
 
-    /// The name in the specification; `None` for an unknown set.
+    /// Returns the name in the specification. `None` for an unknown set.
     pub fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::DUMP => "Dump",
@@ -54,7 +54,7 @@ macro_rules! commands {
                 pub const $constant: Self = Self($value);
             )*
 
-            /// The name in the specification; `None` for an unknown command.
+            /// Returns the name in the specification. `None` for an unknown command.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($name),)*
@@ -71,11 +71,11 @@ commands! {
     GENERATE_CORE_DUMP3 = 0x0103, "GenerateCoreDump3", "with an error text, since .NET 7.";
     STOP_TRACING = 0x0201, "StopTracing", "since .NET Core 3.0.";
     COLLECT_TRACING = 0x0202, "CollectTracing", "since .NET Core 3.0.";
-    COLLECT_TRACING2 = 0x0203, "CollectTracing2", "rundown or not, since .NET Core 3.1.";
-    COLLECT_TRACING3 = 0x0204, "CollectTracing3", "stacks or not, since .NET 9.";
-    COLLECT_TRACING4 = 0x0205, "CollectTracing4", "a rundown keyword, since .NET 9.";
-    COLLECT_TRACING5 = 0x0206, "CollectTracing5", "event filters and user_events, since .NET 10.";
-    COLLECT_TRACING6 = 0x0207, "CollectTracing6", "a buffering mode, since .NET 11.";
+    COLLECT_TRACING2 = 0x0203, "CollectTracing2", "adds a rundown flag, since .NET Core 3.1.";
+    COLLECT_TRACING3 = 0x0204, "CollectTracing3", "adds a stack flag, since .NET 9.";
+    COLLECT_TRACING4 = 0x0205, "CollectTracing4", "adds a rundown keyword, since .NET 9.";
+    COLLECT_TRACING5 = 0x0206, "CollectTracing5", "adds event filters and user_events, since .NET 10.";
+    COLLECT_TRACING6 = 0x0207, "CollectTracing6", "adds a buffering mode, since .NET 11.";
     ATTACH_PROFILER = 0x0301, "AttachProfiler", "since .NET Core 3.0.";
     STARTUP_PROFILER = 0x0302, "StartupProfiler", "since .NET 6.";
     PROCESS_INFO = 0x0400, "ProcessInfo", "since .NET 5.";
@@ -87,23 +87,23 @@ commands! {
     DISABLE_PERF_MAP = 0x0406, "DisablePerfMap", "since .NET 8.";
     APPLY_STARTUP_HOOK = 0x0407, "ApplyStartupHook", "since .NET 8.";
     PROCESS_INFO3 = 0x0408, "ProcessInfo3", "portable RID, extensible, since .NET 8.";
-    OK = 0xff00, "OK", "the reply of a command that was carried out.";
-    ERROR = 0xffff, "Error", "the reply of a command that was not.";
+    OK = 0xff00, "OK", "the reply to a command that succeeded.";
+    ERROR = 0xffff, "Error", "the reply to a command that failed.";
 }
 
 impl Command {
-    /// A command from its two bytes.
+    /// Creates a command from its set and id.
     pub const fn new(set: CommandSet, id: u8) -> Self {
         Self(u16::from_be_bytes([set.0, id]))
     }
 
-    /// The service it speaks to.
+    /// Returns the set.
     pub const fn set(self) -> CommandSet {
         let [set, _] = self.0.to_be_bytes();
         CommandSet(set)
     }
 
-    /// Its number within the set.
+    /// Returns the id within the set.
     pub const fn id(self) -> u8 {
         let [_, id] = self.0.to_be_bytes();
         id

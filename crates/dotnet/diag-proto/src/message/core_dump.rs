@@ -1,12 +1,12 @@
-//! GenerateCoreDump (0x0101), GenerateCoreDump2 (0x0102), GenerateCoreDump3 (0x0103): has the runtime start
-//! `createdump`, which writes a core file. Section "Dump Commands" of the specification, which has the first only.
+//! GenerateCoreDump (0x0101), GenerateCoreDump2 (0x0102), GenerateCoreDump3 (0x0103): makes the runtime start
+//! `createdump`, which writes a core file. Section "Dump Commands" of the specification, which lists the first only.
 //!
 //! ```text
-//! all three  str path  u32 type  u32 x       x: 0101 anything but 0 = logging; 0102 and 0103 flags
-//! reply      i32 0                           the error of 0103 has a text behind its code
+//! all three  str path  u32 type  u32 x       x: 0101 nonzero = logging; 0102 and 0103 flags
+//! reply      i32 0                           an error reply to 0103 has a text after its code
 //! ```
 //!
-//! OK does not mean that there is a file. A request without a path kills the runtime: it cannot be encoded.
+//! OK does not prove that a file was written. A request without a path crashes the runtime, and cannot be encoded.
 
 use std::{fmt, ops::BitOr};
 
@@ -15,25 +15,25 @@ use runtap_wire::{DecodeError, Reader, Writer};
 use super::{Command, required};
 use crate::EncodeError;
 
-/// How much of the process a dump holds. Any value can be represented; runtimes answer those that they do not know
+/// How much of the process a dump contains. Any value can be represented; runtimes answer unknown values
 /// with E_FAIL.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DumpType(pub u32);
 
 impl DumpType {
-    /// 1: stacks of all threads and what they need, some 6 MB.
+    /// 1: the stacks of all threads and the memory they need, about 6 MB.
     pub const MINI: Self = Self(1);
-    /// 2: as 1, and the managed heap.
+    /// 2: like 1, with the managed heap.
     pub const WITH_HEAP: Self = Self(2);
-    /// 3: as 1, without what may be personal.
+    /// 3: like 1, without data that may be personal.
     pub const TRIAGE: Self = Self(3);
-    /// 4: all memory of the process. The only one that single-file programs and suspended runtimes can write.
+    /// 4: all memory of the process. The only type that single-file programs and suspended runtimes can write.
     pub const FULL: Self = Self(4);
 
-    /// The types that .NET 8, 9 and 10 know.
+    /// The types that .NET 8, 9 and 10 support.
     pub const ALL: [Self; 4] = [Self::MINI, Self::WITH_HEAP, Self::TRIAGE, Self::FULL];
 
-    /// The name; `None` for an unknown type.
+    /// Returns the name. `None` for an unknown type.
     pub fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::MINI => "mini",
@@ -54,21 +54,21 @@ impl fmt::Debug for DumpType {
     }
 }
 
-/// What else `createdump` does. Runtimes ignore unknown bits.
+/// Options of `createdump`. Runtimes ignore unknown bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct DumpFlags(pub u32);
 
 impl DumpFlags {
-    /// Nothing else. Progress is written to the target's standard output all the same.
+    /// No options. Progress is still written to the target's standard output.
     pub const NONE: Self = Self(0);
-    /// 1: more progress, on the target's standard output.
+    /// 1: more progress messages on the target's standard output.
     pub const LOGGING: Self = Self(1);
-    /// 2: even more.
+    /// 2: even more progress messages.
     pub const VERBOSE: Self = Self(2);
-    /// 4: a JSON summary beside the dump, `PATH.crashreport.json`. Not on Windows.
+    /// 4: also a JSON summary next to the dump, `PATH.crashreport.json`. Not on Windows.
     pub const CRASH_REPORT: Self = Self(4);
 
-    /// Whether all bits of `other` are set.
+    /// Returns whether all bits of `other` are set.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -82,25 +82,25 @@ impl BitOr for DumpFlags {
     }
 }
 
-/// A core dump that is asked for.
+/// The parameters of a core dump.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CoreDump {
-    /// The file, opened by the **target**: in its mount namespace, as its user. The runtime puts the pid for `%p` and
-    /// the program's name for `%e`.
+    /// The file, opened by the **target**: in its mount namespace, as its user. The runtime replaces `%p` by the pid and
+    /// `%e` by the program's name.
     pub path: String,
-    /// How much of the process.
+    /// How much of the process to write.
     pub kind: DumpType,
-    /// What else.
+    /// Options.
     pub flags: DumpFlags,
 }
 
 impl CoreDump {
-    /// A dump without flags.
+    /// Creates a dump without flags.
     pub fn new(path: impl Into<String>, kind: DumpType) -> Self {
         Self { path: path.into(), kind, flags: DumpFlags::NONE }
     }
 
-    /// With these flags.
+    /// Sets the flags.
     #[must_use]
     pub fn with_flags(mut self, flags: DumpFlags) -> Self {
         self.flags = flags;
@@ -111,20 +111,20 @@ impl CoreDump {
 /// The commands that carry a [`CoreDump`], oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DumpForm {
-    /// 0x0101: of the flags only logging.
+    /// 0x0101: supports only the logging flag.
     GenerateCoreDump,
-    /// 0x0102: adds the flags.
+    /// 0x0102: supports all flags.
     GenerateCoreDump2,
-    /// 0x0103: adds an error text to the answer.
+    /// 0x0103: adds an error text to the reply.
     GenerateCoreDump3,
 }
 
 impl DumpForm {
-    /// Every form, in the order in which a client tries them.
+    /// Every form, in the order in which a client should try them.
     pub const NEWEST_FIRST: [Self; 3] =
         [Self::GenerateCoreDump3, Self::GenerateCoreDump2, Self::GenerateCoreDump];
 
-    /// Its command.
+    /// Returns the command.
     pub fn command(self) -> Command {
         match self {
             Self::GenerateCoreDump => Command::GENERATE_CORE_DUMP,
@@ -133,7 +133,7 @@ impl DumpForm {
         }
     }
 
-    /// The form of a command, if it is one.
+    /// Returns the form of a command. `None` if it is another command.
     pub fn from_command(command: Command) -> Option<Self> {
         Self::NEWEST_FIRST.into_iter().find(|form| form.command() == command)
     }

@@ -1,4 +1,4 @@
-//! The 20 bytes in front of every message, and the collector that cuts exactly one message off a connection.
+//! The 20-byte header of every message, and the collector that reads exactly one message from a connection.
 //! Section "Headers" of the specification.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
@@ -6,30 +6,30 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 use super::Command;
 use crate::EncodeError;
 
-/// What every message begins with.
+/// The first bytes of every message.
 pub const MAGIC: [u8; 14] = *b"DOTNET_IPC_V1\0";
 
-/// Bytes of a header.
+/// The length of a header in bytes.
 pub const HEADER_LEN: usize = 20;
 
-/// The longest message, header included: its size is a `u16`. Only continuations are longer.
+/// The longest message in bytes, including the header: its size is a `u16`. Only continuations can be longer.
 pub const MAX_MESSAGE: usize = 65_535;
 
-/// The front of a message.
+/// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// What the message began with; [`MAGIC`] in this version of the protocol.
+    /// The first bytes; [`MAGIC`] in this version of the protocol.
     pub magic: [u8; 14],
-    /// Bytes of the whole message.
+    /// The size of the complete message in bytes.
     pub size: u16,
-    /// What is asked or answered.
+    /// The command or answer.
     pub command: Command,
     /// Written as 0 and ignored by every runtime.
     pub reserved: u16,
 }
 
 impl Header {
-    /// Reads a header as it stands, without judging it.
+    /// Reads a header without checking its values.
     pub fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             magic: r.array("magic")?,
@@ -60,7 +60,7 @@ impl Header {
     }
 }
 
-/// A whole message of `command`; refuses one that is too long for its own size field.
+/// Returns a complete message. Rejects a message that is too long for its size field.
 pub(crate) fn frame(command: Command, payload: &[u8]) -> Result<Vec<u8>, EncodeError> {
     let size = HEADER_LEN.saturating_add(payload.len());
     let Ok(wire_size) = u16::try_from(size) else { return Err(EncodeError::MessageTooLong { size }) };
@@ -70,7 +70,7 @@ pub(crate) fn frame(command: Command, payload: &[u8]) -> Result<Vec<u8>, EncodeE
     Ok(w.into_bytes())
 }
 
-/// Why a message could not be collected. The two are told apart because a server answers them differently.
+/// A reason why a message cannot be collected. A server answers the two differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FrameError {
     Size(DecodeError),
@@ -85,17 +85,17 @@ impl FrameError {
     }
 }
 
-/// Collects exactly one message. Memory is bounded by what was fed, and by [`MAX_MESSAGE`].
+/// Collects exactly one message. Memory use is bounded by the received bytes and by [`MAX_MESSAGE`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Frame {
     bytes: Vec<u8>,
-    /// Known once the first 20 bytes are there.
+    /// `Some` once the first 20 bytes were received.
     header: Option<Header>,
 }
 
 impl Frame {
-    /// Takes what still belongs to the message and says how many bytes that was. Feed it only until
-    /// [`message`](Self::message) gives something or an error came.
+    /// Consumes the bytes that belong to the message and returns how many. Do not call this after
+    /// [`message`](Self::message) returned `Some`, or after an error.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<usize, FrameError> {
         let mut consumed = self.fill(bytes, HEADER_LEN);
         if self.header.is_none() && self.bytes.len() == HEADER_LEN {
@@ -116,14 +116,14 @@ impl Frame {
         n
     }
 
-    /// Command and payload, once all of the message is there.
+    /// Returns the command and the payload. `None` while the message is incomplete.
     pub(crate) fn message(&self) -> Option<(Command, &[u8])> {
         let header = self.header?;
         let payload = self.bytes.get(HEADER_LEN..usize::from(header.size))?;
         Some((header.command, payload))
     }
 
-    /// Header and bytes, once all of the message is there; itself until then.
+    /// Returns the header and the bytes of the complete message, or itself while the message is incomplete.
     pub(crate) fn into_parts(self) -> Result<(Header, Vec<u8>), Self> {
         match self.header {
             Some(header) if self.bytes.len() == usize::from(header.size) => Ok((header, self.bytes)),
@@ -131,12 +131,12 @@ impl Frame {
         }
     }
 
-    /// The bytes of the message that are there.
+    /// Returns the bytes that were received.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Bytes of the message that are there.
+    /// Returns the number of bytes that were received.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn size_field_is_never_cut() {
+    fn messages_beyond_the_size_field_are_rejected() {
         assert_eq!(frame(Command::OK, &vec![0; MAX_MESSAGE - HEADER_LEN]).unwrap().len(), MAX_MESSAGE);
         assert_eq!(
             frame(Command::OK, &vec![0; MAX_MESSAGE - HEADER_LEN + 1]).unwrap_err(),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_takes_its_own_bytes_only() {
+    fn a_frame_consumes_its_own_bytes_only() {
         let mut bytes = frame(Command::OK, &[1, 2, 3]).unwrap();
         bytes.extend([9; 5]);
         let mut whole = Frame::default();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_size_and_wrong_magic_are_told_apart() {
+    fn wrong_size_and_wrong_magic_are_different_errors() {
         let mut bytes = frame(Command::OK, &[]).unwrap();
         bytes[14] = 19;
         let error = Frame::default().feed(&bytes).unwrap_err();

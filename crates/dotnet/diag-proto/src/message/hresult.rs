@@ -1,9 +1,9 @@
-//! The error codes of the protocol: HRESULTs, by name where the name is known. Section "Errors" of the
+//! The error codes of the protocol: HRESULTs, with names for known codes. Section "Errors" of the
 //! specification; the conditions were measured on .NET 8, 9 and 10.
 
 use std::fmt;
 
-/// A Windows-style result code as runtimes send it. Any value can be represented; the top bit says failure.
+/// A Windows-style result code as runtimes send it. Any value can be represented; the top bit marks a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hresult(pub u32);
 
@@ -15,7 +15,7 @@ macro_rules! hresults {
                 pub const $constant: Self = Self($value);
             )*
 
-            /// The name; `None` for a code that this crate does not know.
+            /// Returns the name. `None` for an unknown code.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some(stringify!($constant)),)*
@@ -23,7 +23,7 @@ macro_rules! hresults {
                 }
             }
 
-            /// What it means in one line; `None` for a code that this crate does not know.
+            /// Returns a one-line description. `None` for an unknown code.
             pub fn meaning(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($meaning),)*
@@ -57,7 +57,7 @@ hresults! {
 }
 
 impl Hresult {
-    /// Whether it stands for a failure.
+    /// Returns whether the code is a failure.
     pub const fn is_failure(self) -> bool {
         self.0 >= 0x8000_0000
     }

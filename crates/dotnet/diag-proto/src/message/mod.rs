@@ -1,6 +1,6 @@
-//! The messages: one file per command, plus the header, the names of commands and the error codes.
+//! The messages: one file per command, and files for the header, the command names and the error codes.
 //!
-//! [`Request`] and [`Reply`] join them; how each payload is laid out stands in the file of its command.
+//! [`Request`] and [`Reply`] combine them; the file of each command documents the layout of its payload.
 
 mod advertise;
 mod attach_profiler;
@@ -58,12 +58,12 @@ pub(crate) use self::{
     reply::decode_ok,
 };
 
-/// A string of the protocol. `None` is the null string (count 0). Units from the first NUL on are cut off, as the
-/// runtime does, and unpaired surrogates become U+FFFD.
+/// Reads a string of the protocol. `None` is the null string (count 0). As in the runtime, the string is truncated at
+/// the first NUL; unpaired surrogates become U+FFFD.
 pub(crate) fn string(r: &mut Reader<'_>, what: &'static str) -> Result<Option<String>, DecodeError> {
     let start = r.clone();
     let units = r.u32(what)?;
-    // A count that does not fit is reported where the string begins, and the cursor stays there.
+    // A count that does not fit is reported at the start of the string, and the reader stays there.
     match r.utf16_counted(units, what) {
         Ok(text) => Ok(text.map(Utf16::until_nul).map(|text| text.to_string())),
         Err(error) => {
@@ -73,23 +73,23 @@ pub(crate) fn string(r: &mut Reader<'_>, what: &'static str) -> Result<Option<St
     }
 }
 
-/// A string that is not null.
+/// Reads a string that must not be null.
 fn not_null(r: &mut Reader<'_>, what: &'static str) -> Result<String, DecodeError> {
     let offset = r.offset();
     string(r, what)?.ok_or_else(|| DecodeError::new(offset, what, DecodeErrorKind::Invalid("is null")))
 }
 
-/// Refuses a text that a runtime would cut off.
+/// Rejects a text that a runtime would truncate.
 fn no_nul<'a>(field: &'static str, text: &'a str) -> Result<&'a str, EncodeError> {
     if text.contains('\0') { Err(EncodeError::EmbeddedNul { field }) } else { Ok(text) }
 }
 
-/// As [`no_nul`], and not empty.
+/// Rejects an empty text, and one that a runtime would truncate.
 pub(crate) fn required<'a>(field: &'static str, text: &'a str) -> Result<&'a str, EncodeError> {
     if text.is_empty() { Err(EncodeError::Empty { field }) } else { no_nul(field, text) }
 }
 
-/// The number of elements of a list; at most `limit`.
+/// Reads the number of elements of a list; at most `limit`.
 fn bounded_count(r: &mut Reader<'_>, what: &'static str, limit: usize) -> Result<u32, DecodeError> {
     let offset = r.offset();
     let count = r.u32(what)?;
@@ -100,7 +100,7 @@ fn bounded_count(r: &mut Reader<'_>, what: &'static str, limit: usize) -> Result
     Err(DecodeError::new(offset, what, kind))
 }
 
-/// A count that was checked against a limit far below.
+/// Converts a count that was checked against a much lower limit.
 fn wire_count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

@@ -1,5 +1,5 @@
 //! EnablePerfMap (0x0405) and DisablePerfMap (0x0406): files with the addresses of compiled methods, for `perf`.
-//! Sections of these names in the specification, which gives the second the code of the first.
+//! The specification has sections of these names, and gives both commands the same code.
 //!
 //! ```text
 //! 0405  u32 type
@@ -11,25 +11,25 @@ use runtap_wire::{Reader, Writer};
 use super::Hresult;
 use crate::{RequestError, error::unexpected};
 
-/// The files that a runtime writes into the target's `/tmp`, with the pid of the target's namespace in their names.
-/// Runtimes answer other numbers with E_INVALIDARG.
+/// The files that a runtime writes into the target's `/tmp`, named after the pid in the target's namespace.
+/// Runtimes answer unknown numbers with E_INVALIDARG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum PerfMapType {
-    /// 1: all of them.
+    /// 1: all of the files.
     All = 1,
-    /// 2: `jit-PID.dump`: addresses, code and source lines.
+    /// 2: `jit-PID.dump` with addresses, code and source lines.
     JitDump = 2,
-    /// 3: `perf-PID.map`, and with .NET 8 `perfinfo-PID.map`: addresses and names.
+    /// 3: `perf-PID.map` with addresses and names, and on .NET 8 also `perfinfo-PID.map`.
     PerfMap = 3,
 }
 
 impl PerfMapType {
-    /// Every type, by number.
+    /// Every type, ordered by number.
     pub const ALL: [Self; 3] = [Self::All, Self::JitDump, Self::PerfMap];
 
-    /// In a word.
+    /// Returns the name of the type.
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -38,7 +38,7 @@ impl PerfMapType {
         }
     }
 
-    /// Which files those are.
+    /// Returns which files are written.
     pub fn about(self) -> &'static str {
         match self {
             Self::All => "Both",
@@ -47,12 +47,12 @@ impl PerfMapType {
         }
     }
 
-    /// The type with this number, if there is one.
+    /// Returns the type with this number. `None` if unknown.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.number() == number)
     }
 
-    /// Its number.
+    /// Returns the number of the type.
     pub fn number(self) -> u32 {
         u32::from(self as u8)
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_type_are_refused_as_runtimes_do() {
+    fn unknown_types_are_rejected_as_runtimes_do() {
         for number in [0, 4, u32::MAX] {
             let error = Request::decode(Command::ENABLE_PERF_MAP, &number.to_le_bytes()).unwrap_err();
             assert_eq!(
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_disable_is_ignored() {
+    fn the_payload_of_disable_is_ignored() {
         assert_eq!(Request::decode(Command::DISABLE_PERF_MAP, b"abc").unwrap(), Request::DisablePerfMap);
     }
 }

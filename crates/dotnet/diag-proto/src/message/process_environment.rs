@@ -1,6 +1,6 @@
-//! ProcessEnvironment (0x0402): the environment variables. No payload in the request. The reply says how many
-//! bytes follow (`u32`, then an unused `u16`); the variables are the continuation: `u32` count, then one string
-//! `NAME=value` each. It may be larger than a message can be.
+//! ProcessEnvironment (0x0402): the environment variables. The request has no payload. The reply states how many
+//! bytes follow (`u32`, then an unused `u16`); the variables are the continuation: a `u32` count, then one string
+//! `NAME=value` each. The continuation may be longer than a message.
 
 use std::fmt;
 
@@ -9,36 +9,36 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Deframer, Reader, Writer};
 use super::string;
 use crate::EncodeError;
 
-/// The longest continuation that is read, in bytes: several times what an operating system hands to a program.
+/// The longest continuation that is accepted, in bytes: several times the limit of operating systems.
 pub const MAX_ENVIRONMENT: u32 = 32 << 20;
 
-/// One entry of the environment, `NAME=value` as a rule.
+/// One entry of the environment, usually `NAME=value`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variable(Box<str>);
 
 impl Variable {
-    /// An entry as it stands in the block.
+    /// Creates a variable from a complete entry.
     pub fn from_entry(entry: impl Into<Box<str>>) -> Self {
         Self(entry.into())
     }
 
-    /// The entry `name=value`.
+    /// Creates the entry `name=value`.
     pub fn new(name: &str, value: &str) -> Self {
         Self::from_entry(format!("{name}={value}"))
     }
 
-    /// The whole entry.
+    /// Returns the complete entry.
     pub fn as_entry(&self) -> &str {
         &self.0
     }
 
-    /// What stands before the first `=`; everything if there is none. An `=` at the very beginning belongs to the
-    /// name: Windows has such entries.
+    /// Returns the text before the first `=`, or the complete entry if there is none. An `=` at the very start belongs to
+    /// the name: Windows has such entries.
     pub fn name(&self) -> &str {
         self.split().map_or(&self.0, |(name, _)| name)
     }
 
-    /// What stands after that `=`; `None` if there is none.
+    /// Returns the text after the name's `=`. `None` if there is none.
     pub fn value(&self) -> Option<&str> {
         self.split().map(|(_, value)| value)
     }
@@ -56,7 +56,7 @@ impl fmt::Debug for Variable {
     }
 }
 
-/// Payload of the reply and the continuation.
+/// Returns the payload of the reply and the continuation.
 pub(super) fn encode_reply(variables: &[Variable]) -> Result<(Vec<u8>, Vec<u8>), EncodeError> {
     let mut block = Writer::new();
     block.u32(u32::try_from(variables.len()).unwrap_or(u32::MAX));
@@ -73,26 +73,26 @@ pub(super) fn encode_reply(variables: &[Variable]) -> Result<(Vec<u8>, Vec<u8>),
     Ok((head.into_bytes(), block.into_bytes()))
 }
 
-/// Reads the continuation piece by piece. Holds what was fed and not read yet, nothing more, whatever sizes the
+/// Reads the continuation incrementally. Buffers only the received bytes that were not read yet, whatever sizes the
 /// peer claims.
 #[derive(Debug)]
 pub struct EnvironmentDecoder {
     queue: Deframer,
-    /// Bytes of the whole continuation, as the reply says.
+    /// The size of the continuation in bytes, as stated in the reply.
     total: u64,
-    /// Entries that are still to come; `None` until the count is there.
+    /// The number of entries still to be read. `None` until the count was received.
     entries_left: Option<u32>,
 }
 
 impl EnvironmentDecoder {
-    /// A decoder for the continuation that follows a reply with this payload. Offsets in its errors count from the
-    /// reply's first byte, those of later errors from the continuation's.
+    /// Creates a decoder for the continuation after a reply with this payload. Offsets in the errors of this function count
+    /// from the first byte of the reply, and in later errors from the first byte of the continuation.
     pub fn from_reply(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let total = u64::from(continuation_size(r)?);
         Ok(Self { queue: Deframer::new(), total, entries_left: None })
     }
 
-    /// Takes what still belongs to the continuation and says how many bytes that was.
+    /// Consumes the bytes that belong to the continuation and returns how many.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> usize {
         let held = self.queue.offset() + self.queue.pending().len() as u64;
         let wanted = usize::try_from(self.total.saturating_sub(held)).unwrap_or(usize::MAX);
@@ -101,15 +101,15 @@ impl EnvironmentDecoder {
         bytes.len()
     }
 
-    /// Whether every entry was read.
+    /// Returns whether every entry was read.
     pub fn is_done(&self) -> bool {
         self.entries_left == Some(0)
     }
 
-    /// The next entry, if all of it is there.
+    /// Returns the next entry. `None` if it is incomplete, or if there are no more.
     ///
     /// # Errors
-    /// A count or a length beyond the size that the reply announced.
+    /// If a count or a length exceeds the size that the reply stated.
     pub fn poll_variable(&mut self) -> Result<Option<Variable>, DecodeError> {
         let Some(left) = self.entries_left()? else { return Ok(None) };
         let Some(left) = left.checked_sub(1) else { return Ok(None) };
@@ -132,7 +132,7 @@ impl EnvironmentDecoder {
         if self.entries_left.is_none()
             && let Ok(count) = Reader::new(self.queue.pending()).u32("environment count")
         {
-            // The shortest entry is a null string, four bytes.
+            // The shortest entry is a null string of four bytes.
             let limit = (self.total - 4) / 4;
             if u64::from(count) > limit {
                 let kind = DecodeErrorKind::TooLarge { value: u64::from(count), limit };
@@ -144,7 +144,7 @@ impl EnvironmentDecoder {
         Ok(self.entries_left)
     }
 
-    /// More bytes may come, unless the announced size has no room for them.
+    /// Returns `None` if the missing bytes may still arrive, or an error if they exceed the stated size.
     fn need_more(&self, what: &'static str, size: u64) -> Result<Option<Variable>, DecodeError> {
         let room = self.total.saturating_sub(self.queue.offset());
         if size <= room {
@@ -155,7 +155,7 @@ impl EnvironmentDecoder {
     }
 }
 
-/// How many bytes follow a reply with this payload.
+/// Reads how many bytes follow a reply with this payload.
 pub(crate) fn continuation_size(r: &mut Reader<'_>) -> Result<u32, DecodeError> {
     let what = "environment size";
     let offset = r.offset();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_beyond_the_announced_size_are_refused_at_once() {
+    fn claims_beyond_the_announced_size_are_rejected_at_once() {
         let error = read_all(&[8, 0, 0, 0, 0, 0], &[2, 0, 0, 0], 4).unwrap_err();
         assert_eq!(error.to_string(), "environment count at offset 0: is 2, more than the allowed 1");
         let error = read_all(&[12, 0, 0, 0, 0, 0], &[1, 0, 0, 0, 3, 0, 0, 0], 8).unwrap_err();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_after_the_announced_size_are_left_alone() {
+    fn bytes_after_the_announced_size_are_not_consumed() {
         let mut decoder = EnvironmentDecoder::from_reply(&mut Reader::new(&[4, 0, 0, 0, 0, 0])).unwrap();
         assert_eq!(decoder.handle_bytes(&[0; 10]), 4);
         assert_eq!(decoder.handle_bytes(&[0; 10]), 0);

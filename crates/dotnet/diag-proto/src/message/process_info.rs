@@ -1,5 +1,5 @@
-//! ProcessInfo (0x0400), ProcessInfo2 (0x0404), ProcessInfo3 (0x0408): who the process is. No payload in the
-//! request; the reply grows from form to form.
+//! ProcessInfo (0x0400), ProcessInfo2 (0x0404), ProcessInfo3 (0x0408): identifies the process. The request has no
+//! payload; each form of the reply adds fields.
 //!
 //! ```text
 //! 0400                u64 pid  GUID cookie  str command line  str OS  str architecture
@@ -7,20 +7,20 @@
 //! 0408  u32 version,  … as 0404, then  str portable RID, and whatever later versions add
 //! ```
 //!
-//! Bytes after the known fields are ignored: newer runtimes may send more. (The specification's struct has the
-//! cookie last; its bullet list and every runtime have it after the pid.)
+//! Bytes after the known fields are ignored: newer runtimes may send more. (In the specification's struct the
+//! cookie is last; in its bullet list and in every runtime it follows the pid.)
 
 use runtap_wire::{DecodeError, Reader, Uuid, Writer};
 
 use super::{Command, string};
 
-/// The version number that ProcessInfo3 replies carry so far.
+/// The version number in ProcessInfo3 replies of current runtimes.
 const INFO3_VERSION: u32 = 1;
 
-/// The commands that ask for [`ProcessInfo`], oldest first.
+/// The commands that request [`ProcessInfo`], oldest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InfoForm {
-    /// 0x0400
+    /// 0x0400.
     ProcessInfo,
     /// 0x0404: adds entry assembly and runtime version.
     ProcessInfo2,
@@ -29,10 +29,10 @@ pub enum InfoForm {
 }
 
 impl InfoForm {
-    /// Every form, in the order in which a client tries them.
+    /// Every form, in the order in which a client should try them.
     pub const NEWEST_FIRST: [Self; 3] = [Self::ProcessInfo3, Self::ProcessInfo2, Self::ProcessInfo];
 
-    /// Its command.
+    /// Returns the command.
     pub fn command(self) -> Command {
         match self {
             Self::ProcessInfo => Command::PROCESS_INFO,
@@ -41,30 +41,30 @@ impl InfoForm {
         }
     }
 
-    /// The form of a command, if it is one.
+    /// Returns the form of a command. `None` if it is another command.
     pub fn from_command(command: Command) -> Option<Self> {
         Self::NEWEST_FIRST.into_iter().find(|form| form.command() == command)
     }
 }
 
-/// What a runtime says about its process.
+/// The description of a process by its runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessInfo {
     /// The pid in the **target's** pid namespace.
     pub process_id: u64,
-    /// Identifies this run of this runtime; the same in every reply and in Advertise messages.
+    /// Identifies this run of the runtime; equal in every reply and in Advertise messages.
     pub runtime_cookie: Uuid,
-    /// Executable and arguments. Only the host while the runtime is suspended at startup.
+    /// The executable and its arguments. Only the host while the runtime is suspended at startup.
     pub command_line: String,
     /// `Linux`, `macOS`, `Windows` or anything else.
     pub os: String,
     /// `x64`, `arm64`, `x86`, `arm32` or anything else.
     pub arch: String,
-    /// Name of the entry assembly, from ProcessInfo2 on. Empty before resume on runtimes below 8.
+    /// The name of the entry assembly. `None` before ProcessInfo2; empty while a runtime before .NET 8 is suspended.
     pub entry_assembly: Option<String>,
-    /// Product version, e.g. `8.0.33`, from ProcessInfo2 on.
+    /// The product version, e.g. `8.0.33`. `None` before ProcessInfo2.
     pub runtime_version: Option<String>,
-    /// Portable runtime identifier, e.g. `linux-x64`, from ProcessInfo3 on.
+    /// The portable runtime identifier, e.g. `linux-x64`. `None` before ProcessInfo3.
     pub portable_rid: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl ProcessInfo {
         w.utf16_counted(Some(&self.command_line))
             .utf16_counted(Some(&self.os))
             .utf16_counted(Some(&self.arch));
-        // Runtimes write a missing string as the empty one.
+        // Runtimes write a missing string as an empty one.
         let text = |text: &Option<String>| Some(text.clone().unwrap_or_default());
         if form >= InfoForm::ProcessInfo2 {
             w.utf16_counted(text(&self.entry_assembly).as_deref());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_comes_back_with_what_it_has() {
+    fn every_form_round_trips_with_its_fields() {
         for form in InfoForm::NEWEST_FIRST {
             let mut expected = sample();
             if form < InfoForm::ProcessInfo3 {

@@ -1,5 +1,5 @@
-//! A provider of a session: which events of which source, and how much of them. Section "CollectTracing" of the
-//! specification. Refuses every provider that real runtimes refuse, misread or die of.
+//! The providers of a session: which events of which source, and at which level. Section "CollectTracing" of the
+//! specification. Rejects every provider that real runtimes reject, misread or crash on.
 
 use std::collections::HashSet;
 
@@ -11,77 +11,77 @@ use crate::{EncodeError, error::unexpected};
 /// The most providers in one session.
 pub const MAX_PROVIDERS: usize = 1000;
 
-/// The most event ids in one filter: what runtimes were seen to take. A count far above kills the server.
+/// The most event ids in one filter: the highest number known to work. A far higher count crashes the server.
 pub const MAX_FILTER_IDS: usize = 10_000;
 
-/// How detailed the events of a provider are. An event passes if its level is not above the session's, **or if the
-/// session's level is 0**. Nothing above 5 exists: runtimes refuse the session then.
+/// The level of detail of a provider's events. An event passes if its level is not above the session's, **or if the
+/// session's level is 0**. Runtimes reject sessions with levels above 5.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[repr(u8)]
 pub enum Level {
-    /// 0: **everything**, whatever its level.
+    /// 0: all events, whatever their level.
     LogAlways = 0,
-    /// 1
+    /// 1.
     Critical = 1,
-    /// 2
+    /// 2.
     Error = 2,
-    /// 3
+    /// 3.
     Warning = 3,
-    /// 4
+    /// 4.
     Informational = 4,
-    /// 5: everything, too, because no event has a level above.
+    /// 5: all events, too, because no event has a higher level.
     #[default]
     Verbose = 5,
 }
 
 impl Level {
-    /// Every level, by number.
+    /// Every level, ordered by number.
     pub const ALL: [Self; 6] =
         [Self::LogAlways, Self::Critical, Self::Error, Self::Warning, Self::Informational, Self::Verbose];
 
-    /// The level with this number, if there is one.
+    /// Returns the level with this number. `None` if unknown.
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.number() == number)
     }
 
-    /// Its number.
+    /// Returns the number of the level.
     pub fn number(self) -> u32 {
         u32::from(self as u8)
     }
 
-    /// The one of the two that lets more events through. [`LogAlways`](Self::LogAlways) lets through all.
+    /// Returns the level that lets more events through. [`LogAlways`](Self::LogAlways) lets all through.
     #[must_use]
     pub fn widest(self, other: Self) -> Self {
         if self == Self::LogAlways || other == Self::LogAlways { Self::LogAlways } else { self.max(other) }
     }
 }
 
-/// A list of event ids that are let through or held back, after keywords and level. Sent from CollectTracing5 on.
+/// A list of event ids to pass or to hold back, applied after keywords and level. Sent since CollectTracing5.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EventFilter {
-    /// `true`: only these ids; `false`: all but these.
+    /// Whether only these ids pass (`true`), or all others (`false`).
     pub enable: bool,
-    /// The ids, at most [`MAX_FILTER_IDS`]. Doubled ones do no harm.
+    /// The ids, at most [`MAX_FILTER_IDS`]. Duplicates are harmless.
     pub ids: Vec<u32>,
 }
 
 impl EventFilter {
-    /// Only these ids pass.
+    /// Creates a filter that passes only these ids.
     pub fn only(ids: impl Into<Vec<u32>>) -> Self {
         Self { enable: true, ids: ids.into() }
     }
 
-    /// All but these ids pass.
+    /// Creates a filter that passes all other ids.
     pub fn except(ids: impl Into<Vec<u32>>) -> Self {
         Self { enable: false, ids: ids.into() }
     }
 
-    /// Whether the event of this id passes.
+    /// Returns whether events with this id pass.
     pub fn passes(&self, id: u32) -> bool {
         self.ids.contains(&id) == self.enable
     }
 
-    /// A filter that passes what either of the two passes.
+    /// Returns a filter that passes the events that pass either filter.
     #[must_use]
     fn union(self, other: Self) -> Self {
         let within = |ids: &[u32]| ids.iter().copied().collect::<HashSet<_>>();
@@ -108,41 +108,40 @@ impl EventFilter {
 /// One source of events in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Provider {
-    /// Its name, case-sensitive, not empty, without NUL.
+    /// The name: case-sensitive, not empty, without NUL.
     pub name: String,
-    /// An event passes if it has no keywords or shares a bit with these. **0 lets only events without keywords
-    /// through.**
+    /// An event passes if it has no keywords or shares a bit with these. **0 passes only events without keywords.**
     pub keywords: u64,
-    /// How detailed.
+    /// The level of detail.
     pub level: Level,
-    /// What is handed to the provider, usually `key=value;key=value`. `None` and the empty string mean the same to
-    /// a runtime and differ on the wire.
+    /// Arguments for the provider, usually `key=value;key=value`. `None` and the empty string are equivalent for
+    /// a runtime, but encoded differently.
     pub arguments: Option<String>,
-    /// Which events, after keywords and level. `None` means all.
+    /// A filter by event id. `None` passes all events.
     pub filter: Option<EventFilter>,
 }
 
 impl Provider {
-    /// A provider without arguments and filter.
+    /// Creates a provider without arguments and filter.
     pub fn new(name: impl Into<String>, keywords: u64, level: Level) -> Self {
         Self { name: name.into(), keywords, level, arguments: None, filter: None }
     }
 
-    /// With arguments.
+    /// Sets the arguments.
     #[must_use]
     pub fn with_arguments(mut self, arguments: impl Into<String>) -> Self {
         self.arguments = Some(arguments.into());
         self
     }
 
-    /// With an event filter.
+    /// Sets the event filter.
     #[must_use]
     pub fn with_filter(mut self, filter: EventFilter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Joins another entry for the same provider: everything that either of them asks for.
+    /// Merges another entry for this provider, so that all events of both are requested.
     fn absorb(&mut self, other: Self) -> Result<(), EncodeError> {
         self.keywords |= other.keywords;
         self.level = self.level.widest(other.level);
@@ -161,11 +160,11 @@ impl Provider {
     }
 }
 
-/// Joins entries for the same provider, because runtimes would take the first one only: keywords are united, the
-/// level is the one that lets more through, filters pass what either passes. Keeps the order of first appearance.
+/// Merges entries for the same provider, because runtimes would use the first one only: keywords are combined, the
+/// level is the widest of all, and filters pass the events that any entry passes. Keeps the order of first appearance.
 ///
 /// # Errors
-/// [`EncodeError::ConflictingArguments`]: there is no way to send two argument strings.
+/// [`EncodeError::ConflictingArguments`] if two entries have different arguments.
 pub fn merge_providers(providers: Vec<Provider>) -> Result<Vec<Provider>, EncodeError> {
     let mut merged: Vec<Provider> = Vec::new();
     for provider in providers {
@@ -177,7 +176,7 @@ pub fn merge_providers(providers: Vec<Provider>) -> Result<Vec<Provider>, Encode
     Ok(merged)
 }
 
-/// Refuses what must not be sent.
+/// Rejects providers that must not be sent.
 pub(crate) fn validate<'a>(
     providers: impl ExactSizeIterator<Item = &'a Provider>,
 ) -> Result<(), EncodeError> {
@@ -213,7 +212,7 @@ pub(crate) fn validate<'a>(
     Ok(())
 }
 
-/// Appends the provider array; `filters` from CollectTracing5 on. The providers are valid.
+/// Appends the provider array, with event filters if `filters` (since CollectTracing5). The providers must be valid.
 pub(crate) fn encode(w: &mut Writer, providers: &[Provider], filters: bool) {
     w.u32(wire_count(providers.len()));
     for provider in providers {
@@ -240,7 +239,7 @@ pub(super) fn encode_ids(w: &mut Writer, ids: &[u32]) {
     }
 }
 
-/// Reads the provider array as a runtime does, with checked arithmetic. Doubled entries are kept: a runtime takes
+/// Reads the provider array as a runtime does, with checked arithmetic. Duplicates are kept: a runtime uses
 /// the first of them.
 pub(crate) fn decode(r: &mut Reader<'_>, filters: bool) -> Result<Vec<Provider>, DecodeError> {
     decode_list(r, |r| decode_one(r, filters))
@@ -280,11 +279,11 @@ fn decode_filter(r: &mut Reader<'_>) -> Result<Option<EventFilter>, DecodeError>
     let enable = r.u8("filter enable")? != 0;
     let count = bounded_count(r, "filter id count", MAX_FILTER_IDS)?;
     let ids = decode_ids(r, count, "filter id")?;
-    // "Hold back nothing" is how the absence of a filter is written.
+    // The absence of a filter is encoded as a filter that holds back nothing.
     Ok((enable || !ids.is_empty()).then_some(EventFilter { enable, ids }))
 }
 
-/// Reads event ids, as many as were announced.
+/// Reads `count` event ids.
 pub(super) fn decode_ids(
     r: &mut Reader<'_>,
     count: u32,
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_provider_are_joined_in_order() {
+    fn entries_of_one_provider_are_merged_in_order() {
         let merged = merge_providers(vec![
             Provider::new("A", 1, Level::Error),
             Provider::new("B", 7, Level::Verbose),
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn two_argument_strings_cannot_be_joined() {
+    fn two_argument_strings_cannot_be_merged() {
         let twice = ["x=1", "x=2"].map(|text| Provider::new("A", 1, Level::Error).with_arguments(text));
         assert_eq!(
             merge_providers(twice.to_vec()).unwrap_err(),
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_filters_pass_what_either_passes() {
+    fn merged_filters_pass_what_either_passes() {
         let passes = |filter: &Option<EventFilter>, id: u32| {
             filter.as_ref().is_none_or(|filter| filter.ids.contains(&id) == filter.enable)
         };

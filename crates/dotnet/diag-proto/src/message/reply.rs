@@ -1,5 +1,5 @@
-//! The two replies of every command: OK (0xFF00) with a payload that the command defines, and Error (0xFFFF) with
-//! an HRESULT. Section "Errors" of the specification, which says 28 bytes and an 8-byte code: every runtime sends
+//! The two kinds of replies: OK (0xFF00) with a payload that the command defines, and Error (0xFFFF) with
+//! an HRESULT. Section "Errors" of the specification, which states 28 bytes and an 8-byte code; every runtime sends
 //! 24 bytes with an `i32`.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
@@ -10,30 +10,30 @@ use super::{
 };
 use crate::EncodeError;
 
-/// The answer to a command that was carried out.
+/// The reply to a command that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
-    /// To [`Request::ProcessInfo`].
+    /// The reply to [`Request::ProcessInfo`].
     ProcessInfo(ProcessInfo),
-    /// To [`Request::ProcessEnvironment`], continuation included.
+    /// The reply to [`Request::ProcessEnvironment`], including the continuation.
     Environment(Vec<Variable>),
-    /// To [`Request::CollectTracing`], and the stream follows; to [`Request::CollectUserEvents`], and nothing follows.
+    /// The reply to [`Request::CollectTracing`], before the stream, and to [`Request::CollectUserEvents`], without a stream.
     SessionStarted(SessionId),
-    /// To [`Request::StopTracing`].
+    /// The reply to [`Request::StopTracing`].
     SessionStopped(SessionId),
-    /// To [`Request::ResumeRuntime`].
+    /// The reply to [`Request::ResumeRuntime`].
     Resumed,
-    /// To every command that gives nothing but its outcome: dumps, profilers, perf maps, startup hooks and variables.
-    /// **Not a proof**: runtimes say so about dumps that they did not write and libraries that they did not find.
+    /// The reply to every command without a result: dumps, profilers, perf maps, startup hooks and variables.
+    /// **Not a proof of success**: runtimes also send it for dumps that were not written and libraries that were not found.
     Done,
 }
 
 impl Reply {
-    /// The answer to `request` as it is sent: the message, and the continuation of an environment.
+    /// Returns the encoded reply to `request`: the message, and the continuation of an environment.
     ///
     /// # Errors
-    /// A reply to another command, or one that does not fit in a message.
+    /// If the reply belongs to another command, or does not fit in a message.
     pub fn to_bytes(&self, request: &Request) -> Result<Vec<u8>, EncodeError> {
         let mut w = Writer::new();
         let mut continuation = Vec::new();
@@ -52,7 +52,7 @@ impl Reply {
                 w.u64(id.0);
             }
             (Self::Resumed, Request::ResumeRuntime) => result::encode(&mut w),
-            (Self::Done, request) if request.gives_a_result_only() => result::encode(&mut w),
+            (Self::Done, request) if request.has_empty_reply() => result::encode(&mut w),
             _ => return Err(EncodeError::WrongReply { command: request.command() }),
         }
         let mut bytes = frame(Command::OK, w.as_bytes())?;
@@ -61,8 +61,8 @@ impl Reply {
     }
 }
 
-/// The payload of an OK reply to `request`, or the error code that some commands put into it. An environment
-/// comes in the continuation and is not handled here.
+/// Decodes the payload of an OK reply to `request`, or the error code that some commands put into it. Does not decode
+/// an environment, which is in the continuation.
 pub(crate) fn decode_ok(request: &Request, payload: &[u8]) -> Result<Result<Reply, ErrorReply>, DecodeError> {
     let mut r = Reader::at(payload, HEADER_LEN as u64);
     Ok(Ok(match request {
@@ -91,12 +91,12 @@ pub(crate) fn decode_ok(request: &Request, payload: &[u8]) -> Result<Result<Repl
     }))
 }
 
-/// The answer to a command that was not carried out.
+/// The reply to a command that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorReply {
-    /// Why.
+    /// The error code.
     pub hresult: Hresult,
-    /// The runtime's own words; only GenerateCoreDump3 sends some, and an empty text is possible.
+    /// The runtime's error text, which may be empty. Only GenerateCoreDump3 sends one.
     pub message: Option<String>,
 }
 
@@ -107,10 +107,10 @@ impl From<Hresult> for ErrorReply {
 }
 
 impl ErrorReply {
-    /// The whole message.
+    /// Returns the complete message.
     ///
     /// # Errors
-    /// A text that does not fit in a message.
+    /// If the text does not fit in a message.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EncodeError> {
         let mut w = Writer::new();
         w.u32(self.hresult.0);
@@ -120,10 +120,10 @@ impl ErrorReply {
         frame(Command::ERROR, w.as_bytes())
     }
 
-    /// Reads the payload. A text that cannot be read is left out: the code is what matters.
+    /// Decodes the payload. An unreadable text is ignored, because the code is sufficient.
     ///
     /// # Errors
-    /// No room for the code.
+    /// If the payload is too short for the code.
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::at(payload, HEADER_LEN as u64);
         let hresult = Hresult(r.u32("error code")?);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn error_texts_are_optional_and_never_in_the_way() {
+    fn unreadable_error_texts_are_ignored() {
         let reply = ErrorReply { hresult: Hresult::E_FAIL, message: Some("no room é😀".into()) };
         assert_eq!(ErrorReply::decode(&reply.to_bytes().unwrap()[20..]).unwrap(), reply);
         let code = [5, 0x40, 0, 0x80];
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_belongs_to_its_request() {
+    fn a_reply_to_another_request_is_rejected() {
         assert_eq!(
             Reply::Resumed.to_bytes(&Request::ProcessInfo(InfoForm::ProcessInfo2)).unwrap_err(),
             EncodeError::WrongReply { command: Command::PROCESS_INFO2 }

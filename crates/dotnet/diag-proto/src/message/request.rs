@@ -1,5 +1,4 @@
-//! Every request of this crate, as a value. There is no variant for a payload of one's own: what could harm a
-//! runtime cannot be built.
+//! The requests. There is no variant for a custom payload, so a request that crashes a runtime cannot be built.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
@@ -11,57 +10,57 @@ use super::{
 };
 use crate::{EncodeError, RequestError};
 
-/// What a client asks a runtime for.
+/// A request from a client to a runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
-    /// Who the process is.
+    /// Get information about the process.
     ProcessInfo(InfoForm),
-    /// Its environment variables, as they are now.
+    /// Get the current environment variables.
     ProcessEnvironment,
     /// Start a session; the stream follows on this connection.
     CollectTracing {
-        /// The command that carries it.
+        /// The command to send.
         form: SessionForm,
-        /// What is recorded.
+        /// What to record.
         config: SessionConfig,
     },
-    /// Start a session into tracepoints of the kernel. **A message with a descriptor has to follow**: see
+    /// Start a session into tracepoints of the kernel. **A message with a descriptor must follow**: see
     /// [`client::Client::with_descriptor`](crate::client::Client::with_descriptor).
     CollectUserEvents {
-        /// The command that carries it, CollectTracing5 or later.
+        /// The command to send, CollectTracing5 or later.
         form: SessionForm,
-        /// What is recorded, and where to.
+        /// What to record, and into which tracepoints.
         config: UserEventsConfig,
     },
-    /// End a session. **Ids are used again at once**: a second stop may end a stranger's session.
+    /// Stop a session. **Runtimes reuse ids at once**: a second stop may stop another client's session.
     StopTracing(SessionId),
-    /// Let a runtime go on that waits at startup. Counts only for the port it arrives on.
+    /// Resume a runtime that is suspended at startup. Applies only to the port over which it is sent.
     ResumeRuntime,
     /// Write a core dump.
     GenerateCoreDump {
-        /// The command that carries it.
+        /// The command to send.
         form: DumpForm,
-        /// What is written, and where to.
+        /// What to write, and to which file.
         dump: CoreDump,
     },
     /// Load a profiler now.
     AttachProfiler(AttachProfiler),
-    /// Load a profiler when the runtime goes on that waits at startup.
+    /// Load a profiler when the suspended runtime resumes.
     StartupProfiler(StartupProfiler),
     /// Change the runtime's copy of the environment.
     SetEnvironmentVariable {
-        /// The variable; not empty, without `=`.
+        /// The name of the variable; not empty, without `=`.
         name: String,
-        /// Its new value. `None` removes the variable.
+        /// The new value. `None` removes the variable.
         value: Option<String>,
     },
-    /// Write the addresses of compiled methods to files in the target's `/tmp`. **Kills .NET 8 and 9 while they wait at
-    /// startup.**
+    /// Write the addresses of compiled methods to files in the target's `/tmp`. **Crashes .NET 8 and 9 while they are
+    /// suspended at startup.**
     EnablePerfMap(PerfMapType),
-    /// Write them no more.
+    /// Stop writing the addresses of compiled methods.
     DisablePerfMap,
-    /// Load an assembly and call its startup hook. **Kills .NET 9 and later if that fails.**
+    /// Load an assembly and call its startup hook. **Crashes .NET 9 and later if that fails.**
     ApplyStartupHook {
         /// The assembly, loaded by the target: in its mount namespace, as its user.
         path: String,
@@ -69,7 +68,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// The command on the wire.
+    /// Returns the command.
     pub fn command(&self) -> Command {
         match self {
             Self::ProcessInfo(form) => form.command(),
@@ -87,8 +86,8 @@ impl Request {
         }
     }
 
-    /// Whether the answer is a [`Reply::Done`](super::Reply::Done).
-    pub(super) fn gives_a_result_only(&self) -> bool {
+    /// Returns whether the reply is [`Reply::Done`](super::Reply::Done).
+    pub(super) fn has_empty_reply(&self) -> bool {
         !matches!(
             self,
             Self::ProcessInfo(_)
@@ -100,14 +99,14 @@ impl Request {
         )
     }
 
-    /// The whole message, to be sent in **one** write.
+    /// Returns the complete message, to be sent in **one** write.
     ///
     /// # Errors
-    /// The field that a runtime would refuse, misread or die of.
+    /// If a runtime would reject or misread a field, or crash on it.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EncodeError> {
         let mut w = Writer::new();
         match self {
-            // No payload: runtimes answer these with foreign memory if there is one.
+            // No payload: with one, runtimes leak memory contents in the reply.
             Self::ProcessInfo(_) | Self::ProcessEnvironment | Self::ResumeRuntime | Self::DisablePerfMap => {}
             Self::CollectTracing { form, config } => collect_tracing::encode(&mut w, *form, config)?,
             Self::CollectUserEvents { form, config } => user_events::encode(&mut w, *form, config)?,
@@ -124,13 +123,13 @@ impl Request {
         frame(self.command(), w.as_bytes())
     }
 
-    /// Reads the payload of a request, as a server does. Offsets in errors count from the message's first byte.
+    /// Decodes the payload of a request, as a server does. Offsets in errors count from the message's first byte.
     ///
-    /// Takes what healthy runtimes take: bytes after the last field, bool bytes above 1, doubled providers. Refuses
-    /// what they die of.
+    /// Accepts what healthy runtimes accept: bytes after the last field, bool bytes above 1, duplicate providers. Rejects
+    /// what crashes runtimes.
     ///
     /// # Errors
-    /// [`RequestError::UnknownCommand`], before the payload is looked at, [`RequestError::BadEncoding`] or
+    /// [`RequestError::UnknownCommand`], without reading the payload, [`RequestError::BadEncoding`] or
     /// [`RequestError::NotAccepted`].
     pub fn decode(command: Command, payload: &[u8]) -> Result<Self, RequestError> {
         let mut r = Reader::at(payload, HEADER_LEN as u64);
@@ -153,7 +152,7 @@ impl Request {
                 Self::ProcessEnvironment
             }
             Command::STOP_TRACING => Self::StopTracing(stop_tracing::decode(&mut r)?),
-            // Runtimes ignore a payload of these two.
+            // Runtimes ignore a payload of these two commands.
             Command::RESUME_RUNTIME => Self::ResumeRuntime,
             Command::DISABLE_PERF_MAP => Self::DisablePerfMap,
             Command::ATTACH_PROFILER => Self::AttachProfiler(attach_profiler::decode(&mut r)?),
@@ -169,7 +168,7 @@ impl Request {
     }
 }
 
-/// Real runtimes answer these commands with their own memory if a payload comes along.
+/// Rejects a payload: with one, real runtimes leak memory contents in the reply.
 fn no_payload(r: &Reader<'_>) -> Result<(), DecodeError> {
     if r.is_empty() {
         return Ok(());
@@ -183,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_where_none_belongs_is_refused() {
+    fn a_payload_of_a_command_without_payload_is_rejected() {
         for command in [
             Command::PROCESS_INFO,
             Command::PROCESS_INFO2,
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_commands_are_refused_before_their_payload() {
+    fn unknown_commands_are_rejected_before_their_payload_is_read() {
         let error = Request::decode(Command(0x0409), &[1]).unwrap_err();
         assert_eq!(error, RequestError::UnknownCommand(Command(0x0409)));
         assert_eq!(error.hresult().to_string(), "0x80131385 (UNKNOWN_COMMAND)");

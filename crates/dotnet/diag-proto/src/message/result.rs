@@ -1,5 +1,5 @@
-//! The answer of every command that gives nothing but its outcome: an `i32` that is 0. The specification has none for
-//! some of them, and 8 bytes for others; every runtime sends four. None at all is taken, too.
+//! The reply to every command without a result: an `i32` that is 0. The specification has no payload for some of these
+//! commands and 8 bytes for others; every runtime sends four bytes. An empty payload is accepted, too.
 
 use runtap_wire::{DecodeError, Reader, Writer};
 
@@ -9,7 +9,7 @@ pub(super) fn encode(w: &mut Writer) {
     w.u32(Hresult::OK.0);
 }
 
-/// The result code; [`Hresult::OK`] if there is none.
+/// Reads the result code; [`Hresult::OK`] if the payload is empty.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<Hresult, DecodeError> {
     if r.is_empty() { Ok(Hresult::OK) } else { r.u32("result").map(Hresult) }
 }

@@ -1,6 +1,5 @@
-//! ResumeRuntime (0x0401): lets a runtime go on that was told to wait at startup. No payload; the reply carries an
-//! `i32` 0 in practice and nothing according to the specification, so both are taken.
-//! Runtimes ignore a payload in the request.
+//! ResumeRuntime (0x0401): resumes a runtime that is suspended at startup. No payload; runtimes ignore one.
+//! The reply carries an `i32` 0 in practice and nothing according to the specification, so both are accepted.
 
 #[cfg(test)]
 mod tests {
@@ -14,7 +13,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_has_a_code_or_not() {
+    fn a_reply_without_a_code_is_accepted() {
         assert_eq!(decode_ok(&Request::ResumeRuntime, &[]).unwrap(), Ok(Reply::Resumed));
         assert_eq!(decode_ok(&Request::ResumeRuntime, &[0; 4]).unwrap(), Ok(Reply::Resumed));
         let refused = decode_ok(&Request::ResumeRuntime, &[5, 0x40, 0, 0x80]).unwrap().unwrap_err();

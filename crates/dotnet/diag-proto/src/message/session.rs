@@ -1,39 +1,39 @@
-//! What a session is asked for, independent of the command that carries it, and what is lost when an older command
-//! has to do. Section "EventPipe Commands" of the specification.
+//! The configuration of a session, independent of the command that carries it, and the settings that older commands
+//! cannot carry. Section "EventPipe Commands" of the specification.
 
 use std::fmt;
 
 use super::{Command, Provider, providers};
 use crate::EncodeError;
 
-/// The rundown keyword that older commands use when rundown is on. 0 means no rundown.
+/// The rundown keyword of older commands when rundown is on. 0 means no rundown.
 pub const DEFAULT_RUNDOWN_KEYWORD: u64 = 0x8002_0139;
 
-/// The stream format.
+/// The format of a session's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Format {
     /// 0: the format of .NET Core 2.1 and 3.0.
     NetPerf,
-    /// 1: the format of everything since.
+    /// 1: the format of all later versions.
     #[default]
     Nettrace,
 }
 
-/// What happens when the session's buffer is full. Sent from CollectTracing6 on.
+/// What happens when the session's buffer is full. Sent since CollectTracing6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Buffering {
-    /// 0: events are lost, the program is never slowed down.
+    /// 0: events are dropped; the program is never slowed down.
     #[default]
     Drop,
-    /// 1: the threads that write events wait, nothing is lost.
+    /// 1: threads that write events block; no events are lost.
     Block,
 }
 
 impl Buffering {
-    /// Both, by number.
+    /// Both modes, ordered by number.
     pub const ALL: [Self; 2] = [Self::Drop, Self::Block];
 
-    /// In a word.
+    /// Returns the name of the mode.
     pub fn name(self) -> &'static str {
         match self {
             Self::Drop => "drop",
@@ -41,22 +41,24 @@ impl Buffering {
         }
     }
 
-    /// What happens, and which runtimes can do it.
+    /// Returns what happens, and which runtimes support it.
     pub fn about(self) -> &'static str {
         match self {
             Self::Drop => "Events are lost",
-            Self::Block => "Its threads block until there is room; nothing is lost. Needs .NET 11",
+            Self::Block => {
+                "Block the target's threads until the buffer has space; no events are lost. Requires .NET 11"
+            }
         }
     }
 }
 
-/// What takes the place of a custom rundown keyword when the command can only say yes or no.
+/// The replacement for a custom rundown keyword when the command only has a rundown flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RundownFallback {
-    /// The standard rundown: more than was asked for, but names are there.
+    /// The standard rundown: more than was requested, but it includes method names.
     #[default]
     Standard,
-    /// No rundown: for those who asked for little because the target is large.
+    /// No rundown: for requests of little rundown because the target is large.
     None,
 }
 
@@ -69,18 +71,18 @@ impl RundownFallback {
     }
 }
 
-/// A session: what is recorded and how.
+/// The configuration of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// The sources, each once: see [`merge_providers`](crate::merge_providers).
+    /// The providers, each once: see [`merge_providers`](crate::merge_providers).
     pub providers: Vec<Provider>,
-    /// Size of the runtime's buffer in MB, at least 1. The memory is taken as it is needed.
+    /// The size of the runtime's buffer in MB, at least 1. The memory is allocated on demand.
     pub buffer_mb: u32,
-    /// The stream format.
+    /// The format of the stream.
     pub format: Format,
-    /// Which rundown events are sent at the end of the session; 0 means none.
+    /// The rundown events to send at the end of the session; 0 means none.
     pub rundown_keyword: u64,
-    /// What to do with another rundown keyword than 0 and the default when the runtime is too old for it. Not sent.
+    /// What to do if the runtime is too old for a rundown keyword other than 0 and the default. Not sent.
     pub rundown_fallback: RundownFallback,
     /// Whether each event carries its stack.
     pub stackwalk: bool,
@@ -89,8 +91,8 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    /// A session of these providers with the defaults of dotnet-trace: 256 MB, nettrace, standard rundown, stacks,
-    /// events are dropped when the buffer is full.
+    /// Creates a session of these providers with the defaults of dotnet-trace: 256 MB, nettrace, standard rundown, stacks,
+    /// and dropping events when the buffer is full.
     pub fn new(providers: Vec<Provider>) -> Self {
         Self {
             providers,
@@ -103,10 +105,10 @@ impl SessionConfig {
         }
     }
 
-    /// Refuses what no runtime must be sent, in any form.
+    /// Rejects a configuration that must not be sent, whatever the form.
     ///
     /// # Errors
-    /// The field that is wrong.
+    /// If a field must not be sent.
     pub fn validate(&self) -> Result<(), EncodeError> {
         if self.buffer_mb == 0 {
             return Err(EncodeError::ZeroBuffer);
@@ -114,7 +116,7 @@ impl SessionConfig {
         providers::validate(self.providers.iter())
     }
 
-    /// The rundown keyword that takes effect when this session is started with `form`.
+    /// Returns the rundown keyword that takes effect when this session is started with `form`.
     pub fn effective_rundown(&self, form: SessionForm) -> u64 {
         match self.rundown_keyword {
             _ if form == SessionForm::CollectTracing => DEFAULT_RUNDOWN_KEYWORD,
@@ -125,7 +127,7 @@ impl SessionConfig {
         }
     }
 
-    /// What is lost when this session is started with `form` instead of the newest command.
+    /// Returns the settings that are lost when this session is started with `form` instead of the newest command.
     pub fn downgrades(&self, form: SessionForm) -> Vec<Downgrade> {
         let mut lost = Vec::new();
         if self.buffering == Buffering::Block && !form.has_buffering() {
@@ -136,9 +138,9 @@ impl SessionConfig {
             let providers = filtered().map(|provider| provider.name.clone()).collect();
             lost.push(Downgrade::FiltersDropped { providers });
         }
-        let given = self.effective_rundown(form);
-        if given != self.rundown_keyword {
-            lost.push(Downgrade::RundownChanged { asked: self.rundown_keyword, given });
+        let effective = self.effective_rundown(form);
+        if effective != self.rundown_keyword {
+            lost.push(Downgrade::RundownChanged { requested: self.rundown_keyword, effective });
         }
         if !self.stackwalk && !form.has_stackwalk() {
             lost.push(Downgrade::StackwalkForced);
@@ -147,14 +149,14 @@ impl SessionConfig {
     }
 }
 
-/// The commands that start a session, oldest first. Each can say everything that the ones before it can.
+/// The commands that start a session, oldest first. Each supports all settings of its predecessors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SessionForm {
-    /// 0x0202: always standard rundown and stacks.
+    /// 0x0202: always with the standard rundown and stacks.
     CollectTracing,
-    /// 0x0203: adds rundown yes or no.
+    /// 0x0203: adds a rundown flag.
     CollectTracing2,
-    /// 0x0204: adds stacks yes or no.
+    /// 0x0204: adds a stack flag.
     CollectTracing3,
     /// 0x0205: adds the rundown keyword.
     CollectTracing4,
@@ -165,7 +167,7 @@ pub enum SessionForm {
 }
 
 impl SessionForm {
-    /// Every form, in the order in which a client tries them.
+    /// Every form, in the order in which a client should try them.
     pub const NEWEST_FIRST: [Self; 6] = [
         Self::CollectTracing6,
         Self::CollectTracing5,
@@ -175,7 +177,7 @@ impl SessionForm {
         Self::CollectTracing,
     ];
 
-    /// Its command.
+    /// Returns the command.
     pub fn command(self) -> Command {
         match self {
             Self::CollectTracing => Command::COLLECT_TRACING,
@@ -187,7 +189,7 @@ impl SessionForm {
         }
     }
 
-    /// The form of a command, if it is one.
+    /// Returns the form of a command. `None` if it is another command.
     pub fn from_command(command: Command) -> Option<Self> {
         Self::NEWEST_FIRST.into_iter().find(|form| form.command() == command)
     }
@@ -217,30 +219,30 @@ impl SessionForm {
     }
 }
 
-/// Something that a session does not do because the runtime only knows an older command.
+/// A setting that does not take effect because the runtime supports only an older command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Downgrade {
-    /// Events are lost when the buffer is full, though waiting was asked for.
+    /// Events are lost when the buffer is full, though blocking was requested.
     BlockingDropped,
-    /// All events of these providers are sent, not only the filtered ones.
+    /// All events of these providers are sent, not only the ones that pass their filter.
     FiltersDropped {
-        /// Names of the providers that had a filter.
+        /// The names of the providers with a filter.
         providers: Vec<String>,
     },
-    /// Another rundown than the one asked for.
+    /// Another rundown than the requested one is sent.
     RundownChanged {
-        /// The keyword asked for; 0 = none.
-        asked: u64,
-        /// The keyword that takes effect; 0 = none.
-        given: u64,
+        /// The requested keyword; 0 means none.
+        requested: u64,
+        /// The keyword that takes effect; 0 means none.
+        effective: u64,
     },
-    /// Events carry stacks, though none were asked for.
+    /// Events carry stacks, though none were requested.
     StackwalkForced,
 }
 
 impl Downgrade {
-    /// A stable word for machines.
+    /// Returns a stable identifier of the kind of downgrade.
     pub fn code(&self) -> &'static str {
         match self {
             Self::BlockingDropped => "blocking-dropped",
@@ -254,23 +256,23 @@ impl Downgrade {
 impl fmt::Display for Downgrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BlockingDropped => f.write_str(
-                "events may be lost when the buffer is full: this runtime cannot make writers wait",
-            ),
-            Self::FiltersDropped { providers } => {
-                write!(f, "event filters are not applied by this runtime: {}", providers.join(", "))
+            Self::BlockingDropped => {
+                f.write_str("events may be lost when the buffer is full: this runtime cannot block writers")
             }
-            Self::RundownChanged { asked, given } => {
-                match asked {
-                    0 => f.write_str("rundown cannot be switched off on this runtime")?,
-                    _ => write!(f, "rundown keyword {asked:#x} is not known to this runtime")?,
+            Self::FiltersDropped { providers } => {
+                write!(f, "this runtime does not apply event filters: {}", providers.join(", "))
+            }
+            Self::RundownChanged { requested, effective } => {
+                match requested {
+                    0 => f.write_str("this runtime cannot disable rundown")?,
+                    _ => write!(f, "rundown keyword {requested:#x} is not supported by this runtime")?,
                 }
-                match *given {
+                match *effective {
                     0 => f.write_str(", no rundown is sent"),
                     _ => f.write_str(", the standard rundown is sent"),
                 }
             }
-            Self::StackwalkForced => f.write_str("stacks cannot be switched off on this runtime"),
+            Self::StackwalkForced => f.write_str("this runtime cannot disable stacks"),
         }
     }
 }
@@ -304,7 +306,7 @@ mod tests {
         );
         assert_eq!(
             config.downgrades(SessionForm::CollectTracing4)[1].to_string(),
-            "event filters are not applied by this runtime: A"
+            "this runtime does not apply event filters: A"
         );
     }
 
@@ -320,7 +322,9 @@ mod tests {
         config.rundown_fallback = RundownFallback::Standard;
         assert_eq!(config.effective_rundown(SessionForm::CollectTracing2), 0);
         let lost = config.downgrades(SessionForm::CollectTracing);
-        assert!(lost.contains(&Downgrade::RundownChanged { asked: 0, given: DEFAULT_RUNDOWN_KEYWORD }));
+        assert!(
+            lost.contains(&Downgrade::RundownChanged { requested: 0, effective: DEFAULT_RUNDOWN_KEYWORD })
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! SetEnvironmentVariable (0x0403): changes the runtime's copy of the environment. Not in the specification; layout of
-//! .NET 6 to 10.
+//! SetEnvironmentVariable (0x0403): changes the runtime's copy of the environment. Not in the specification; the layout
+//! is that of .NET 6 to 10.
 //!
 //! ```text
 //! str name  str value      value null = remove the variable
 //! ```
 //!
-//! A request without a value field kills runtimes, so one is always written. Native `getenv` does not see the change,
-//! and managed code only if it has not asked for the variable before.
+//! A request without a value field crashes runtimes, so the field is always written. Native `getenv` does not see the
+//! change, and managed code sees it only if it has not read the variable before.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
@@ -23,7 +23,7 @@ pub(super) fn encode(w: &mut Writer, name: &str, value: Option<&str>) -> Result<
     Ok(())
 }
 
-/// Takes empty names and names with `=`, as runtimes do.
+/// Accepts empty names and names with `=`, as runtimes do.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<(String, Option<String>), RequestError> {
     let offset = r.offset();
     let name = string(r, "variable name")?;
@@ -50,7 +50,7 @@ mod tests {
         for (value, tail) in [
             (Some("B"), &b"\x02\0\0\0B\0\0\0"[..]),
             (Some(""), b"\x01\0\0\0\0\0"),
-            // Remove it.
+            // Removes the variable.
             (None, b"\0\0\0\0"),
         ] {
             let request = request("A", value);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_that_are_none_are_not_sent() {
+    fn invalid_names_and_values_are_not_encoded() {
         let why = |name, value| request(name, value).to_bytes().unwrap_err().to_string();
         assert_eq!(why("", None), "variable name: is empty");
         assert_eq!(why("A=B", None), "variable name: contains an equals sign");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kills_runtimes_is_refused() {
+    fn requests_that_crash_runtimes_are_rejected() {
         let decode = |payload: &[u8]| Request::decode(Command::SET_ENVIRONMENT_VARIABLE, payload);
         let why = |payload| decode(payload).unwrap_err().to_string();
         assert_eq!(why(b""), "variable name at offset 20: needs 4 bytes, 0 are left");

@@ -1,12 +1,12 @@
-//! ApplyStartupHook (0x0407): has the runtime load an assembly and call its `StartupHook.Initialize`: at once, or
+//! ApplyStartupHook (0x0407): makes the runtime load an assembly and call its `StartupHook.Initialize`: at once, or
 //! after the resume if it is suspended. Section of this name in the specification.
 //!
 //! ```text
 //! str path
 //! ```
 //!
-//! **From .NET 9 on a hook that cannot be loaded or that fails ends the target.** A message cannot tell; the client
-//! looks at the file before it sends. Refused here: no path.
+//! **Since .NET 9 a hook that cannot be loaded or that fails crashes the target.** The client of `runtap-diag` checks
+//! the file before it sends; the encoder only rejects an empty path.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
@@ -18,7 +18,7 @@ pub(super) fn encode(w: &mut Writer, path: &str) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Takes an empty path, which means nothing to do.
+/// Accepts an empty path, which runtimes ignore.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<String, RequestError> {
     let offset = r.offset();
     string(r, "startup hook path")?.ok_or_else(|| RequestError::NotAccepted {

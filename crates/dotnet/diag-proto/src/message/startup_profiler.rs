@@ -1,5 +1,5 @@
 //! StartupProfiler (0x0302): the profiler that a runtime loads when it is resumed, as if `CORECLR_PROFILER` had been
-//! set. On a running process nothing happens, and the reply is OK. Not in the specification; layout of .NET 6 to 10.
+//! set. Has no effect on a running process, although the reply is OK. Not in the specification; layout of .NET 6 to 10.
 //!
 //! ```text
 //! GUID class id  str path
@@ -10,13 +10,13 @@ use runtap_wire::{Reader, Uuid, Writer};
 use super::{attach_profiler::decode_path, required};
 use crate::{EncodeError, RequestError};
 
-/// A profiler that a suspended runtime is to load when it goes on.
+/// A profiler for a suspended runtime to load when it resumes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StartupProfiler {
-    /// Which of the library's classes is the profiler.
+    /// The class of the library that implements the profiler.
     pub class_id: Uuid,
-    /// The library, loaded by the **target**: in its mount namespace, as its user. If it is missing the program starts
-    /// without it, and nobody says so.
+    /// The library, loaded by the **target**: in its mount namespace, as its user. If it is missing, the program starts
+    /// without it, without an error.
     pub path: String,
 }
 

@@ -1,13 +1,13 @@
 //! StopTracing (0x0201): ends a session. Request and reply are the session id, a `u64`.
 //!
-//! The reply comes after the runtime has written the rundown into the session's stream, which somebody has to read
+//! The reply is sent after the runtime has written the rundown into the session's stream. The stream must be read
 //! meanwhile.
 
 use std::fmt;
 
 use runtap_wire::{DecodeError, Reader, Writer};
 
-/// Number of a session in its runtime: opaque, never 0 for a running one, used again at once after a stop.
+/// The id of a session in its runtime: opaque, never 0 for a running session, reused at once after a stop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(pub u64);
 
@@ -27,7 +27,7 @@ pub(super) fn encode(w: &mut Writer, id: SessionId) {
     w.u64(id.0);
 }
 
-/// Eight bytes and no fewer: a short payload makes real runtimes send their own memory back.
+/// Requires all eight bytes: with a shorter payload, runtimes leak memory contents in the reply.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<SessionId, DecodeError> {
     r.u64("session id").map(SessionId)
 }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn short_ids_are_refused() {
+    fn short_ids_are_rejected() {
         for n in 0..8 {
             let error = Request::decode(Command::STOP_TRACING, &[1; 8][..n]).unwrap_err();
             assert_eq!(error.to_string(), format!("session id at offset 20: needs 8 bytes, {n} are left"));

@@ -1,12 +1,11 @@
-//! Where the events of a provider go in a session into user_events: tracepoints of the kernel. Section
+//! The destinations of a provider's events in a session into user_events: tracepoints of the kernel. Section
 //! "Tracepoint_config" of the specification.
 //!
 //! ```text
 //! str default name  u32 n  n × { str name  u32 m  m × u32 event id }
 //! ```
 //!
-//! **An event id that is there twice kills .NET 10**, though the specification promises an error. It is refused on both
-//! sides.
+//! **A duplicate event id crashes .NET 10**, though the specification promises an error. Encoder and decoder reject it.
 
 use std::collections::HashSet;
 
@@ -19,28 +18,28 @@ use super::{
     string, wire_count,
 };
 
-/// The longest name of a tracepoint: far below the kernel's limit for a name together with its fields.
+/// The longest name of a tracepoint in bytes: far below the kernel's limit for a name together with its fields.
 const MAX_NAME: usize = 255;
 
 /// The tracepoints of one provider.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Tracepoints {
-    /// Where all events go that no set names. `None`: nowhere.
+    /// The tracepoint of all events that are in no set. `None` discards them.
     pub default: Option<String>,
-    /// Where some events go instead.
+    /// The tracepoints of specific events.
     pub sets: Vec<TracepointSet>,
 }
 
-/// Some events and their tracepoint.
+/// A set of events with their tracepoint.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TracepointSet {
-    /// The tracepoint.
+    /// The name of the tracepoint.
     pub name: String,
-    /// The events; each is in one set at most, and once.
+    /// The event ids; each is in at most one set, and once.
     pub ids: Vec<u32>,
 }
 
-/// Why tracepoints are not sent.
+/// A reason why tracepoints are not sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TracepointError {
@@ -50,61 +49,59 @@ pub enum TracepointError {
         /// The tracepoint.
         name: String,
     },
-    /// An event with two destinations, or twice with the same one: kills .NET 10.
-    #[error("event {id} is there twice")]
+    /// An event that occurs twice, in one set or in two: crashes .NET 10.
+    #[error("event {id} is specified twice")]
     EventTwice {
         /// The event.
         id: u32,
     },
-    /// Not a name that the kernel can be given.
-    #[error(
-        "{name:?} is no tracepoint name: it has 1 to {MAX_NAME} ASCII letters, digits and the signs . _ -"
-    )]
+    /// A name that the kernel does not accept.
+    #[error("{name:?} is not a tracepoint name (1 to {MAX_NAME} ASCII letters, digits, '.', '_' or '-')")]
     Name {
-        /// What was given.
+        /// The invalid name.
         name: String,
     },
-    /// Events without a destination.
-    #[error("neither a default nor a set is given")]
+    /// Neither a default tracepoint nor a set.
+    #[error("neither a default nor a set is specified")]
     None,
-    /// The same tracepoint for two sets, or for a set and the rest.
-    #[error("tracepoint {name:?} is there twice, join the sets")]
+    /// A tracepoint that occurs twice, in two sets or in a set and as the default.
+    #[error("tracepoint {name:?} is specified twice; merge the sets")]
     SetTwice {
         /// The tracepoint.
         name: String,
     },
-    /// A set with more events than runtimes are known to take in a list.
+    /// A set with more events than runtimes are known to accept in a list.
     #[error("the set of tracepoint {name:?} has {ids} event ids, at most {MAX_FILTER_IDS} are allowed")]
     SetTooLong {
         /// The tracepoint.
         name: String,
-        /// Ids in its set.
+        /// The number of ids in its set.
         ids: usize,
     },
 }
 
 impl Tracepoints {
-    /// All events to one tracepoint.
+    /// Sends all events to one tracepoint.
     pub fn all_to(name: impl Into<String>) -> Self {
         Self { default: Some(name.into()), sets: Vec::new() }
     }
 
-    /// These events to another one.
+    /// Sends the events with these ids to another tracepoint.
     #[must_use]
     pub fn with_set(mut self, name: impl Into<String>, ids: impl Into<Vec<u32>>) -> Self {
         self.sets.push(TracepointSet { name: name.into(), ids: ids.into() });
         self
     }
 
-    /// Every tracepoint that the runtime is going to register.
+    /// Returns the names of all tracepoints that the runtime will register.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.default.as_deref().into_iter().chain(self.sets.iter().map(|set| set.name.as_str()))
     }
 
-    /// Refuses what no runtime must be sent.
+    /// Rejects tracepoints that must not be sent.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first problem that was found.
     pub fn validate(&self) -> Result<(), TracepointError> {
         let mut names = HashSet::new();
         for name in self.names() {
@@ -135,7 +132,7 @@ impl Tracepoints {
     }
 }
 
-/// The tracepoints are valid.
+/// Appends tracepoints, which must be valid.
 pub(super) fn encode(w: &mut Writer, tracepoints: &Tracepoints) {
     w.utf16_counted(tracepoints.default.as_deref()).u32(wire_count(tracepoints.sets.len()));
     for set in &tracepoints.sets {
@@ -144,13 +141,13 @@ pub(super) fn encode(w: &mut Writer, tracepoints: &Tracepoints) {
     }
 }
 
-/// Takes what healthy runtimes take: any name, sets without events, the same tracepoint in two sets.
+/// Accepts what healthy runtimes accept: any name, sets without events, one tracepoint in two sets.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<Tracepoints, DecodeError> {
     let start = r.offset();
     let default = string(r, "default tracepoint")?.filter(|name| !name.is_empty());
     let count = r.u32("tracepoint set count")?;
     if default.is_none() && count == 0 {
-        let kind = DecodeErrorKind::Invalid("are missing: there is neither a default nor a set");
+        let kind = DecodeErrorKind::Invalid("are missing: neither a default nor a set is present");
         return Err(DecodeError::new(start, "tracepoints", kind));
     }
     let mut seen = HashSet::new();
@@ -165,7 +162,7 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<Tracepoints, DecodeError> {
         let first = r.offset();
         let ids = decode_ids(r, count, "tracepoint id")?;
         if let Some(twice) = ids.iter().position(|id| !seen.insert(*id)) {
-            let kind = DecodeErrorKind::Invalid("is there twice");
+            let kind = DecodeErrorKind::Invalid("is a duplicate");
             return Err(DecodeError::new(first + 4 * twice as u64, "tracepoint id", kind));
         }
         sets.push(TracepointSet { name, ids });

@@ -5,9 +5,9 @@
 //! u32 session type 1  u64 rundown keyword  u32 n  n × { provider with event filter  tracepoints }
 //! ```
 //!
-//! **The runtime then waits, without limit and answering nobody else, for a message of one byte that carries a
-//! descriptor of `user_events_data`.** It has to be a message of its own: with the request itself it gets lost. The
-//! state machines see to that: [`client::Client::with_descriptor`](crate::client::Client::with_descriptor).
+//! **The runtime then waits, without a time limit and without serving other clients, for a message of one byte that
+//! carries a descriptor of `user_events_data`.** The descriptor must be in a separate message: with the request itself it
+//! is lost. [`client::Client::with_descriptor`](crate::client::Client::with_descriptor) takes care of both.
 
 use runtap_wire::{DecodeError, Reader, Writer};
 
@@ -16,34 +16,34 @@ use super::{
 };
 use crate::EncodeError;
 
-/// A session into user_events: no buffer, no format, no choice about stacks.
+/// The configuration of a session into user_events, which has no buffer, no format and no stack option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserEventsConfig {
-    /// The sources, each once.
+    /// The providers, each once.
     pub providers: Vec<UserEventsProvider>,
     /// Which rundown events are written at the end of the session; 0 means none.
     pub rundown_keyword: u64,
 }
 
-/// A source of events and where they go.
+/// A provider and the destinations of its events.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct UserEventsProvider {
-    /// Which events.
+    /// Which events to record.
     pub provider: Provider,
-    /// To which tracepoints.
+    /// The tracepoints to write them to.
     pub tracepoints: Tracepoints,
 }
 
 impl UserEventsConfig {
-    /// A session of these providers with the standard rundown.
+    /// Creates a session of these providers with the standard rundown.
     pub fn new(providers: Vec<UserEventsProvider>) -> Self {
         Self { providers, rundown_keyword: DEFAULT_RUNDOWN_KEYWORD }
     }
 
-    /// Refuses what no runtime must be sent.
+    /// Rejects a configuration that must not be sent.
     ///
     /// # Errors
-    /// The field that is wrong.
+    /// If a field must not be sent.
     pub fn validate(&self) -> Result<(), EncodeError> {
         providers::validate(self.providers.iter().map(|entry| &entry.provider))?;
         for UserEventsProvider { provider, tracepoints } in &self.providers {
@@ -73,7 +73,7 @@ pub(super) fn encode(
     Ok(())
 }
 
-/// What follows the session type.
+/// Decodes the fields after the session type.
 pub(super) fn decode(r: &mut Reader<'_>) -> Result<UserEventsConfig, DecodeError> {
     let rundown_keyword = r.u64("rundown keyword")?;
     let providers = providers::decode_list(r, |r| {

@@ -64,7 +64,7 @@ fn golden_tracepoints_of_the_specification() {
 }
 
 #[test]
-fn older_commands_have_no_such_session() {
+fn older_commands_cannot_start_such_a_session() {
     for form in SessionForm::NEWEST_FIRST {
         let encoded = Request::CollectUserEvents { form, config: config() }.to_bytes();
         if form >= SessionForm::CollectTracing5 {
@@ -76,7 +76,7 @@ fn older_commands_have_no_such_session() {
 }
 
 #[test]
-fn what_could_harm_a_target_is_not_encoded() {
+fn harmful_requests_are_not_encoded() {
     let with = |tracepoints| {
         let mut config = config();
         config.providers[0].tracepoints = tracepoints;
@@ -84,13 +84,13 @@ fn what_could_harm_a_target_is_not_encoded() {
     };
     let tracepoints = |text: &str| format!("tracepoints of provider \"Ab\": {text}");
     let set = |name: &str, ids: &[u32]| Tracepoints::default().with_set(name, ids);
-    let no_name = " is no tracepoint name: it has 1 to 255 ASCII letters, digits and the signs . _ -";
+    let no_name = " is not a tracepoint name (1 to 255 ASCII letters, digits, '.', '_' or '-')";
     for (expected, wrong) in [
-        ("neither a default nor a set is given", Tracepoints::default()),
-        ("event 4 is there twice", set("A", &[4, 4])),
-        ("event 4 is there twice", set("A", &[4]).with_set("B", [5, 4])),
-        ("tracepoint \"A\" is there twice, join the sets", set("A", &[4]).with_set("A", [5])),
-        ("tracepoint \"A\" is there twice, join the sets", Tracepoints::all_to("A").with_set("A", [5])),
+        ("neither a default nor a set is specified", Tracepoints::default()),
+        ("event 4 is specified twice", set("A", &[4, 4])),
+        ("event 4 is specified twice", set("A", &[4]).with_set("B", [5, 4])),
+        ("tracepoint \"A\" is specified twice; merge the sets", set("A", &[4]).with_set("A", [5])),
+        ("tracepoint \"A\" is specified twice; merge the sets", Tracepoints::all_to("A").with_set("A", [5])),
         ("the set of tracepoint \"A\" has no events", set("A", &[])),
         (
             "the set of tracepoint \"A\" has 10001 event ids, at most 10000 are allowed",
@@ -110,7 +110,7 @@ fn what_could_harm_a_target_is_not_encoded() {
 }
 
 #[test]
-fn what_kills_runtimes_is_refused_by_name_and_offset() {
+fn requests_that_crash_runtimes_are_rejected_by_name_and_offset() {
     let decode = |tracepoints: &[u8]| {
         let payload = [HEAD, FILTER, tracepoints].concat();
         match Request::decode(Command::COLLECT_TRACING5, &payload) {
@@ -119,10 +119,10 @@ fn what_kills_runtimes_is_refused_by_name_and_offset() {
         }
     };
     let two = b"\0\0\0\0\x02\0\0\0\x02\0\0\0A\0\0\0\x01\0\0\0\x07\0\0\0\x02\0\0\0B\0\0\0\x01\0\0\0\x07\0\0\0";
-    assert_eq!(decode(two), "tracepoint id at offset 107: is there twice");
+    assert_eq!(decode(two), "tracepoint id at offset 107: is a duplicate");
     let one = b"\0\0\0\0\x01\0\0\0\x02\0\0\0A\0\0\0\x02\0\0\0\x07\0\0\0\x07\0\0\0";
-    assert_eq!(decode(one), "tracepoint id at offset 95: is there twice");
-    let missing = "tracepoints at offset 71: are missing: there is neither a default nor a set";
+    assert_eq!(decode(one), "tracepoint id at offset 95: is a duplicate");
+    let missing = "tracepoints at offset 71: are missing: neither a default nor a set is present";
     assert_eq!(decode(&[0; 8]), missing);
     assert_eq!(decode(b"\x01\0\0\0\0\0\0\0\0\0"), missing);
     assert_eq!(decode(b""), "default tracepoint at offset 71: needs 4 bytes, 0 are left");
@@ -138,7 +138,7 @@ fn what_kills_runtimes_is_refused_by_name_and_offset() {
 }
 
 #[test]
-fn what_runtimes_take_is_taken() {
+fn everything_that_runtimes_accept_is_accepted() {
     // A set without events, and the same tracepoint twice.
     let tracepoints = b"\0\0\0\0\x02\0\0\0\x02\0\0\0A\0\0\0\0\0\0\0\x02\0\0\0A\0\0\0\x01\0\0\0\x07\0\0\0";
     let payload = [HEAD, FILTER, tracepoints].concat();

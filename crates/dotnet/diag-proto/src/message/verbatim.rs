@@ -1,8 +1,7 @@
-//! A message as it came, header and payload byte for byte: for whoever stands between the two sides and passes on what
-//! he need not understand.
+//! A received message, header and payload byte for byte, for proxies that forward messages without interpreting them.
 //!
-//! It holds what the encoders refuse to build, so nobody but a [`Tap`](crate::tap::Tap) makes one, and nobody else gives
-//! its bytes out again: a [`Client`](crate::client::Client) takes a [`Request`] only.
+//! It may hold bytes that the encoders reject, so only a [`Tap`](crate::tap::Tap) creates and outputs such messages:
+//! a [`Client`](crate::client::Client) sends a [`Request`] only.
 
 use std::fmt;
 
@@ -11,8 +10,8 @@ use runtap_wire::{DecodeError, Reader};
 use super::{Command, ErrorReply, Frame, HEADER_LEN, Header, Reply, Request, continuation_size, decode_ok};
 use crate::{RequestError, error::unexpected};
 
-/// A message that was received. Its header says as many bytes as there are, at least [`HEADER_LEN`] and at most
-/// [`MAX_MESSAGE`](crate::MAX_MESSAGE), and begins with [`MAGIC`](crate::MAGIC); nothing else is known of it.
+/// A received message. Its size matches its header and is between [`HEADER_LEN`] and
+/// [`MAX_MESSAGE`](crate::MAX_MESSAGE) bytes, and it begins with [`MAGIC`](crate::MAGIC); nothing else was checked.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Verbatim {
     header: Header,
@@ -20,48 +19,48 @@ pub struct Verbatim {
 }
 
 impl Verbatim {
-    /// The message that was collected, or the collector if it is not whole.
+    /// Returns the message that was collected, or the collector if the message is incomplete.
     pub(crate) fn collected(frame: Frame) -> Result<Self, Frame> {
         let (header, bytes) = frame.into_parts()?;
         Ok(Self { header, bytes })
     }
 
-    /// Its header.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What is asked or answered.
+    /// Returns the command or answer.
     pub fn command(&self) -> Command {
         self.header.command
     }
 
-    /// What follows the header.
+    /// Returns the payload, which follows the header.
     pub fn payload(&self) -> &[u8] {
         self.bytes.get(HEADER_LEN..).unwrap_or_default()
     }
 
-    /// All of it, to be passed on.
+    /// Returns the complete message, for forwarding.
     pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What it asks for, if it is a request. A runtime may see more in it: see [`Request::decode`].
+    /// Decodes the message as a request. Runtimes may accept more: see [`Request::decode`].
     ///
     /// # Errors
-    /// What a server of ours would refuse.
+    /// If a server would reject the request.
     pub fn to_request(&self) -> Result<Request, RequestError> {
         Request::decode(self.command(), self.payload())
     }
 
-    /// What it answers, if it is the reply to `request`. The variables of an environment come after the message: their
-    /// list is empty here.
+    /// Decodes the message as the reply to `request`. The variables of an environment are not part of the message:
+    /// the returned list is empty.
     ///
     /// # Errors
-    /// No reply to it.
+    /// If the message is not a valid reply to `request`.
     pub fn to_reply(&self, request: &Request) -> Result<Result<Reply, ErrorReply>, DecodeError> {
         match self.command() {
-            // Only the announcement of what follows is in it.
+            // The message holds only the size of the continuation.
             Command::OK if *request == Request::ProcessEnvironment => {
                 continuation_size(&mut Reader::at(self.payload(), HEADER_LEN as u64))?;
                 Ok(Ok(Reply::Environment(Vec::new())))
@@ -75,7 +74,7 @@ impl Verbatim {
     }
 }
 
-/// Without the payload: there may be secrets in it.
+/// Omits the payload, which may contain secrets.
 impl fmt::Debug for Verbatim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} bytes", self.command(), self.bytes.len())

@@ -1,4 +1,4 @@
-//! Where the socket lies on Unix, and what the address of a port means.
+//! The path of the socket on Unix, and the meaning of a port's address.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use runtap_transport::naming::SocketName;
 
-/// Where tools look for the socket of this process. `None` if the start time of this process is unknown.
+/// Returns the path at which tools find the socket of this process. `None` if the start time of this process is unknown.
 pub(super) fn default_path() -> Option<PathBuf> {
     let pid = std::process::id();
     Some(
@@ -15,7 +15,7 @@ pub(super) fn default_path() -> Option<PathBuf> {
     )
 }
 
-/// A path, byte for byte.
+/// Converts an address to a path, byte for byte.
 pub(super) fn path(address: &[u8]) -> PathBuf {
     OsStr::from_bytes(address).into()
 }

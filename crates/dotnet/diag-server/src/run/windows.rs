@@ -1,16 +1,16 @@
-//! What the pipe is called on Windows, and what the address of a port means.
+//! The name of the pipe on Windows, and the meaning of a port's address.
 
 use std::path::PathBuf;
 
 use runtap_transport::naming::windows_pipe;
 
-/// Where tools look for the pipe of this process.
-#[expect(clippy::unnecessary_wraps, reason = "the same as on Unix")]
+/// Returns the path at which tools find the pipe of this process.
+#[expect(clippy::unnecessary_wraps, reason = "the signature is that of Unix")]
 pub(super) fn default_path() -> Option<PathBuf> {
     Some(windows_pipe(std::process::id()).into())
 }
 
-/// The name of a pipe, which is a text: the variable that it comes from is one.
+/// Converts an address to the name of a pipe. The address is a text, because it comes from a variable.
 pub(super) fn path(address: &[u8]) -> PathBuf {
     String::from_utf8_lossy(address).into_owned().into()
 }

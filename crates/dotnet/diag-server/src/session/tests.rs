@@ -1,4 +1,4 @@
-//! Sessions without a server: what is kept, lost and waited for.
+//! Sessions without a server: buffered, lost and blocked events.
 
 use std::sync::atomic::AtomicU64;
 use std::thread;
@@ -27,7 +27,7 @@ fn push_at(session: &Session, buffer: &ThreadBuffer, payload: &[u8], time: u64) 
     session.push_to(buffer, &definition(), &data, || time);
 }
 
-/// Threads and numbers in order.
+/// Threads and sequence numbers in order.
 fn numbers(batch: &Batch) -> Vec<(u64, u32)> {
     batch.some(0, usize::MAX).map(|due| (due.capture_thread_id, due.event.record.sequence)).collect()
 }
@@ -78,16 +78,16 @@ fn events_of_all_threads_are_in_the_order_of_time() {
     for time in [20, 40, 60] {
         push_at(&session, &two, &[], time);
     }
-    // One that was written while the buffers were being emptied waits for what may be older.
+    // An event that was written while the buffers were being emptied waits for older ones.
     assert_eq!(emptied(&session, &mut batch, 45), [(1, 1), (2, 1), (1, 2), (2, 2)]);
     push_at(&session, &one, &[], 55);
     assert_eq!(emptied(&session, &mut batch, 57), [(1, 3), (1, 4)]);
     session.stop();
-    assert_eq!(emptied(&session, &mut batch, 57), [(2, 3)], "at the end all of them come");
+    assert_eq!(emptied(&session, &mut batch, 57), [(2, 3)], "at the end all events are due");
 }
 
 #[test]
-fn threads_that_have_ended_are_forgotten_and_their_numbers_go_on() {
+fn ended_threads_are_forgotten_and_their_numbers_continue() {
     let session = session(1 << 20);
     let thread = session.register(7).unwrap();
     push_at(&session, &thread, &[], 1);
@@ -152,7 +152,7 @@ fn blocked_threads_wait_until_there_is_room_and_lose_nothing() {
 }
 
 #[test]
-fn a_thread_that_waits_is_let_go_by_the_stop() {
+fn a_waiting_thread_is_released_by_the_stop() {
     let limits = Limits { session_buffer: 200, blocked_writer: Duration::from_mins(5), ..Limits::default() };
     let session = with(&limits, Buffering::Block);
     let buffer = session.register(7).unwrap();
@@ -167,14 +167,14 @@ fn a_thread_that_waits_is_let_go_by_the_stop() {
 }
 
 #[test]
-fn who_has_waited_in_vain_is_not_waited_for_again_until_there_is_room() {
-    // Room for one event.
+fn after_a_wait_without_success_no_thread_waits_until_there_is_space() {
+    // Space for one event.
     let event = size_of::<Record>() + 50;
     let limits =
         Limits { session_buffer: event + 50, blocked_writer: Duration::from_millis(1), ..Limits::default() };
     let session = with(&limits, Buffering::Block);
     let buffer = session.register(7).unwrap();
-    // The thread that made the session does not wait.
+    // The thread that created the session does not wait.
     let writing = || {
         for _ in 0..1000 {
             push_at(&session, &buffer, &[0; 50], 1);
@@ -201,7 +201,7 @@ fn the_thread_that_empties_the_buffers_does_not_wait_for_itself() {
 }
 
 #[test]
-fn a_thread_that_has_gone_quiet_keeps_little_memory() {
+fn an_idle_thread_keeps_little_memory() {
     let session = session(1 << 20);
     let thread = session.register(1).unwrap();
     let mut batch = Batch::default();
@@ -210,5 +210,5 @@ fn a_thread_that_has_gone_quiet_keeps_little_memory() {
         emptied(&session, &mut batch, 1);
     }
     emptied(&session, &mut batch, 1);
-    assert!(thread.lock().records.capacity() <= KEPT_BY_IDLE);
+    assert!(thread.lock().records.capacity() <= MAX_IDLE_BYTES);
 }

@@ -1,4 +1,4 @@
-//! Every command, bad requests, and clients that do not behave.
+//! Every command, invalid requests, and misbehaving clients.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -19,10 +19,10 @@ fn message(magic: &[u8; 14], size: u16, command: u16, payload: &[u8]) -> Vec<u8>
     [&magic[..], &size.to_le_bytes(), &command.to_be_bytes(), &[0, 0], payload].concat()
 }
 
-/// Sends bytes as they are and gives the answer up to the end of the connection.
+/// Sends raw bytes and returns the answer up to the end of the connection.
 fn raw(target: &Target, request: &[u8]) -> Vec<u8> {
     let mut stream = target.connect();
-    // A server that refuses a message by its header leaves the rest unread, and resets the connection after its
+    // A server that rejects a message by its header leaves the rest unread, and resets the connection after its
     // answer.
     let _ = stream.write_all(request);
     let _ = stream.shutdown(Shutdown::Write);
@@ -94,8 +94,8 @@ fn bad_requests_get_a_healthy_runtimes_answer() {
     ] {
         assert_eq!(error_code(&raw(&target, &request)), expected, "{case}");
     }
-    // The last four bytes are the buffering mode, the first four the session's type, behind the buffer's size comes the
-    // format: each of them is one too many.
+    // The last four bytes are the buffering mode, the first four the session type, and the format follows the size of the
+    // buffer: each of them is out of range by one.
     let config = SessionConfig::new(vec![all_of("P")]);
     let request = Request::CollectTracing { form: SessionForm::CollectTracing6, config }.to_bytes().unwrap();
     for place in [request.len() - 4, 20, 28] {
@@ -108,7 +108,7 @@ fn bad_requests_get_a_healthy_runtimes_answer() {
 }
 
 #[test]
-fn every_cut_of_a_request_is_answered() {
+fn every_truncated_request_is_answered() {
     let target = Target::new();
     let config = SessionConfig::new(vec![all_of("P")]);
     let request = Request::CollectTracing { form: SessionForm::CollectTracing5, config }.to_bytes().unwrap();
@@ -119,7 +119,7 @@ fn every_cut_of_a_request_is_answered() {
 }
 
 #[test]
-fn what_follows_a_request_is_ignored() {
+fn bytes_after_a_request_are_ignored() {
     let target = Target::new();
     let mut request = Request::ResumeRuntime.to_bytes().unwrap();
     request.extend(Request::ProcessEnvironment.to_bytes().unwrap());
@@ -138,7 +138,7 @@ fn a_command_line_too_long_for_a_message_fails_cleanly() {
 }
 
 #[test]
-fn silent_and_slow_clients_hold_up_nobody() {
+fn silent_and_slow_clients_block_no_other_client() {
     let target = Target::new();
     let request = Request::ResumeRuntime.to_bytes().unwrap();
     let mut waiting: Vec<_> = (0..100).map(|_| target.connect()).collect();
@@ -146,7 +146,7 @@ fn silent_and_slow_clients_hold_up_nobody() {
         stream.write_all(&request[..n % 20]).unwrap();
     }
     target.client().process_info().unwrap();
-    // The half of a request that was sent is not forgotten.
+    // The received half of a request is kept.
     let mut slow = waiting.swap_remove(7);
     slow.write_all(&request[7..]).unwrap();
     let mut answer = Vec::new();
@@ -155,7 +155,7 @@ fn silent_and_slow_clients_hold_up_nobody() {
 }
 
 #[test]
-fn clients_that_take_too_long_are_hung_up_on() {
+fn clients_that_take_too_long_are_disconnected() {
     let mut limits = Limits::default();
     limits.request = Duration::from_secs(1);
     let target = Target::with_limits(limits);
@@ -165,9 +165,9 @@ fn clients_that_take_too_long_are_hung_up_on() {
     assert!(answer.is_empty());
 }
 
-/// However many say nothing, for however long they may.
+/// Independent of the number of silent clients and of the time limit.
 #[test]
-fn who_says_nothing_makes_room_for_who_does() {
+fn silent_clients_make_room_for_others() {
     let mut limits = Limits::default();
     (limits.request, limits.connections) = (Duration::from_hours(1), 2);
     let target = Target::with_limits(limits);
@@ -175,9 +175,9 @@ fn who_says_nothing_makes_room_for_who_does() {
     half.write_all(&Request::ResumeRuntime.to_bytes().unwrap()[..19]).unwrap();
     let silent: Vec<_> = (0..4).map(|_| target.connect()).collect();
     target.client().process_info().unwrap();
-    // The oldest were hung up on.
+    // The oldest clients were disconnected.
     let mut answer = Vec::new();
-    // The end, or an error where what it had sent was not read yet.
+    // The end, or an error if their data was not read yet.
     let end = half.read_to_end(&mut answer);
     assert!(end.is_ok() || end.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
     assert!(answer.is_empty());
@@ -185,7 +185,7 @@ fn who_says_nothing_makes_room_for_who_does() {
 }
 
 #[test]
-fn the_program_learns_who_asks_for_what() {
+fn the_program_gets_notices_of_requests() {
     let folder = tempfile::tempdir().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let builder = Builder::new(ProcessDescription::of_this_process()).path(folder.path().join("s"));

@@ -1,4 +1,4 @@
-//! Commands that the program carries out itself: what reaches it, what comes back, and what happens without it.
+//! Commands that the program carries out itself: arguments, results, and defaults.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -14,11 +14,11 @@ use uuid::Uuid;
 use crate::commands::refused;
 use crate::target::Target;
 
-/// Notes what it was told, and fails where the name says so.
+/// Records the calls, and fails if the name says so.
 #[derive(Debug, Default)]
 struct Notes {
     lines: Mutex<Vec<String>>,
-    /// Given back by a hook called `wait`.
+    /// Released by a hook named `wait`.
     gate: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
@@ -115,7 +115,7 @@ fn every_command(name: &str) -> Vec<Request> {
     ]
 }
 
-/// Sends a request past the client's own checks, and gives the result or the refusal.
+/// Sends a request without the client's own checks, and returns the result or the error reply.
 fn send(server: &std::path::Path, request: &Request) -> Result<Reply, ErrorReply> {
     use std::io::{Read, Write};
 
@@ -127,7 +127,7 @@ fn send(server: &std::path::Path, request: &Request) -> Result<Reply, ErrorReply
     machine.handle_bytes(&answer);
     match machine.poll_event() {
         Some(runtap_diag_proto::client::Event::Reply(reply)) => Ok(reply),
-        Some(runtap_diag_proto::client::Event::Failed(runtap_diag_proto::client::Failure::Refused(
+        Some(runtap_diag_proto::client::Event::Failed(runtap_diag_proto::client::Failure::Rejected(
             error,
         ))) => Err(error),
         other => panic!("{other:?}"),
@@ -135,7 +135,7 @@ fn send(server: &std::path::Path, request: &Request) -> Result<Reply, ErrorReply
 }
 
 #[test]
-fn every_command_reaches_the_program_whole() {
+fn every_command_reaches_the_program_completely() {
     let program = program(Notes::default());
     for request in every_command("/x") {
         assert_eq!(send(program.server.path(), &request), Ok(Reply::Done), "{request:?}");
@@ -157,7 +157,7 @@ fn every_command_reaches_the_program_whole() {
 }
 
 #[test]
-fn what_the_program_says_comes_back_and_texts_only_where_they_are_read() {
+fn results_are_returned_and_texts_only_where_supported() {
     let program = program(Notes::default());
     for request in every_command("fail") {
         let text = match &request {
@@ -173,7 +173,7 @@ fn what_the_program_says_comes_back_and_texts_only_where_they_are_read() {
 }
 
 #[test]
-fn a_text_too_long_for_a_message_is_left_out() {
+fn a_text_too_long_for_a_message_is_omitted() {
     let program = program(Notes::default());
     let dump = CoreDump::new("fail", DumpType::MINI).with_flags(DumpFlags::VERBOSE);
     let request = Request::GenerateCoreDump { form: DumpForm::GenerateCoreDump3, dump };
@@ -181,7 +181,7 @@ fn a_text_too_long_for_a_message_is_left_out() {
 }
 
 #[test]
-fn a_program_that_panics_has_failed_and_the_server_goes_on() {
+fn a_panicking_command_fails_and_the_server_continues() {
     let program = program(Notes::default());
     let request = Request::ApplyStartupHook { path: "panic".into() };
     assert_eq!(send(program.server.path(), &request), Err(Hresult::E_FAIL.into()));
@@ -189,7 +189,7 @@ fn a_program_that_panics_has_failed_and_the_server_goes_on() {
 }
 
 #[test]
-fn dump_types_that_are_none_do_not_reach_the_program() {
+fn invalid_dump_types_do_not_reach_the_program() {
     let program = program(Notes::default());
     for kind in [0, 5, u32::MAX] {
         let dump = CoreDump::new("/x", DumpType(kind));
@@ -201,12 +201,12 @@ fn dump_types_that_are_none_do_not_reach_the_program() {
 }
 
 #[test]
-fn a_slow_command_holds_up_nobody() {
+fn a_slow_command_blocks_no_other_client() {
     let (open, gate) = mpsc::channel();
     let program = program(Notes { gate: Mutex::new(Some(gate)), ..Notes::default() });
     let path = program.server.path().to_owned();
     let slow = std::thread::spawn(move || send(&path, &Request::ApplyStartupHook { path: "wait".into() }));
-    // Whether it has arrived yet or not, others are answered.
+    // Other clients are answered, whether the command has arrived yet or not.
     for _ in 0..10 {
         program.client.process_info().unwrap();
         program.client.set_environment_variable("A", None).unwrap();
@@ -216,7 +216,7 @@ fn a_slow_command_holds_up_nobody() {
 }
 
 #[test]
-fn without_the_program_commands_are_refused_as_by_an_aot_runtime() {
+fn by_default_commands_are_rejected_as_by_an_aot_runtime() {
     let target = Target::new();
     for request in every_command("/x") {
         let expected = match &request {

@@ -1,5 +1,5 @@
-//! Clients that send garbage, a byte at a time, half a request and nothing more, or take no answer: a session loses nothing
-//! beside them, and others are answered.
+//! Clients that send garbage, single bytes or half a request, or read no answer: a session loses nothing meanwhile, and
+//! other clients are answered.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -13,16 +13,16 @@ use runtap_diag_server::Limits;
 
 use crate::target::{Target, Trace};
 
-/// What they cost and how long others wait: `cargo xtask bench clients`.
+/// The cost of hostile clients, and how long others wait: `cargo xtask bench clients`.
 const CLIENTS: usize = 10_000;
-/// The program's own work meanwhile: some thousand events a second.
+/// The number of events that the program writes every [`EVERY`] meanwhile.
 const PORTION: usize = 20;
 const EVERY: Duration = Duration::from_millis(1);
 
 #[test]
 fn hostile_clients_disturb_nobody() {
     let mut limits = Limits::default();
-    // Only who makes room goes, nobody because time is over.
+    // Clients are only disconnected to make room, never by a time limit.
     (limits.request, limits.connections) = (Duration::from_hours(1), 64);
     let target = Target::with_limits(limits);
     let event = target.define(1, 0);
@@ -62,18 +62,18 @@ fn hostile_clients_disturb_nobody() {
     assert!(trace.of("P").iter().map(|event| event.n).eq(0..written));
 }
 
-/// Connects so many times, in turns of all kinds; as many of them as descriptors allow stay.
+/// Opens many connections of all kinds in turn; keeps as many of them as descriptors allow.
 fn attack(target: &Target) {
     let info = Request::ProcessEnvironment.to_bytes().unwrap();
     let mut staying: Vec<UnixStream> = Vec::new();
     for n in 0..CLIENTS {
         let mut stream = target.connect();
-        // Whoever was hung up on has what it deserves.
+        // Clients that were disconnected are expected.
         let _ = match n % 6 {
             0 => stream.write_all(&[0xa5; 3000]),
             1 => stream.write_all(&info[..n % info.len()]).and_then(|()| stream.shutdown(Shutdown::Write)),
             2 => stream.write_all(&info[..n % info.len()]),
-            // No answer is taken.
+            // The answer is not read.
             3 => stream.write_all(&info),
             4 => stream.write_all(b"DOTNET_IPC_V1\0\xff\xff\x02\x02\0\0"),
             _ => Ok(()),
@@ -82,7 +82,7 @@ fn attack(target: &Target) {
             staying.push(stream);
         } else if n % 2 == 0 {
             let place = n % staying.len();
-            // Another byte of one that is slow.
+            // Another byte of a slow request.
             if let Err(error) = staying[place].write(&[0]) {
                 assert!(
                     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset),
@@ -92,7 +92,7 @@ fn attack(target: &Target) {
             staying[place] = stream;
         }
     }
-    // One that was malformed has its answer, or was hung up on.
+    // A malformed request was answered, or its client disconnected.
     for mut stream in staying {
         stream.set_nonblocking(true).unwrap();
         let _ = stream.read(&mut [0; 24]);

@@ -1,4 +1,4 @@
-//! The embeddable server over real sockets.
+//! The embeddable server on real sockets.
 
 #![cfg(target_os = "linux")]
 

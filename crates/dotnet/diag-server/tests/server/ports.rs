@@ -1,4 +1,4 @@
-//! The server dials out, and our own port is the tool that it dials.
+//! The server connects to ports of `runtap-diag`.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::target::{Trace, all_of};
 
-/// A server in `folder` that dials the ports of these names.
+/// Starts a server that connects to the ports with these names in `folder`.
 fn server(folder: &Path, pipe: &EventPipe, ports: &[(&str, bool)]) -> ServerThread {
     let builder = Builder::new(ProcessDescription::of_this_process()).pipe(pipe.clone());
     let dialling = |builder: Builder, (name, suspend): &(&str, bool)| {
@@ -25,7 +25,7 @@ fn folder() -> TempDir {
 }
 
 #[tokio::test]
-async fn the_program_goes_on_when_every_suspending_port_was_resumed() {
+async fn the_program_starts_when_every_suspending_port_was_resumed() {
     let folder = folder();
     let server = server(folder.path(), &EventPipe::new(), &[("a", true), ("b", false), ("c", true)]);
     let dispatcher = server.dispatcher().clone();
@@ -38,10 +38,10 @@ async fn the_program_goes_on_when_every_suspending_port_was_resumed() {
         assert_eq!(runtime.client().process_info().await.unwrap().runtime_cookie, runtime.cookie());
         ports.push((port, runtime));
     }
-    // Over the default port, and one that suspends nothing: no use.
+    // Over the default port, and a port that does not suspend: no effect.
     Client::new(Endpoint::unix(server.path())).resume().await.unwrap();
     ports[1].1.resume().await.unwrap();
-    // Twice the same one: no use either.
+    // Twice over one port: no effect either.
     ports[0].1.resume().await.unwrap();
     ports[0].1.resume().await.unwrap();
     assert!(dispatcher.is_suspended());
@@ -82,9 +82,9 @@ async fn a_session_over_a_port_keeps_its_connection() {
     tokio::task::spawn_blocking(move || server.shut_down()).await.unwrap();
 }
 
-/// The tool that was to resume it is killed; whoever listens there next can.
+/// The tool that should have resumed the program is killed; the next listener on the port can do so.
 #[tokio::test]
-async fn it_waits_for_the_successor_of_a_tool_that_has_gone() {
+async fn the_program_waits_for_the_successor_of_a_killed_tool() {
     let folder = folder();
     let server = server(folder.path(), &EventPipe::new(), &[("a", true)]);
     let mut port = Port::bind(folder.path().join("a")).unwrap();

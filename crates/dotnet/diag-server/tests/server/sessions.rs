@@ -1,4 +1,4 @@
-//! What arrives of the events that were written, and how sessions end.
+//! Delivery of written events, and the end of sessions.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -103,7 +103,7 @@ fn a_session_ends_with_process_and_rundown() {
 }
 
 #[test]
-fn stacks_may_be_left_out() {
+fn stacks_can_be_disabled() {
     let target = Target::new();
     let event = target.define(1, 0);
     let mut config = SessionConfig::new(vec![all_of("P")]);
@@ -140,7 +140,7 @@ fn a_slow_reader_loses_events_and_can_count_them() {
     for _ in 0..STORM {
         event.write_here(&[7; 1000]);
     }
-    // Nobody else waits for that reader.
+    // No other session waits for that reader.
     target.client().process_info().unwrap();
 
     let (tell, arrived) = mpsc::channel();
@@ -160,7 +160,7 @@ fn a_slow_reader_loses_events_and_can_count_them() {
                 {
                     received += 1;
                     if metadata.event_id == 2 {
-                        // Nobody listens any more once one has come.
+                        // The receiver is gone once one has arrived.
                         let _ = tell.send(event.payload.to_vec());
                     }
                 }
@@ -170,7 +170,7 @@ fn a_slow_reader_loses_events_and_can_count_them() {
             }
         }
     });
-    // What is lost after a thread's last event that arrives is not seen: the last one has to arrive.
+    // Losses after a thread's last event that arrives are not visible, so the last event must arrive.
     let mut written = STORM;
     loop {
         written += 1;
@@ -212,7 +212,7 @@ fn a_stop_waits_for_the_reader_of_its_own_session_only() {
     assert_eq!((trace.of("P").len(), trace.lost), (2000, 0));
 }
 
-/// Ten thousand events of 1,000 bytes from two threads while nobody reads, then the stream.
+/// Ten thousand events of 1,000 bytes from two threads while the stream is not read, then the stream.
 fn flooded(buffering: Buffering, blocked_writer: Duration) -> Trace {
     let mut limits = Limits::default();
     (limits.session_buffer, limits.blocked_writer) = (100_000, blocked_writer);
@@ -222,7 +222,7 @@ fn flooded(buffering: Buffering, blocked_writer: Duration) -> Trace {
     config.buffering = buffering;
     let session = target.client().start_session(&config).unwrap();
     assert_eq!((session.form(), session.downgrades()), (SessionForm::CollectTracing6, &[][..]));
-    // Readers count the losses of a thread from its first event on that they have seen.
+    // Readers count the losses of a thread from the first event that they have seen.
     let both_are_known = Barrier::new(2);
     std::thread::scope(|scope| {
         let writing: Vec<_> = (0..2)
@@ -264,7 +264,7 @@ fn a_session_that_blocks_loses_nothing() {
 }
 
 #[test]
-fn a_session_that_drops_says_how_much() {
+fn a_session_that_drops_events_reports_how_many() {
     let trace = flooded(Buffering::Drop, Duration::from_mins(5));
     let got = trace.of("P").len() as u64;
     assert_eq!((trace.complete, got + trace.lost), (true, 10_000), "{got} events");
@@ -334,7 +334,7 @@ fn a_client_that_vanishes_frees_its_session() {
 }
 
 #[test]
-fn a_client_that_only_stops_speaking_keeps_its_session() {
+fn a_client_that_closes_its_write_side_keeps_its_session() {
     let target = Target::new();
     let event = target.define(1, 0);
     let (mut stream, id) = target.start_unread(1);
@@ -348,7 +348,7 @@ fn a_client_that_only_stops_speaking_keeps_its_session() {
 }
 
 #[test]
-fn the_65th_session_is_refused() {
+fn the_65th_session_is_rejected() {
     let target = Target::new();
     let mut sessions: Vec<_> = (0..64).map(|_| target.start()).collect();
     let config = SessionConfig::new(vec![all_of("P")]);
@@ -373,14 +373,14 @@ fn shutting_down_finishes_sessions() {
 }
 
 #[test]
-fn others_are_answered_while_a_program_explains_its_addresses() {
+fn others_are_answered_during_a_rundown() {
     let target = Target::new();
     let (tell, asked) = mpsc::channel();
     let (answer, gate) = mpsc::channel::<()>();
     let gate = Mutex::new(gate);
     target.pipe.on_rundown(move |_| {
         tell.send(()).unwrap();
-        // Until the test has seen that others are answered.
+        // Until the test has seen that other clients are answered.
         let _ = gate.lock().unwrap().recv();
     });
     let session = target.start();
@@ -394,7 +394,7 @@ fn others_are_answered_while_a_program_explains_its_addresses() {
 }
 
 #[test]
-fn a_watcher_that_panics_costs_no_session() {
+fn a_panicking_watcher_does_not_end_a_session() {
     let target = Target::new();
     target.pipe.watch("P", |requests| assert!(requests.is_empty(), "as asked for"));
     let session = target.start();
@@ -405,7 +405,7 @@ fn a_watcher_that_panics_costs_no_session() {
 }
 
 #[test]
-fn the_program_is_told_of_a_client_that_hangs_while_it_hangs() {
+fn the_program_gets_a_notice_of_a_hanging_client() {
     let dir = tempfile::tempdir().unwrap();
     let (tell, told) = mpsc::channel();
     let mut limits = Limits::default();
@@ -424,7 +424,7 @@ fn the_program_is_told_of_a_client_that_hangs_while_it_hangs() {
     let request = Request::CollectTracing { form: SessionForm::CollectTracing6, config };
     let mut client = UnixStream::connect(server.path()).unwrap();
     client.write_all(&request.to_bytes().unwrap()).unwrap();
-    // The answer; what follows is not taken.
+    // Only the answer is read.
     client.read_exact(&mut [0; 28]).unwrap();
     let payload = vec![0; 60_000];
     let session = loop {

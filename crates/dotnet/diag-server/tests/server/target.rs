@@ -1,4 +1,4 @@
-//! A server in this process, and what comes out of its sessions.
+//! A server in this process, and the contents of its sessions.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use runtap_transport::Endpoint;
 use tempfile::TempDir;
 
 pub(crate) struct Target {
-    /// Before the folder of its socket.
+    /// Dropped before the directory of its socket.
     pub server: ServerThread,
     pub pipe: EventPipe,
     _dir: TempDir,
@@ -42,12 +42,12 @@ impl Target {
         UnixStream::connect(self.server.path()).unwrap()
     }
 
-    /// A session with everything of the provider P.
+    /// Starts a session with all events of the provider P.
     pub(crate) fn start(&self) -> Session {
         self.client().start_session(&SessionConfig::new(vec![all_of("P")])).unwrap()
     }
 
-    /// The same on a connection from which only the answer was read.
+    /// Starts such a session on a connection from which only the answer was read.
     pub(crate) fn start_unread(&self, buffer_mb: u32) -> (UnixStream, SessionId) {
         let mut config = SessionConfig::new(vec![all_of("P")]);
         config.buffer_mb = buffer_mb;
@@ -72,10 +72,10 @@ pub(crate) fn all_of(provider: &str) -> Provider {
     Provider::new(provider, u64::MAX, Level::Verbose)
 }
 
-/// What was in a stream.
+/// The contents of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    /// In the order of the stream.
+    /// The events in the order of the stream.
     pub events: Vec<Seen>,
     pub lost: u64,
     pub complete: bool,

@@ -1,9 +1,9 @@
-//! Files as a target sees them: as we do, where all have one root (macOS).
+//! Files as a target sees them: identical to this process's view, because there is one root directory (macOS).
 
 use std::path::{Path, PathBuf};
 
-/// What finds a file of a target, as we reach it, and its size.
-#[expect(clippy::unnecessary_wraps, reason = "on Linux we may not look at every target's files")]
+/// Returns a function that finds a file of a target and returns its path for this process and its size.
+#[expect(clippy::unnecessary_wraps, reason = "on Linux the files of some targets are not accessible")]
 pub(super) fn finder(_pid: u32) -> Option<impl Fn(&Path) -> Option<(PathBuf, u64)>> {
     Some(|theirs: &Path| Some((theirs.to_owned(), theirs.metadata().ok()?.len())))
 }
@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_found_with_its_size() {
+    fn existing_files_are_found_with_their_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("perf-1.map");
         let file = finder(1).unwrap();

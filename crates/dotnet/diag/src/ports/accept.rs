@@ -1,6 +1,6 @@
-//! The task behind a port: accepts connections and reads who dials in. Waits for no single one of them.
+//! The task behind a port: accepts connections and reads their Advertise messages, without waiting for a single one.
 //!
-//! Whose a connection is, is asked before anything else; `admission` decides what becomes of it.
+//! The owner of a connection is determined first; `admission` decides whether to keep the connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use super::Registry;
 use super::admission::{Limits, Standing};
 use super::process;
 
-/// How long it waits when the system is out of descriptors, and nobody can be hung up on.
-const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
+/// The wait when the system is out of descriptors and no connection can be closed.
+const DESCRIPTOR_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Runs until it is aborted.
+/// Accepts connections until the task is aborted.
 pub(super) async fn run(listener: Arc<Listener>, registry: Arc<Registry>) {
-    let mut door =
-        Door { registry, opened: Instant::now(), greetings: JoinSet::new(), running: HashMap::new() };
+    let mut acceptor =
+        Acceptor { registry, opened: Instant::now(), greetings: JoinSet::new(), running: HashMap::new() };
     loop {
-        let due = door.registry.admission().poll_timeout();
+        let due = acceptor.registry.admission().poll_timeout();
         let late = async {
             match due {
                 Some(due) => {
-                    sleep_until(door.opened + due).await;
+                    sleep_until(acceptor.opened + due).await;
                     due
                 }
                 None => std::future::pending().await,
@@ -37,23 +37,23 @@ pub(super) async fn run(listener: Arc<Listener>, registry: Arc<Registry>) {
         };
         tokio::select! {
             due = late => {
-                // On a busy machine it is we who are late: what has been said meanwhile is read first.
+                // On a busy system this task may be late: handle messages that have already arrived first.
                 yield_now().await;
-                let late = door.registry.admission().handle_timeout(due);
-                door.hang_up_on(late);
+                let late = acceptor.registry.admission().handle_timeout(due);
+                acceptor.hang_up_on(late);
             }
-            Some(greeted) = door.greetings.join_next() => if let Ok(ticket) = greeted {
-                door.running.remove(&ticket);
+            Some(greeted) = acceptor.greetings.join_next() => if let Ok(ticket) = greeted {
+                acceptor.running.remove(&ticket);
             },
             accepted = listener.accept_from_anybody() => match accepted {
-                Ok((stream, peer)) => door.knock(stream, peer),
+                Ok((stream, peer)) => acceptor.handle_connection(stream, peer),
                 Err(_out_of_descriptors) => {
-                    let guests = door.registry.admission().handle_out_of_descriptors();
+                    let guests = acceptor.registry.admission().handle_out_of_descriptors();
                     if guests.is_empty() {
-                        sleep(OUT_OF_DESCRIPTORS).await;
+                        sleep(DESCRIPTOR_RETRY_DELAY).await;
                     } else {
-                        door.hang_up_on(guests);
-                        // Those that say nothing are closed by the tasks that listened to them.
+                        acceptor.hang_up_on(guests);
+                        // The greeting tasks of silent connections close them.
                         yield_now().await;
                     }
                 }
@@ -62,28 +62,28 @@ pub(super) async fn run(listener: Arc<Listener>, registry: Arc<Registry>) {
     }
 }
 
-/// Those who come in.
-struct Door {
+/// Accepts connections and tracks those that have not identified themselves.
+struct Acceptor {
     registry: Arc<Registry>,
     opened: Instant,
-    /// Connections that are about to say who they are, by ticket.
+    /// Connections that have not identified themselves yet, by ticket.
     greetings: JoinSet<u64>,
     running: HashMap<u64, AbortHandle>,
 }
 
-impl Door {
-    /// Somebody has connected.
-    fn knock(&mut self, stream: Stream, peer: Peer) {
+impl Acceptor {
+    /// Handles a new connection.
+    fn handle_connection(&mut self, stream: Stream, peer: Peer) {
         let registry = &self.registry;
         if !registry.everybody && !process::is_trusted(peer) {
-            registry.turned_away(peer);
+            registry.report_rejected(peer);
             return;
         }
         let standing = process::standing(peer);
         if standing == Standing::Guest {
-            registry.came_in(peer);
+            registry.report_accepted(peer);
         }
-        // Looked up each time: the limit may have been raised since.
+        // Read each time, because the limit may have been raised.
         let limits = Limits::for_descriptors(u64::try_from(most_descriptors()).unwrap_or(u64::MAX));
         let verdict =
             registry.admission().handle_connection(standing, peer.uid, self.opened.elapsed(), &limits);
@@ -91,9 +91,9 @@ impl Door {
             let (registry, ticket) = (Arc::clone(registry), self.registry.ticket(ticket));
             let id = ticket.id();
             let greeting = self.greetings.spawn(async move {
-                // Who says something else is hung up on; who says nothing, at its deadline.
-                if let Some((advertise, stream)) = greet(stream).await {
-                    registry.dialled_in(advertise, peer, standing, stream, ticket);
+                // A connection with an invalid message is closed at once, a silent one at its deadline.
+                if let Some((advertise, stream)) = read_advertise(stream).await {
+                    registry.handle_runtime(advertise, peer, standing, stream, ticket);
                 }
                 id
             });
@@ -107,14 +107,14 @@ impl Door {
             if let Some(greeting) = self.running.remove(&ticket) {
                 greeting.abort();
             }
-            // It may have said who it is at this moment, on another thread.
+            // The connection may have identified itself at this moment, on another thread.
             self.registry.hang_up_on(ticket);
         }
     }
 }
 
-/// Reads the Advertise message, and not a byte more.
-async fn greet(mut stream: Stream) -> Option<(Advertise, Stream)> {
+/// Reads the Advertise message, and no byte after it.
+async fn read_advertise(mut stream: Stream) -> Option<(Advertise, Stream)> {
     let mut bytes = [0; Advertise::LEN];
     stream.read_exact(&mut bytes).await.ok()?;
     let advertise = Advertise::decode(&mut Reader::new(&bytes)).ok()?;

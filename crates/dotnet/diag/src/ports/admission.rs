@@ -1,38 +1,38 @@
-//! Who may hold a connection at a port, how many of them, and how long one may take to say who it is.
+//! Limits on the connections of a port: who may have one, how many, and how long identification may take.
 //!
-//! A state machine without I/O and without a clock. Kin, the processes that a port is there for, always have room. All
-//! others are guests: a limit for each user and one for all of them keeps descriptors for the kin, and whoever is in the
-//! way is hung up on, because a runtime dials in again. What is called a ticket is one connection, from its first moment
-//! to that in which its descriptor is closed.
+//! A state machine without I/O and without a clock. Kin, the processes that a port exists for, always get a connection.
+//! All others are guests: a limit per user and one for all guests reserve descriptors for the kin, and surplus guests are
+//! disconnected, because a runtime reconnects. A ticket stands for one connection, from its first moment until its
+//! descriptor is closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// For a whole Advertise message; the same as Microsoft's tools.
+/// The time limit for a complete Advertise message, as in Microsoft's tools.
 pub const DEADLINE: Duration = Duration::from_millis(250);
 
-/// What a process is to the port.
+/// The relation of a process to the port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Of our own user, of root, or started below us: always served.
+    /// A process of the port's user or of root, or a descendant of this process: always served.
     Kin,
-    /// Of any other user: let in as long as there is room.
+    /// A process of another user: accepted within the limits.
     Guest,
 }
 
-/// How many connections there may be.
+/// The limits on the number of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Of kin that have not said yet who they are.
+    /// The most connections of kin that have not identified themselves yet.
     pub kin_greeting: usize,
-    /// Of guests of one user.
+    /// The most guests of one user.
     pub per_user: usize,
-    /// Of all guests. As many again may be on their way out.
+    /// The most guests in total. As many again may be in the course of disconnecting.
     pub guests: usize,
 }
 
 impl Limits {
-    /// For a process that may have this many descriptors: guests never hold more than a quarter of them.
+    /// Returns the limits for a process with at most `most` descriptors: guests never hold more than a quarter of them.
     pub fn for_descriptors(most: u64) -> Self {
         let share = |of: u64, least: usize, limit: usize| {
             usize::try_from(most / of).unwrap_or(usize::MAX).clamp(least, limit)
@@ -41,38 +41,38 @@ impl Limits {
     }
 }
 
-/// What becomes of a connection that has just been accepted.
+/// The decision about a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// Its ticket; none: it is to be closed at once.
+    /// The ticket of the connection. `None` if it must be closed at once.
     pub ticket: Option<u64>,
-    /// Who has to be hung up on in its favour.
+    /// The ticket of a connection that must be closed to make room.
     pub evicted: Option<u64>,
 }
 
 /// The connections of a port.
 #[derive(Debug, Default)]
 pub struct Admission {
-    /// Ascending, so that the oldest is the least.
+    /// The next ticket. Tickets increase, so that the oldest is the least.
     next: u64,
-    holders: BTreeMap<u64, Holder>,
-    /// Guests that may stay, by user.
+    connections: BTreeMap<u64, Connection>,
+    /// The guests that may stay, by user.
     guests: BTreeMap<u32, Guests>,
     kin_greeting: BTreeSet<u64>,
-    /// Those that were told to leave and still hold a descriptor.
+    /// The number of connections that were told to close and still hold a descriptor.
     leaving: usize,
-    /// When the greetings are over, in the order of their tickets: later ones are never earlier.
+    /// The deadlines of the Advertise messages, by ticket: later tickets never have earlier deadlines.
     deadlines: BTreeMap<u64, Duration>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Holder {
+struct Connection {
     uid: u32,
     standing: Standing,
     leaving: bool,
 }
 
-/// Those of one user.
+/// The guests of one user.
 #[derive(Debug, Default)]
 struct Guests {
     greeting: BTreeSet<u64>,
@@ -84,14 +84,14 @@ impl Guests {
         self.greeting.len() + self.registered.len()
     }
 
-    /// Who goes first: one that has said nothing yet, and of those the oldest.
+    /// Returns the guest to disconnect first: the oldest one that has not identified itself, else the oldest one.
     fn dispensable(&self) -> Option<u64> {
         self.greeting.first().or_else(|| self.registered.first()).copied()
     }
 }
 
 impl Admission {
-    /// Somebody has connected, at `now`, a time that never goes back.
+    /// Handles a new connection at the time `now`, which must not decrease.
     pub fn handle_connection(
         &mut self,
         standing: Standing,
@@ -99,7 +99,7 @@ impl Admission {
         now: Duration,
         limits: &Limits,
     ) -> Verdict {
-        let in_the_way = match standing {
+        let evicted_ticket = match standing {
             Standing::Kin if self.kin_greeting.len() >= limits.kin_greeting => {
                 self.kin_greeting.first().copied()
             }
@@ -108,13 +108,13 @@ impl Admission {
                 if self.leaving >= limits.guests {
                     return Verdict { ticket: None, evicted: None };
                 }
-                self.guest_in_the_way(uid, limits)
+                self.guest_to_evict(uid, limits)
             }
         };
-        let evicted = in_the_way.filter(|ticket| self.tell_to_leave(*ticket));
+        let evicted = evicted_ticket.filter(|ticket| self.evict(*ticket));
         let ticket = self.next;
         self.next += 1;
-        self.holders.insert(ticket, Holder { uid, standing, leaving: false });
+        self.connections.insert(ticket, Connection { uid, standing, leaving: false });
         match standing {
             Standing::Kin => self.kin_greeting.insert(ticket),
             Standing::Guest => self.guests.entry(uid).or_default().greeting.insert(ticket),
@@ -123,8 +123,8 @@ impl Admission {
         Verdict { ticket: Some(ticket), evicted }
     }
 
-    /// Who has to leave for one more guest of this user.
-    fn guest_in_the_way(&self, uid: u32, limits: &Limits) -> Option<u64> {
+    /// Returns the guest to disconnect for another guest of this user. `None` if there is room.
+    fn guest_to_evict(&self, uid: u32, limits: &Limits) -> Option<u64> {
         let own = self.guests.get(&uid);
         if let Some(own) = own
             && own.len() >= limits.per_user
@@ -134,13 +134,14 @@ impl Admission {
         if self.guests() < limits.guests {
             return None;
         }
-        // The user who has most: nobody gets room by taking it from those who have little.
+        // The user with most guests, so that users with few guests lose none.
         self.guests.values().max_by_key(|guests| guests.len()).and_then(Guests::dispensable)
     }
 
-    /// It has said who it is. `false`: it was told to leave meanwhile.
+    /// Records that a connection has identified itself. `false` if it was told to close meanwhile.
     pub fn handle_advertise(&mut self, ticket: u64) -> bool {
-        let Some(Holder { uid, standing, leaving: false }) = self.holders.get(&ticket).copied() else {
+        let Some(Connection { uid, standing, leaving: false }) = self.connections.get(&ticket).copied()
+        else {
             return false;
         };
         self.deadlines.remove(&ticket);
@@ -157,9 +158,9 @@ impl Admission {
         true
     }
 
-    /// Its descriptor is closed.
+    /// Records that the descriptor of a connection was closed.
     pub fn handle_closed(&mut self, ticket: u64) {
-        let Some(holder) = self.holders.remove(&ticket) else { return };
+        let Some(holder) = self.connections.remove(&ticket) else { return };
         if holder.leaving {
             self.leaving -= 1;
         } else {
@@ -167,42 +168,42 @@ impl Admission {
         }
     }
 
-    /// There is no descriptor for the next connection: who is to be hung up on.
+    /// Returns the connections to close because there is no descriptor for the next connection.
     pub fn handle_out_of_descriptors(&mut self) -> Vec<u64> {
-        let guests = |(ticket, holder): (&u64, &Holder)| {
+        let guests = |(ticket, holder): (&u64, &Connection)| {
             (holder.standing == Standing::Guest && !holder.leaving).then_some(*ticket)
         };
-        let mut out: Vec<u64> = self.holders.iter().filter_map(guests).collect();
-        out.retain(|ticket| self.tell_to_leave(*ticket));
+        let mut out: Vec<u64> = self.connections.iter().filter_map(guests).collect();
+        out.retain(|ticket| self.evict(*ticket));
         out
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) is due.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due.
     pub fn poll_timeout(&self) -> Option<Duration> {
         self.deadlines.values().next().copied()
     }
 
-    /// Who has taken too long to say who it is.
+    /// Returns the connections that have not identified themselves in time.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<u64> {
         let mut late: Vec<u64> =
             self.deadlines.iter().take_while(|(_, end)| **end <= now).map(|(ticket, _)| *ticket).collect();
-        late.retain(|ticket| self.tell_to_leave(*ticket));
+        late.retain(|ticket| self.evict(*ticket));
         late
     }
 
-    /// Guests that may stay.
+    /// Returns the number of guests that may stay.
     pub fn guests(&self) -> usize {
         self.guests.values().map(Guests::len).sum()
     }
 
-    /// Every connection that has a ticket.
+    /// Returns the number of connections with a ticket.
     #[cfg(any(test, fuzzing))]
     pub fn connections(&self) -> usize {
-        self.holders.len()
+        self.connections.len()
     }
 
-    fn tell_to_leave(&mut self, ticket: u64) -> bool {
-        let Some(holder) = self.holders.get_mut(&ticket).filter(|holder| !holder.leaving) else {
+    fn evict(&mut self, ticket: u64) -> bool {
+        let Some(holder) = self.connections.get_mut(&ticket).filter(|holder| !holder.leaving) else {
             return false;
         };
         holder.leaving = true;
@@ -212,7 +213,7 @@ impl Admission {
         true
     }
 
-    fn forget(&mut self, ticket: u64, holder: Holder) {
+    fn forget(&mut self, ticket: u64, holder: Connection) {
         self.deadlines.remove(&ticket);
         self.kin_greeting.remove(&ticket);
         if let Some(guests) = self.guests.get_mut(&holder.uid) {
@@ -238,22 +239,22 @@ mod tests {
     }
 
     #[test]
-    fn a_user_who_comes_too_often_is_in_nobodys_way_but_his_own() {
+    fn a_user_with_too_many_guests_evicts_only_his_own() {
         let mut admission = Admission::default();
         let first = guest(&mut admission, 1).ticket.unwrap();
         assert!(admission.handle_advertise(first));
         for _ in 0..2 {
             assert_eq!(guest(&mut admission, 1).evicted, None);
         }
-        // The oldest that has said nothing, before the one that has.
+        // The oldest that has not identified itself, before the one that has.
         assert_eq!(guest(&mut admission, 1), Verdict { ticket: Some(3), evicted: Some(1) });
-        assert!(!admission.handle_advertise(1), "it was told to leave");
+        assert!(!admission.handle_advertise(1), "it was evicted");
         assert_eq!(guest(&mut admission, 2), Verdict { ticket: Some(4), evicted: None });
         assert_eq!(admission.guests(), 4);
     }
 
     #[test]
-    fn the_room_of_all_guests_is_taken_from_who_has_most() {
+    fn the_total_limit_evicts_guests_of_the_user_with_most() {
         let mut admission = Admission::default();
         for uid in [1, 1, 1, 2, 2, 3] {
             assert_eq!(guest(&mut admission, uid).evicted, None);
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_leave_is_replaced_only_so_often() {
+    fn evicted_guests_that_do_not_leave_are_limited() {
         let mut admission = Admission::default();
         let taken = (0..100).filter(|_| guest(&mut admission, 1).ticket.is_some()).count();
         assert_eq!(taken, LIMITS.per_user + LIMITS.guests);
@@ -301,13 +302,13 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done in whatever order: the limits hold, kin always get in, and nobody says nothing for longer
-        /// than the deadline.
+        /// In any sequence of steps the limits hold, kin are always accepted, and no connection is silent for longer than the
+        /// deadline.
         #[test]
-        fn nobody_gets_around_the_limits(steps in prop::collection::vec(step(), 0..400)) {
+        fn the_limits_always_hold(steps in prop::collection::vec(step(), 0..400)) {
             let mut admission = Admission::default();
             let mut now = Duration::ZERO;
-            // (ticket, since when it says nothing), of those whose descriptor is open.
+            // (ticket, time of its connection) of silent connections with an open descriptor.
             let mut open: Vec<(u64, Option<Duration>)> = Vec::new();
             let mut told: BTreeSet<u64> = BTreeSet::new();
             for step in steps {

@@ -1,7 +1,7 @@
-//! Diagnostic Ports, listening side: runtimes dial in, a tool configures them and lets them go on.
+//! Diagnostic Ports, listening side: runtimes connect, and a tool configures and resumes them.
 //!
-//! A runtime that is started with `DOTNET_DiagnosticPorts=PATH` dials `PATH`, waits there at its startup, and does so
-//! again after every command. [`Port`] is the tool's end:
+//! A runtime that is started with `DOTNET_DiagnosticPorts=PATH` connects to `PATH`, waits there at startup, and
+//! reconnects after every command. [`Port`] is the tool's end:
 //!
 //! ```no_run
 //! # async fn first_events(config: runtap_diag::SessionConfig) -> Result<(), Box<dyn std::error::Error>> {
@@ -18,28 +18,29 @@
 //! # }
 //! ```
 //!
-//! - **Many runtimes on one port**, told apart by the cookie of their Advertise message *and* by the process that the
-//!   kernel sees at the other end. Each is handed out once. A cookie is no secret: who repeats that of another process is
-//!   a runtime of its own, and gets nothing that was meant for the other. So does a process that changes its user.
-//! - **A command uses up a connection.** A [`Client`](crate::Client) of such a runtime takes the idle connection, or
-//!   waits until the runtime dials in again, for at most [`Timeouts::connect`](crate::Timeouts::connect).
-//! - **The process id of an Advertise message is a claim**: [`Runtime::peer`] is the kernel's word. They differ where the
-//!   runtime lives in a pid namespace of its own, and behind a router ([`Runtime::claims_another_id`]).
-//! - **A newer Advertise of the same runtime replaces the older idle connection**, as in Microsoft's tools.
-//! - **Nobody is blocked by a stranger**: every Advertise has a deadline of its own, 250 ms. At a port for everybody,
-//!   processes of our user, of root, and those below us are kin and always have room; all others are guests, of whom each
-//!   user may hold a sixteenth of our descriptors (4 to 256), and all together an eighth (8 to 1024). Beyond that the
-//!   oldest is hung up on, and nobody pays for it but whoever holds most. Without descriptors all guests are.
-//! - A port that is dropped hangs up on everybody. What was suspended stays suspended, and dials in on the next port
-//!   of that name: [`Port::resume_all`] is for that.
-//! - **A runtime dials for as long as it lives, and obeys whoever listens**: with its user's rights. So the name must not
-//!   become another user's. A port belongs in a folder that only its user can write to ([`Port::exposure`]); in a folder
-//!   such as `/tmp` its file stays when it is dropped, which keeps the name from others. To another process of ours a
-//!   port is passed on as a descriptor ([`Port::socket`], [`Port::passed_on`]), not by its name.
-//!
-//! The other direction, dialling a runtime's own port, is [`Client::new`](crate::Client::new). Here is no codec
-//! ([`runtap_diag_proto::Advertise`]) and no launching of programs. Source: the Diagnostic IPC specification, section
-//! "Diagnostic Ports", and what .NET 8, 9 and 10 were measured to do.
+//! - **Many runtimes on one port**, distinguished by the cookie of their Advertise message *and* by the process that the
+//!   kernel reports at the other end. [`Port::accept`] returns each one once. A cookie is not secret: a process that
+//!   repeats the cookie of another one is a separate runtime, and receives nothing that is meant for the other one. The
+//!   same applies to a process that changes its user.
+//! - **A command uses up a connection.** A [`Client`](crate::Client) of such a runtime uses the idle connection, or
+//!   waits until the runtime reconnects, for at most [`Timeouts::connect`](crate::Timeouts::connect).
+//! - **The process id of an Advertise message is a claim**: [`Runtime::peer`] is the kernel's information. They differ if
+//!   the runtime is in its own pid namespace, or behind a router ([`Runtime::claims_another_id`]).
+//! - **A newer Advertise of a runtime replaces its older idle connection**, as in Microsoft's tools.
+//! - **Strangers cannot block others**: every Advertise has its own deadline, 250 ms. At a port for all users, processes
+//!   of the port's user, of root, and descendants of this process are kin and are always served; all others are guests.
+//!   The guests of one user may hold a sixteenth of the descriptors (4 to 256), and all guests an eighth (8 to 1024).
+//!   Beyond that the oldest guest of the user with most guests is disconnected. If descriptors run out, all guests are.
+//! - A port that is dropped closes all connections. Suspended runtimes stay suspended, and connect to the next port of
+//!   that name: [`Port::resume_all`] is for that.
+//! - **A runtime reconnects for its whole lifetime, and trusts whatever listens**, with the rights of its user. So the
+//!   name must never belong to another user. Create a port in a directory that only its user can write to
+//!   ([`Port::exposure`]); in a directory such as `/tmp` its file remains when it is dropped, which prevents others from
+//!   using the name. A port is passed to another process as a descriptor ([`Port::socket`], [`Port::passed_on`]), not by
+//!   its name.
+//! For the other direction, connecting to a runtime's own port, use [`Client::new`](crate::Client::new).
+//! [`runtap_diag_proto::Advertise`] is the codec. Source: the Diagnostic IPC specification, section
+//! "Diagnostic Ports", and measurements on .NET 8, 9 and 10.
 
 mod accept;
 #[allow(unreachable_pub, reason = "exported to the fuzz target")]
@@ -81,11 +82,11 @@ pub(crate) use self::slot::Slot;
 pub use self::waiting::{SuspendPort, awaited, waited_for, waiting_for};
 use crate::Error;
 
-/// How long [`Port::resume_all`] waits for answers when it is to end.
-const GRACE: Duration = Duration::from_secs(2);
+/// The time that [`Port::resume_all`] allows for pending answers at its end.
+const RESUME_GRACE: Duration = Duration::from_secs(2);
 
-/// A socket on which runtimes dial in. Private (mode 0600) unless everybody is let in; its file goes with it, unless that
-/// would leave its name to others.
+/// A socket to which runtimes connect. Private (mode 0600) unless created for all users; its file is removed with it,
+/// unless other users could then create a socket of that name.
 #[derive(Debug)]
 pub struct Port {
     listener: Arc<Listener>,
@@ -95,84 +96,83 @@ pub struct Port {
 }
 
 impl Port {
-    /// Listens on `path`, which has at most 107 bytes, because runtimes reach no longer one. A socket file that nobody listens on any
-    /// more is replaced. Needs a tokio runtime with I/O and time.
+    /// Listens on `path`, which has at most 107 bytes, the limit of runtimes. A socket file without a listening process is
+    /// replaced. Requires a tokio runtime with I/O and time.
     ///
     /// # Errors
-    /// The path is in use, or the system does not let us.
+    /// If the path is in use, or an operating system error occurs.
     pub fn bind(path: impl Into<PathBuf>) -> Result<Self, BindError> {
         Self::bind_with(path.into(), BindOptions::default())
     }
 
-    /// The same for processes of every user (mode 0666). Who has dialled in, the kernel says: [`Runtime::peer`] and
-    /// [`Runtime::is_kin`]. Let those go on that you do not know, and ask nothing else of them.
+    /// Like [`bind`](Self::bind), for processes of all users (mode 0666). [`Runtime::peer`] and [`Runtime::is_kin`] identify
+    /// a connected process, as reported by the kernel. Resume unknown processes, and send them no other command.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind).
-    pub fn bind_for_everybody(path: impl Into<PathBuf>) -> Result<Self, BindError> {
+    /// The errors of [`bind`](Self::bind).
+    pub fn bind_for_all_users(path: impl Into<PathBuf>) -> Result<Self, BindError> {
         Self::bind_with(path.into(), BindOptions::default().everybody(true))
     }
 
     fn bind_with(path: PathBuf, options: BindOptions) -> Result<Self, BindError> {
-        // We can listen there, and no runtime could ever connect.
+        // Listening would succeed, but no runtime could ever connect.
         let length = path.as_os_str().len();
         if cfg!(unix) && length > LONGEST_ADDRESS {
             let reason =
-                format!("the path has {length} bytes, and a runtime reaches at most {LONGEST_ADDRESS}");
+                format!("the path is {length} bytes long; runtimes support at most {LONGEST_ADDRESS} bytes");
             return Err(BindError::Io { path, source: io::Error::new(io::ErrorKind::InvalidInput, reason) });
         }
         Ok(Self::on(Listener::bind(path, options.replace_stale(true).keeps_name(true))?))
     }
 
-    /// What other users can do to the name of the socket.
+    /// Returns what other users can do to the name of the socket.
     pub fn exposure(&self) -> Exposure {
         self.listener.exposure()
     }
 
-    /// On a socket that listens already.
+    /// Creates a port from a listening socket.
     pub(crate) fn on(listener: Listener) -> Self {
         let listener = Arc::new(listener);
-        let (tell, arrivals) = mpsc::unbounded_channel();
-        let registry = Arc::new(Registry::new(listener.endpoint(), listener.lets_everybody_in(), tell));
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        let registry = Arc::new(Registry::new(listener.endpoint(), listener.lets_everybody_in(), sender));
         let accepting = tokio::spawn(accept::run(Arc::clone(&listener), Arc::clone(&registry)));
         Self { listener, registry, arrivals, accepting: accepting.abort_handle() }
     }
 
-    /// The path of the socket.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         self.listener.path()
     }
 
-    /// Where runtimes dial in.
+    /// Returns the endpoint to which runtimes connect.
     pub fn endpoint(&self) -> &Endpoint {
         self.registry.endpoint()
     }
 
-    /// The next runtime that has not dialled in before. Those that nobody accepts wait, suspended if they were started
-    /// so. Cancel safe.
+    /// Returns the next runtime that has not connected before. Runtimes wait until they are accepted, suspended if they were
+    /// started so. Cancel safe.
     pub async fn accept(&mut self) -> Runtime {
         match self.arrivals.recv().await {
             Some(runtime) => runtime,
-            // We hold a sender ourselves.
+            // The port holds a sender, so the channel stays open.
             None => std::future::pending().await,
         }
     }
 
-    /// Those who dial in and are no kin, once for each user: to tell of them.
+    /// Returns a receiver of the connections from processes that are not kin, once for each user.
     pub fn visitors(&self) -> Visitors {
         Visitors::new(&self.registry)
     }
 
-    /// Lets every runtime go on that dials in, those that wait already among them, until `until` is ready; then
-    /// finishes what was begun, as long as that takes no more than two seconds. `told` learns of each one, when it is
-    /// over.
+    /// Resumes every runtime that connects, including waiting ones, until `until` completes; then completes the pending
+    /// resumes within two seconds. Calls `report` with the outcome of each.
     ///
-    /// This is what frees the processes that a killed tool left suspended: they dial the port of that tool, again and
-    /// again, and its path stands in their environment (`DOTNET_DiagnosticPorts`).
+    /// This frees processes that a killed tool left suspended: they keep connecting to the port of that tool, whose path is
+    /// in their environment (`DOTNET_DiagnosticPorts`).
     pub async fn resume_all(
         &mut self,
         until: impl Future<Output = ()>,
-        mut told: impl FnMut(&Runtime, Result<(), Error>),
+        mut report: impl FnMut(&Runtime, Result<(), Error>),
     ) {
         let mut until = pin!(until);
         let mut resuming = JoinSet::new();
@@ -185,13 +185,13 @@ impl Port {
                         (runtime, outcome)
                     });
                 }
-                Some(Ok((runtime, outcome))) = resuming.join_next() => told(&runtime, outcome),
+                Some(Ok((runtime, outcome))) = resuming.join_next() => report(&runtime, outcome),
             }
         }
-        // One that does not answer may take for ever.
-        let _ = timeout(GRACE, async {
+        // A runtime that does not answer may block forever.
+        let _ = timeout(RESUME_GRACE, async {
             while let Some(Ok((runtime, outcome))) = resuming.join_next().await {
-                told(&runtime, outcome);
+                report(&runtime, outcome);
             }
         })
         .await;
@@ -201,7 +201,7 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         self.accepting.abort();
-        // The task may live on for a moment, but nobody is to find us any more.
+        // The task may still run for a moment, but the socket must no longer be reachable.
         self.listener.remove_file();
         self.registry.close();
     }

@@ -1,4 +1,4 @@
-//! Ports that another process of ours goes on with: its socket is passed on, not its name.
+//! Passing ports to another process: as a socket, not by name.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,26 +9,26 @@ use runtap_transport::{BindOptions, Listener};
 use super::Port;
 
 impl Port {
-    /// Goes on with the [`socket`](Self::socket) of a port of another process of ours. Needs a tokio runtime with I/O and
+    /// Creates a port from the [`socket`](Self::socket) of a port of another process. Requires a tokio runtime with I/O and
     /// time.
     ///
     /// # Errors
-    /// For what is no such socket, or when its file is gone.
+    /// If `socket` is not such a socket, or its file was removed.
     pub fn passed_on(socket: OwnedFd, path: &Path, everybody: bool) -> io::Result<Self> {
         let options = BindOptions::default().everybody(everybody).keeps_name(true);
         Ok(Self::on(Listener::passed_on(socket, path, options)?))
     }
 
-    /// The socket, for a process of ours that goes on with it: from its first moment to its last it has its name.
-    /// [`leave`](Self::leave) it then.
+    /// Returns the socket for another process that continues the port; the name stays in use without interruption. Call
+    /// [`leave`](Self::leave) afterwards.
     ///
     /// # Errors
-    /// Without descriptors.
+    /// If the process is out of descriptors.
     pub fn socket(&self) -> io::Result<OwnedFd> {
         self.listener.socket()
     }
 
-    /// Hangs up on everybody, and leaves the socket's file to whoever goes on with it.
+    /// Closes all connections, and keeps the socket's file for the process that continues the port.
     pub fn leave(self) {
         self.listener.leave_file();
     }

@@ -1,46 +1,45 @@
-//! What the kernel says of the process at the other end of a connection: whose it is, and what it calls itself. Looks
-//! only; who is let in is `admission`'s.
+//! The process at the other end of a connection, as reported by the kernel: its owner, and its id in its own namespace.
 
 use runtap_os::my_uid;
 use runtap_transport::Peer;
 
 use super::admission::Standing;
 
-/// Steps from a process up to us. Nobody's build tool is as deep.
-const DEEPEST: usize = 64;
+/// The most ancestors to check: more than any build tool creates.
+const MAX_ANCESTORS: usize = 64;
 
-/// What a process is to us. Below us is whoever we have started, and what that has started, whatever its user: where
-/// its parent has ended, that is not known any more.
+/// Returns the relation of a process to this one. Descendants of this process are kin, whatever their user; if the parent
+/// of a process has exited, its ancestry is unknown.
 pub(super) fn standing(peer: Peer) -> Standing {
-    if is_trusted(peer) || peer.pid.is_some_and(|pid| is_below_us(pid, peer.uid)) {
+    if is_trusted(peer) || peer.pid.is_some_and(|pid| is_descendant(pid, peer.uid)) {
         Standing::Kin
     } else {
         Standing::Guest
     }
 }
 
-/// Whether it is a process of our own user or of root.
+/// Returns whether a process belongs to this process's user or to root.
 pub(super) fn is_trusted(peer: Peer) -> bool {
     peer.uid == 0 || peer.uid == my_uid()
 }
 
-/// The process id in its own pid namespace: what it has to call itself. `None` where that can't be seen.
+/// Returns the process id in its own pid namespace, which the process must claim. `None` if unknown.
 pub(super) fn own_pid(pid: u32) -> Option<u32> {
     // There is one namespace only.
     if cfg!(windows) { Some(pid) } else { Status::of(pid)?.own_pid }
 }
 
-/// The user who has started process `pid`, also where it runs with another one's rights; `None` where that can't be seen.
+/// Returns the real user of process `pid`, even if it runs with the rights of another user. `None` if unknown.
 pub fn user_of(pid: u32) -> Option<u32> {
     Status::of(pid).map(|status| status.real_uid)
 }
 
-/// Whether a process of this user is below us. The user is compared because the process that has connected may be gone
-/// and its id be another one's by now: a foreign one gains nothing by that.
-fn is_below_us(pid: u32, uid: u32) -> bool {
+/// Returns whether a process of this user is a descendant of this process. The user is compared because the process may
+/// have exited and its id may have been reused: a foreign process gains nothing by that.
+fn is_descendant(pid: u32, uid: u32) -> bool {
     let us = std::process::id();
     let Some(mut status) = Status::of(pid).filter(|status| status.uid == uid) else { return false };
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_ANCESTORS {
         if status.parent == us {
             return true;
         }
@@ -52,11 +51,11 @@ fn is_below_us(pid: u32, uid: u32) -> bool {
     false
 }
 
-/// Lines of `/proc/PID/status`.
+/// Fields of `/proc/PID/status`.
 #[derive(Debug, PartialEq, Eq)]
 struct Status {
     parent: u32,
-    /// The effective one.
+    /// The effective user.
     uid: u32,
     real_uid: u32,
     own_pid: Option<u32>,
@@ -73,7 +72,7 @@ impl Status {
         None
     }
 
-    /// The name in the first line may hold anything but a line break.
+    /// The name in the first line may contain any byte except a line break.
     #[cfg(any(target_os = "linux", test))]
     fn parse(text: &[u8]) -> Option<Self> {
         let fields = |name: &str| {
@@ -108,12 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn those_below_us_are_kin_whoever_they_are() {
+    fn descendants_are_kin_whatever_their_user() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let uid = geteuid().as_raw();
-        assert!(is_below_us(child.id(), uid));
-        assert!(!is_below_us(child.id(), uid + 1), "its id is another one's by now");
-        assert!(!is_below_us(std::process::id(), uid) && !is_below_us(1, 0));
+        assert!(is_descendant(child.id(), uid));
+        assert!(!is_descendant(child.id(), uid + 1), "its id was reused");
+        assert!(!is_descendant(std::process::id(), uid) && !is_descendant(1, 0));
         assert_eq!((own_pid(child.id()), user_of(child.id())), (Some(child.id()), Some(getuid().as_raw())));
         assert_eq!(standing(Peer { pid: Some(child.id()), uid: uid + 1 }), Standing::Guest);
         assert_eq!(standing(Peer { pid: None, uid }), Standing::Kin);

@@ -1,4 +1,4 @@
-//! The runtimes of a port: each is a cookie and the process that the kernel sees behind it.
+//! The runtimes of a port, each identified by its cookie and the process that the kernel reports.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,15 +11,15 @@ use uuid::Uuid;
 use super::admission::{Admission, Standing};
 use super::{Runtime, Slot};
 
-/// Kin that is remembered although it has hung up, so that none is taken for a new one. Above this number they are
-/// forgotten.
-const REMEMBERED: usize = 10_000;
-/// The same of guests: what is kept of one is small, and that it comes a second time does no harm.
-const GUESTS_REMEMBERED: usize = 64;
-/// Users of whom is told that they have come.
-const TOLD: usize = 16;
+/// The number of kin to remember after they have disconnected, so that they do not count as new. Above this number they
+/// are forgotten.
+const MAX_REMEMBERED_KIN: usize = 10_000;
+/// The number of guests to remember after they have disconnected: little is stored, and a repetition is harmless.
+const MAX_REMEMBERED_GUESTS: usize = 64;
+/// The most users whose visits are reported.
+const MAX_REPORTED_USERS: usize = 16;
 
-/// One run of one runtime. A cookie alone can be repeated by anybody who has seen it.
+/// The identity of one run of one runtime. A cookie alone can be repeated by any process that has seen it.
 type Key = (Uuid, Option<u32>, u32);
 
 /// The runtimes of a port.
@@ -27,10 +27,10 @@ type Key = (Uuid, Option<u32>, u32);
 pub(super) struct Registry {
     endpoint: Endpoint,
     pub(super) everybody: bool,
-    tell: mpsc::UnboundedSender<Runtime>,
+    arrivals: mpsc::UnboundedSender<Runtime>,
     slots: Mutex<Slots>,
     admission: Arc<Mutex<Admission>>,
-    visitors: Mutex<Told>,
+    visitors: Mutex<VisitorQueue>,
     visited: Notify,
 }
 
@@ -41,7 +41,7 @@ struct Slots {
     closed: bool,
 }
 
-/// The permission to hold one connection. Given back when it is dropped.
+/// The permission to hold one connection. Returned when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     id: u64,
@@ -60,17 +60,17 @@ impl Drop for Ticket {
     }
 }
 
-/// Nothing that runs under a lock of ours can panic halfway through a change.
+/// Locks a mutex. No code under these locks can panic in the middle of a change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Registry {
-    pub(super) fn new(endpoint: Endpoint, everybody: bool, tell: mpsc::UnboundedSender<Runtime>) -> Self {
+    pub(super) fn new(endpoint: Endpoint, everybody: bool, arrivals: mpsc::UnboundedSender<Runtime>) -> Self {
         Self {
             endpoint,
             everybody,
-            tell,
+            arrivals,
             slots: Mutex::default(),
             admission: Arc::default(),
             visitors: Mutex::default(),
@@ -86,13 +86,13 @@ impl Registry {
         lock(&self.admission)
     }
 
-    /// What admission has given to a connection.
+    /// Returns the ticket that admission has issued for a connection.
     pub(super) fn ticket(&self, id: u64) -> Ticket {
         Ticket { id, admission: Arc::clone(&self.admission) }
     }
 
-    /// A runtime has said who it is; its connection is idle now.
-    pub(super) fn dialled_in(
+    /// Handles a runtime that has identified itself and whose connection is idle.
+    pub(super) fn handle_runtime(
         &self,
         advertise: Advertise,
         peer: Peer,
@@ -106,11 +106,11 @@ impl Registry {
         }
         let (map, remembered, ticket) = match standing {
             Standing::Kin => {
-                // Kin is not counted any more.
+                // Kin that has identified itself is not counted any more.
                 drop(ticket);
-                (&mut slots.kin, REMEMBERED, None)
+                (&mut slots.kin, MAX_REMEMBERED_KIN, None)
             }
-            Standing::Guest => (&mut slots.guests, GUESTS_REMEMBERED, Some(ticket)),
+            Standing::Guest => (&mut slots.guests, MAX_REMEMBERED_GUESTS, Some(ticket)),
         };
         let key = (advertise.runtime_cookie, peer.pid, peer.uid);
         if let Some(slot) = map.get(&key) {
@@ -123,11 +123,11 @@ impl Registry {
         let slot = Arc::new(Slot::new(self.endpoint.clone(), advertise, peer));
         slot.put(stream, ticket);
         map.insert(key, Arc::clone(&slot));
-        // Nobody listens any more: the port is being dropped.
-        let _ = self.tell.send(Runtime::new(slot, standing));
+        // The receiver is gone while the port is being dropped.
+        let _ = self.arrivals.send(Runtime::new(slot, standing));
     }
 
-    /// Closes the slot of a guest that was told to leave.
+    /// Closes the slot of an evicted guest.
     pub(super) fn hang_up_on(&self, ticket: u64) {
         let mut slots = lock(&self.slots);
         let guests = &mut slots.guests;
@@ -137,7 +137,7 @@ impl Registry {
         }
     }
 
-    /// The port is gone.
+    /// Closes all slots because the port is gone.
     pub(super) fn close(&self) {
         let mut slots = lock(&self.slots);
         slots.closed = true;
@@ -146,19 +146,19 @@ impl Registry {
         }
     }
 
-    /// A guest has come in.
-    pub(super) fn came_in(&self, peer: Peer) {
+    /// Reports a guest that was accepted.
+    pub(super) fn report_accepted(&self, peer: Peer) {
         self.visitor(Visitor { peer, was_let_in: true });
     }
 
-    /// Somebody was hung up on without a word.
-    pub(super) fn turned_away(&self, peer: Peer) {
+    /// Reports a connection that was closed without reading from it.
+    pub(super) fn report_rejected(&self, peer: Peer) {
         self.visitor(Visitor { peer, was_let_in: false });
     }
 
     fn visitor(&self, visitor: Visitor) {
         let mut told = lock(&self.visitors);
-        if told.users.len() < TOLD && told.users.insert(visitor.peer.uid) {
+        if told.users.len() < MAX_REPORTED_USERS && told.users.insert(visitor.peer.uid) {
             told.waiting.push_back(visitor);
             drop(told);
             self.visited.notify_one();
@@ -167,22 +167,23 @@ impl Registry {
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct VisitorQueue {
     users: BTreeSet<u32>,
     waiting: VecDeque<Visitor>,
 }
 
-/// Somebody of another user, who is not below us, has dialled in.
+/// A process that connected, belongs to another user, and is not a descendant of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Visitor {
-    /// Who it was.
+    /// The process.
     pub peer: Peer,
-    /// Whether the port is for everybody; at others it was hung up on.
+    /// Whether the port is for all users; otherwise the connection was closed.
     pub was_let_in: bool,
 }
 
-/// Tells of those who dial in at a [`Port`](super::Port) and are no kin: the first one of each user, of a few users.
+/// A receiver of the connections to a [`Port`](super::Port) from processes that are not kin: the first one of each user,
+/// for a limited number of users.
 #[derive(Debug)]
 pub struct Visitors(Arc<Registry>);
 
@@ -191,7 +192,7 @@ impl Visitors {
         Self(Arc::clone(registry))
     }
 
-    /// The next one. Cancel safe. One at a time may wait.
+    /// Waits for the next visitor. Cancel safe. Only one task may wait at a time.
     pub async fn next(&self) -> Visitor {
         loop {
             let visited = self.0.visited.notified();
@@ -215,12 +216,12 @@ mod tests {
     const VICTIM: Peer = Peer { pid: Some(10), uid: 0 };
 
     fn registry() -> (Registry, mpsc::UnboundedReceiver<Runtime>) {
-        let (tell, told) = mpsc::unbounded_channel();
-        (Registry::new(Endpoint::unix("/port"), true, tell), told)
+        let (arrivals, told) = mpsc::unbounded_channel();
+        (Registry::new(Endpoint::unix("/port"), true, arrivals), told)
     }
 
-    /// Somebody connects and says that it is the runtime with this cookie; its end of the connection.
-    fn dial(registry: &Registry, cookie: u128, peer: Peer) -> Stream {
+    /// Connects as the runtime with this cookie, and returns its end of the connection.
+    fn connect(registry: &Registry, cookie: u128, peer: Peer) -> Stream {
         let standing = if peer.uid == 0 { Standing::Kin } else { Standing::Guest };
         let (near, far) = Stream::pair().unwrap();
         let limits = Limits::for_descriptors(256);
@@ -228,7 +229,7 @@ mod tests {
         verdict.evicted.into_iter().for_each(|ticket| registry.hang_up_on(ticket));
         let advertise = Advertise { runtime_cookie: Uuid::from_u128(cookie), process_id: 10 };
         if let Some(ticket) = verdict.ticket {
-            registry.dialled_in(advertise, peer, standing, near, registry.ticket(ticket));
+            registry.handle_runtime(advertise, peer, standing, near, registry.ticket(ticket));
         }
         far
     }
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cookie_is_no_key_to_the_place_of_another_process() {
+    async fn a_cookie_does_not_give_access_to_the_slot_of_another_process() {
         let thieves = [
             Peer { pid: Some(11), uid: 65534 },
             Peer { pid: Some(10), uid: 65534 },
@@ -250,15 +251,15 @@ mod tests {
         for thief in thieves {
             for thief_comes_first in [false, true] {
                 let (registry, mut told) = registry();
-                let mut stolen = thief_comes_first.then(|| dial(&registry, 7, thief));
-                let honest = dial(&registry, 7, VICTIM);
-                let stolen = stolen.take().unwrap_or_else(|| dial(&registry, 7, thief));
+                let mut stolen = thief_comes_first.then(|| connect(&registry, 7, thief));
+                let honest = connect(&registry, 7, VICTIM);
+                let stolen = stolen.take().unwrap_or_else(|| connect(&registry, 7, thief));
                 let mut runtimes = [told.recv().await.unwrap(), told.recv().await.unwrap()];
                 runtimes.sort_by_key(|runtime| runtime.peer() != VICTIM);
                 let [victim, other] = runtimes;
                 assert_eq!((victim.peer(), other.peer()), (VICTIM, thief));
                 let ask = async |runtime: &Runtime| runtime.slot().take(Duration::ZERO).await.unwrap();
-                // What is sent over the victim's connection arrives at the victim.
+                // Data sent over the victim's connection arrives at the victim.
                 drop(ask(&victim).await);
                 assert!(is_closed(honest).await && stolen.is_idle());
                 drop(ask(&other).await);
@@ -268,37 +269,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_process_has_one_place() {
+    async fn one_process_has_one_slot() {
         let (registry, mut told) = registry();
         let peer = Peer { pid: Some(11), uid: 65534 };
-        let older = dial(&registry, 7, peer);
-        let newer = dial(&registry, 7, peer);
+        let older = connect(&registry, 7, peer);
+        let newer = connect(&registry, 7, peer);
         assert!(is_closed(older).await && newer.is_idle());
         told.recv().await.unwrap();
         assert!(told.try_recv().is_err());
     }
 
     #[tokio::test]
-    async fn guests_that_are_told_to_leave_leave_whatever_they_are_asked() {
+    async fn evicted_guests_are_disconnected_even_during_a_command() {
         let (registry, mut told) = registry();
         let limits = Limits::for_descriptors(256);
         let guest = |n: u32| Peer { pid: Some(n), uid: 1 };
-        let first = dial(&registry, 1, guest(1));
+        let first = connect(&registry, 1, guest(1));
         let runtime = told.recv().await.unwrap();
         let resuming = tokio::spawn({
             let runtime = runtime.clone();
             async move { runtime.resume().await }
         });
-        // It was asked, and does not answer.
+        // A command was sent, and is not answered.
         assert!(first.readable().await.unwrap());
         let mut others = Vec::new();
         for n in 0..limits.per_user {
-            others.push(dial(&registry, u128::try_from(n).unwrap() + 2, guest(2)));
+            others.push(connect(&registry, u128::try_from(n).unwrap() + 2, guest(2)));
         }
         resuming.await.unwrap().unwrap_err();
         drop(runtime);
         assert_eq!(registry.admission().guests(), limits.per_user);
-        let victim = dial(&registry, 7, VICTIM);
+        let victim = connect(&registry, 7, VICTIM);
         assert!(victim.is_idle() && others.iter().all(Stream::is_idle));
 
         let late = registry.admission().handle_out_of_descriptors();
@@ -314,28 +315,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_of_those_who_hang_up_has_an_end() {
+    async fn disconnected_runtimes_are_forgotten_eventually() {
         let (registry, mut told) = registry();
         for n in 0..1000 {
-            drop(dial(&registry, n, Peer { pid: Some(1), uid: 1 }));
+            drop(connect(&registry, n, Peer { pid: Some(1), uid: 1 }));
             let runtime = told.recv().await.unwrap();
             runtime.resume().await.unwrap_err();
         }
-        assert!(lock(&registry.slots).guests.len() <= 2 * GUESTS_REMEMBERED);
+        assert!(lock(&registry.slots).guests.len() <= 2 * MAX_REMEMBERED_GUESTS);
         assert!(registry.admission().guests() <= Limits::for_descriptors(256).per_user);
     }
 
     #[tokio::test]
-    async fn each_user_is_told_of_once() {
+    async fn each_user_is_reported_once() {
         let (registry, _told) = registry();
         for uid in [1, 1, 2] {
-            registry.came_in(Peer { pid: None, uid });
+            registry.report_accepted(Peer { pid: None, uid });
         }
-        registry.turned_away(Peer { pid: None, uid: 3 });
-        (4..1000).for_each(|uid| registry.came_in(Peer { pid: None, uid }));
+        registry.report_rejected(Peer { pid: None, uid: 3 });
+        (4..1000).for_each(|uid| registry.report_accepted(Peer { pid: None, uid }));
         let registry = Arc::new(registry);
         let visitors = Visitors::new(&registry);
-        for uid in 1..=u32::try_from(TOLD).unwrap() {
+        for uid in 1..=u32::try_from(MAX_REPORTED_USERS).unwrap() {
             let visitor = visitors.next().await;
             assert_eq!((visitor.peer.uid, visitor.was_let_in), (uid, uid != 3));
         }

@@ -1,4 +1,4 @@
-//! A runtime that has dialled in.
+//! A runtime that has connected to a port.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::admission::Standing;
 use super::{Slot, process};
 use crate::{Client, Error};
 
-/// Between two tries of something that a runtime did not answer.
-const PAUSE: Duration = Duration::from_millis(50);
-/// Tries where nobody can say whether the process lives.
-const TRIES: u32 = 3;
+/// The time between retries if a runtime did not answer.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+/// The number of attempts if it is unknown whether the process still runs.
+const MAX_TRIES: u32 = 3;
 
-/// A runtime that has dialled in on a [`Port`](super::Port). Cheap to clone; clones are the same runtime.
+/// A runtime that has connected to a [`Port`](super::Port). Cheap to clone; clones refer to one runtime.
 #[derive(Debug, Clone)]
 pub struct Runtime {
     slot: Arc<Slot>,
-    /// Of its process, so that another one with the same pid is not taken for it.
+    /// The start time of its process, to detect reuse of its pid.
     start_time: Option<u64>,
     standing: Standing,
 }
@@ -37,41 +37,42 @@ impl Runtime {
         &self.slot
     }
 
-    /// The pid in **its own** pid namespace, as it says itself: a claim. Whose connection it is, says [`peer`](Self::peer).
+    /// Returns the pid in the runtime's **own** pid namespace, as it claims. [`peer`](Self::peer) is the kernel's
+    /// information.
     pub fn process_id(&self) -> u64 {
         self.slot.advertise().process_id
     }
 
-    /// Identifies this run of this runtime.
+    /// Returns the cookie, which identifies this run of this runtime.
     pub fn cookie(&self) -> Uuid {
         self.slot.advertise().runtime_cookie
     }
 
-    /// Who dialled, as the kernel says: the pid in our namespace.
+    /// Returns the connected process as reported by the kernel; its pid is in the caller's namespace.
     pub fn peer(&self) -> Peer {
         self.slot.peer()
     }
 
-    /// Whether it is a process of our own user, of root, or one that was started below us. Everybody else has dialled in
-    /// because a port is open to everybody.
+    /// Returns whether the process belongs to this process's user or to root, or is a descendant of this process. Other
+    /// processes can only connect to a port for all users.
     pub fn is_kin(&self) -> bool {
         self.standing == Standing::Kin
     }
 
-    /// Whether the process that the kernel sees calls itself otherwise in its own pid namespace than what it has said
-    /// here: it speaks for another one, as routers do, or does not say the truth. `None` where that can't be seen:
-    /// without `/proc`, or from within a pid namespace that it is not in.
+    /// Returns whether the claimed process id differs from the kernel's id of the process in its own pid namespace: the
+    /// process speaks for another one, as routers do, or lies. `None` if unknown: without `/proc`, or from within a pid
+    /// namespace that does not contain the process.
     pub fn claims_another_id(&self) -> Option<bool> {
         Some(u64::from(process::own_pid(self.peer().pid?)?) != self.process_id())
     }
 
-    /// Asks it. Each command uses up a connection and waits for the next one where there is none.
+    /// Returns a client. Each command uses up a connection, and waits for the next one if there is none.
     pub fn client(&self) -> Client {
-        Client::of_port(Arc::clone(&self.slot))
+        Client::for_port(Arc::clone(&self.slot))
     }
 
-    /// Whether its process has ended: it hung up, or its process is not there any more. `false` where that can't be
-    /// known.
+    /// Returns whether its process has exited: it closed its connection, or the process does not exist any more. `false` if
+    /// unknown.
     pub fn has_ended(&self) -> bool {
         let gone = || {
             let (Some(pid), Some(started)) = (self.peer().pid, self.start_time) else { return false };
@@ -80,11 +81,11 @@ impl Runtime {
         self.slot.has_hung_up() || gone()
     }
 
-    /// Lets it go on. Tries again as long as its process lives: a runtime that is stopped, busy, or was interrupted
-    /// in the middle of a command dials in again when it can.
+    /// Resumes the runtime. Retries while its process runs: a runtime that is stopped, busy, or was interrupted
+    /// in the middle of a command reconnects when it can.
     ///
     /// # Errors
-    /// It ended or refused, or the port was closed.
+    /// If the process exited, the runtime rejected the command, or the port was closed.
     pub async fn resume(&self) -> Result<(), Error> {
         let client = self.client();
         let mut tries = 0;
@@ -92,12 +93,12 @@ impl Runtime {
             let answer = tokio::select! {
                 biased;
                 answer = client.resume() => answer,
-                // Its connection is not to be held until it answers.
+                // Do not hold its connection while waiting for the answer.
                 () = self.slot.closed() => self.slot.take(Duration::ZERO).await.map(drop),
             };
             let error = match answer {
                 Ok(()) => return Ok(()),
-                // .NET Core 3 can't be suspended.
+                // .NET Core 3 cannot be suspended.
                 Err(Error::Refused { reply, .. }) if reply.hresult == Hresult::UNKNOWN_COMMAND => {
                     return Ok(());
                 }
@@ -112,10 +113,10 @@ impl Runtime {
                 Err(error) => error,
             };
             tries += 1;
-            if self.has_ended() || (self.start_time.is_none() && tries >= TRIES) {
+            if self.has_ended() || (self.start_time.is_none() && tries >= MAX_TRIES) {
                 return Err(error);
             }
-            sleep(PAUSE).await;
+            sleep(RETRY_DELAY).await;
         }
     }
 }

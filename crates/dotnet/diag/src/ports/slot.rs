@@ -1,4 +1,4 @@
-//! The connection of one runtime that dials in: at most one idle one, put there by the port, taken by a command.
+//! The connection of one runtime that connects to a port: at most one idle connection, used by the next command.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,27 +17,27 @@ use tokio::time::timeout;
 use super::Ticket;
 use crate::Error;
 
-/// What is known of a runtime, and its idle connection.
+/// A runtime and its idle connection.
 #[derive(Debug)]
 pub(crate) struct Slot {
     endpoint: Endpoint,
     advertise: Advertise,
     peer: Peer,
-    state: Mutex<State>,
-    /// Told once for each connection that is put here, and to all who wait when none will come.
+    state: Mutex<SlotState>,
+    /// Notified once for each new connection, and for all waiting tasks when there will be no more.
     arrived: Notify,
-    /// Told to all who wait when it is closed.
+    /// Notifies all waiting tasks when the slot is closed.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SlotState {
     idle: Option<Idle>,
-    /// Of the connection that was taken last: whoever has taken it holds the slot too, and has one at a time.
+    /// The ticket of the connection that was taken last. Its taker also holds the slot, and has one connection at a time.
     taken: Option<Ticket>,
-    /// The runtime closed its idle connection: it has ended.
+    /// Whether the runtime closed its idle connection, and therefore has exited.
     hung_up: bool,
-    /// The port is gone.
+    /// Whether the port is gone.
     closed: bool,
 }
 
@@ -45,13 +45,13 @@ struct State {
 #[derive(Debug)]
 struct Idle {
     stream: Stream,
-    /// The task that notices when the runtime hangs up, so that no descriptor is kept for the dead.
+    /// The task that notices when the runtime disconnects, so that no descriptor is kept for it.
     _watcher: Watcher,
-    /// Of guests only: given back when the connection is closed, or the slot is gone.
+    /// The ticket of a guest, returned when the connection is closed or the slot is dropped.
     ticket: Option<Ticket>,
 }
 
-/// Ends its task when it is dropped.
+/// Aborts its task when it is dropped.
 #[derive(Debug)]
 struct Watcher(AbortHandle);
 
@@ -85,24 +85,24 @@ impl Slot {
         self.peer
     }
 
-    /// Its process id as the kernel says; only where that is not to be had, as it says itself.
+    /// Returns the process id from the kernel or, if unknown, the one that the runtime claims.
     fn process_id(&self) -> u64 {
         self.peer.pid.map_or(self.advertise.process_id, u64::from)
     }
 
-    /// Whether its connection was let in on this ticket.
+    /// Returns whether its connection was admitted with this ticket.
     pub(super) fn holds(&self, ticket: u64) -> bool {
         let state = self.lock();
         let held = state.idle.as_ref().and_then(|idle| idle.ticket.as_ref()).into_iter().chain(&state.taken);
         held.into_iter().any(|held| held.id() == ticket)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that runs under the lock can panic halfway through a change.
+    fn lock(&self) -> MutexGuard<'_, SlotState> {
+        // No code under the lock can panic in the middle of a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The runtime has dialled in; an older connection that nobody took is closed.
+    /// Stores a new connection of the runtime; an older idle connection is closed.
     pub(super) fn put(self: &Arc<Self>, stream: Stream, ticket: Option<Ticket>) {
         let mut state = self.lock();
         if state.closed {
@@ -116,7 +116,7 @@ impl Slot {
         self.arrived.notify_one();
     }
 
-    /// The port is gone: hangs up, and nobody waits any more.
+    /// Closes the connection and ends all waits, because the port is gone.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -126,7 +126,7 @@ impl Slot {
         self.changed.notify_waiters();
     }
 
-    /// Ready when the port is gone, or has hung up on this runtime.
+    /// Completes when the port is gone, or has disconnected this runtime.
     pub(super) async fn closed(&self) {
         loop {
             let changed = self.changed.notified();
@@ -137,12 +137,12 @@ impl Slot {
         }
     }
 
-    /// Whether the runtime has closed its idle connection, and no newer one has come.
+    /// Returns whether the runtime has closed its idle connection without a newer one.
     pub(super) fn has_hung_up(&self) -> bool {
         self.lock().hung_up
     }
 
-    /// The idle connection, or the next one, which may take as long as `within`.
+    /// Takes the idle connection, or waits up to `within` for the next one.
     pub(crate) async fn take(&self, within: Duration) -> Result<Stream, Error> {
         let process_id = self.process_id();
         let waiting = async {
@@ -167,7 +167,7 @@ impl Slot {
             return Err(Error::Io { endpoint: self.endpoint.clone(), source });
         }
         if let Some(idle) = state.idle.take() {
-            // The watcher may not have been told yet.
+            // The watcher may not have been woken yet.
             if idle.stream.is_idle() {
                 state.taken = idle.ticket;
                 return Ok(Some(idle.stream));
@@ -181,8 +181,8 @@ impl Slot {
         Ok(None)
     }
 
-    /// Ready when there is nothing to watch any more. Drops the connection when its runtime has closed it, or has said
-    /// something that nobody asked for.
+    /// Completes when there is nothing to watch any more. Drops the connection when its runtime has closed it, or has sent
+    /// data without a command.
     fn poll_hang_up(slot: &Weak<Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(slot) = slot.upgrade() else { return Poll::Ready(()) };
         let mut state = slot.lock();
@@ -194,7 +194,7 @@ impl Slot {
         state.idle = None;
         state.hung_up = true;
         drop(state);
-        // Who waits for a connection learns that none will come.
+        // Waiting tasks learn that no connection will come.
         slot.arrived.notify_waiters();
         Poll::Ready(())
     }

@@ -1,5 +1,5 @@
-//! Who waits at its start for which port: by the variable that it was started with, and by how far it has come.
-//! Looks only; [`Port::resume_all`](super::Port::resume_all) is what frees them.
+//! Finds the processes that are suspended at startup and the ports that they wait for, by their environment and state.
+//! [`Port::resume_all`](super::Port::resume_all) resumes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -13,28 +13,28 @@ use runtap_transport::{BindError, BindOptions, Exposure, Folder, Listener};
 
 use super::Port;
 
-/// A port for which a process waits: where the process has it, whoever that process is.
+/// A port for which a process waits, as the process specifies it.
 #[derive(Debug, Clone)]
 pub struct SuspendPort {
-    /// What it is called from here.
+    /// The path from the caller's view.
     path: PathBuf,
-    /// Gone where the process itself can't get to.
+    /// The directory of the port. `None` if it is not accessible.
     folder: Option<Folder>,
-    /// The same place has the same one, by whatever path.
-    place: Option<Place>,
+    /// The identity of the place, independent of the path.
+    identity: Option<PortIdentity>,
     /// The user of the process.
     uid: u32,
-    /// Whether that user may make something in the folder.
+    /// Whether the user may create files in the directory.
     writable: bool,
-    /// Whether the folder is one of ours, at the same path.
-    ours: bool,
+    /// Whether the directory is writable only for the caller, and at an equal path for both.
+    own: bool,
 }
 
-/// A name in a folder, by its device and inode. The socket itself may be gone, its folder is not.
-type Place = (u64, u64, OsString);
+/// A name in a directory, which is identified by its device and inode. The directory exists, but the socket may not.
+type PortIdentity = (u64, u64, OsString);
 
 impl SuspendPort {
-    /// `None` for what is no name in a folder that is there.
+    /// Creates a port. `None` if the path is not a name in an existing directory.
     fn of(view: &FileView, theirs: &Path, uid: u32) -> io::Result<Option<Self>> {
         let Some(name) = theirs.file_name() else { return Ok(None) };
         let (folder, writable) = match view.passable_folder(theirs) {
@@ -43,90 +43,92 @@ impl SuspendPort {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => (None, false),
             Err(error) => return Err(error),
         };
-        let ours = folder.as_ref().and_then(|folder| of_ours(theirs, folder));
-        let path = ours.as_ref().map_or_else(|| view.shown(theirs), |ours| ours.path().join(name));
-        let (is_ours, folder) = (ours.is_some(), ours.or(folder));
-        let place = folder.as_ref().and_then(|folder| identity(folder).ok());
-        let place = place.map(|(device, inode)| (device, inode, name.to_owned()));
-        Ok(Some(Self { path, folder, place, uid, writable, ours: is_ours }))
+        let own = folder.as_ref().and_then(|folder| own_folder(theirs, folder));
+        let path = own.as_ref().map_or_else(|| view.shown(theirs), |own| own.path().join(name));
+        let (is_own, folder) = (own.is_some(), own.or(folder));
+        let identity = folder.as_ref().and_then(|folder| folder_identity(folder).ok());
+        let identity = identity.map(|(device, inode)| (device, inode, name.to_owned()));
+        Ok(Some(Self { path, folder, identity, uid, writable, own: is_own }))
     }
 
-    /// What it is called from here.
+    /// Returns the path from the caller's view.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether only we (and root) can have made anything in its folder, or laid the way there: then what is there is ours
-    /// or of one of ours that was killed, whoever names it.
-    pub fn is_in_folder_of_ours(&self) -> bool {
-        self.ours
+    /// Returns whether only the caller (and root) can have created files in its directory or the links on the way there. Any
+    /// socket there then belongs to the caller, perhaps to a process that was killed.
+    pub fn is_in_own_folder(&self) -> bool {
+        self.own
     }
 
-    /// Whether the way of a process of our own user has a link of somebody else: it could lead to something of ours that is
-    /// not meant. A link of its own user leads the process of another one nowhere where it has no rights itself.
-    pub fn leads_astray(&self) -> bool {
-        self.uid == us() && self.folder.as_ref().is_some_and(Folder::is_behind_foreign_link)
+    /// Returns whether the path, named by a process of the caller's user, contains a link of another user, which could lead
+    /// to an unintended socket of the caller. A process's own links lead only to places where it has rights itself.
+    pub fn has_foreign_link(&self) -> bool {
+        self.uid == own_uid() && self.folder.as_ref().is_some_and(Folder::is_behind_foreign_link)
     }
 
     fn owner(&self) -> Option<u32> {
-        let (_, _, name) = self.place.as_ref()?;
+        let (_, _, name) = self.identity.as_ref()?;
         self.folder.as_ref()?.stat(name).ok().map(|stat| stat.st_uid)
     }
 
-    /// Listens there, for processes of every user: those who wait may be anybody's. A variable of the process names the
-    /// port, which gives it no right to have something of ours made or replaced: that is done only where its user could do
-    /// it, and where `trusted` says that a stale socket [in a folder of ours](Self::is_in_folder_of_ours) may be replaced.
+    /// Listens there, for processes of all users, because any user's processes may wait. A process names the port in a
+    /// variable, which gives it no right to create or replace the caller's files: that is done only where its user could do
+    /// it, and if `trusted` allows replacing a stale socket [in a directory of the caller](Self::is_in_own_folder).
     ///
     /// # Errors
-    /// `PermissionDenied` in [`BindError::Io`] where its user has no right, and where the way [leads
-    /// astray](Self::leads_astray); the other ones of binding.
+    /// `PermissionDenied` in [`BindError::Io`] if the user of the process has no right, or if the path contains
+    /// [a foreign link](Self::has_foreign_link); otherwise the errors of binding.
     pub fn bind(&self, trusted: bool) -> Result<Port, BindError> {
         let refused = |why| {
             let source = io::Error::new(io::ErrorKind::PermissionDenied, why);
             BindError::Io { path: self.path.clone(), source }
         };
-        let ours = trusted && self.ours;
+        let own = trusted && self.own;
         let foreign = self.owner().is_some_and(|owner| owner != self.uid);
-        let allowed = self.uid == us() || ours || self.writable && !foreign;
-        let Some((folder, (_, _, name))) = self.folder.as_ref().zip(self.place.as_ref()).filter(|_| allowed)
+        let allowed = self.uid == own_uid() || own || self.writable && !foreign;
+        let Some((folder, (_, _, name))) =
+            self.folder.as_ref().zip(self.identity.as_ref()).filter(|_| allowed)
         else {
             return Err(refused(
-                "the user of the process has no right to what is there, so nothing is replaced",
+                "the user of the process has no right to the existing file, so it is not replaced",
             ));
         };
-        if self.leads_astray() {
-            return Err(refused("a link on the way there belongs to another user, who can lay it elsewhere"));
+        if self.has_foreign_link() {
+            return Err(refused("a symbolic link in the path belongs to another user, who could change it"));
         }
         let options = BindOptions::default().everybody(true).stale_of(self.uid).keeps_name(true);
         Ok(Port::on(Listener::bind_in(folder, name, options)?))
     }
 }
 
-/// The folder of a port in which only we can have made anything: by the way that we go there ourselves. That the process
-/// goes to the same folder by that path is no matter of course: it may have another root.
-fn of_ours(theirs: &Path, found: &Folder) -> Option<Folder> {
+/// Returns the directory of a port if only the caller can have created files in it, by the caller's own path. The process
+/// may see another directory at that path, because it may have another root.
+fn own_folder(theirs: &Path, found: &Folder) -> Option<Folder> {
     let path = theirs.parent().filter(|path| path.is_absolute())?;
     let folder = Folder::open(path).ok()?;
-    let ours = folder.exposure() == Exposure::Private && folder.owner().is_ok_and(|owner| owner == us());
-    let same = identity(&folder).ok()? == identity(found).ok()?;
-    (ours && same).then_some(folder)
+    let own = folder.exposure() == Exposure::Private && folder.owner().is_ok_and(|owner| owner == own_uid());
+    let same = folder_identity(&folder).ok()? == folder_identity(found).ok()?;
+    (own && same).then_some(folder)
 }
 
-/// Device and inode.
-fn identity(folder: &Folder) -> io::Result<(u64, u64)> {
+/// Returns the device and inode.
+fn folder_identity(folder: &Folder) -> io::Result<(u64, u64)> {
     let stat = rustix::fs::fstat(folder)?;
     Ok((stat.st_dev, stat.st_ino))
 }
 
-fn us() -> u32 {
+fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The ports without which the runtime of process `pid` does not go on. Empty for one that was not told to wait, and where
-/// its environment may not be read; those that it was resumed over already are among them. Each place is there once.
+/// Returns the ports that the runtime of process `pid` waits for before it runs. Empty if the process was not configured
+/// to wait, or if its environment is not readable; includes ports over which it was resumed already. Each place occurs
+/// once.
 ///
 /// # Errors
-/// When we may not look into the process.
+/// If the process may not be inspected.
 pub fn waited_for(pid: u32) -> io::Result<Vec<SuspendPort>> {
     let Ok((Environment { ports: Some(value), .. }, uid)) = runtap_discover::environment(pid) else {
         return Ok(Vec::new());
@@ -136,38 +138,39 @@ pub fn waited_for(pid: u32) -> io::Result<Vec<SuspendPort>> {
     for port in awaited(value.as_bytes()) {
         let theirs = PathBuf::from(OsString::from_vec(port.address.to_vec()));
         let port = SuspendPort::of(&view, &theirs, uid)?;
-        // A place that is not known is nobody else's.
-        let is_new = |port: &SuspendPort| port.place.clone().is_none_or(|place| places.insert(place));
+        // An unknown place is different from all others.
+        let is_new =
+            |port: &SuspendPort| port.identity.clone().is_none_or(|identity| places.insert(identity));
         ports.extend(port.filter(is_new));
     }
     Ok(ports)
 }
 
-/// The ports of a process's variable that are looked at, each once. Nobody has as many as are left out, but somebody may
-/// name ten thousand, each by a path that takes long to follow.
+/// Returns the ports in a process's variable that are inspected, each once. The number is limited, because a process may
+/// name ten thousand ports with paths that take long to resolve.
 pub fn awaited(value: &[u8]) -> impl Iterator<Item = DiagnosticPort<'_>> {
-    const MOST: usize = 16;
+    const MAX_PORTS: usize = 16;
     let mut known = BTreeSet::new();
     let all = diagnostic_ports::parse(value).filter(DiagnosticPort::is_waited_for);
-    all.filter(move |port| known.insert(port.address)).take(MOST)
+    all.filter(move |port| known.insert(port.address)).take(MAX_PORTS)
 }
 
-/// All processes that wait for one of these ports, each with the index of every port that it waits for. Looks at every
-/// process, once; how long that takes is up to them.
+/// Returns all processes that wait for one of these ports, each with the index of every port that it waits for. Inspects
+/// every process once.
 pub fn waiting_for(ports: &[SuspendPort]) -> BTreeSet<(u32, usize)> {
     let indexed = ports.iter().enumerate();
-    let awaited: BTreeMap<&Place, usize> =
-        indexed.filter_map(|(index, port)| Some((port.place.as_ref()?, index))).collect();
+    let awaited: BTreeMap<&PortIdentity, usize> =
+        indexed.filter_map(|(index, port)| Some((port.identity.as_ref()?, index))).collect();
     let mut waiting = BTreeSet::new();
     for process in runtap_discover::processes(Options::default()) {
         let pid = process.pid;
-        // Most of them run: then nothing more is looked at.
+        // Most processes run: stop inspecting them here.
         if runtap_discover::startup(pid) != Startup::Waiting {
             continue;
         }
-        // One that can't be looked into waits somewhere else, as far as we know.
+        // A process that cannot be inspected is assumed to wait for another port.
         let theirs = waited_for(pid).unwrap_or_default();
-        let indexes = theirs.iter().filter_map(|port| awaited.get(port.place.as_ref()?));
+        let indexes = theirs.iter().filter_map(|port| awaited.get(port.identity.as_ref()?));
         waiting.extend(indexes.map(|index| (pid, *index)));
     }
     waiting
@@ -178,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_any_number_of_ports_a_few_are_looked_at() {
+    fn the_number_of_inspected_ports_is_limited() {
         let addresses = |value: &[u8]| -> Vec<String> {
             awaited(value).map(|port| String::from_utf8_lossy(port.address).into_owned()).collect()
         };

@@ -1,7 +1,7 @@
-//! Whether a runtime could use a .NET assembly as a startup hook. The rules are those of the runtime's design document
-//! "Host startup hook", and what .NET 8, 9 and 10 were seen to do with files of each kind.
+//! Checks whether a runtime can use a .NET assembly as a startup hook, by the rules of the runtime's design document
+//! "Host startup hook" and the observed behavior of .NET 8, 9 and 10 for files of each kind.
 //!
-//! Refuses to say anything about the hook's code, and about libraries that it needs.
+//! Does not check the hook's code and its dependencies.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use runtap_objfile::pe::{Assembly, PeError, TypeDef};
 
 use super::{Objection, major};
 
-/// Assemblies whose version is that of the .NET they belong to.
-const OF_THE_RUNTIME: [&str; 2] = ["System.Runtime", "System.Private.CoreLib"];
+/// Assemblies whose version is the version of .NET.
+const RUNTIME_ASSEMBLIES: [&str; 2] = ["System.Runtime", "System.Private.CoreLib"];
 
-/// Looks whether the assembly `file`, which is at `path`, is a hook for the target that says `info` about itself.
+/// Checks whether the assembly `file` at `path` is a hook for the target described by `info`.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why the target cannot use it.
 pub(super) fn check(path: &Path, file: &[u8], info: Option<&ProcessInfo>) -> Result<(), Objection> {
     let none = |source| Objection::NotAnAssembly { path: path.to_owned(), source };
     let assembly = Assembly::parse(file).map_err(none)?;
@@ -25,7 +25,7 @@ pub(super) fn check(path: &Path, file: &[u8], info: Option<&ProcessInfo>) -> Res
     if assembly.name().map_err(malformed)?.is_none() {
         return Err(Objection::NoManifest { path: path.to_owned() });
     }
-    check_place(path, &assembly, info)?;
+    check_platform(path, &assembly, info)?;
     check_version(path, built_for(&assembly).map_err(malformed)?, info)?;
     let hook = Hook::find(&assembly).map_err(malformed)?;
     match hook {
@@ -37,9 +37,9 @@ pub(super) fn check(path: &Path, file: &[u8], info: Option<&ProcessInfo>) -> Res
     }
 }
 
-/// Native code, and code for another processor or system, is not loaded. Precompiled code for another system could be
-/// done without, but is not loaded either.
-fn check_place(path: &Path, assembly: &Assembly<'_>, info: Option<&ProcessInfo>) -> Result<(), Objection> {
+/// Rejects native code, and code for another processor or system: runtimes do not load them. (Precompiled code for another
+/// system could be compiled again, but is not loaded either.)
+fn check_platform(path: &Path, assembly: &Assembly<'_>, info: Option<&ProcessInfo>) -> Result<(), Objection> {
     if !assembly.is_portable() {
         return Err(Objection::NativeCode { path: path.to_owned() });
     }
@@ -68,28 +68,28 @@ fn check_version(path: &Path, built_for: Option<u16>, info: Option<&ProcessInfo>
     }
 }
 
-/// The .NET that an assembly was built for, by the version of the runtime's assembly that it refers to.
+/// Returns the .NET version that an assembly was built for: the version of the runtime's assembly that it refers to.
 fn built_for(assembly: &Assembly<'_>) -> Result<Option<u16>, DecodeError> {
     let mut newest = None;
     for reference in assembly.references() {
         let reference = reference?;
-        if OF_THE_RUNTIME.contains(&reference.name) {
+        if RUNTIME_ASSEMBLIES.contains(&reference.name) {
             newest = newest.max(Some(reference.version[0]));
         }
     }
     Ok(newest)
 }
 
-/// What a runtime finds that looks for the hook.
+/// The result of a runtime's search for the hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hook {
-    /// No class `StartupHook` outside of any namespace and class.
+    /// There is no class `StartupHook` outside of namespaces and classes.
     NoClass,
-    /// It has one, with type parameters: nobody says which types.
+    /// The class has type parameters, which the runtime does not supply.
     GenericClass,
-    /// That class has no `static void Initialize()`.
+    /// The class has no `static void Initialize()`.
     NoMethod,
-    /// It has more than one: the runtime compares parameters, but no type parameters, and takes neither.
+    /// The class has several: the runtime compares parameters, but not type parameters, and uses neither.
     SeveralMethods,
     Callable,
 }

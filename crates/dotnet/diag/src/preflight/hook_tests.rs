@@ -1,5 +1,5 @@
-//! Small assemblies made here for every shape that a hook can fail in. Real ones: the tests on real runtimes, where the
-//! runtime's own judgement is asked too.
+//! Small generated assemblies for every way in which a hook can fail. The tests on real runtimes use real assemblies and
+//! compare with the runtime's own result.
 
 use std::path::Path;
 
@@ -19,21 +19,21 @@ const ASSEMBLY: u32 = 0x20;
 const ASSEMBLY_REF: u32 = 0x23;
 const GENERIC_PARAM: u32 = 0x2a;
 
-/// Number of the data directory of the CLI header.
+/// The index of the CLI header in the data directories.
 const CLI_DIRECTORY: usize = 14;
 
 /// A class: flags, namespace, name, and its methods with flags, name and signature.
 type Class<'a> = (u32, &'a str, &'a str, &'a [(u16, &'a str, &'a [u8])]);
 
-/// An assembly to be made.
+/// An assembly to generate.
 struct Made<'a> {
     classes: &'a [Class<'a>],
-    /// Number of a class, from 1, that has a type parameter.
+    /// The number of a class, from 1, that has a type parameter.
     generic: Option<u16>,
-    /// Major version of the System.Runtime that it refers to.
+    /// The major version of the System.Runtime that it refers to.
     version: u16,
     machine: u16,
-    /// Those of the CLI header.
+    /// The flags of the CLI header.
     flags: u32,
     has_manifest: bool,
 }
@@ -60,7 +60,7 @@ impl<'a> Made<'a> {
         let mut types = Writer::new();
         let mut methods = Writer::new();
         let mut count = 0u16;
-        // The class <Module> stands first in every assembly.
+        // The class <Module> is the first one in every assembly.
         for (flags, namespace, name, members) in
             [(0, "", "<Module>", &[][..])].into_iter().chain(self.classes.iter().copied())
         {
@@ -89,7 +89,7 @@ impl<'a> Made<'a> {
         tables.u16(self.version).u16(0).u16(0).u16(0).u32(0).u16(0);
         tables.u16(string("System.Runtime", &mut strings)).u16(0).u16(0);
         if let Some(class) = self.generic {
-            // Behind <Module>; the low bit would be a method's.
+            // The owner is encoded in all but the low bit, which would select a method.
             tables.u16(0).u16(0).u16((class + 1) << 1).u16(0);
         }
 
@@ -108,7 +108,7 @@ impl<'a> Made<'a> {
         self.pe(root.as_bytes())
     }
 
-    /// A PE file of one section, at 0x2000 in memory and 0x200 in the file.
+    /// Returns a PE file with one section, at 0x2000 in memory and 0x200 in the file.
     fn pe(&self, metadata: &[u8]) -> Vec<u8> {
         let mut w = Writer::new();
         w.bytes(b"MZ").bytes(&[0; 58]).u32(64);
@@ -124,7 +124,7 @@ impl<'a> Made<'a> {
         w.into_bytes()
     }
 
-    /// What is said to its use by .NET 8 on x64 Linux.
+    /// Returns the result of the check for .NET 8 on x64 Linux.
     fn said(&self) -> Result<(), String> {
         said(&self.bytes(), "8.0.33")
     }
@@ -147,17 +147,17 @@ fn said(file: &[u8], version: &str) -> Result<(), String> {
 const GOOD: &[(u16, &str, &[u8])] = &[(STATIC, "Initialize", VOID)];
 const HOOK: &[Class<'static>] = &[(1, "", "StartupHook", GOOD)];
 
-/// A good hook.
+/// A valid hook.
 pub(in crate::preflight) fn hook(version: u16) -> Vec<u8> {
     Made { version, ..Made::of(HOOK) }.bytes()
 }
 
-/// A library that is no hook.
+/// A library without a hook.
 pub(in crate::preflight) fn without_class() -> Vec<u8> {
     Made::of(&[(1, "Demo", "StartupHook", GOOD)]).bytes()
 }
 
-/// A hook that can't be called.
+/// A hook that cannot be called.
 pub(in crate::preflight) fn without_method() -> Vec<u8> {
     Made::of(&[(1, "", "StartupHook", &[(0, "Initialize", VOID)])]).bytes()
 }
@@ -223,8 +223,9 @@ fn a_class_with_type_parameters_has_nothing_to_call() {
 #[test]
 fn code_for_another_place() {
     let why = |machine, flags| Made { machine, flags, ..Made::of(HOOK) }.said();
-    let for_other =
-        |what: &str, target: &str| Err(format!("/x.dll is made for {what}, and the target runs on {target}"));
+    let for_other = |what: &str, target: &str| {
+        Err(format!("/x.dll is built for {what}, but the target runs on {target}"))
+    };
     // As compilers make them: any processor, prefers 32 bits, x64; precompiled.
     for (machine, flags) in [(ANY, 1), (ANY, 0x2_0003), (ANY, 0x2_0001), (X64, 1), (X64 ^ LINUX, 4)] {
         assert_eq!(why(machine, flags), Ok(()), "{machine:x} {flags:x}");
@@ -235,9 +236,9 @@ fn code_for_another_place() {
     assert_eq!(why(ARM64 ^ LINUX, 4), for_other("arm64 on Linux", "x64 on Linux"));
     assert_eq!(why(X64, 4), for_other("x64 on Windows", "x64 on Linux"));
     assert_eq!(why(X64 ^ 0x4644, 4), for_other("x64 on macOS", "x64 on Linux"));
-    // Native code beside the managed, and native code as its entry.
+    // Native code in addition to managed code, and native code as its entry.
     for flags in [0, 0x10] {
-        assert_eq!(why(X64, flags), Err("/x.dll has native code in it".into()));
+        assert_eq!(why(X64, flags), Err("/x.dll contains native code".into()));
     }
     // Where the target does not tell what it is.
     let bytes = Made { machine: ARM64, ..Made::of(HOOK) }.bytes();
@@ -273,18 +274,21 @@ fn what_is_no_assembly_is_said_with_its_place() {
     };
     let header = change(88, &[0x07]);
     for said in [why(b""), why(b"\x7fELF\x02\x01"), change(60, &[0xff; 4]), change(64, b"NE"), header] {
-        assert_eq!(said, "it is no PE file");
+        assert_eq!(said, "not a PE file");
     }
-    let broken = |what: &str| format!("it is no whole assembly: {what}");
+    let broken = |what: &str| format!("malformed or truncated: {what}");
     let sections = change(64 + 6, &[0xff; 2]);
-    assert!(sections.starts_with(&broken("PE headers at offset 0: are not all there")), "{sections}");
-    assert_eq!(change(296, &[0; 4]), "it is a native library, not a .NET assembly");
+    assert!(sections.starts_with(&broken("PE headers at offset 0: are truncated")), "{sections}");
+    assert_eq!(change(296, &[0; 4]), "a native library, not a .NET assembly");
     let left = whole.len() - 0x200;
     assert_eq!(
         change(300, &[0xff, 0xff]),
         broken(&format!("CLI header at offset 512: needs 65535 bytes, {left} are left"))
     );
-    assert_eq!(change(0x200 + 8, &[0; 4]), broken("metadata at offset 0: is in no section of the file"));
+    assert_eq!(
+        change(0x200 + 8, &[0; 4]),
+        broken("metadata at offset 0: is outside of all sections of the file")
+    );
     assert_eq!(change(0x248, b"X"), broken("metadata magic at offset 584: is not BSJB"));
     assert_eq!(change(0x248 + 40, b"#?"), broken("metadata at offset 584: has no tables"));
 }

@@ -1,11 +1,11 @@
-//! Looks at the target before something is asked of it that is well-formed and would harm it all the same.
+//! Checks of the target before well-formed requests that could harm it.
 //!
-//! A startup hook that cannot be loaded ends .NET 9 and 10; a perf map ends .NET 8 and 9 while they wait at startup; a
-//! dump without a working `createdump` costs the target its socket. No message can tell: it depends on what the
-//! **target** finds, in its own mount namespace. [`Client`](crate::Client) asks here before it
-//! sends; a diagnosis can ask the same.
+//! A startup hook that cannot be loaded crashes .NET 9 and 10; a perf map crashes .NET 8 and 9 while they are suspended
+//! at startup; a dump without a working `createdump` costs the target its socket. Whether a request is harmful depends on
+//! the files that the **target** finds in its own mount namespace. [`Client`](crate::Client) performs these checks before
+//! it sends; diagnostics can use them, too.
 //!
-//! What could not be looked at is refused where the target would die of it, and let through where it would only refuse.
+//! If a check is impossible, the request is rejected if it could crash the target, and allowed if it could only fail.
 
 mod hook;
 mod objection;
@@ -21,15 +21,15 @@ pub use objection::Objection;
 pub use target::Target;
 pub(crate) use target::is_waiting;
 
-/// The longest assembly that is read to see whether it is a startup hook.
+/// The longest assembly that is read to check whether it is a startup hook, in bytes.
 const MAX_ASSEMBLY: u64 = 64 << 20;
 
-/// Whether [`check`] wants to know the runtime's version.
+/// Returns whether [`check`] needs the runtime's version.
 pub(crate) fn depends_on_version(request: &Request) -> bool {
     matches!(request, Request::EnablePerfMap(_) | Request::ApplyStartupHook { .. })
 }
 
-/// Whether [`check`] looks at anything.
+/// Returns whether [`check`] checks anything for this request.
 pub(crate) fn concerns(request: &Request) -> bool {
     depends_on_version(request)
         || matches!(
@@ -38,13 +38,13 @@ pub(crate) fn concerns(request: &Request) -> bool {
         )
 }
 
-/// Looks whether the target would be harmed by the request, or would say that it has done what it can't do. Reads
-/// files: not for an event loop.
+/// Checks whether the request would harm the target, or would report success without effect. Reads files, so do not call
+/// it on an event loop.
 ///
-/// `target` is the process behind the connection, or why it can't be looked at; `info` what it says about itself.
+/// `target` is the process behind the connection, or the reason why it cannot be inspected; `info` is its description.
 ///
 /// # Errors
-/// The reason not to send the request.
+/// The reason to not send the request.
 pub fn check(
     target: std::io::Result<&Target>,
     request: &Request,
@@ -53,7 +53,7 @@ pub fn check(
     match request {
         Request::GenerateCoreDump { dump, .. } => check_dump(target.ok(), dump),
         Request::AttachProfiler(AttachProfiler { path, .. }) => {
-            // The system's linker looks for a bare name in its own places.
+            // The system's linker searches its own directories for a bare name.
             let Ok(path) = absolute(path) else { return Ok(()) };
             target.map_or(Ok(()), |target| profiler::check(target, path))
         }
@@ -79,14 +79,14 @@ fn check_dump(target: Option<&Target>, dump: &CoreDump) -> Result<(), Objection>
         return Err(Objection::DumpAtStartup { kind: dump.kind });
     }
     if let Some(folder) = path.parent()
-        // The runtime puts pid and name for these.
+        // The runtime replaces these by the pid and the name.
         && !folder.to_string_lossy().contains('%')
     {
         match target.metadata(folder) {
             Ok(metadata) if metadata.is_dir() => {}
             Ok(_file) => return Err(Objection::NotAFolder { path: folder.to_owned() }),
             Err(source) => {
-                return Err(Objection::Missing { what: "folder", path: folder.to_owned(), source });
+                return Err(Objection::Missing { what: "directory", path: folder.to_owned(), source });
             }
         }
     }
@@ -99,10 +99,10 @@ fn check_perf_map(target: std::io::Result<&Target>, info: Option<&ProcessInfo>) 
     if target.is_starting() { Err(Objection::PerfMapAtStartup { version }) } else { Ok(()) }
 }
 
-/// Looks whether the target, which says `info` about itself, can use `path` as a startup hook.
+/// Checks whether the target, described by `info`, can use `path` as a startup hook.
 ///
 /// # Errors
-/// Why it can't.
+/// The reason why it cannot.
 pub fn check_hook(target: &Target, path: &str, info: Option<&ProcessInfo>) -> Result<(), Objection> {
     if path.contains(':') {
         return Err(Objection::SeveralPaths { path: path.to_owned() });
@@ -122,13 +122,13 @@ pub fn check_hook(target: &Target, path: &str, info: Option<&ProcessInfo>) -> Re
     hook::check(path, &bytes, info)
 }
 
-/// What the target takes from its working directory, nobody else knows.
+/// Rejects relative paths: only the target knows its working directory.
 fn absolute(path: &str) -> Result<&Path, Objection> {
     let given = Path::new(path);
     if given.has_root() { Ok(given) } else { Err(Objection::Relative { path: path.to_owned() }) }
 }
 
-/// The .NET that a process runs: 8 of `8.0.33`.
+/// Returns the major version of .NET: 8 for `8.0.33`.
 fn major(info: &ProcessInfo) -> Option<u16> {
     info.runtime_version.as_deref()?.split('.').next()?.parse().ok()
 }

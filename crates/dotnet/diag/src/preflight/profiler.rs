@@ -1,5 +1,5 @@
-//! Whether the target can load a library as a profiler. Loading another file fails without harm, but with a code that
-//! says little; at the start nobody says anything at all.
+//! Checks whether the target can load a library as a profiler. Loading another file fails without harm, but with an
+//! unspecific code, and at startup without any error.
 
 use std::io::Read;
 use std::path::Path;
@@ -8,10 +8,10 @@ use runtap_objfile::elf::{FileType, Header};
 
 use super::{Objection, Target};
 
-/// Looks whether `path` is a library for the target's processor.
+/// Checks whether `path` is a library for the target's processor.
 ///
 /// # Errors
-/// Why it is not. What can't be read here may be readable for the target.
+/// The reason why it is not. Files that cannot be read here may be readable for the target.
 pub(super) fn check(target: &Target, path: &Path) -> Result<(), Objection> {
     match target.metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
@@ -22,7 +22,7 @@ pub(super) fn check(target: &Target, path: &Path) -> Result<(), Objection> {
     let Ok(bytes) = head(target, path) else { return Ok(()) };
     let library = Header::decode(&bytes).map_err(|error| not_a_library(error.to_string()))?;
     if library.file_type != FileType::SHARED {
-        return Err(not_a_library("it is another kind of ELF file".to_owned()));
+        return Err(not_a_library("it is an ELF file of another type".to_owned()));
     }
     let Some(own) = target.executable().and_then(|path| head(target, path).ok()) else { return Ok(()) };
     match Header::decode(&own) {

@@ -1,4 +1,4 @@
-//! The process behind a connection, looked at from outside. Linux only; elsewhere nothing can be seen.
+//! Inspects the process behind a connection from outside. Linux only; on other systems nothing is known.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -9,7 +9,7 @@ use runtap_discover::{Createdump, Facts, FileView, ProcessState, Startup};
 
 use super::Objection;
 
-/// Whether a runtime waits to be resumed, or is just starting. `false` where that can't be told.
+/// Returns whether a runtime waits to be resumed, or is still starting. `false` if unknown.
 pub(crate) fn is_waiting(pid: u32) -> bool {
     #[cfg(target_os = "linux")]
     return runtap_discover::startup(pid) == Startup::Waiting;
@@ -20,7 +20,7 @@ pub(crate) fn is_waiting(pid: u32) -> bool {
     }
 }
 
-/// A process that something is going to be asked of. Paths are its own.
+/// A process that will receive a request. Paths refer to its own mount namespace.
 #[derive(Debug)]
 pub struct Target {
     #[cfg(target_os = "linux")]
@@ -31,10 +31,10 @@ pub struct Target {
 
 #[cfg(target_os = "linux")]
 impl Target {
-    /// The process with this id in our pid namespace.
+    /// Inspects the process with this id in the caller's pid namespace.
     ///
     /// # Errors
-    /// It is gone, or is not ours to look into.
+    /// If the process has exited, or may not be inspected.
     pub fn of(pid: u32) -> io::Result<Self> {
         let facts = Box::new(runtap_discover::facts(pid));
         match facts.state {
@@ -45,25 +45,25 @@ impl Target {
         }
     }
 
-    /// Whether its runtime waits to be resumed, or is just starting. `false` where that can't be told.
+    /// Returns whether its runtime waits to be resumed, or is still starting. `false` if unknown.
     pub fn is_starting(&self) -> bool {
         self.facts.startup == Startup::Waiting
     }
 
-    /// Whether its runtime runs its program. `false` where that can't be told.
+    /// Returns whether its runtime runs its program. `false` if unknown.
     pub fn is_running(&self) -> bool {
         self.facts.startup == Startup::Done
     }
 
-    /// Its executable.
+    /// Returns the path of its executable.
     pub(super) fn executable(&self) -> Option<&Path> {
         self.facts.exe.as_deref()
     }
 
-    /// Whether it could start `createdump`; also if that can't be told.
+    /// Checks whether the process can start `createdump`. Succeeds if unknown.
     ///
     /// # Errors
-    /// [`Objection::Createdump`].
+    /// [`Objection::Createdump`] if it cannot.
     pub fn check_createdump(&self) -> Result<(), Objection> {
         match &self.facts.createdump {
             Createdump::Missing(path) => Err(Objection::Createdump { path: path.clone(), missing: true }),
@@ -74,7 +74,7 @@ impl Target {
         }
     }
 
-    /// Whether it has ended since.
+    /// Returns whether the process has exited.
     pub(crate) fn is_gone(&self) -> bool {
         runtap_discover::threads(self.facts.pid).is_err()
     }
@@ -89,9 +89,9 @@ impl Target {
 }
 
 #[cfg(not(target_os = "linux"))]
-#[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the same questions as on Linux")]
+#[allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "the interface is that of Linux")]
 impl Target {
-    /// Fails: nothing can be seen here.
+    /// Fails: processes cannot be inspected on this system.
     ///
     /// # Errors
     /// Always.
@@ -99,7 +99,7 @@ impl Target {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Can't be told here.
+    /// Returns `false`: unknown on this system.
     pub fn is_running(&self) -> bool {
         false
     }
@@ -108,15 +108,15 @@ impl Target {
         None
     }
 
-    /// Can't be told here.
+    /// Returns `false`: unknown on this system.
     pub fn is_starting(&self) -> bool {
         false
     }
 
-    /// Can't be told here.
+    /// Succeeds: unknown on this system.
     ///
     /// # Errors
-    /// None.
+    /// Never.
     pub fn check_createdump(&self) -> Result<(), Objection> {
         Ok(())
     }

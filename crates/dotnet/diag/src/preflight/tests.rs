@@ -1,4 +1,4 @@
-//! The checks against this process, whose files are where they seem to be.
+//! The checks with this process as the target, which sees all files at their own paths.
 
 use std::path::{Path, PathBuf};
 
@@ -42,20 +42,20 @@ fn hook(path: impl AsRef<Path>, version: u16) -> Result<(), String> {
 }
 
 #[test]
-fn a_hook_has_to_be_there_and_be_one() {
+fn a_hook_must_exist_and_be_valid() {
     let good = hook::tests::hook(8);
     let (folder, path) = folder_with("hook.dll", &good);
     assert_eq!(hook(&path, 8), Ok(()));
     assert_eq!(hook(&path, 10), Ok(()));
     let shown = path.display();
-    assert_eq!(hook(&path, 7), Err(format!("{shown} was built for .NET 8, and the target runs .NET 7")));
+    assert_eq!(hook(&path, 7), Err(format!("{shown} was built for .NET 8, but the target runs .NET 7")));
     let request = Request::ApplyStartupHook { path: path.to_str().unwrap().into() };
-    assert!(check(Ok(&this()), &request, None).is_ok(), "the version is not known");
+    assert!(check(Ok(&this()), &request, None).is_ok(), "the version is unknown");
 
     assert_eq!(hook("hook.dll", 8), Err("\"hook.dll\" is not an absolute path".into()));
     assert_eq!(hook("NoSuchAssembly", 8), Err("\"NoSuchAssembly\" is not an absolute path".into()));
     let two = format!("{shown}:{shown}");
-    assert_eq!(hook(&two, 8), Err(format!("{two:?} has a colon in it, which separates startup hooks")));
+    assert_eq!(hook(&two, 8), Err(format!("{two:?} contains a colon, which separates startup hooks")));
     let missing = folder.path().join("none.dll");
     let why = hook(&missing, 8).unwrap_err();
     assert!(why.starts_with(&format!("startup hook {} in the target's", missing.display())), "{why}");
@@ -63,7 +63,7 @@ fn a_hook_has_to_be_there_and_be_one() {
     assert_eq!(why, format!("{} is not a file", folder.path().display()));
     let (_folder, text) = folder_with("hook.dll", b"no assembly");
     let why = hook(&text, 8).unwrap_err();
-    assert!(why.ends_with("is not a .NET assembly: it is no PE file"), "{why}");
+    assert!(why.ends_with("is not a .NET assembly: not a PE file"), "{why}");
     let (_folder, other) = folder_with("hook.dll", &hook::tests::without_class());
     assert!(hook(&other, 8).unwrap_err().ends_with("has no class StartupHook outside of namespaces"));
     let (_folder, other) = folder_with("hook.dll", &hook::tests::without_method());
@@ -78,7 +78,7 @@ fn a_file_too_large_for_a_hook_is_not_read() {
 }
 
 #[test]
-fn what_cannot_be_seen_is_refused_only_where_it_could_kill() {
+fn unverifiable_requests_are_rejected_only_if_they_could_crash_the_target() {
     let class_id = Uuid::nil();
     let allowed =
         |request: &Request, version: &str| check(Err(unseen()), request, Some(&info(version))).is_ok();
@@ -96,7 +96,7 @@ fn what_cannot_be_seen_is_refused_only_where_it_could_kill() {
 }
 
 #[test]
-fn the_folder_of_a_dump_has_to_be_there_for_the_target() {
+fn the_directory_of_a_dump_must_exist_for_the_target() {
     let (folder, file) = folder_with("file", b"");
     let dump = |path: &Path| {
         let dump = CoreDump::new(path.to_str().unwrap(), DumpType::FULL).with_flags(DumpFlags::LOGGING);
@@ -107,21 +107,21 @@ fn the_folder_of_a_dump_has_to_be_there_for_the_target() {
     assert_eq!(dump(Path::new("/nope-%p/x.dmp")), Ok(()), "the runtime fills in the pid");
     let missing = dump(&folder.path().join("none/x.dmp")).unwrap_err();
     assert!(
-        missing.starts_with("folder ") && missing.contains("none in the target's file system"),
+        missing.starts_with("directory ") && missing.contains("none in the target's file system"),
         "{missing}"
     );
-    assert_eq!(dump(&file.join("x.dmp")), Err(format!("{} is not a folder", file.display())));
+    assert_eq!(dump(&file.join("x.dmp")), Err(format!("{} is not a directory", file.display())));
 }
 
 #[test]
-fn a_process_without_a_runtime_is_not_judged_as_one() {
+fn a_process_without_a_runtime_is_neither_starting_nor_running() {
     assert!(!this().is_starting());
     assert!(this().check_createdump().is_ok());
     assert!(check(Ok(&this()), &Request::EnablePerfMap(PerfMapType::All), Some(&info("8.0.1"))).is_ok());
 }
 
 #[test]
-fn harmless_requests_are_not_looked_at() {
+fn harmless_requests_are_not_checked() {
     for request in [
         Request::ResumeRuntime,
         Request::DisablePerfMap,

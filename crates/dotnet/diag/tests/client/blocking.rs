@@ -1,4 +1,4 @@
-//! The blocking façade against a peer that runs in a thread of its own.
+//! The blocking client with a peer that runs on a separate thread.
 
 use std::{os::unix::net::UnixListener, sync::mpsc, thread, time::Duration};
 
@@ -31,7 +31,7 @@ fn runtime() -> (Endpoint, oneshot::Sender<()>) {
 }
 
 #[test]
-fn the_same_verbs_without_async() {
+fn all_commands_work_without_async() {
     let (endpoint, _running) = runtime();
     let client = Client::new(endpoint).unwrap();
     assert_eq!(client.process_info().unwrap(), sample_info());
@@ -96,7 +96,7 @@ fn a_stop_is_sent_even_if_everything_is_dropped_at_once() {
 fn a_silent_peer_is_busy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
-    // The kernel accepts for it; nobody ever reads.
+    // The kernel accepts the connection; the peer never reads.
     let _listener = UnixListener::bind(&path).unwrap();
     let limit = Duration::from_millis(20);
     let client = Client::new(Endpoint::unix(path)).unwrap().with_timeouts(Timeouts::all(limit));

@@ -1,4 +1,4 @@
-//! Single commands against peers that behave, answer late, answer nonsense or vanish. Time is simulated: nothing
+//! Single commands with peers that behave, answer late, send invalid answers or disconnect. Time is simulated: nothing
 //! here waits for real.
 
 use std::{sync::Arc, time::Duration};
@@ -20,12 +20,12 @@ use crate::support::{Peer, Runtime, closed, kind, ok, read_request, sample_confi
 const INFO3: Request = Request::ProcessInfo(InfoForm::ProcessInfo3);
 
 #[tokio::test]
-async fn no_socket_a_stale_socket_and_no_socket_at_all_are_told_apart() {
+async fn missing_stale_and_non_sockets_are_distinguished() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let client = Client::new(Endpoint::unix(&path));
     assert_eq!(kind(&client.process_info().await.unwrap_err()), "not there");
-    // The file stays when the listener goes, as after kill -9.
+    // The file stays when the listener is dropped, as after kill -9.
     drop(UnixListener::bind(&path).unwrap());
     assert_eq!(kind(&client.process_info().await.unwrap_err()), "stale");
     std::fs::remove_file(&path).unwrap();
@@ -51,7 +51,7 @@ async fn each_command_has_its_answer_and_closes_its_connection() {
                 _ => Reply::Resumed,
             };
             stream.write_all(&ok(&request, &reply)).await.unwrap();
-            // Some runtimes keep their side open: the client must not wait for that.
+            // Some runtimes keep their side open: the client must not wait for them.
             closed(&mut stream).await;
             notify.notify_one();
         }
@@ -69,7 +69,7 @@ async fn each_command_has_its_answer_and_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn an_old_runtime_is_asked_again_with_an_older_command() {
+async fn an_older_command_is_tried_with_an_old_runtime() {
     for (newest, connections) in
         [(InfoForm::ProcessInfo3, 1), (InfoForm::ProcessInfo2, 2), (InfoForm::ProcessInfo, 3)]
     {
@@ -91,7 +91,7 @@ async fn an_old_runtime_is_asked_again_with_an_older_command() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_knows_none_of_them_is_too_old() {
+async fn a_runtime_without_any_of_the_commands_is_too_old() {
     let peer = Peer::answering(ErrorReply::from(Hresult::UNKNOWN_COMMAND).to_bytes().unwrap());
     let error = peer.client().process_info().await.unwrap_err();
     assert!(matches!(error, Error::Refused { command: Command::PROCESS_INFO, .. }), "{error}");
@@ -100,7 +100,7 @@ async fn a_runtime_that_knows_none_of_them_is_too_old() {
 }
 
 #[tokio::test]
-async fn refusals_carry_code_and_text_and_are_not_repeated() {
+async fn rejections_carry_code_and_text_and_are_not_retried() {
     let reply = ErrorReply { hresult: Hresult::E_FAIL, message: Some("no room".into()) };
     let peer = Peer::answering(reply.to_bytes().unwrap());
     let error = peer.client().process_info().await.unwrap_err();
@@ -129,7 +129,7 @@ async fn a_silent_peer_is_busy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_answer_counts() {
+async fn a_late_answer_is_accepted() {
     let peer = Peer::new(|_, mut stream| async move {
         let request = read_request(&mut stream).await.unwrap();
         sleep(Duration::from_secs(9)).await;
@@ -189,7 +189,7 @@ async fn an_answer_may_end_at_any_byte() {
 }
 
 #[tokio::test]
-async fn a_second_answer_and_garbage_after_the_first_do_no_harm() {
+async fn data_after_the_answer_is_harmless() {
     let answer = ok(&INFO3, &Reply::ProcessInfo(sample_info()));
     for tail in [answer.clone(), b"garbage".to_vec(), vec![0; 100_000]] {
         let peer = Peer::answering([answer.clone(), tail].concat());
@@ -198,7 +198,7 @@ async fn a_second_answer_and_garbage_after_the_first_do_no_harm() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_a_protocol_error_with_offset_and_field() {
+async fn invalid_answers_are_protocol_errors_with_offset_and_field() {
     let peer = Peer::answering(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec());
     let error = peer.client().resume().await.unwrap_err();
     assert_eq!(
@@ -212,14 +212,14 @@ async fn what_is_no_answer_is_a_protocol_error_with_offset_and_field() {
 }
 
 #[tokio::test]
-async fn a_peer_that_closes_at_once_is_told_apart_from_one_that_is_silent() {
+async fn a_peer_that_closes_at_once_is_distinguished_from_a_silent_one() {
     let peer = Peer::new(|_, stream| async move { drop(stream) });
     let error = peer.client().process_info().await.unwrap_err();
     assert!(matches!(error, Error::Closed { received: 0, .. }), "{error}");
 }
 
 #[tokio::test]
-async fn an_environment_of_more_than_64_kb_comes_whole() {
+async fn an_environment_of_more_than_64_kb_is_complete() {
     let variables: Vec<_> = (0..120).map(|n| Variable::new(&format!("BIG_{n}"), &"é".repeat(5000))).collect();
     let answer = ok(&Request::ProcessEnvironment, &Reply::Environment(variables.clone()));
     assert!(answer.len() > 1_200_000);

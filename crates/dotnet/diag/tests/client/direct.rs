@@ -1,4 +1,4 @@
-//! A stream that the taker reads itself: the same bytes, the same ends.
+//! A stream that the taker reads itself: equal bytes and ends.
 
 use std::{io::Write, sync::mpsc, thread, time::Duration};
 
@@ -19,13 +19,13 @@ fn all_of(mut direct: Direct) -> Vec<u8> {
     all
 }
 
-/// Takes them on a thread of its own.
+/// Reads all chunks on a separate thread.
 async fn read_all(chunks: Chunks) -> Vec<u8> {
     spawn_blocking(move || all_of(chunks.direct())).await.unwrap()
 }
 
 #[tokio::test]
-async fn the_stream_comes_whole_from_its_first_byte() {
+async fn the_stream_is_complete_from_its_first_byte() {
     for backlog in [Backlog::default(), Backlog::small(), Backlog::default().by_a_task()] {
         for (before, after) in [(0, 0), (1, 0), (3_000_000, 1), (1000, 20_000_000)] {
             let (before, after) = (stream_bytes(before), stream_bytes(after));
@@ -40,7 +40,7 @@ async fn the_stream_comes_whole_from_its_first_byte() {
     }
 }
 
-/// What the session's thread has read comes first, and then that thread reads no more.
+/// Bytes that the session's thread has read come first, and then that thread stops reading.
 #[tokio::test]
 async fn the_stream_is_handed_over() {
     let (tell, wait) = mpsc::channel();
@@ -68,7 +68,7 @@ async fn the_stream_is_handed_over() {
         let mut direct = chunks.direct();
         let first = direct.blocking_next().unwrap().unwrap().to_vec();
         took.send(()).unwrap();
-        // It comes by the thread that waits for it, which goes then.
+        // These bytes come from the waiting thread, which then exits.
         let second = direct.blocking_next().unwrap().unwrap().to_vec();
         (first, second, direct)
     });
@@ -76,7 +76,7 @@ async fn the_stream_is_handed_over() {
     stream.write_all(&[2; 100]).unwrap();
     let (first, second, mut direct) = taker.await.unwrap();
     assert_eq!((first, second), (vec![1; 100], vec![2; 100]));
-    // Nobody reads what the taker does not ask for.
+    // Nothing is read until the taker requests it.
     stream.write_all(&[3; 100]).unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(control.received(), 200);
@@ -84,9 +84,9 @@ async fn the_stream_is_handed_over() {
     assert_eq!((third, control.received()), (vec![3; 100], 300));
 }
 
-/// A disk that hangs is no silence of the runtime's.
+/// A slow disk does not count as silence of the runtime.
 #[tokio::test]
-async fn who_is_busy_does_not_make_a_stop_time_out() {
+async fn a_busy_taker_does_not_make_a_stop_time_out() {
     let runtime = Runtime::new(stream_bytes(1000), stream_bytes(5_000_000));
     let limit = Duration::from_secs(3);
     let mut timeouts = Timeouts::default();
@@ -111,7 +111,7 @@ async fn who_is_busy_does_not_make_a_stop_time_out() {
 }
 
 #[tokio::test]
-async fn who_waits_learns_of_the_end() {
+async fn a_waiting_taker_is_woken_at_the_end() {
     for wait in [0, 50] {
         let runtime = Runtime::new(b"abc".to_vec(), Vec::new());
         let session = runtime.peer.client().start_session(&sample_config()).await.unwrap();

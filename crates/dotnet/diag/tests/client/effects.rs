@@ -1,5 +1,5 @@
-//! Commands that change something in the target: what is sent, what is not, and what is believed of the answer. The
-//! target is this process, so its files are ours.
+//! Commands that change the target: what is sent, what is rejected, and which answers are verified. The
+//! target is this process, so it sees the files of the tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{Peer, ok, read_request, sample_info};
 
-/// A runtime that knows dumps up to `newest`, writes `bytes` into their files if there are any, and notes what it was
-/// asked.
+/// A runtime that supports dumps up to `newest`, writes `bytes` bytes into their files if there are any, and records its
+/// requests.
 fn runtime(newest: DumpForm, bytes: Option<usize>) -> (Peer, Arc<Mutex<Vec<Request>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&asked);
@@ -46,7 +46,7 @@ fn runtime(newest: DumpForm, bytes: Option<usize>) -> (Peer, Arc<Mutex<Vec<Reque
     (peer, asked)
 }
 
-/// Made for this processor, and loadable at any address, as libraries are.
+/// Returns a library for this processor.
 fn library() -> String {
     std::env::current_exe().unwrap().to_str().unwrap().to_owned()
 }
@@ -60,10 +60,10 @@ fn dump_in(folder: &Path, kind: DumpType) -> CoreDump {
 }
 
 #[tokio::test]
-async fn a_dump_is_asked_for_with_the_newest_command_and_its_file_is_looked_at() {
+async fn dumps_use_the_newest_command_and_their_file_is_checked() {
     let folder = tempfile::tempdir().unwrap();
     for (n, newest) in DumpForm::NEWEST_FIRST.into_iter().enumerate() {
-        // A file that was there before is no proof.
+        // A file that existed before is not a proof.
         let (peer, asked) = runtime(newest, Some(1000 + n));
         let written = peer.client().dump(&dump_in(folder.path(), DumpType::MINI)).await.unwrap();
         assert_eq!((written.form, written.bytes), (newest, Some(1000 + n as u64)));
@@ -73,23 +73,23 @@ async fn a_dump_is_asked_for_with_the_newest_command_and_its_file_is_looked_at()
 }
 
 #[tokio::test]
-async fn a_dump_that_is_not_there_was_not_written_whatever_the_runtime_says() {
+async fn a_missing_dump_is_an_error_despite_a_success_reply() {
     let folder = tempfile::tempdir().unwrap();
     let dump = dump_in(folder.path(), DumpType::MINI);
     let (peer, _) = runtime(DumpForm::GenerateCoreDump3, None);
     let error = peer.client().dump(&dump).await.unwrap_err();
     assert!(matches!(&error, Error::NoDump { path } if *path == dump.path), "{error}");
-    // One of an earlier time does not count.
+    // An older file does not count.
     std::fs::write(&dump.path, "old").unwrap();
     let error = peer.client().dump(&dump).await.unwrap_err();
     assert!(matches!(error, Error::NoDump { .. }), "{error}");
-    // Its name is not known beforehand.
+    // The name of the file is unknown.
     let anywhere = CoreDump::new(format!("{}/%p", folder.path().display()), DumpType::MINI);
     assert_eq!(peer.client().dump(&anywhere).await.unwrap().bytes, None);
 }
 
 #[tokio::test]
-async fn flags_that_only_a_newer_runtime_knows_are_not_dropped() {
+async fn flags_for_newer_runtimes_are_not_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let (peer, asked) = runtime(DumpForm::GenerateCoreDump, Some(1));
     let dump = dump_in(folder.path(), DumpType::FULL).with_flags(DumpFlags::CRASH_REPORT);
@@ -127,11 +127,11 @@ async fn a_file_that_the_target_could_not_load_as_a_profiler_is_not_sent() {
     std::fs::write(&file, "text").unwrap();
     assert!(matches!(refused(&file).await, Objection::NotALibrary { .. }));
     let mut bytes = std::fs::read(library()).unwrap();
-    // For a processor of another kind, and then none that can be loaded.
+    // A library for another processor, and then a file that is not a library.
     bytes[18..20].copy_from_slice(&[243, 0]);
     std::fs::write(&file, &bytes).unwrap();
     let objection = refused(&file).await;
-    assert!(objection.to_string().contains("is made for riscv64, and the target runs on "), "{objection}");
+    assert!(objection.to_string().contains("is built for riscv64, but the target runs on "), "{objection}");
     bytes[16] = 2;
     std::fs::write(&file, &bytes).unwrap();
     assert!(matches!(refused(&file).await, Objection::NotALibrary { .. }));
@@ -139,11 +139,11 @@ async fn a_file_that_the_target_could_not_load_as_a_profiler_is_not_sent() {
 }
 
 #[tokio::test]
-async fn every_command_is_sent_as_it_was_meant() {
+async fn every_command_is_sent_as_requested() {
     let (peer, asked) = runtime(DumpForm::GenerateCoreDump3, None);
     let client = peer.client();
     let class_id = Uuid::from_u128(7);
-    // The target says itself whether it finds this one.
+    // The target itself reports whether it finds this file.
     let attach = AttachProfiler { class_id, path: "libp.so".into(), timeout_ms: 5000, client_data: vec![1] };
     let startup = StartupProfiler { class_id, path: library() };
     client.attach_profiler(&attach).await.unwrap();
@@ -167,7 +167,7 @@ async fn every_command_is_sent_as_it_was_meant() {
     );
 }
 
-/// A runtime that refuses to take a profiler in its first moments, that many times.
+/// A runtime that rejects a profiler `times` times before it waits at startup.
 fn not_waiting_yet(times: usize) -> Peer {
     Peer::new(move |n, mut stream| async move {
         let request = read_request(&mut stream).await.unwrap();
@@ -178,19 +178,19 @@ fn not_waiting_yet(times: usize) -> Peer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_startup_profiler_is_offered_again_until_the_runtime_waits() {
+async fn a_startup_profiler_is_retried_until_the_runtime_waits() {
     let startup = StartupProfiler { class_id: Uuid::from_u128(7), path: library() };
     let peer = not_waiting_yet(3);
     peer.client().startup_profiler(&startup).await.unwrap();
     assert_eq!(peer.connections(), 4);
-    // One that never takes it means it.
+    // A runtime that always rejects it.
     let peer = not_waiting_yet(usize::MAX);
     let client = peer.client().with_timeouts(Timeouts::all(Duration::from_millis(100)));
     let error = client.startup_profiler(&startup).await.unwrap_err();
     assert_eq!(error.hresult(), Some(Hresult::E_INVALIDARG), "{error}");
 }
 
-/// The error of a request that must not arrive, also not as a raw request.
+/// Returns the error of a request that must not arrive, not even as a raw request.
 async fn objection(request: Request) -> Objection {
     let (peer, asked) = runtime(DumpForm::GenerateCoreDump3, Some(1));
     let command = request.command();
@@ -203,7 +203,7 @@ async fn objection(request: Request) -> Objection {
 }
 
 #[tokio::test]
-async fn what_would_harm_the_target_is_not_sent() {
+async fn harmful_requests_are_not_sent() {
     let folder = tempfile::tempdir().unwrap();
     let hook = |path: &Path| Request::ApplyStartupHook { path: path.to_str().unwrap().into() };
     let text = folder.path().join("text.dll");
@@ -228,9 +228,9 @@ async fn what_would_harm_the_target_is_not_sent() {
     assert!(matches!(objection(startup("p.so".into())).await, Objection::Relative { .. }));
 }
 
-/// The requests that ended a real runtime though they are well-formed.
+/// The well-formed requests that crashed a real runtime.
 #[tokio::test]
-async fn recorded_requests_that_killed_a_runtime_are_not_sent() {
+async fn recorded_requests_that_crashed_a_runtime_are_not_sent() {
     let Some(shared) = shared_dir() else {
         return Skip::because("there are no recordings of the protocol (RUNTAP_SHARED)").report();
     };
@@ -251,7 +251,7 @@ async fn recorded_requests_that_killed_a_runtime_are_not_sent() {
             let mut server = server::Server::with_user_events();
             server.handle_bytes(&bytes);
             server.handle_eof();
-            // The others can't be built at all: `runtap-diag-proto` has that test.
+            // The others cannot be built: `runtap-diag-proto` has that test.
             if let Some(server::Event::Request(request)) = server.poll_event() {
                 objection(request).await;
                 refused += 1;
@@ -262,7 +262,7 @@ async fn recorded_requests_that_killed_a_runtime_are_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dump_may_take_long_and_a_profiler_has_a_limit_of_its_own() {
+async fn dumps_and_profilers_have_their_own_time_limits() {
     let folder = tempfile::tempdir().unwrap();
     let peer = Peer::new(|_, mut stream| async move {
         let request = read_request(&mut stream).await.unwrap();

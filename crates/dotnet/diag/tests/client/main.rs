@@ -1,4 +1,4 @@
-//! The client library against scripted peers on real Unix sockets.
+//! The client library with scripted peers on real Unix sockets.
 
 mod blocking;
 mod commands;

@@ -1,4 +1,4 @@
-//! Runtimes that dial in on a port: scripted ones on real sockets. Nothing here waits for real.
+//! Runtimes that connect to a port: scripted ones on real sockets. Nothing here waits for real.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -27,14 +27,14 @@ fn advertise(n: u32) -> Advertise {
     Advertise { runtime_cookie: Uuid::from_u128(u128::from(n)), process_id: u64::from(n) }
 }
 
-/// Connects and says who it is.
-async fn dial(path: &Path, n: u32) -> UnixStream {
+/// Connects and sends an Advertise message.
+async fn connect(path: &Path, n: u32) -> UnixStream {
     let mut stream = UnixStream::connect(path).await.unwrap();
     stream.write_all(&advertise(n).to_bytes()).await.unwrap();
     stream
 }
 
-/// A runtime that dials in, is asked one thing, and dials in again, until the port is gone. Gives the number of commands.
+/// A runtime that connects, serves one command, and reconnects, until the port is gone. Returns the number of commands.
 fn runtime(path: PathBuf, n: u32) -> Arc<AtomicUsize> {
     let commands = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&commands);
@@ -80,7 +80,7 @@ async fn each_command_takes_a_connection_and_waits_for_the_next() {
     assert_eq!(session.id(), SessionId(7));
     runtime.resume().await.unwrap();
     assert_eq!(client.process_info().await.unwrap(), sample_info());
-    // Several at the same time wait for their turn.
+    // Concurrent commands wait for their turn.
     let (a, b, c) = tokio::join!(client.resume(), client.resume(), client.process_info());
     assert!(a.is_ok() && b.is_ok() && c.is_ok());
     assert_eq!(&*session.next_chunk().await.unwrap().unwrap(), b"stream");
@@ -91,7 +91,7 @@ async fn each_command_takes_a_connection_and_waits_for_the_next() {
 }
 
 #[tokio::test]
-async fn many_runtimes_are_each_handed_out_once() {
+async fn many_runtimes_are_each_returned_once() {
     let (mut port, _folder) = port();
     for n in 0..100 {
         runtime(port.path().to_owned(), n);
@@ -99,7 +99,7 @@ async fn many_runtimes_are_each_handed_out_once() {
     let mut pids = Vec::new();
     for _ in 0..100 {
         let runtime = port.accept().await;
-        // Dials in again afterwards: no new runtime.
+        // Reconnects afterwards: not a new runtime.
         runtime.resume().await.unwrap();
         pids.push(runtime.process_id());
     }
@@ -112,9 +112,9 @@ async fn many_runtimes_are_each_handed_out_once() {
 #[tokio::test]
 async fn a_newer_connection_replaces_the_older_idle_one() {
     let (mut port, _folder) = port();
-    let mut older = dial(port.path(), 1).await;
+    let mut older = connect(port.path(), 1).await;
     let runtime = port.accept().await;
-    let mut newer = dial(port.path(), 1).await;
+    let mut newer = connect(port.path(), 1).await;
     closed(&mut older).await;
     let asking = tokio::spawn({
         let client = runtime.client();
@@ -127,7 +127,7 @@ async fn a_newer_connection_replaces_the_older_idle_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_are_hung_up_on_and_block_nobody() {
+async fn strangers_are_disconnected_and_block_no_runtime() {
     let (mut port, _folder) = port();
     let mut silent = Vec::new();
     for _ in 0..400 {
@@ -148,32 +148,32 @@ async fn strangers_are_hung_up_on_and_block_nobody() {
 }
 
 #[tokio::test]
-async fn who_hangs_up_is_told_and_kept_no_descriptor_for() {
+async fn a_disconnected_runtime_is_reported_and_holds_no_descriptor() {
     let (mut port, _folder) = port();
-    drop(dial(port.path(), 1).await);
+    drop(connect(port.path(), 1).await);
     let runtime = port.accept().await;
     let error = runtime.client().resume().await.unwrap_err();
     assert_eq!(kind(&error), "hung up", "{error}");
     assert!(error.is_unreachable() && runtime.has_ended());
     assert_eq!(kind(&runtime.resume().await.unwrap_err()), "hung up");
-    // With somebody waiting already.
-    let stream = dial(port.path(), 2).await;
+    // With a waiting command.
+    let stream = connect(port.path(), 2).await;
     let second = port.accept().await;
     let (client, config) = (second.client(), sample_config());
     let (outcome, ()) = tokio::join!(client.start_session(&config), async {
         let mut stream = stream;
         read_request(&mut stream).await;
         drop(stream);
-        drop(dial(port.path(), 2).await);
+        drop(connect(port.path(), 2).await);
     });
-    // The command got no answer; what comes after it finds nobody.
+    // The command got no answer; a later command finds no runtime.
     assert_eq!(kind(&outcome.unwrap_err()), "closed");
     assert_eq!(kind(&second.client().resume().await.unwrap_err()), "hung up");
 }
 
-/// It was said in time, and we had no turn to read it before its deadline was over.
+/// The message was sent in time, but could not be read before its deadline.
 #[tokio::test(start_paused = true)]
-async fn what_was_said_in_time_is_heard_late() {
+async fn messages_sent_in_time_may_be_read_late() {
     use std::io::Write;
     let (mut port, _folder) = port();
     let mut stream = std::os::unix::net::UnixStream::connect(port.path()).unwrap();
@@ -186,14 +186,14 @@ async fn what_was_said_in_time_is_heard_late() {
     assert_eq!(port.accept().await.process_id(), 1);
 }
 
-/// What an Advertise message says of the process is compared with the kernel's word.
+/// The process id in an Advertise message is compared with the kernel's information.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_wrong_process_id_is_known_as_such() {
+async fn a_wrong_process_id_is_detected() {
     let (mut port, _folder) = port();
     let us = std::process::id();
     for (claim, differs) in [(us, false), (us + 1, true)] {
-        let _stream = dial(port.path(), claim).await;
+        let _stream = connect(port.path(), claim).await;
         let runtime = port.accept().await;
         assert_eq!(runtime.claims_another_id(), Some(differs));
         assert_eq!((runtime.peer().pid, runtime.is_kin()), (Some(us), true));
@@ -201,9 +201,9 @@ async fn a_wrong_process_id_is_known_as_such() {
 }
 
 #[tokio::test]
-async fn who_speaks_without_being_asked_is_hung_up_on() {
+async fn a_runtime_that_sends_unrequested_data_is_disconnected() {
     let (mut port, _folder) = port();
-    let mut stream = dial(port.path(), 1).await;
+    let mut stream = connect(port.path(), 1).await;
     stream.write_all(b"hello").await.unwrap();
     let runtime = port.accept().await;
     closed(&mut stream).await;
@@ -211,9 +211,9 @@ async fn who_speaks_without_being_asked_is_hung_up_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_does_not_come_back_is_waited_for_so_long_only() {
+async fn waiting_for_a_reconnect_has_a_time_limit() {
     let (mut port, _folder) = port();
-    let mut stream = dial(port.path(), 1).await;
+    let mut stream = connect(port.path(), 1).await;
     let runtime = port.accept().await;
     let client = runtime.client().with_timeouts(Timeouts::all(Duration::from_millis(300)));
     let (outcome, ()) = tokio::join!(client.resume(), async {
@@ -222,19 +222,19 @@ async fn one_that_does_not_come_back_is_waited_for_so_long_only() {
     });
     outcome.unwrap();
     let error = client.resume().await.unwrap_err();
-    // As the kernel says, not as it calls itself.
+    // The id from the kernel, not the claimed one.
     let (path, pid) = (port.path().display(), std::process::id());
-    assert_eq!(error.to_string(), format!("process {pid} did not dial in again on {path} within 300 ms"));
+    assert_eq!(error.to_string(), format!("process {pid} did not reconnect to {path} within 300 ms"));
     assert!(error.is_unreachable() && error.hint().is_some());
 }
 
 #[tokio::test]
-async fn a_port_is_private_and_goes_with_its_file() {
+async fn a_port_is_private_and_its_file_is_removed() {
     let (mut port, folder) = port();
     let path = port.path().to_owned();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(matches!(Port::bind(&path), Err(BindError::InUse { .. })));
-    let mut idle = dial(&path, 1).await;
+    let mut idle = connect(&path, 1).await;
     let runtime = port.accept().await;
     drop(port);
     assert!(!path.exists());
@@ -245,7 +245,7 @@ async fn a_port_is_private_and_goes_with_its_file() {
         "{error}"
     );
 
-    // What a killed tool leaves is replaced; what is no socket is not.
+    // The socket of a killed tool is replaced; another file is not.
     drop(UnixListener::bind(&path).unwrap());
     drop(Port::bind(&path).unwrap());
     let file = folder.path().join("file");
@@ -255,7 +255,7 @@ async fn a_port_is_private_and_goes_with_its_file() {
 }
 
 #[tokio::test]
-async fn a_successor_frees_whoever_dials_in() {
+async fn a_successor_resumes_all_runtimes() {
     let (mut port, _folder) = port();
     let path = port.path().to_owned();
     let commands: Vec<_> = (0..20).map(|n| runtime(path.clone(), n)).collect();
@@ -282,17 +282,17 @@ async fn a_successor_frees_whoever_dials_in() {
     assert!(!path.exists());
 }
 
-/// A runtime that is interrupted in the middle of a command dials in again, and is resumed then.
+/// A runtime that is interrupted in the middle of a command reconnects, and is resumed then.
 #[tokio::test]
-async fn resuming_is_tried_until_it_was_done() {
+async fn resuming_is_retried_until_it_succeeds() {
     let (mut port, _folder) = port();
     let path = port.path().to_owned();
-    let mut stream = dial(&path, 1).await;
+    let mut stream = connect(&path, 1).await;
     let runtime = port.accept().await;
     let resuming = tokio::spawn(async move { runtime.resume().await });
     read_request(&mut stream).await.unwrap();
     drop(stream);
-    let mut stream = dial(&path, 1).await;
+    let mut stream = connect(&path, 1).await;
     let request = read_request(&mut stream).await.unwrap();
     stream.write_all(&ok(&request, &Reply::Resumed)).await.unwrap();
     resuming.await.unwrap().unwrap();

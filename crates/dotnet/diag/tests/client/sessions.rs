@@ -1,4 +1,4 @@
-//! Sessions: negotiation, the stream, and the stop in all its ways to fail. Time is simulated where it matters.
+//! Sessions: negotiation, the stream, and the stop with all its failures. Time is simulated where it matters.
 
 use std::{
     sync::{Arc, Mutex},
@@ -30,7 +30,7 @@ async fn read_all(session: &mut Session) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_newest_command_that_the_runtime_knows_is_used_and_losses_are_told() {
+async fn the_newest_supported_command_is_used_and_losses_are_reported() {
     let mut config = sample_config();
     config.providers[0].filter = Some(EventFilter::only([1]));
     config.buffering = Buffering::Block;
@@ -62,7 +62,7 @@ async fn the_newest_command_that_the_runtime_knows_is_used_and_losses_are_told()
 }
 
 #[tokio::test]
-async fn a_runtime_that_refuses_the_oldest_command_or_for_another_reason_is_not_asked_again() {
+async fn other_rejections_are_not_retried() {
     for (hresult, command, connections) in [
         (Hresult::UNKNOWN_COMMAND, Command::COLLECT_TRACING, 6),
         (Hresult::BAD_ENCODING, Command::COLLECT_TRACING6, 1),
@@ -77,7 +77,7 @@ async fn a_runtime_that_refuses_the_oldest_command_or_for_another_reason_is_not_
 }
 
 #[tokio::test]
-async fn the_stream_comes_whole_from_its_first_byte() {
+async fn the_stream_is_complete_from_its_first_byte() {
     for len in [0, 1, 16 * 1024, 3_000_000] {
         let bytes = stream_bytes(len);
         let runtime = Runtime::new(bytes.clone(), Vec::new());
@@ -91,7 +91,7 @@ async fn the_stream_comes_whole_from_its_first_byte() {
 
 #[tokio::test]
 async fn the_stop_is_answered_while_the_stream_is_drained() {
-    // More than all buffers together: without draining nobody could go on.
+    // More than all buffers together: without draining, neither side could continue.
     let (before, after) = (stream_bytes(100_000), stream_bytes(30_000_000));
     let runtime = Runtime::new(before.clone(), after.clone());
     let mut session = runtime.peer.client().start_session(&sample_config()).await.unwrap();
@@ -123,7 +123,7 @@ async fn a_full_buffer_is_no_silence() {
     let client = client.with_backlog(Backlog::default().by_a_task());
     let mut session = client.start_session(&sample_config()).await.unwrap();
     let stopping = session.stop();
-    // Nobody takes anything for much longer than the limit.
+    // Nothing is taken for much longer than the limit.
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert!(session.received() >= 8 << 20, "{}", session.received());
     assert!(session.received() < 10 << 20, "{}", session.received());
@@ -154,7 +154,7 @@ async fn a_stop_that_makes_no_progress_ends() {
     assert!((459..=461).contains(&waited), "ten bytes 40 s apart and a minute of silence, not {waited} s");
 }
 
-/// Confirms each stop at once, and sends `after` without end, or keeps the stream open.
+/// A peer that confirms each stop at once, and sends `after` repeatedly, or keeps the stream open.
 fn confirming(after: &[u8]) -> Peer {
     let after = Arc::<[u8]>::from(after);
     Peer::new(move |_, mut stream| {
@@ -170,14 +170,14 @@ fn confirming(after: &[u8]) -> Peer {
                 closed(&mut stream).await;
                 return;
             }
-            // Until nobody reads it any more.
+            // Until it is not read any more.
             while stream.write_all(&after).await.is_ok() {}
         }
     })
 }
 
 #[tokio::test]
-async fn a_stream_that_goes_on_after_its_stop_was_confirmed_is_ended() {
+async fn a_stream_that_continues_after_a_confirmed_stop_is_ended() {
     let peer = confirming(&stream_bytes(1 << 16));
     for backlog in [Backlog::default(), Backlog::default().by_a_task()] {
         let mut session = peer.client().with_backlog(backlog).start_session(&sample_config()).await.unwrap();
@@ -190,8 +190,8 @@ async fn a_stream_that_goes_on_after_its_stop_was_confirmed_is_ended() {
                 Err(error) => break error.to_string(),
             }
         };
-        assert!(error.contains("goes on sending"), "{error}");
-        // The confirmation came between the two looks at the count.
+        assert!(error.contains("continues to send"), "{error}");
+        // The confirmation came between two checks.
         let [most, least] = [before, confirmed].map(|count| session.received() - count);
         assert!(most >= 64 << 20 && least < 80 << 20, "{most} {least}");
     }
@@ -210,9 +210,9 @@ async fn a_stream_that_stays_open_after_its_stop_was_confirmed_is_ended() {
     assert!(session.next_chunk().await.unwrap().is_none());
 }
 
-/// By the thread that takes it, which waits for the socket itself.
+/// The stream is read by its taker, which waits for the socket itself.
 #[tokio::test]
-async fn whoever_reads_an_open_stream_itself_is_told_of_its_end() {
+async fn a_direct_reader_sees_the_end_of_an_open_stream() {
     let peer = confirming(b"");
     let client = peer.client().with_timeouts(Timeouts::all(Duration::from_millis(200)));
     let session = client.start_session(&sample_config()).await.unwrap();
@@ -224,7 +224,7 @@ async fn whoever_reads_an_open_stream_itself_is_told_of_its_end() {
 }
 
 #[tokio::test]
-async fn a_session_is_told_to_stop_once() {
+async fn a_session_is_stopped_only_once() {
     let runtime = Runtime::new(b"abc".to_vec(), b"def".to_vec());
     let mut session = runtime.peer.client().start_session(&sample_config()).await.unwrap();
     let first = session.stop();
@@ -237,7 +237,7 @@ async fn a_session_is_told_to_stop_once() {
 }
 
 #[tokio::test]
-async fn a_stop_goes_on_when_nobody_waits_for_it() {
+async fn a_stop_continues_when_it_is_not_awaited() {
     let runtime = Runtime::new(b"abc".to_vec(), b"def".to_vec());
     let mut session = runtime.peer.client().start_session(&sample_config()).await.unwrap();
     drop(session.stop());
@@ -266,7 +266,7 @@ async fn a_session_that_ended_is_not_stopped() {
 }
 
 #[tokio::test]
-async fn a_stop_that_could_not_be_sent_can_be_tried_again() {
+async fn a_stop_that_was_not_sent_can_be_retried() {
     let runtime = Runtime::new(b"abc".to_vec(), b"def".to_vec());
     let mut session = runtime.peer.client().start_session(&sample_config()).await.unwrap();
     let path = runtime.peer.path();
@@ -281,7 +281,7 @@ async fn a_stop_that_could_not_be_sent_can_be_tried_again() {
 }
 
 #[tokio::test]
-async fn a_refused_stop_is_told() {
+async fn a_rejected_stop_is_reported() {
     let peer = Peer::new(|_, mut stream| async move {
         let request = read_request(&mut stream).await.unwrap();
         if let Request::CollectTracing { .. } = request {
@@ -324,7 +324,7 @@ async fn chunks_outlive_their_session() {
 }
 
 #[tokio::test]
-async fn what_came_before_the_target_died_is_kept() {
+async fn bytes_from_before_a_crash_are_kept() {
     let (kill, killed) = oneshot::channel::<()>();
     let killed = Mutex::new(Some(killed));
     let peer = Peer::new(move |_, mut stream| {

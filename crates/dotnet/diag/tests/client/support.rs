@@ -1,4 +1,4 @@
-//! A scripted peer on a real Unix socket in a folder of its own.
+//! A scripted peer on a real Unix socket in its own directory.
 
 use std::{
     path::PathBuf,
@@ -23,14 +23,14 @@ use tokio::{
     sync::{Mutex, mpsc},
 };
 
-/// A socket that somebody listens on.
+/// A socket with a listening peer.
 pub(crate) struct Peer {
     folder: TempDir,
     connections: Arc<AtomicUsize>,
 }
 
 impl Peer {
-    /// Serves each connection with `script`, all at the same time; it gets the number of the connection, from 0.
+    /// Serves all connections concurrently with `script`, which gets the number of the connection, from 0.
     pub(crate) fn new<F, S>(script: F) -> Self
     where
         F: Fn(usize, UnixStream) -> S + Send + 'static,
@@ -48,7 +48,7 @@ impl Peer {
         Self { folder, connections }
     }
 
-    /// Answers whatever comes with these bytes, then closes.
+    /// Answers any request with these bytes, then closes the connection.
     pub(crate) fn answering(bytes: Vec<u8>) -> Self {
         Self::new(move |_, mut stream| {
             let bytes = bytes.clone();
@@ -67,16 +67,16 @@ impl Peer {
         Client::new(Endpoint::unix(self.path()))
     }
 
-    /// Connections that were accepted so far.
+    /// Returns the number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-/// The session of every [`Runtime`].
+/// The id of the session of every [`Runtime`].
 pub(crate) const ID: SessionId = SessionId(0x7f00_1234);
 
-/// A runtime that carries out every command. Its sessions stream `before`, and `after` once they are told to stop.
+/// A runtime that carries out every command. Its sessions stream `before`, and `after` once they are stopped.
 pub(crate) struct Runtime {
     pub(crate) peer: Peer,
     stops: Arc<AtomicUsize>,
@@ -103,7 +103,7 @@ impl Runtime {
                 let mut answer = ok(&request, &reply);
                 match request {
                     Request::CollectTracing { .. } => {
-                        // The reply and the beginning of the stream in one write, as it often happens.
+                        // The reply and the start of the stream in one write, as is common.
                         answer.extend(before);
                         stream.write_all(&answer).await.unwrap();
                         pass.send(stream).unwrap();
@@ -122,13 +122,13 @@ impl Runtime {
         Self { peer, stops }
     }
 
-    /// How often the session was told to stop.
+    /// Returns how many stop commands were received.
     pub(crate) fn stops(&self) -> usize {
         self.stops.load(Ordering::SeqCst)
     }
 }
 
-/// The request, or `None` if it is refused: then the answer is left to the script.
+/// Reads the request. `None` if it is rejected; the script then answers.
 pub(crate) async fn read_request(stream: &mut UnixStream) -> Option<Request> {
     let mut server = Server::new();
     let mut buffer = [0; 4096];
@@ -145,7 +145,7 @@ pub(crate) async fn read_request(stream: &mut UnixStream) -> Option<Request> {
     }
 }
 
-/// Waits until the other side has closed.
+/// Waits until the other side has closed the connection.
 pub(crate) async fn closed(stream: &mut UnixStream) {
     let mut buffer = [0; 4096];
     while !matches!(stream.read(&mut buffer).await, Ok(0) | Err(_)) {}
@@ -172,7 +172,7 @@ pub(crate) fn ok(request: &Request, reply: &Reply) -> Vec<u8> {
     reply.to_bytes(request).unwrap()
 }
 
-/// The kind of an error, for comparison.
+/// Returns the kind of an error, for comparison.
 pub(crate) fn kind(error: &Error) -> &'static str {
     match error {
         Error::Busy { .. } => "busy",

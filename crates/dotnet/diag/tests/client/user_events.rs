@@ -1,4 +1,4 @@
-//! Sessions into `user_events`: the descriptor arrives, in a message of its own and behind the request.
+//! Sessions into `user_events`: the descriptor arrives in a separate message after the request.
 
 use std::fs::File;
 use std::io::{IoSliceMut, Read, Write};
@@ -25,7 +25,7 @@ fn config() -> UserEventsConfig {
     }])
 }
 
-/// The request as a server gets it, with the descriptor that follows.
+/// Receives the request and the descriptor that follows, as a server does.
 fn receive(stream: &mut UnixStream) -> (Request, Option<OwnedFd>) {
     let mut server = Server::with_user_events();
     let mut descriptor = None;
@@ -45,7 +45,7 @@ fn receive(stream: &mut UnixStream) -> (Request, Option<OwnedFd>) {
             }
             server.handle_descriptor();
         } else {
-            // Not more than the request: the descriptor's message must not be run into.
+            // At most the request: the read must not include the message of the descriptor.
             let mut byte = [0];
             stream.read_exact(&mut byte).unwrap();
             server.handle_bytes(&byte);
@@ -57,7 +57,7 @@ fn receive(stream: &mut UnixStream) -> (Request, Option<OwnedFd>) {
     }
 }
 
-/// Serves two connections: the session's, whose descriptor is written to, and the stop's.
+/// Serves two connections: the session's, whose descriptor is written to, and that of the stop command.
 fn runtime() -> (TempDir, Endpoint, thread::JoinHandle<UserEventsConfig>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
@@ -94,11 +94,11 @@ fn the_target_writes_through_the_descriptor() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_does_not_know_such_sessions_says_so() {
+async fn a_runtime_without_user_events_rejects_the_session() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
-    // Answers before it has read, and closes: as one that reads the request only and resets the connection.
+    // Answers before reading the descriptor, and closes the connection, like an old runtime.
     let serving = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let answer = ErrorReply::from(Hresult::UNKNOWN_COMMAND).to_bytes().unwrap();
@@ -111,8 +111,8 @@ async fn a_runtime_that_does_not_know_such_sessions_says_so() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_without_a_descriptor_or_for_a_config_that_kills() {
-    // Nobody listens there: the check comes first.
+async fn nothing_is_sent_without_a_descriptor_or_for_an_invalid_config() {
+    // No process listens there: the check comes first.
     let client = Client::new(Endpoint::unix("/nope/socket"));
     let request = Request::CollectUserEvents { form: SessionForm::CollectTracing5, config: config() };
     let error = client.request(request).await.unwrap_err();

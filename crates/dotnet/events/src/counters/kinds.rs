@@ -1,5 +1,5 @@
-//! The kinds of counters, and what each keeps for each interval that is asked for. Calls the program's own code only in
-//! [`Slot::read`] and [`Slot::mark`], which are for the timer's thread, without any lock.
+//! The kinds of counters, and their values for each requested interval. Calls the program's own code only in
+//! [`Slot::read`] and [`Slot::mark`], on the timer's thread, without any lock.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,13 +12,13 @@ use crate::number::AtomicF64;
 
 type Read = Box<dyn Fn() -> f64 + Send + Sync>;
 
-/// A counter.
+/// A counter with its specification.
 pub(super) struct Slot {
     pub(super) spec: CounterSpec,
-    pub(super) kind: Kind,
+    pub(super) kind: CounterKind,
 }
 
-pub(super) enum Kind {
+pub(super) enum CounterKind {
     Mean(Means),
     Sum {
         total: AtomicF64,
@@ -29,21 +29,21 @@ pub(super) enum Kind {
         read: Read,
         marks: Marks<f64>,
     },
-    /// What the processor time of the process was at the last report.
+    /// The processor time of the process at the last report.
     CpuUsage {
         now: Box<dyn Fn() -> Cpu + Send + Sync>,
         marks: Marks<Cpu>,
     },
 }
 
-/// What one report says.
+/// The values of a report.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Reading {
     Mean { mean: f64, deviation: f64, count: i32, min: f64, max: f64 },
     Increment(f64),
 }
 
-impl Kind {
+impl CounterKind {
     pub(super) fn mean() -> Self {
         Self::Mean(Means::default())
     }
@@ -62,24 +62,24 @@ impl Kind {
 }
 
 impl Slot {
-    /// Begins to keep what there is to report for an interval. `true`: [`mark`](Self::mark) is to be called.
+    /// Starts gathering values for an interval. Returns whether [`mark`](Self::mark) must be called.
     pub(super) fn begin(&self, interval: u64) -> bool {
         match &self.kind {
-            Kind::Mean(means) => means.begin(interval),
-            Kind::Sum { total, marks } => marks.begin(interval, Some(total.load())),
-            Kind::Polled(_) => {}
-            Kind::PolledSum { marks, .. } => {
+            CounterKind::Mean(means) => means.begin(interval),
+            CounterKind::Sum { total, marks } => marks.begin(interval, Some(total.load())),
+            CounterKind::Polled(_) => {}
+            CounterKind::PolledSum { marks, .. } => {
                 marks.begin(interval, None);
                 return true;
             }
-            Kind::CpuUsage { now, marks } => marks.begin(interval, Some(now())),
+            CounterKind::CpuUsage { now, marks } => marks.begin(interval, Some(now())),
         }
         false
     }
 
-    /// Asks the program where the intervals begin that have begun since the last call.
+    /// Reads the start values of the intervals that have started since the last call.
     pub(super) fn mark(&self) {
-        if let Kind::PolledSum { read, marks } = &self.kind
+        if let CounterKind::PolledSum { read, marks } = &self.kind
             && marks.is_any_missing()
             && let Some(total) = called(read)
         {
@@ -89,21 +89,21 @@ impl Slot {
 
     pub(super) fn end(&self, interval: u64) {
         match &self.kind {
-            Kind::Mean(means) => means.end(interval),
-            Kind::Sum { marks, .. } | Kind::PolledSum { marks, .. } => marks.end(interval),
-            Kind::CpuUsage { marks, .. } => marks.end(interval),
-            Kind::Polled(_) => {}
+            CounterKind::Mean(means) => means.end(interval),
+            CounterKind::Sum { marks, .. } | CounterKind::PolledSum { marks, .. } => marks.end(interval),
+            CounterKind::CpuUsage { marks, .. } => marks.end(interval),
+            CounterKind::Polled(_) => {}
         }
     }
 
-    /// What there is to report for an interval since the last time. `None`: nothing.
+    /// Returns the values for an interval since the last report. `None` if there are none.
     pub(super) fn read(&self, interval: u64) -> Option<Reading> {
         match &self.kind {
-            Kind::Mean(means) => Some(means.take(interval)?.reading()),
-            Kind::Sum { total, marks } => increment(marks, interval, total.load()),
-            Kind::Polled(read) => Some(Reading::one(called(read)?)),
-            Kind::PolledSum { read, marks } => increment(marks, interval, called(read)?),
-            Kind::CpuUsage { now, marks } => {
+            CounterKind::Mean(means) => Some(means.take(interval)?.reading()),
+            CounterKind::Sum { total, marks } => increment(marks, interval, total.load()),
+            CounterKind::Polled(read) => Some(Reading::one(called(read)?)),
+            CounterKind::PolledSum { read, marks } => increment(marks, interval, called(read)?),
+            CounterKind::CpuUsage { now, marks } => {
                 let now = now();
                 Some(Reading::one(now.since(&marks.advance(interval, now)?)))
             }
@@ -121,7 +121,7 @@ fn increment(marks: &Marks<f64>, interval: u64, total: f64) -> Option<Reading> {
     marks.advance(interval, total).map(|mark| Reading::Increment(total - mark))
 }
 
-/// What the program's code returns, unless it panics.
+/// Calls the program's code. `None` if it panics.
 fn called(read: &Read) -> Option<f64> {
     catch_unwind(AssertUnwindSafe(read)).ok()
 }
@@ -132,7 +132,7 @@ impl fmt::Debug for Slot {
     }
 }
 
-/// Values since the last report, for each interval.
+/// The values since the last report, for each interval.
 #[derive(Debug, Default)]
 pub(super) struct Means {
     active: AtomicBool,
@@ -168,7 +168,7 @@ impl Means {
     }
 }
 
-/// Mean and deviation by Welford's method, which is exact for values far from zero too.
+/// Mean and deviation by Welford's method, which is accurate for values far from zero, too.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Values {
     count: u32,
@@ -194,7 +194,7 @@ impl Values {
         self.max = self.max.max(value);
     }
 
-    /// Without values everything is 0.
+    /// Returns the values for a report; all 0 if none was recorded.
     fn reading(&self) -> Reading {
         if self.count == 0 {
             return Reading::Mean { mean: 0.0, deviation: 0.0, count: 0, min: 0.0, max: 0.0 };
@@ -205,7 +205,7 @@ impl Values {
     }
 }
 
-/// What was read at the last report, for each interval; `None` while nothing has been.
+/// The value at the last report, for each interval. `None` before the first.
 #[derive(Debug)]
 pub(super) struct Marks<T>(Mutex<Vec<(u64, Option<T>)>>);
 
@@ -236,7 +236,7 @@ impl<T: Copy> Marks<T> {
         self.lock().iter_mut().for_each(|(_, mark)| *mark = mark.or(Some(value)));
     }
 
-    /// Notes what is read now. What was read before.
+    /// Stores the current value and returns the previous one.
     fn advance(&self, interval: u64, now: T) -> Option<T> {
         let mut marks = self.lock();
         let (_, mark) = marks.iter_mut().find(|(other, _)| *other == interval)?;
@@ -244,7 +244,7 @@ impl<T: Copy> Marks<T> {
     }
 }
 
-/// A counter of values. See [`EventCounters::event_counter`](super::EventCounters::event_counter).
+/// A counter of recorded values. See [`EventCounters::event_counter`](super::EventCounters::event_counter).
 #[derive(Debug, Clone)]
 pub struct EventCounter {
     slot: Arc<Slot>,
@@ -255,10 +255,10 @@ impl EventCounter {
         Self { slot }
     }
 
-    /// Records a value. One load if no session asks for counters.
+    /// Records a value. A single load if no session requests counters.
     #[inline]
     pub fn record(&self, value: f64) {
-        if let Kind::Mean(means) = &self.slot.kind
+        if let CounterKind::Mean(means) = &self.slot.kind
             && means.active.load(Ordering::Relaxed)
         {
             means.record(value);
@@ -277,10 +277,10 @@ impl IncrementingEventCounter {
         Self { slot }
     }
 
-    /// Adds to it, whether a session asks or not.
+    /// Adds to the counter, whether a session requests it or not.
     #[inline]
     pub fn increment(&self, by: f64) {
-        if let Kind::Sum { total, .. } = &self.slot.kind {
+        if let CounterKind::Sum { total, .. } = &self.slot.kind {
             total.add(by);
         }
     }
@@ -293,15 +293,15 @@ mod tests {
 
     use super::*;
 
-    fn slot(kind: Kind) -> Slot {
+    fn slot(kind: CounterKind) -> Slot {
         Slot { spec: CounterSpec::new("c"), kind }
     }
 
     #[test]
     fn each_interval_has_its_own_values() {
-        let slot = slot(Kind::mean());
+        let slot = slot(CounterKind::mean());
         let record = |value| match &slot.kind {
-            Kind::Mean(means) => means.record(value),
+            CounterKind::Mean(means) => means.record(value),
             _ => unreachable!(),
         };
         slot.begin(1000);
@@ -312,7 +312,7 @@ mod tests {
         let Some(Reading::Mean { mean, deviation, count: 3, min: 10.0, max: 30.0 }) = slot.read(1000) else {
             panic!("three values")
         };
-        // What .NET reports for the same values.
+        // The values that .NET reports.
         assert!((mean - 20.0).abs() < 1e-12 && (deviation - 8.164_965_809_277_26).abs() < 1e-12);
         let nothing = Reading::Mean { mean: 0.0, deviation: 0.0, count: 0, min: 0.0, max: 0.0 };
         assert_eq!(slot.read(1000), Some(nothing));
@@ -323,9 +323,9 @@ mod tests {
     }
 
     #[test]
-    fn increments_count_from_the_beginning_of_an_interval() {
-        let slot = slot(Kind::sum());
-        let Kind::Sum { total, .. } = &slot.kind else { unreachable!() };
+    fn increments_count_from_the_start_of_an_interval() {
+        let slot = slot(CounterKind::sum());
+        let CounterKind::Sum { total, .. } = &slot.kind else { unreachable!() };
         total.add(100.0);
         slot.begin(1000);
         total.add(2.0);
@@ -338,21 +338,22 @@ mod tests {
 
     #[test]
     fn code_that_panics_reports_nothing() {
-        let broken = slot(Kind::Polled(Box::new(|| panic!("no value"))));
+        let broken = slot(CounterKind::Polled(Box::new(|| panic!("no value"))));
         assert_eq!(broken.read(1), None);
-        let broken = slot(Kind::polled_sum(|| panic!("no value")));
+        let broken = slot(CounterKind::polled_sum(|| panic!("no value")));
         assert!(broken.begin(1));
         broken.mark();
         assert_eq!(broken.read(1), None);
     }
 
     #[test]
-    fn the_program_is_asked_when_intervals_are_marked_and_read() {
+    fn the_program_is_called_when_intervals_are_marked_and_read() {
         let calls = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&calls);
-        let polled = slot(Kind::polled_sum(move || f64::from(counted.fetch_add(1, Ordering::Relaxed))));
+        let polled =
+            slot(CounterKind::polled_sum(move || f64::from(counted.fetch_add(1, Ordering::Relaxed))));
         assert!(polled.begin(1000) && polled.begin(500));
-        assert_eq!(calls.load(Ordering::Relaxed), 0, "beginning is for any thread");
+        assert_eq!(calls.load(Ordering::Relaxed), 0, "any thread may start an interval");
         polled.mark();
         polled.mark();
         assert_eq!(calls.load(Ordering::Relaxed), 1);
@@ -366,7 +367,7 @@ mod tests {
         let seconds = Duration::from_secs;
         let clocks = Arc::new(Mutex::new((seconds(0), seconds(0))));
         let read = Arc::clone(&clocks);
-        let slot = slot(Kind::cpu_usage(move || {
+        let slot = slot(CounterKind::cpu_usage(move || {
             let (used, elapsed) = *read.lock().unwrap();
             Cpu { used, at: start + elapsed }
         }));
@@ -379,7 +380,7 @@ mod tests {
         let all = usage(1000);
         *clocks.lock().unwrap() = (seconds(1), seconds(5));
         assert!(all > 0.0 && usage(1000) == 0.0);
-        assert!((usage(5000) - all / 5.0).abs() < 1e-9, "the other interval has no part in it");
+        assert!((usage(5000) - all / 5.0).abs() < 1e-9, "the other interval does not affect it");
         slot.end(5000);
         assert_eq!(slot.read(5000), None);
     }

@@ -1,10 +1,9 @@
-//! EventCounters: values that a provider reports at the interval that a session asks for (`EventCounterIntervalSec`), in the
-//! four kinds of .NET. Owns the counters of a provider and when they are reported; one thread does that for all providers, and
-//! sleeps while nobody asks.
+//! EventCounters: values that a provider reports at the interval that a session requests (`EventCounterIntervalSec`), in
+//! the four kinds of .NET. One thread reports the counters of all providers, and sleeps while no session requests them.
 //!
-//! Sessions of different intervals at the same time: .NET reports at the shortest one to all of them, and tools drop values of
-//! an interval that is not theirs, so that they show nothing. Here each interval has its own values (`Series` tells
-//! which); every session still gets all of them, as tools expect.
+//! If concurrent sessions have different intervals, .NET reports at the shortest one to all of them, and tools drop values
+//! of another interval than theirs, so that they show nothing. Here each interval has its own values (identified by
+//! `Series`); every session still gets all of them, as tools expect.
 
 mod kinds;
 mod process;
@@ -16,17 +15,17 @@ use std::time::{Duration, Instant};
 
 use runtap_diag_server::{DefineError, EventPipe, ProviderRequest};
 
+use self::kinds::{CounterKind, Slot};
 pub use self::kinds::{EventCounter, IncrementingEventCounter};
-use self::kinds::{Kind, Slot};
 pub use self::process::process_counters;
 use self::report::Reports;
 use crate::arguments::argument;
 use crate::timer::{self, Periodic};
 
-/// The shortest interval that is kept to, in milliseconds, and the longest.
+/// The shortest and the longest interval that is supported, in milliseconds.
 const INTERVALS: std::ops::RangeInclusive<u64> = 10..=86_400_000;
 
-/// What a counter is called, and in what it counts.
+/// The name and the unit of a counter.
 #[derive(Debug, Clone, Default)]
 pub struct CounterSpec {
     name: String,
@@ -37,33 +36,33 @@ pub struct CounterSpec {
 }
 
 impl CounterSpec {
-    /// A counter of this name, which tools also show unless there is another one to show.
+    /// Creates a counter with this name, which tools show unless there is a display name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// The name that tools show.
+    /// Sets the name that tools show.
     #[must_use]
     pub fn display_name(mut self, name: impl Into<String>) -> Self {
         self.display_name = Some(name.into());
         self
     }
 
-    /// What it counts in, such as `ms` or `MB`.
+    /// Sets the unit, such as `ms` or `MB`.
     #[must_use]
     pub fn units(mut self, units: impl Into<String>) -> Self {
         self.units = units.into();
         self
     }
 
-    /// The time that a rate is shown for, of the two kinds that increment.
+    /// Sets the time unit of a rate, for the two incrementing kinds.
     #[must_use]
     pub fn rate_scale(mut self, scale: Duration) -> Self {
         self.rate_scale = Some(scale);
         self
     }
 
-    /// One more key and value that belong to the counter.
+    /// Adds a key and a value to the metadata of the counter.
     #[must_use]
     pub fn metadata(mut self, key: &str, value: &str) -> Self {
         let separator = if self.metadata.is_empty() { "" } else { "," };
@@ -72,25 +71,25 @@ impl CounterSpec {
     }
 }
 
-/// The counters of one provider. Clones are the same. Counters remain when it is dropped.
+/// The counters of one provider. Clones refer to one set of counters, which remains when they are dropped.
 #[derive(Debug, Clone)]
 pub struct EventCounters(Arc<Shared>);
 
 struct Shared {
     me: Weak<Self>,
     reports: Reports,
-    state: Mutex<State>,
+    state: Mutex<CounterState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CounterState {
     slots: Vec<Arc<Slot>>,
     series: Vec<Series>,
-    /// Intervals have begun, and the program is still to be asked where: on the timer's thread.
+    /// Whether intervals have started whose start values must still be read from the program, on the timer's thread.
     unmarked: bool,
 }
 
-/// One interval that sessions ask for.
+/// An interval that sessions request.
 #[derive(Debug, Clone, Copy)]
 struct Series {
     milliseconds: u64,
@@ -105,10 +104,10 @@ impl Series {
 }
 
 impl EventCounters {
-    /// Counters of the provider `name`, none yet.
+    /// Creates an empty set of counters of the provider `name`.
     ///
     /// # Errors
-    /// A NUL in the name.
+    /// If the name contains a NUL.
     pub fn new(pipe: &EventPipe, name: &str) -> Result<Self, DefineError> {
         let reports = Reports::new(pipe, name)?;
         let shared = Arc::new_cyclic(|me| Shared { me: me.clone(), reports, state: Mutex::default() });
@@ -118,27 +117,27 @@ impl EventCounters {
         Ok(Self(shared))
     }
 
-    /// A counter that reports the mean of the values that were recorded in an interval, their deviation and extremes.
+    /// Adds a counter that reports mean, deviation and extremes of the values recorded in an interval.
     pub fn event_counter(&self, spec: CounterSpec) -> EventCounter {
-        EventCounter::new(self.0.add(spec, Kind::mean()))
+        EventCounter::new(self.0.add(spec, CounterKind::mean()))
     }
 
-    /// A counter that reports by how much it was incremented in an interval.
+    /// Adds a counter that reports its increments in an interval.
     pub fn incrementing(&self, spec: CounterSpec) -> IncrementingEventCounter {
-        IncrementingEventCounter::new(self.0.add(spec, Kind::sum()))
+        IncrementingEventCounter::new(self.0.add(spec, CounterKind::sum()))
     }
 
-    /// A counter that reports what `read` returns then. It is called on a thread of this crate; where it panics, nothing
-    /// is reported.
+    /// Adds a counter that reports the current return value of `read`. It is called on a thread of this crate; if it panics,
+    /// nothing is reported.
     pub fn polling(&self, spec: CounterSpec, read: impl Fn() -> f64 + Send + Sync + 'static) {
-        self.0.add(spec, Kind::Polled(Box::new(read)));
+        self.0.add(spec, CounterKind::Polled(Box::new(read)));
     }
 
-    /// A counter that reports by how much the value that `read` returns has grown in an interval. It is called as that of
-    /// [`polling`](Self::polling), for the first time soon after a session has begun: what the value grows by from then on
+    /// Adds a counter that reports the growth of the return value of `read` in an interval. It is called like that of
+    /// [`polling`](Self::polling), for the first time soon after a session has started: growth from then on
     /// is reported.
     pub fn incrementing_polling(&self, spec: CounterSpec, read: impl Fn() -> f64 + Send + Sync + 'static) {
-        self.0.add(spec, Kind::polled_sum(read));
+        self.0.add(spec, CounterKind::polled_sum(read));
     }
 }
 
@@ -147,11 +146,11 @@ impl Shared {
         Weak::clone(&self.me) as _
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CounterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, spec: CounterSpec, kind: Kind) -> Arc<Slot> {
+    fn add(&self, spec: CounterSpec, kind: CounterKind) -> Arc<Slot> {
         let slot = Arc::new(Slot { spec, kind });
         let mut state = self.state();
         let mut unmarked = false;
@@ -163,15 +162,15 @@ impl Shared {
         slot
     }
 
-    /// Has the timer's thread ask the program: its code may take locks that those hold who wait for this thread.
-    fn have_marked(&self, state: &mut State, unmarked: bool) {
+    /// Makes the timer's thread call the program: its code may take locks of threads that wait for this thread.
+    fn have_marked(&self, state: &mut CounterState, unmarked: bool) {
         if unmarked {
             state.unmarked = true;
             timer::wake(&self.task(), Instant::now());
         }
     }
 
-    /// Has a series for each interval that is asked for.
+    /// Updates the series to the requested intervals.
     fn update(&self, requests: &[ProviderRequest]) {
         let mut asked: Vec<u64> = requests.iter().filter_map(interval).collect();
         asked.sort_unstable();
@@ -179,7 +178,7 @@ impl Shared {
         let now = Instant::now();
         let mut state = self.state();
         let mut unmarked = false;
-        let State { slots, series, .. } = &mut *state;
+        let CounterState { slots, series, .. } = &mut *state;
         series.retain(|series| {
             let stays = asked.contains(&series.milliseconds);
             if !stays {
@@ -203,7 +202,7 @@ impl Shared {
     }
 }
 
-/// The interval that a session asks for.
+/// Returns the interval that a session requests.
 fn interval(request: &ProviderRequest) -> Option<u64> {
     let seconds: f64 = argument(&request.arguments, "EventCounterIntervalSec")?.trim().parse().ok()?;
     let interval = Duration::try_from_secs_f64(seconds).ok().filter(|interval| !interval.is_zero())?;
@@ -223,7 +222,7 @@ impl Periodic for Shared {
             }
             (due, std::mem::take(&mut state.unmarked), state.slots.clone())
         };
-        // Without the lock: what is read is the program's own code, which may add counters.
+        // Without the lock: the program's own code is called, which may add counters.
         if unmarked {
             for slot in &slots {
                 slot.mark();

@@ -1,13 +1,13 @@
-//! Counters about the process that the system knows, under the names that .NET has for them.
+//! Counters of the process from the operating system, with the names that .NET uses.
 //!
-//! | provider | counter | what it is |
+//! | provider | counter | value |
 //! |---|---|---|
-//! | `System.Runtime` | `cpu-usage` | processor time of the process, in percent of all processors |
-//! | `System.Runtime` | `working-set` | resident memory, in MB of 1,000,000 bytes |
-//! | `System.Runtime` | `thread-count` | threads of the process; .NET has no counter of this name |
+//! | `System.Runtime` | `cpu-usage` | the processor time of the process, in percent of all processors |
+//! | `System.Runtime` | `working-set` | the resident memory, in MB of 1,000,000 bytes |
+//! | `System.Runtime` | `thread-count` | the number of threads of the process; .NET has no counter of this name |
 //!
-//! `System.Runtime` because tools show it if nothing else is asked for. What a Rust program does not have (collections, a
-//! thread pool) is not there either.
+//! The provider is `System.Runtime` because tools show it by default. Counters that do not apply to Rust programs
+//! (collections, a thread pool) are missing.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -18,18 +18,18 @@ use runtap_diag_server::{DefineError, EventPipe};
 #[cfg_attr(windows, path = "process/windows.rs")]
 mod native;
 
-use super::kinds::Kind;
+use super::kinds::CounterKind;
 use super::{CounterSpec, EventCounters};
 
-/// Reports about this process as provider `System.Runtime`, where the system tells: on Linux. The program may add counters
-/// of its own.
+/// Reports this process as provider `System.Runtime`, where supported by the system: on Linux. The program may add its own
+/// counters.
 ///
 /// # Errors
-/// None in fact: the name is a good one.
+/// Never: the name is valid.
 pub fn process_counters(pipe: &EventPipe) -> Result<EventCounters, DefineError> {
     let counters = EventCounters::new(pipe, "System.Runtime")?;
     let spec = |name, shown, units| CounterSpec::new(name).display_name(shown).units(units);
-    counters.0.add(spec("cpu-usage", "CPU Usage", "%"), Kind::cpu_usage(Cpu::now));
+    counters.0.add(spec("cpu-usage", "CPU Usage", "%"), CounterKind::cpu_usage(Cpu::now));
     if resident().is_some() {
         counters.polling(spec("working-set", "Working Set", "MB"), || resident().unwrap_or(0.0));
     }
@@ -39,7 +39,7 @@ pub fn process_counters(pipe: &EventPipe) -> Result<EventCounters, DefineError> 
     Ok(counters)
 }
 
-/// Processor time that was used until a moment.
+/// The processor time up to a moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cpu {
     pub(super) used: Duration,
@@ -52,7 +52,7 @@ impl Cpu {
         Self { used, at: Instant::now() }
     }
 
-    /// Percent of all processors.
+    /// Returns the usage in percent of all processors.
     pub(super) fn since(&self, earlier: &Self) -> f64 {
         let elapsed = self.at.saturating_duration_since(earlier.at).as_secs_f64();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -60,12 +60,12 @@ impl Cpu {
         if elapsed == 0.0 {
             return 0.0;
         }
-        // The two clocks are read one after the other: within a short time one may seem to run ahead.
+        // The two clocks are read one after the other, so that within a short time the result may exceed 100.
         (self.used.saturating_sub(earlier.used).as_secs_f64() / elapsed / processors * 100.0).min(100.0)
     }
 }
 
-/// Resident memory in MB.
+/// Returns the resident memory in MB.
 fn resident() -> Option<f64> {
     status("VmRSS:").map(|kib| kib * 1024.0 / 1e6)
 }
@@ -74,7 +74,7 @@ fn threads() -> Option<f64> {
     status("Threads:")
 }
 
-/// A number of `/proc/self/status`.
+/// Returns a number from `/proc/self/status`.
 fn status(name: &str) -> Option<f64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_system_tells() {
+    fn the_system_provides_the_values() {
         assert!(resident().unwrap() > 1.0);
         assert!(threads().unwrap() >= 1.0);
         let before = Cpu::now();

@@ -1,5 +1,5 @@
-//! The event `EventCounters`: one field without a name, an object with one member `Payload`, an object with the values. The two
-//! forms differ in the order of their fields; layouts as .NET 8 to 10 write them.
+//! The event `EventCounters`: one field without a name, which is an object with one member `Payload`, an object with the
+//! values. The two forms differ in the order of their fields; the layouts are those of .NET 8 to 10.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Reports {
         &self.mean.metadata().provider
     }
 
-    /// Writes what a counter has to report for an interval.
+    /// Writes the report of a counter for an interval.
     pub(super) fn write(&self, slot: &Slot, interval: u64, elapsed: Duration) {
         let Some(reading) = slot.read(interval) else { return };
         payload::with(|payload| {
@@ -95,7 +95,7 @@ fn fill(payload: &mut Payload, slot: &Slot, reading: &Reading, interval: u64, el
     payload.push(&spec.units);
 }
 
-/// As .NET writes a span of time: `[days.]hh:mm:ss[.fffffff]`.
+/// Formats a time span as .NET does: `[days.]hh:mm:ss[.fffffff]`.
 fn time_span(span: Duration) -> String {
     let seconds = span.as_secs();
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
@@ -108,7 +108,7 @@ fn time_span(span: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::CounterSpec;
-    use super::super::kinds::Kind;
+    use super::super::kinds::CounterKind;
     use super::*;
 
     fn hex(text: &str) -> Vec<u8> {
@@ -119,12 +119,14 @@ mod tests {
             .collect()
     }
 
-    /// What .NET 10.0.12 wrote for the same counter.
+    /// The bytes that .NET 10.0.12 wrote for an equal counter.
     #[test]
     fn the_mean_form_is_that_of_dotnet() {
         let spec = CounterSpec::new("queue").display_name("Queue Length");
-        let slot =
-            Slot { spec: spec.metadata("owner", "demo").metadata("kind", "fixed"), kind: Kind::mean() };
+        let slot = Slot {
+            spec: spec.metadata("owner", "demo").metadata("kind", "fixed"),
+            kind: CounterKind::mean(),
+        };
         let reading = Reading::Mean { mean: 42.0, deviation: 0.0, count: 1, min: 42.0, max: 42.0 };
         let written = payload::with(|payload| {
             fill(payload, &slot, &reading, 1000, Duration::from_nanos(1_004_904_508));
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn the_sum_form_is_that_of_dotnet() {
         let spec = CounterSpec::new("total").display_name("Total Work").units("items");
-        let slot = Slot { spec: spec.rate_scale(Duration::from_mins(1)), kind: Kind::sum() };
+        let slot = Slot { spec: spec.rate_scale(Duration::from_mins(1)), kind: CounterKind::sum() };
         let written = payload::with(|payload| {
             fill(payload, &slot, &Reading::Increment(28.0), 1000, Duration::from_nanos(1_004_904_508));
             payload.as_bytes().to_vec()
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_of_time_are_those_of_dotnet() {
+    fn time_spans_are_those_of_dotnet() {
         assert_eq!(time_span(Duration::from_secs(1)), "00:00:01");
         assert_eq!(time_span(Duration::from_secs(90_061)), "1.01:01:01");
         assert_eq!(time_span(Duration::from_millis(1500)), "00:00:01.5000000");

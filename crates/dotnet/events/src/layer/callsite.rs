@@ -1,5 +1,4 @@
-//! What is known of a place in the code where `tracing` is called: its names, whether a session wants it, and the events that
-//! were defined for it.
+//! The state of a callsite of `tracing`: its names, whether a session records it, and the events that were defined for it.
 
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -13,23 +12,23 @@ use crate::activity::Activity;
 use crate::logs::{Content, LogLevel, Logger, OpenScope};
 use crate::provider::{Event, define, next_id};
 
-/// As many combinations of fields and types of one callsite are told apart. Whatever comes later is written without its fields.
+/// The most combinations of fields and types of a callsite. Further ones are written without fields.
 const MAX_SHAPES: usize = 32;
 
-/// A place in the code.
+/// A callsite.
 #[derive(Debug)]
 pub(super) struct Callsite {
     pipe: EventPipe,
-    /// What its events have in common. Has no fields.
+    /// The shared metadata of its events, without fields.
     common: EventMetadata,
-    /// Enabled as all its events are. Never written, unless they have too many forms.
+    /// An event that is enabled when all events of the callsite are. Written only if there are too many combinations.
     gate: Option<Event>,
-    pub(super) what: What,
+    pub(super) what: CallsiteKind,
     pub(super) logger: Option<CallsiteLogger>,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum CallsiteKind {
     Event(Shapes),
     Span { start: Shapes, stop: Shapes },
 }
@@ -62,9 +61,9 @@ impl Callsite {
         gate.event_id = next_id();
         let what = if metadata.is_span() {
             let shapes = |suffix, opcode| Shapes { suffix, opcode: Some(opcode), ..Shapes::default() };
-            What::Span { start: shapes("Start", 1), stop: shapes("Stop", 2) }
+            CallsiteKind::Span { start: shapes("Start", 1), stop: shapes("Stop", 2) }
         } else {
-            What::Event(Shapes::default())
+            CallsiteKind::Event(Shapes::default())
         };
         let logger = config.logs.as_ref().map(|logs| CallsiteLogger {
             logger: logs.logger(dotted(target)),
@@ -76,12 +75,12 @@ impl Callsite {
         Self { pipe: config.pipe.clone(), common, gate, what, logger }
     }
 
-    /// Whether a session wants it, as an event, a message or a scope.
+    /// Returns whether a session records the callsite, as an event, a message or a scope.
     pub(super) fn is_enabled(&self) -> bool {
         self.gate_is_open() || self.logger.as_ref().is_some_and(CallsiteLogger::is_wanted)
     }
 
-    /// Whether a session wants its events.
+    /// Returns whether a session records its events.
     pub(super) fn gate_is_open(&self) -> bool {
         self.gate.as_ref().is_some_and(Event::is_enabled)
     }
@@ -111,7 +110,8 @@ impl CallsiteLogger {
         self.logger.is_enabled(self.level)
     }
 
-    /// Scopes are wanted wherever messages are, as in .NET; those of detailed spans only where such messages are too.
+    /// Returns whether scopes are recorded: wherever messages are, as in .NET; those of detailed spans only where messages of
+    /// that level are, too.
     pub(super) fn scopes(&self) -> bool {
         let level = if self.level < LogLevel::Information { self.level } else { LogLevel::Critical };
         self.logger.is_enabled(level)
@@ -131,26 +131,26 @@ impl CallsiteLogger {
     }
 }
 
-/// The events that were defined for the combinations of fields and types that were seen.
+/// The events that were defined for the combinations of fields and types.
 #[derive(Debug, Default)]
 pub(super) struct Shapes {
     suffix: &'static str,
     opcode: Option<u8>,
-    /// Most callsites have only one.
+    /// The first one; most callsites have no other.
     first: OnceLock<(Recorded, Option<Event>)>,
     others: Mutex<Vec<(Recorded, Event)>>,
     rest: OnceLock<Option<Event>>,
 }
 
-/// One of them, to be defined.
+/// A combination for which to define an event.
 pub(super) struct Shape<'a> {
     shapes: &'a Shapes,
-    /// `None`: the one for all that are too many, without fields.
+    /// The fields. `None` for the event of all further combinations, without fields.
     recorded: Option<&'a Recorded>,
 }
 
 impl Shapes {
-    /// Writes `payload` as the event for what was recorded.
+    /// Writes `payload` as the event for the recorded fields.
     pub(super) fn write(
         &self,
         recorded: &Recorded,
@@ -172,7 +172,7 @@ impl Shapes {
         }
     }
 
-    /// `None`: there are too many.
+    /// Returns the event for another combination. `None` if there are too many.
     fn other(&self, recorded: &Recorded, define: impl FnOnce() -> Option<Event>) -> Option<Event> {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, event)) = others.iter().find(|(other, _)| other == recorded) {
@@ -187,7 +187,8 @@ impl Shapes {
     }
 }
 
-/// Names by which tools ask: no colon, which separates keywords, and no comma, which separates providers.
+/// Converts a target to a name that tools can request: no colon, which separates keywords, and no comma, which separates
+/// providers.
 fn dotted(target: &str) -> String {
     without_nul(target).replace("::", ".").replace([':', ',', ';'], "_")
 }
@@ -196,7 +197,7 @@ fn without_nul(name: &str) -> String {
     name.replace('\0', "_")
 }
 
-/// Whether the program has given a name to an event. Otherwise `tracing` makes one of file and line.
+/// Returns whether the program has named an event. Otherwise `tracing` generates a name from file and line.
 fn is_named(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() || !metadata.name().starts_with("event ")
 }

@@ -7,10 +7,10 @@ use tracing::span::Attributes;
 use super::record::{MESSAGE, Named};
 use crate::logs::Content;
 
-/// A log message: the text of the event, and its fields behind it.
-pub(super) struct OfEvent<'a>(pub(super) &'a tracing::Event<'a>);
+/// A log message: the text of the event, followed by its fields.
+pub(super) struct EventContent<'a>(pub(super) &'a tracing::Event<'a>);
 
-impl Content for OfEvent<'_> {
+impl Content for EventContent<'_> {
     fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display)) {
         self.0.record(&mut Named(|name: &str, value: &dyn Display| {
             if name != MESSAGE {
@@ -28,13 +28,13 @@ impl Content for OfEvent<'_> {
     }
 }
 
-impl OfEvent<'_> {
+impl EventContent<'_> {
     fn text(
         &self,
         text: &mut dyn fmt::Write,
         field: impl Fn(&mut dyn fmt::Write, &str, &dyn Display) -> fmt::Result,
     ) -> fmt::Result {
-        // The message comes first wherever it is among the fields.
+        // The message comes first, whatever its position among the fields.
         let mut outcome = Ok(());
         let mut any = false;
         self.0.record(&mut Named(|name: &str, value: &dyn Display| {
@@ -58,9 +58,9 @@ impl OfEvent<'_> {
 }
 
 /// A scope: the name of the span and its fields.
-pub(super) struct OfSpan<'a>(pub(super) &'a Attributes<'a>);
+pub(super) struct SpanContent<'a>(pub(super) &'a Attributes<'a>);
 
-impl Content for OfSpan<'_> {
+impl Content for SpanContent<'_> {
     fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display)) {
         self.0.record(&mut Named(|name: &str, value: &dyn Display| each(name, value)));
     }

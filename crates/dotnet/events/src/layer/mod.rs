@@ -1,21 +1,21 @@
-//! A layer for `tracing`: events of `tracing` as events of providers, spans as activities with a start and a stop, and both as
-//! log messages with scopes. Owns what becomes of spans; what is known of each place in the code is in `callsite.rs`.
+//! A layer for `tracing`: writes events of `tracing` as events of providers, spans as activities with a start and a stop,
+//! and both as log messages with scopes. `callsite.rs` has the state of each callsite.
 //!
-//! **Providers.** The provider of an event is the crate in its target (`shop` of `shop::orders`), since sessions ask for
-//! providers by their whole names; [`EventLayer::naming`] has the alternative. In names `::` becomes `.`, because tools separate
-//! the keywords of a provider by a colon. An event is called as its `name:` says, else by its file and line
+//! **Providers.** The provider of an event is the crate in its target (`shop` of `shop::orders`), because sessions request
+//! providers by their complete names; [`EventLayerBuilder::naming`] has the alternative. In names `::` becomes `.`, because tools
+//! separate the keywords of a provider by a colon. An event has the name in its `name:`, or else its file and line
 //! (`orders.rs:42`). It has no keywords; its level is that of `tracing`, where TRACE and DEBUG are both Verbose.
 //!
-//! **Fields.** A definition has types, fields of `tracing` have them only when they are recorded: the first event of each
-//! combination of fields and types defines it. Values that are neither numbers, booleans nor strings are text.
+//! **Fields.** A definition needs types, which fields of `tracing` have only when they are recorded: the first event of each
+//! combination of fields and types defines it. Values other than numbers, booleans and strings are written as text.
 //!
 //! **Spans** become a pair of events `NAMEStart` and `NAMEStop`, written when the span is created and when it is closed,
 //! whatever threads enter it meanwhile. The start has the fields of the span, the stop those that were recorded later. Both
-//! carry the id of the span's [activity](crate::Activity), and so do all events within it. A span that was created before a
-//! session asked for it is not reported to that session.
+//! carry the id of the span's [activity](crate::Activity), and so do all events within it. A span that was created before
+//! the start of a session is not reported to that session.
 //!
-//! **Costs.** Without a session that wants it, a callsite is switched off in `tracing` itself. Whenever a session comes or goes,
-//! all of them are asked again.
+//! **Costs.** If no session records a callsite, it is disabled in `tracing` itself. Whenever a session starts or ends, all
+//! callsites are evaluated again.
 
 mod callsite;
 mod message;
@@ -38,21 +38,21 @@ use tracing_subscriber::layer::{Context, Filter, Layer};
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 use uuid::Uuid;
 
-use self::callsite::{Callsite, What};
-use self::message::{OfEvent, OfSpan};
+use self::callsite::{Callsite, CallsiteKind};
+use self::message::{EventContent, SpanContent};
 use self::record::Recorded;
 use self::witness::Witness;
 use crate::activity::Activity;
 use crate::logs::{Logs, OpenScope};
 use crate::payload;
 
-/// How targets of `tracing` become providers.
+/// The mapping from targets of `tracing` to providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Naming {
-    /// The crate: what is in front of the first `::`.
+    /// The crate: the part before the first `::`.
     #[default]
     Crate,
-    /// The whole target, with `.` in place of `::`.
+    /// The complete target, with `.` in place of `::`.
     Target,
 }
 
@@ -83,13 +83,13 @@ pub struct EventLayerBuilder {
     logs: Option<Logs>,
 }
 
-/// Lets through what a session wants.
+/// A filter that passes what a session records.
 #[derive(Debug)]
 pub struct SessionFilter(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Different in each layer of the process.
+    /// Distinguishes the layers of the process.
     number: u64,
     config: EventLayerBuilder,
     callsites: RwLock<HashMap<Identifier, Arc<Callsite>, RandomState>>,
@@ -97,16 +97,16 @@ struct Shared {
 
 static LAYERS: AtomicU64 = AtomicU64::new(0);
 
-/// As many callsites a thread keeps at hand.
-const MAX_AT_HAND: usize = 4096;
+/// The most callsites that a thread caches.
+const MAX_RECENT: usize = 4096;
 
 thread_local! {
-    /// What this thread has asked for, so that threads do not wait for each other. By layer and callsite.
-    static AT_HAND: RefCell<HashMap<(u64, Identifier), Arc<Callsite>, RandomState>> = RefCell::default();
+    /// A cache per thread, by layer and callsite, so that threads do not wait for each other.
+    static RECENT: RefCell<HashMap<(u64, Identifier), Arc<Callsite>, RandomState>> = RefCell::default();
 }
 
 impl EventLayer {
-    /// Begins to make a layer that writes to `pipe`.
+    /// Returns a builder of a layer that writes to `pipe`.
     #[expect(clippy::new_ret_no_self, reason = "the layer comes with its filter")]
     pub fn new(pipe: &EventPipe) -> EventLayerBuilder {
         EventLayerBuilder { pipe: pipe.clone(), naming: Naming::default(), prefix: String::new(), logs: None }
@@ -114,28 +114,28 @@ impl EventLayer {
 }
 
 impl EventLayerBuilder {
-    /// How targets become providers.
+    /// Sets the mapping from targets to providers.
     #[must_use]
     pub fn naming(mut self, naming: Naming) -> Self {
         self.naming = naming;
         self
     }
 
-    /// What the names of all providers begin with.
+    /// Sets a prefix of the names of all providers.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Writes log messages too: the target is the category, spans are scopes.
+    /// Also writes log messages: the target is the category, spans are scopes.
     #[must_use]
     pub fn logs(mut self, logs: &Logs) -> Self {
         self.logs = Some(logs.clone());
         self
     }
 
-    /// The layer, with the filter that switches callsites on and off. Other layers of the subscriber are not affected.
+    /// Builds the layer, with a filter that enables and disables callsites. Other layers of the subscriber are not affected.
     pub fn build<S: Subscriber + for<'a> LookupSpan<'a>>(self) -> Filtered<EventLayer, SessionFilter, S> {
         self.pipe.watch_sessions(tracing::callsite::rebuild_interest_cache);
         let number = LAYERS.fetch_add(1, Ordering::Relaxed);
@@ -152,7 +152,7 @@ impl Shared {
 
     fn callsite(&self, metadata: &'static Metadata<'static>) -> Arc<Callsite> {
         self.registered(metadata).unwrap_or_else(|| {
-            // Made without the lock; if two threads do it at once, one is forgotten.
+            // Created without the lock; if two threads do so at once, one result is dropped.
             let callsite = Arc::new(Callsite::new(&self.config, metadata));
             let mut callsites = self.callsites.write().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(callsites.entry(metadata.callsite()).or_insert(callsite))
@@ -161,18 +161,18 @@ impl Shared {
 
     fn known(&self, metadata: &Metadata<'_>) -> Option<Arc<Callsite>> {
         let key = (self.number, metadata.callsite());
-        let at_hand = AT_HAND.try_with(|at_hand| at_hand.borrow().get(&key).cloned());
-        // A thread that is ending has none any more.
-        if let Ok(Some(callsite)) = at_hand {
+        let recent = RECENT.try_with(|recent| recent.borrow().get(&key).cloned());
+        // A thread that is exiting has no cache any more.
+        if let Ok(Some(callsite)) = recent {
             return Some(callsite);
         }
         let callsite = self.registered(metadata)?;
-        let _ = AT_HAND.try_with(|at_hand| {
-            let mut at_hand = at_hand.borrow_mut();
-            if at_hand.len() == MAX_AT_HAND {
-                at_hand.clear();
+        let _ = RECENT.try_with(|recent| {
+            let mut recent = recent.borrow_mut();
+            if recent.len() == MAX_RECENT {
+                recent.clear();
             }
-            at_hand.insert(key, Arc::clone(&callsite));
+            recent.insert(key, Arc::clone(&callsite));
         });
         Some(callsite)
     }
@@ -193,7 +193,7 @@ impl<S> Filter<S> for SessionFilter {
     }
 }
 
-/// What is known of a span from its creation on.
+/// The state of a span.
 struct Span {
     callsite: Arc<Callsite>,
     activity: Activity,
@@ -221,7 +221,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
             None if attributes.is_root() => Activity::root(),
             None => Activity::start(),
         };
-        if let What::Span { start, .. } = &callsite.what
+        if let CallsiteKind::Span { start, .. } = &callsite.what
             && callsite.gate_is_open()
         {
             payload::with(|payload| {
@@ -235,11 +235,11 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
                 );
             });
         }
-        // Within the span, as it is told: its id stands for the messages, that of the span for events.
+        // The scope's id is for the messages in the span, the span's id for its events.
         let scope = callsite.logger.as_ref().filter(|logger| logger.scopes()).map(|logger| {
             let around = around.and_then(|(_, scope)| scope);
             let related = around.or_else(|| Some(activity.id()));
-            logger.open(&activity.child(), related, &OfSpan(attributes))
+            logger.open(&activity.child(), related, &SpanContent(attributes))
         });
         let span_state = Span { callsite, activity, scope, later: Recorded::default(), payload: Vec::new() };
         span.extensions_mut().insert(span_state);
@@ -248,7 +248,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
         payload::with(|payload| {
-            // Without the lock: values are written by the program's own code.
+            // Without the lock, because the program's own code formats the values.
             let mut recorded = Recorded::default();
             values.record(&mut recorded.visitor(payload));
             let mut extensions = span.extensions_mut();
@@ -268,7 +268,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
             of_span(event, &context, |span| span.activity.id())
         };
         let Some(callsite) = self.shared.known(metadata) else { return };
-        if let What::Event(shapes) = &callsite.what
+        if let CallsiteKind::Event(shapes) = &callsite.what
             && callsite.gate_is_open()
         {
             payload::with(|payload| {
@@ -284,7 +284,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
         }
         if let Some(logger) = callsite.logger.as_ref().filter(|logger| logger.is_enabled()) {
             let scope = of_span(event, &context, Span::scope_activity);
-            logger.write(&OfEvent(event), scope.flatten().or(activity));
+            logger.write(&EventContent(event), scope.flatten().or(activity));
         }
     }
 
@@ -300,7 +300,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for EventLayer {
         let Some(span) = context.span(&id) else { return };
         let Some(mut state) = span.extensions_mut().remove::<Span>() else { return };
         drop(state.scope.take());
-        if let What::Span { stop, .. } = &state.callsite.what
+        if let CallsiteKind::Span { stop, .. } = &state.callsite.what
             && state.callsite.gate_is_open()
         {
             stop.write(
@@ -322,7 +322,7 @@ fn with_span<'a, R: LookupSpan<'a>, T>(
     extensions.get::<Span>().map(then)
 }
 
-/// Of the span that an event is in.
+/// Calls a function with the state of the span that contains an event.
 fn of_span<S: Subscriber + for<'a> LookupSpan<'a>, T>(
     event: &tracing::Event<'_>,
     context: &Context<'_, S>,

@@ -1,4 +1,4 @@
-//! Values of fields of `tracing`, as the payload of an event, and by name as text.
+//! Recorded field values of `tracing`, as the payload of an event or as text by name.
 
 use std::error::Error;
 use std::fmt::{self, Debug, Display};
@@ -8,10 +8,10 @@ use tracing::field::{Field, Visit};
 
 use crate::payload::{Payload, Value};
 
-/// The field that is the text of an event.
+/// The name of the field with the text of an event.
 pub(super) const MESSAGE: &str = "message";
 
-/// As many fields as an event of `tracing` can have.
+/// The most fields of an event of `tracing`.
 const MAX_FIELDS: usize = 32;
 
 /// The type of a recorded value.
@@ -38,7 +38,7 @@ impl Type {
     }
 }
 
-/// Which fields were recorded, and their types, in the order of their values in the payload.
+/// The recorded fields and their types, in the order of their values in the payload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
     fields: [(u8, Type); MAX_FIELDS],
@@ -46,12 +46,12 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// Appends values to `payload`.
+    /// Returns a visitor that appends values to `payload`.
     pub(super) fn visitor<'a>(&'a mut self, payload: &'a mut Payload) -> Recorder<'a> {
         Recorder { recorded: self, payload }
     }
 
-    /// Adds what was recorded later. Nothing if there is no room for all of it.
+    /// Appends fields that were recorded later. Returns `false` without a change if there is not enough space for all.
     pub(super) fn append(&mut self, later: &Self) -> bool {
         let Some(fields) = self.fields.get_mut(self.count..self.count + later.count) else { return false };
         for (field, new) in fields.iter_mut().zip(&later.fields) {
@@ -61,21 +61,21 @@ impl Recorded {
         true
     }
 
-    /// Places in the callsite's set of fields, and types.
+    /// Returns the indexes in the callsite's set of fields, with types.
     pub(super) fn fields(&self) -> impl Iterator<Item = (usize, FieldType)> {
         let fields = self.fields.iter().take(self.count);
         fields.map(|(index, kind)| (usize::from(*index), kind.field_type()))
     }
 }
 
-/// Appends values to a payload.
+/// A visitor that appends values to a payload.
 pub(super) struct Recorder<'a> {
     recorded: &'a mut Recorded,
     payload: &'a mut Payload,
 }
 
 impl Recorder<'_> {
-    /// Whether there is room for one more value; noted if so.
+    /// Records a field and returns whether there is space for it.
     fn note(&mut self, field: &Field, kind: Type) -> bool {
         let index = u8::try_from(field.index()).unwrap_or(u8::MAX);
         match self.recorded.fields.get_mut(self.recorded.count) {
@@ -135,11 +135,11 @@ impl Visit for Recorder<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        self.text(field, Debugged(value));
+        self.text(field, DebugValue(value));
     }
 }
 
-/// Calls a function with the name and text of each value.
+/// A visitor that calls a function with the name and text of each value.
 pub(super) struct Named<F>(pub(super) F);
 
 impl<F: FnMut(&str, &dyn Display)> Visit for Named<F> {
@@ -168,13 +168,13 @@ impl<F: FnMut(&str, &dyn Display)> Visit for Named<F> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        (self.0)(field.name(), &Debugged(value));
+        (self.0)(field.name(), &DebugValue(value));
     }
 }
 
-struct Debugged<'a>(&'a dyn Debug);
+struct DebugValue<'a>(&'a dyn Debug);
 
-impl Display for Debugged<'_> {
+impl Display for DebugValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

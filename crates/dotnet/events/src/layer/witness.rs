@@ -1,5 +1,5 @@
-//! A subscriber that nothing is ever sent to. While a program has only one subscriber, `tracing` asks it again about its callsites
-//! only if it is the default of the thread that asks, and that is the server's. With a second one all are asked.
+//! A second subscriber that receives no events. While a program has only one subscriber, `tracing` re-evaluates callsites
+//! only if it is the default of the current thread, which is the server's. With a second one all subscribers are queried.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 use super::Shared;
 
-/// Says of callsites what the layer says.
+/// A subscriber with the layer's interest in callsites.
 pub(super) struct Witness(pub(super) Arc<Shared>);
 
 impl Subscriber for Witness {

@@ -1,8 +1,8 @@
-//! Text in JSON strings, escaped as .NET does by default: ASCII only, and without what HTML could misread.
+//! Text in JSON strings, escaped as .NET does by default: ASCII only, and without characters that are special in HTML.
 
 use std::fmt::{self, Display, Write};
 
-/// Writes what is written to it into a JSON string, without the quotation marks around.
+/// A writer that escapes its input for a JSON string, without the surrounding quotation marks.
 pub(super) struct Escaped<'a>(pub(super) &'a mut dyn Write);
 
 impl Write for Escaped<'_> {

@@ -1,16 +1,16 @@
-//! The events of `Microsoft-Extensions-Logging` as version 9 of that library writes them. The provider is self-describing: its
-//! events are known by their names. Their level is 0, since what is logged depends on the levels that sessions ask for.
+//! The events of `Microsoft-Extensions-Logging` in version 9 of that library. The provider is self-describing: its
+//! events are identified by name. Their level is 0, because the levels of `FilterSpecs` select what is logged.
 //!
 //! | event | keywords | fields |
 //! |---|---|---|
 //! | `FormattedMessage` | 4 | Level, FactoryID, LoggerName, EventId, EventName, FormattedMessage, ids |
 //! | `Message` | 2 | Level, FactoryID, LoggerName, EventId, EventName, Exception {}, Arguments [], ids |
 //! | `MessageJson` | 8 | Level, FactoryID, LoggerName, EventId, EventName, ExceptionJson, ArgumentsJson, FormattedMessage, ids |
-//! | `ActivityStart`, `ActivityStop` | 6 | ID, FactoryID, LoggerName; of the start Arguments [] |
-//! | `ActivityJsonStart`, `ActivityJsonStop` | 12 | the same, with ArgumentsJson |
+//! | `ActivityStart`, `ActivityStop` | 6 | ID, FactoryID, LoggerName; the start event also Arguments [] |
+//! | `ActivityJsonStart`, `ActivityJsonStop` | 12 | ID, FactoryID, LoggerName; the start event also ArgumentsJson |
 //!
-//! The ids are ActivityTraceId, ActivitySpanId and ActivityTraceFlags, which are empty here. A scope has one of the two pairs:
-//! JSON if a session wants that.
+//! The ids are ActivityTraceId, ActivitySpanId and ActivityTraceFlags, which are empty here. A scope has one of the two
+//! pairs: JSON if a session requests it.
 
 use std::error::Error;
 use std::fmt::{self, Display, Write};
@@ -25,23 +25,23 @@ use crate::provider::{Event, SESSION_KEYWORDS, define, next_id};
 
 pub(super) const PROVIDER: &str = "Microsoft-Extensions-Logging";
 
-/// The one factory of loggers that there is.
+/// The id of the only factory of loggers.
 const FACTORY: i32 = 1;
 
-/// The name under which the template is one of the arguments.
+/// The name of the argument that contains the template.
 const TEMPLATE: &str = "{OriginalFormat}";
 
-/// What a message or a scope says.
+/// The content of a message or a scope.
 pub(crate) trait Content {
-    /// Has `each` called with the name and value of each argument.
+    /// Calls `each` with the name and value of each argument.
     fn arguments(&self, each: &mut dyn FnMut(&str, &dyn Display));
-    /// The text with places for arguments.
+    /// Writes the text with placeholders for arguments.
     fn template(&self, text: &mut dyn Write) -> fmt::Result;
-    /// The text with the arguments.
+    /// Writes the text with the arguments.
     fn message(&self, text: &mut dyn Write) -> fmt::Result;
 }
 
-/// An error that a message is about.
+/// The error of a message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure<'a> {
     pub(crate) type_name: &'a str,
@@ -49,7 +49,7 @@ pub(crate) struct Failure<'a> {
 }
 
 impl Failure<'_> {
-    /// The error with all that it was caused by.
+    /// Writes the error with all its sources.
     fn chain(&self) -> impl Display {
         fmt::from_fn(|f| {
             write!(f, "{}: {}", self.type_name, self.error)?;
@@ -63,7 +63,7 @@ impl Failure<'_> {
     }
 }
 
-/// What the fields of all messages begin with.
+/// The first fields of all messages.
 pub(super) struct Head<'a> {
     pub(super) level: LogLevel,
     pub(super) category: &'a str,
@@ -132,7 +132,7 @@ impl Events {
         self.json.is_enabled()
     }
 
-    /// Writes a message in all forms that sessions want.
+    /// Writes a message in all forms that sessions request.
     pub(super) fn message(
         &self,
         head: &Head<'_>,
@@ -190,7 +190,7 @@ fn scope_head(payload: &mut Payload, scope: &OpenScope) {
     payload.push(&scope.number).push(&FACTORY).push(scope.logger.category());
 }
 
-/// A text field that is written in parts. The text ends where the value's own code fails.
+/// Writes a text field in parts. The text ends where the value's own code fails.
 fn text(payload: &mut Payload, write: impl FnOnce(&mut dyn Write) -> fmt::Result) {
     let mut text = payload.text();
     let _ = write(&mut text);
@@ -201,7 +201,7 @@ fn formatted(payload: &mut Payload, content: &dyn Content) {
     text(payload, |text| content.message(text));
 }
 
-/// As many as are counted in a `u16`, the template last.
+/// Writes at most as many arguments as a `u16` can count, the template last.
 fn arguments(payload: &mut Payload, content: &dyn Content) {
     let place = payload.len();
     payload.push(&0u16);

@@ -1,6 +1,6 @@
-//! Log messages as `Microsoft-Extensions-Logging` has them: the provider through which tools such as dotnet-monitor read the log
-//! of a .NET program. Owns loggers, their scopes and the events; what sessions ask for is in `rules.rs`, the layouts are in
-//! `layout.rs`.
+//! Log messages like those of `Microsoft-Extensions-Logging`: the provider through which tools such as dotnet-monitor read
+//! the log of a .NET program. Has the loggers and their scopes; `rules.rs` has the requests of sessions, and `layout.rs`
+//! the layouts of the events.
 
 mod json;
 mod layout;
@@ -19,23 +19,23 @@ pub(crate) use self::layout::{Content, Failure};
 use self::rules::AllRules;
 use crate::activity::Activity;
 
-/// How important a log message is.
+/// The level of a log message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum LogLevel {
-    /// Everything.
+    /// A detail that is rarely needed.
     Trace,
-    /// For those who look for an error.
+    /// A detail for finding errors.
     Debug,
-    /// What happens.
+    /// A normal occurrence.
     Information,
     /// Something may fail.
     Warning,
     /// Something failed.
     Error,
-    /// The program can't go on.
+    /// The program cannot continue.
     Critical,
-    /// Above all messages: nothing is logged.
+    /// Above the level of all messages: nothing is logged.
     None,
 }
 
@@ -55,7 +55,7 @@ impl LogLevel {
         }
     }
 
-    /// By its name or number.
+    /// Parses a name or number.
     fn parse(text: &str) -> Option<Self> {
         let number = text.parse::<u8>().ok();
         let is_it = |level: &Self| number == Some(*level as u8) || level.name().eq_ignore_ascii_case(text);
@@ -73,21 +73,21 @@ impl Keywords {
     const MESSAGES: u64 = Self::MESSAGE | Self::FORMATTED | Self::JSON;
 }
 
-/// The log of a program. Clones are the same log.
+/// The log of a program. Clones refer to one log.
 ///
-/// A session says with `FilterSpecs` which categories it wants at which levels; the first 1,000 of its rules count.
+/// A session selects categories and levels with `FilterSpecs`; its first 1,000 rules apply.
 #[derive(Debug, Clone)]
 pub struct Logs(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     events: Events,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     scopes: AtomicI32,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LogState {
     rules: AllRules,
     categories: Vec<Weak<Category>>,
 }
@@ -95,15 +95,15 @@ struct State {
 #[derive(Debug)]
 struct Category {
     name: String,
-    /// The least important [`LogLevel`] that is wanted, as a number.
+    /// The least important [`LogLevel`] that a session requests, as a number.
     minimum: AtomicU8,
 }
 
 impl Logs {
-    /// The log that goes to the sessions of `pipe`. A program has one.
+    /// Creates the log for the sessions of `pipe`. Create one per program.
     ///
     /// # Errors
-    /// None in fact: the names are good ones.
+    /// Never: the names are valid.
     pub fn new(pipe: &EventPipe) -> Result<Self, DefineError> {
         let events = Events::new(pipe)?;
         let shared = Arc::new(Shared { events, state: Mutex::default(), scopes: AtomicI32::new(0) });
@@ -116,8 +116,8 @@ impl Logs {
         Ok(Self(shared))
     }
 
-    /// A logger of a category, by custom the dotted name of a part of the program. It should have no colon: tools ask for
-    /// categories as `Category:Level`.
+    /// Returns a logger of a category, by convention the dotted name of a part of the program. The name should contain no
+    /// colon: tools request categories as `Category:Level`.
     pub fn logger(&self, category: impl Into<String>) -> Logger {
         let name = category.into();
         let mut state = self.0.state();
@@ -130,7 +130,7 @@ impl Logs {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -150,16 +150,16 @@ pub struct Logger {
     shared: Arc<Shared>,
 }
 
-/// Names of arguments and their values.
+/// The names and values of arguments.
 pub type Arguments<'a> = &'a [(&'a str, &'a dyn Display)];
 
 impl Logger {
-    /// The category.
+    /// Returns the category.
     pub fn category(&self) -> &str {
         &self.category.name
     }
 
-    /// Whether any session wants messages of this level: one load.
+    /// Returns whether any session records messages of this level, with a single load.
     #[inline]
     pub fn is_enabled(&self, level: LogLevel) -> bool {
         level as u8 >= self.category.minimum.load(Ordering::Relaxed)
@@ -173,22 +173,22 @@ impl Logger {
         }
     }
 
-    /// Logs what happens: a text with `{Name}` in place of its arguments.
+    /// Logs an [`Information`](LogLevel::Information) message: a text with `{Name}` in place of its arguments.
     pub fn information(&self, template: &str, arguments: Arguments<'_>) {
         self.log(&LogMessage::new(LogLevel::Information, template).arguments(arguments));
     }
 
-    /// Logs what may be wrong.
+    /// Logs a [`Warning`](LogLevel::Warning) message.
     pub fn warning(&self, template: &str, arguments: Arguments<'_>) {
         self.log(&LogMessage::new(LogLevel::Warning, template).arguments(arguments));
     }
 
-    /// Logs what failed.
+    /// Logs an [`Error`](LogLevel::Error) message.
     pub fn error(&self, template: &str, arguments: Arguments<'_>) {
         self.log(&LogMessage::new(LogLevel::Error, template).arguments(arguments));
     }
 
-    /// Has the messages of this thread, of all categories, be part of something until the scope is dropped.
+    /// Opens a scope, which contains the messages of this thread, of all categories, until it is dropped.
     pub fn scope(&self, template: &str, arguments: Arguments<'_>) -> Scope {
         let open = self.is_enabled(LogLevel::Critical).then(|| {
             let activity = Activity::start();
@@ -211,7 +211,7 @@ impl Logger {
         self.shared.events.message(&head, content, failure, activity);
     }
 
-    /// Begins a scope with its activity.
+    /// Opens a scope with an activity.
     pub(crate) fn open(
         &self,
         activity: &Activity,
@@ -226,7 +226,7 @@ impl Logger {
     }
 }
 
-/// A scope that has begun and ends when it is dropped.
+/// An open scope, which is closed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenScope {
     logger: Logger,
@@ -241,7 +241,7 @@ impl Drop for OpenScope {
     }
 }
 
-/// What messages are part of. See [`Logger::scope`].
+/// A scope of messages. See [`Logger::scope`].
 #[derive(Debug)]
 #[must_use = "the scope ends with it"]
 pub struct Scope {
@@ -249,7 +249,7 @@ pub struct Scope {
     open: Option<(OpenScope, crate::activity::Entered)>,
 }
 
-/// A log message in the making.
+/// A log message that is being built.
 #[derive(Clone, Copy)]
 pub struct LogMessage<'a> {
     level: LogLevel,
@@ -260,26 +260,26 @@ pub struct LogMessage<'a> {
 }
 
 impl<'a> LogMessage<'a> {
-    /// A message: a text with `{Name}` in place of its arguments.
+    /// Creates a message: a text with `{Name}` in place of its arguments.
     pub fn new(level: LogLevel, template: &'a str) -> Self {
         Self { level, event: (0, ""), template, arguments: &[], failure: None }
     }
 
-    /// With arguments.
+    /// Sets the arguments.
     #[must_use]
     pub fn arguments(mut self, arguments: Arguments<'a>) -> Self {
         self.arguments = arguments;
         self
     }
 
-    /// With a number and a name, by which messages of this kind can be found.
+    /// Sets a number and a name, by which messages of this kind can be found.
     #[must_use]
     pub fn event(mut self, id: i32, name: &'a str) -> Self {
         self.event = (id, name);
         self
     }
 
-    /// With the error that it is about.
+    /// Sets the error of the message.
     #[must_use]
     pub fn error<E: std::error::Error + 'static>(mut self, error: &'a E) -> Self {
         self.failure = Some(Failure { type_name: std::any::type_name::<E>(), error });

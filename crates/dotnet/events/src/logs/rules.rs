@@ -1,12 +1,13 @@
-//! Which log messages sessions ask for: their level, and the argument `FilterSpecs`, by the rules of .NET's
+//! The requests of sessions for log messages: their level, and the argument `FilterSpecs`, by the rules of .NET's
 //! `LoggingEventSource`.
 //!
-//! `FilterSpecs` is `Category[:Level];…`, where a category stands for all that begin with it and may have one `*`, the longest
-//! one that fits counts, and what fits none is not logged. Without it all categories are logged, from the session's level on;
-//! `UseAppFilters` in front says the same of categories that fit none. At level Verbose that is Debug: Trace needs a rule.
+//! `FilterSpecs` is `Category[:Level];…`. A category matches all that begin with it, and may contain one `*`; the longest
+//! match applies, and unmatched categories are not logged. Without `FilterSpecs` all categories are logged from the
+//! session's level on; with a leading `UseAppFilters` so are unmatched ones. Level Verbose then means Debug: Trace needs
+//! a rule.
 //!
-//! Rules are looked through for each category on the server's thread, so that a session that has begun gets all messages: there
-//! are bounds on how many there are. Unlike .NET, this heeds only the first [`MAX_RULES`] of a session.
+//! Rules are evaluated for each category on the server's thread, so that a session gets all messages from its start on;
+//! therefore their number is limited. Unlike .NET, only the first [`MAX_RULES`] rules of a session apply.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -16,25 +17,25 @@ use runtap_diag_server::ProviderRequest;
 use super::{Keywords, LogLevel};
 use crate::arguments::argument;
 
-/// As many rules of a session count.
+/// The most rules of a session that apply.
 const MAX_RULES: usize = 1000;
 
-/// What one session asks for.
+/// The request of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rules {
     otherwise: LogLevel,
-    /// The first one that fits counts. No two have the same pattern.
+    /// The first matching rule applies. No two have equal patterns.
     of_categories: Vec<(Pattern, LogLevel)>,
 }
 
-/// A category, in lower case, with what comes after its `*`.
+/// A category pattern in lower case, with the part after its `*`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Pattern {
     prefix: String,
     suffix: Option<String>,
 }
 
-/// What all sessions ask for.
+/// The requests of all sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AllRules(Vec<Rules>);
 
@@ -50,7 +51,7 @@ impl AllRules {
         Self(all)
     }
 
-    /// The least important level of a category that somebody wants.
+    /// Returns the least important level that any session requests for a category.
     pub(super) fn minimum(&self, category: &str) -> LogLevel {
         let category = category.to_lowercase();
         self.0.iter().map(|rules| rules.minimum(&category)).min().unwrap_or(LogLevel::None)
@@ -78,7 +79,7 @@ impl Rules {
         };
         let mut of_categories: Vec<_> =
             specs.take(MAX_RULES).filter_map(|spec| rule(spec, default)).collect();
-        // Of several equally long ones the last.
+        // Of several rules of equal length the last one applies.
         of_categories.reverse();
         of_categories.sort_by_key(|(pattern, _)| Reverse(pattern.len()));
         let mut seen = HashSet::new();
@@ -86,7 +87,7 @@ impl Rules {
         Self { otherwise, of_categories }
     }
 
-    /// `category` is in lower case.
+    /// Returns the level for `category`, which is in lower case.
     fn minimum(&self, category: &str) -> LogLevel {
         let mut rules = self.of_categories.iter();
         rules.find(|(pattern, _)| pattern.fits(category)).map_or(self.otherwise, |(_, level)| *level)
@@ -108,12 +109,12 @@ impl Pattern {
         }
     }
 
-    /// Its length as a text.
+    /// Returns the length of the pattern as a text.
     fn len(&self) -> usize {
         self.prefix.len() + self.suffix.as_ref().map_or(0, |suffix| 1 + suffix.len())
     }
 
-    /// `category` is in lower case.
+    /// Returns whether the pattern matches `category`, which is in lower case.
     fn fits(&self, category: &str) -> bool {
         let Some(rest) = category.strip_prefix(self.prefix.as_str()) else { return false };
         self.suffix.as_ref().is_none_or(|suffix| rest.ends_with(suffix.as_str()))
@@ -126,7 +127,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What a watcher would be told.
+    /// Returns the request that a watcher would receive.
     fn request(level: u32, arguments: &str) -> ProviderRequest {
         ProviderRequest::new(SessionId(1), 0xE, level, arguments)
     }
@@ -172,7 +173,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_most_that_any_session_wants_counts() {
+    fn the_least_important_level_of_any_session_applies() {
         let mut deaf = request(5, "");
         deaf.keywords = 1;
         let all = AllRules::of(&[deaf.clone(), request(2, ""), request(5, "FilterSpecs=A:Trace")]);

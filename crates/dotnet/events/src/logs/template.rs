@@ -1,9 +1,8 @@
-//! Message templates: `Order {OrderId} costs {Price:F2}`. Formats that are given for a place are left out: values format
-//! themselves.
+//! Message templates: `Order {OrderId} costs {Price:F2}`. Format specifiers are ignored: values format themselves.
 
 use std::fmt::{self, Display};
 
-/// The template with its arguments. A place whose name no argument has is left as it is; `{{` and `}}` are braces.
+/// Writes the template with its arguments. A placeholder without an argument is kept; `{{` and `}}` are braces.
 pub(super) fn fill(
     template: &str,
     arguments: &[(&str, &dyn Display)],
@@ -42,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_filled() {
+    fn placeholders_are_filled() {
         let arguments: &[(&str, &dyn Display)] = &[("A", &1), ("B", &"x{A}")];
         for (template, expected) in [
             ("a {A} b {B}", "a 1 b x{A}"),

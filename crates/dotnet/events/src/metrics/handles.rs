@@ -1,4 +1,4 @@
-//! How the program measures: the handles of instruments, with tags or without. Owns no state of its own.
+//! The handles of instruments, with or without tags, for measuring.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::tags::{Tag, sorted};
 
 /// A number that can be measured.
 pub trait Measure: Copy {
-    /// The number, as near as 64 bits of floating point come.
+    /// Returns the nearest 64-bit floating-point number.
     fn to_f64(self) -> f64;
 }
 
@@ -15,7 +15,7 @@ macro_rules! measures {
     ($($type:ty),*) => {$(
         impl Measure for $type {
             #[inline]
-            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "as near as it gets")]
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "the nearest value is sufficient")]
             fn to_f64(self) -> f64 {
                 self as f64
             }
@@ -25,14 +25,14 @@ macro_rules! measures {
 
 measures!(i8, u8, i16, u16, i32, u32, i64, u64, isize, usize, f32, f64);
 
-/// Takes the values of an observable instrument.
+/// A receiver of the values of an observable instrument.
 #[derive(Debug)]
 pub struct Observer<'a> {
     pub(super) instrument: &'a Instrument,
 }
 
 impl Observer<'_> {
-    /// The value is this now, for these tags.
+    /// Reports the current value for these tags.
     pub fn observe(&mut self, value: impl Measure, tags: &[Tag<'_>]) {
         self.instrument.measure(value.to_f64(), tags);
     }
@@ -47,19 +47,19 @@ macro_rules! handles {
         impl $Handle {
             $(#[$method_doc])*
             ///
-            /// One load if no session wants it.
+            /// A single load if no session records the instrument.
             #[inline]
             pub fn $method(&self, value: impl Measure, tags: &[Tag<'_>]) {
                 self.0.measure(value.to_f64(), tags);
             }
 
-            /// Whether a session wants its values.
+            /// Returns whether a session records its values.
             #[inline]
             pub fn is_enabled(&self) -> bool {
                 self.0.is_listening()
             }
 
-            /// The same with tags that are given once: the fastest way to measure.
+            /// Returns a handle with fixed tags, which is the fastest way to measure.
             #[must_use]
             pub fn with(&self, tags: &[Tag<'_>]) -> $Bound {
                 let series = sorted(tags, |tags| self.0.series(tags));
@@ -85,20 +85,20 @@ macro_rules! handles {
 }
 
 handles! {
-    /// Counts what only grows. Tools show by how much since they began to look.
+    /// A count that only grows. Tools show its growth since they started recording.
     Counter, BoundCounter,
     /// Adds to the count.
     add;
-    /// Counts what grows and shrinks.
+    /// A count that grows and shrinks.
     UpDownCounter, BoundUpDownCounter,
-    /// Adds to the count, or takes away.
+    /// Adds to the count, or subtracts from it.
     add;
-    /// The last value counts.
+    /// A value, of which tools show the last one.
     Gauge, BoundGauge,
-    /// Has a new value.
+    /// Sets the value.
     record;
-    /// How values are distributed: quantiles, count and sum of each interval.
+    /// A distribution of values: quantiles, count and sum of each interval.
     Histogram, BoundHistogram,
-    /// Adds a value.
+    /// Records a value.
     record;
 }

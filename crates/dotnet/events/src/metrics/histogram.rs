@@ -1,13 +1,13 @@
-//! Quantiles of values without keeping them: buckets that are at most 1/1024 of their value wide.
+//! Quantiles of values without storing them: buckets whose width is at most 1/1024 of their value.
 
-/// Bits of the fraction that tell buckets apart.
+/// The bits of the fraction that select a bucket.
 const FRACTION_BITS: u32 = 10;
 const BUCKETS: usize = 1 << FRACTION_BITS;
 
-/// Sign and exponent of a number.
+/// The sign and exponent of a number.
 type Magnitude = u16;
 
-/// Values since the last report.
+/// The values since the last report.
 #[derive(Debug, Default)]
 pub(super) struct Histogram {
     /// In the order of the numbers. Memory is kept from one report to the next.
@@ -16,20 +16,20 @@ pub(super) struct Histogram {
     sum: f64,
 }
 
-/// What a report says.
+/// The values of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Summary {
-    /// The value at 50, 95 and 99 percent; `None` without values.
+    /// The values at 50, 95 and 99 percent. `None` without values.
     pub(super) quantiles: Option<[f64; 3]>,
     pub(super) count: u64,
     pub(super) sum: f64,
 }
 
-/// Which quantiles there are.
+/// The reported quantiles.
 pub(super) const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
 
 impl Histogram {
-    /// Adds a value. Numbers that are none do not count. Memory is taken only for the first value of a magnitude (between two
+    /// Adds a value. NaN and infinities are ignored. Allocates only for the first value of a magnitude (between two
     /// powers of two).
     pub(super) fn add(&mut self, value: f64) {
         if !value.is_finite() {
@@ -50,7 +50,7 @@ impl Histogram {
         }
     }
 
-    /// What there is to report, and begins anew.
+    /// Returns the values to report and starts again.
     pub(super) fn take(&mut self) -> Summary {
         let summary = Summary { quantiles: self.quantiles(), count: self.count, sum: self.sum };
         self.buckets.iter_mut().for_each(|(_, counts)| counts.fill(0));
@@ -58,7 +58,7 @@ impl Histogram {
         summary
     }
 
-    /// By rank, as .NET has it: of 100 values the one at 0.5 is the 51st.
+    /// Returns the quantiles by rank, as in .NET: of 100 values the one at 0.5 is the 51st.
     fn quantiles(&self) -> Option<[f64; 3]> {
         if self.count == 0 {
             return None;
@@ -70,7 +70,7 @@ impl Histogram {
             for (bucket, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 below += u64::from(*count);
                 let value = value(*magnitude, bucket);
-                // The last one is for ranks that rounding made too high.
+                // The last bucket is for ranks that rounding made too high.
                 while let Some((_, place)) = wanted
                     .next_if(|(quantile, _)| rank(**quantile, self.count) < below || below == self.count)
                 {
@@ -82,7 +82,7 @@ impl Histogram {
     }
 }
 
-/// How many values are below a quantile.
+/// Returns how many values are below a quantile.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -93,17 +93,17 @@ fn rank(quantile: f64, count: u64) -> u64 {
     (quantile * count as f64) as u64
 }
 
-/// The order of places is the order of numbers.
+/// Returns the bucket of a value. The order of buckets is the order of numbers.
 fn place(value: f64) -> (Magnitude, usize) {
-    // -0 is 0.
+    // -0 becomes 0.
     let bits = (value + 0.0).to_bits();
     let magnitude = u16::try_from(bits >> 52).unwrap_or(0);
     let bucket = usize::try_from(bits >> (52 - FRACTION_BITS)).unwrap_or(0) % BUCKETS;
-    // Of negative numbers the larger magnitude comes first.
+    // For negative numbers a larger magnitude comes first.
     if bits >> 63 == 1 { (0xFFF - magnitude, BUCKETS - 1 - bucket) } else { (magnitude | 0x800, bucket) }
 }
 
-/// The number of a bucket that is nearest to 0: exact for whole numbers up to 2048.
+/// Returns the number in a bucket that is nearest to 0: exact for whole numbers up to 2048.
 fn value(magnitude: Magnitude, bucket: usize) -> f64 {
     let negative = magnitude & 0x800 == 0;
     let (magnitude, bucket) =

@@ -1,5 +1,4 @@
-//! Instruments and the series of their measurements. Owns what a measurement does; when series are reported is decided by
-//! `mod.rs`.
+//! Instruments and the series of their measurements. `mod.rs` decides when series are reported.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,9 +14,9 @@ use super::layout::Events;
 use super::tags::{Key, OwnedKey, Tag, sorted, text};
 use crate::number::AtomicF64;
 
-/// What an instrument measures.
+/// The kind of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum InstrumentKind {
     Counter,
     UpDownCounter,
     Gauge,
@@ -27,8 +26,8 @@ pub(super) enum Kind {
     ObservableGauge,
 }
 
-impl Kind {
-    /// The name of .NET's type.
+impl InstrumentKind {
+    /// Returns the name of .NET's type.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Counter => "Counter`1",
@@ -42,7 +41,7 @@ impl Kind {
     }
 }
 
-/// What all instruments of a meter have in common.
+/// The shared properties of a meter's instruments.
 #[derive(Debug)]
 pub(super) struct MeterInfo {
     pub(super) name: String,
@@ -56,7 +55,7 @@ pub(super) type Callback = Box<dyn Fn(&mut Observer<'_>) + Send + Sync>;
 /// An instrument.
 pub(super) struct Instrument {
     pub(super) meter: Arc<MeterInfo>,
-    pub(super) kind: Kind,
+    pub(super) kind: InstrumentKind,
     pub(super) name: String,
     pub(super) unit: String,
     pub(super) description: String,
@@ -64,15 +63,15 @@ pub(super) struct Instrument {
     pub(super) id: i32,
     pub(super) callback: Option<Callback>,
     pub(super) owner: Weak<Shared>,
-    /// Whether a session wants its values.
+    /// Whether a session records its values.
     listening: AtomicBool,
     table: RwLock<Table>,
 }
 
-/// The parts of an instrument that its maker gives it.
-pub(super) struct Parts {
+/// The arguments for creating an instrument.
+pub(super) struct InstrumentArgs {
     pub(super) meter: Arc<MeterInfo>,
-    pub(super) kind: Kind,
+    pub(super) kind: InstrumentKind,
     pub(super) name: String,
     pub(super) unit: String,
     pub(super) description: String,
@@ -87,24 +86,24 @@ struct Table {
     by_tags: HashMap<OwnedKey, Arc<Series>, foldhash::fast::RandomState>,
     /// In the order of their first measurements.
     list: Vec<Weak<Series>>,
-    /// As many series are there when those are looked for that nobody needs.
+    /// The number of series at which unused ones are removed.
     sweep_at: usize,
 }
 
-/// No table is swept below this length.
+/// Tables below this length keep unused series.
 const MIN_SWEEP: usize = 64;
 
-/// Whether a series is among those that the session has room for.
+/// States of a series: whether it is within the session's limit on series.
 const UNKNOWN: u8 = 0;
 const ADMITTED: u8 = 1;
-const REFUSED: u8 = 2;
+const REJECTED: u8 = 2;
 
-/// The measurements with the same tags.
+/// The measurements with equal tags.
 #[derive(Debug)]
 pub(super) struct Series {
     tags: String,
     state: AtomicU8,
-    /// A sum since the session began, or the last value.
+    /// A sum since the session started, or the last value.
     total: AtomicF64,
     /// The total at the last report; NaN before the first.
     previous: AtomicF64,
@@ -113,8 +112,8 @@ pub(super) struct Series {
 }
 
 impl Instrument {
-    pub(super) fn new(parts: Parts) -> Self {
-        let Parts { meter, kind, name, unit, description, tags, id, callback, owner } = parts;
+    pub(super) fn new(parts: InstrumentArgs) -> Self {
+        let InstrumentArgs { meter, kind, name, unit, description, tags, id, callback, owner } = parts;
         let (listening, table) = (AtomicBool::new(false), RwLock::default());
         Self { meter, kind, name, unit, description, tags, id, callback, owner, listening, table }
     }
@@ -124,13 +123,13 @@ impl Instrument {
         self.listening.load(Ordering::Relaxed)
     }
 
-    /// Begins anew for a session.
+    /// Starts recording for a session.
     pub(super) fn begin(&self) {
         self.reset();
         self.listening.store(true, Ordering::Relaxed);
     }
 
-    /// No session wants it any more.
+    /// Stops recording when no session records the instrument any more.
     pub(super) fn end(&self) {
         self.listening.store(false, Ordering::Relaxed);
         self.reset();
@@ -159,7 +158,7 @@ impl Instrument {
             }
         };
         let has_room = || self.owner.upgrade().is_some_and(|owner| owner.budget.has_room(self.kind));
-        // Without the lock: where there is no room, an event may be written, and wait for its session.
+        // Without the lock: if the limit is reached, an event may be written, which may wait for its session.
         if let Some(series) = known.or_else(|| has_room().then(|| self.series(tags))) {
             self.measure_in(&series, value);
         }
@@ -173,18 +172,18 @@ impl Instrument {
         }
     }
 
-    /// Whether the session has room for one more series.
+    /// Returns whether the series is within the session's limit.
     #[cold]
     fn admit(&self, series: &Series) -> bool {
         let Some(owner) = self.owner.upgrade() else { return false };
         let admitted = owner.budget.admit(series, self.kind, &owner.events);
         if !admitted {
-            series.state.store(REFUSED, Ordering::Relaxed);
+            series.state.store(REJECTED, Ordering::Relaxed);
         }
         admitted
     }
 
-    /// The series of these tags, in the order of their names.
+    /// Returns the series of these tags, in the order of their names.
     pub(super) fn series(&self, tags: &[Tag<'_>]) -> Arc<Series> {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(series) = table.by_tags.get(&Key(tags)) {
@@ -200,7 +199,7 @@ impl Instrument {
         series
     }
 
-    /// Has the program tell the values of an observable instrument.
+    /// Calls the program to report the values of an observable instrument.
     pub(super) fn observe(&self, session: &str, events: &Events) {
         if let Some(callback) = &self.callback {
             let called = catch_unwind(AssertUnwindSafe(|| callback(&mut Observer { instrument: self })));
@@ -213,7 +212,7 @@ impl Instrument {
         }
     }
 
-    /// Writes what the series have measured since the last time.
+    /// Writes the measurements of the series since the last report.
     pub(super) fn report(&self, session: &str, events: &Events) {
         let list: Vec<Arc<Series>> = {
             let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
@@ -232,11 +231,11 @@ impl Table {
     }
 }
 
-/// Whether anybody but the table has a series: a handle with its tags, or who measures or reports at this moment. Asked
-/// under the table's lock, without which nobody new gets it.
+/// Returns whether a series is in use outside of the table: by a handle with its tags, or by a measurement or report in
+/// progress. Called under the table's lock, without which no new use can start.
 fn is_held(series: &Arc<Series>) -> bool {
     let held = Arc::strong_count(series) > 1;
-    // What was measured by a handle before it was dropped is seen.
+    // Makes measurements visible that a handle made before it was dropped.
     fence(Ordering::Acquire);
     held
 }
@@ -249,14 +248,14 @@ impl fmt::Debug for Instrument {
 }
 
 impl Series {
-    fn new(tags: String, kind: Kind) -> Self {
+    fn new(tags: String, kind: InstrumentKind) -> Self {
         Self {
             tags,
             state: AtomicU8::new(UNKNOWN),
             total: AtomicF64::new(0.0),
             previous: AtomicF64::new(f64::NAN),
             observed: AtomicBool::new(false),
-            histogram: (kind == Kind::Histogram).then(Mutex::default),
+            histogram: (kind == InstrumentKind::Histogram).then(Mutex::default),
         }
     }
 
@@ -270,22 +269,24 @@ impl Series {
         }
     }
 
-    /// Whether it is new in this session. From now on it is not.
+    /// Returns whether the series is new in this session, and marks it as known.
     pub(super) fn enter(&self) -> bool {
         self.state.compare_exchange(UNKNOWN, ADMITTED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     #[inline]
-    fn take(&self, kind: Kind, value: f64) {
+    fn take(&self, kind: InstrumentKind, value: f64) {
         match kind {
-            Kind::Counter | Kind::UpDownCounter => self.total.add(value),
-            Kind::Histogram => {
+            InstrumentKind::Counter | InstrumentKind::UpDownCounter => self.total.add(value),
+            InstrumentKind::Histogram => {
                 if let Some(histogram) = &self.histogram {
                     histogram.lock().unwrap_or_else(PoisonError::into_inner).add(value);
                 }
             }
-            Kind::Gauge => self.total.store(value),
-            Kind::ObservableCounter | Kind::ObservableUpDownCounter | Kind::ObservableGauge => {
+            InstrumentKind::Gauge => self.total.store(value),
+            InstrumentKind::ObservableCounter
+            | InstrumentKind::ObservableUpDownCounter
+            | InstrumentKind::ObservableGauge => {
                 self.total.store(value);
                 self.observed.store(true, Ordering::Relaxed);
             }
@@ -297,23 +298,25 @@ impl Series {
         let previous = Some(self.previous.load()).filter(|previous| !previous.is_nan());
         let write = |rate, value| events.number(session, of, &self.tags, rate, value);
         match of.kind {
-            Kind::Counter | Kind::UpDownCounter => write(Some(total - previous.unwrap_or(0.0)), Some(total)),
-            // The first value is that of the whole life of the program.
-            Kind::ObservableCounter | Kind::ObservableUpDownCounter => {
+            InstrumentKind::Counter | InstrumentKind::UpDownCounter => {
+                write(Some(total - previous.unwrap_or(0.0)), Some(total))
+            }
+            // The first value covers the whole life of the program.
+            InstrumentKind::ObservableCounter | InstrumentKind::ObservableUpDownCounter => {
                 write(previous.map(|previous| total - previous), Some(total));
             }
-            Kind::Gauge => write(None, Some(total)),
-            Kind::ObservableGauge => {
+            InstrumentKind::Gauge => write(None, Some(total)),
+            InstrumentKind::ObservableGauge => {
                 if self.observed.swap(false, Ordering::Relaxed) {
                     write(None, Some(total));
                 } else if previous.is_some() {
-                    // Told once: there is no value any more.
+                    // Reported once: afterwards there is no value any more.
                     write(None, None);
                     self.previous.store(f64::NAN);
                     return;
                 }
             }
-            Kind::Histogram => {
+            InstrumentKind::Histogram => {
                 if let Some(histogram) = &self.histogram {
                     let summary = histogram.lock().unwrap_or_else(PoisonError::into_inner).take();
                     events.summary(session, of, &self.tags, &summary);
@@ -347,11 +350,11 @@ mod tests {
         let again = counter.with(&[("kept", 7.into())]);
         assert!(
             kept.iter().any(|kept| Arc::ptr_eq(&kept.series, &again.series)),
-            "those with handles are the same"
+            "series with handles are kept"
         );
         drop((kept, again));
 
-        // As while a session runs: what was measured is kept until it is reported.
+        // As during a session: measurements are kept until they are reported.
         counter.0.begin();
         assert_eq!(entries(&counter), [0, 0]);
         let measured = bound(-1);
@@ -362,6 +365,6 @@ mod tests {
         let series = sorted(&[("n", (-1).into())], |tags| counter.0.series(tags));
         assert_eq!(series.total.load().to_bits(), 1f64.to_bits());
         counter.0.end();
-        assert_eq!(entries(&counter), [1, 1], "the one in hand");
+        assert_eq!(entries(&counter), [1, 1], "the series with a handle");
     }
 }

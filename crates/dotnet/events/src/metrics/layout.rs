@@ -1,4 +1,4 @@
-//! The events of `System.Diagnostics.Metrics` in the versions of .NET 10. Numbers are texts, and empty where there is none.
+//! The events of `System.Diagnostics.Metrics` in the versions of .NET 10. Numbers are texts, and empty if missing.
 
 use std::fmt::Display;
 use std::time::SystemTime;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use runtap_diag_server::{DefineError, EventPipe, Field, FieldType};
 
 use super::histogram::{QUANTILES, Summary};
-use super::instrument::{Instrument, Kind};
+use super::instrument::{Instrument, InstrumentKind};
 use super::session::Settings;
 use crate::number::invariant;
 use crate::payload::Payload;
@@ -14,12 +14,12 @@ use crate::provider::{Event, EventSpec, Provider};
 
 pub(super) const PROVIDER: &str = "System.Diagnostics.Metrics";
 
-/// Keywords of the provider: texts about what it does, values, and instruments whether their values are wanted or not.
+/// Keywords of the provider: messages about its work; values; all instruments, recorded or not.
 pub(super) const MESSAGES: u64 = 1;
 pub(super) const VALUES: u64 = 2;
 pub(super) const PUBLISHING: u64 = 4;
 
-/// Whose layouts these are, as `Version` tells.
+/// The .NET version of these layouts, for the event `Version`.
 const LAYOUT: [i32; 3] = [10, 0, 0];
 
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl Events {
         });
     }
 
-    /// The value of a series, as the kind of its instrument has it. `rate` is `None` at the first sample.
+    /// Writes the value of a series in the form of its instrument's kind. `rate` is `None` at the first sample.
     pub(super) fn number(
         &self,
         session: &str,
@@ -217,13 +217,15 @@ impl Events {
     ) {
         let text = |value: Option<f64>| value.map(invariant).unwrap_or_default();
         let event = match of.kind {
-            Kind::Gauge | Kind::ObservableGauge => &self.gauge,
-            Kind::UpDownCounter | Kind::ObservableUpDownCounter => &self.up_down,
-            Kind::Counter | Kind::ObservableCounter | Kind::Histogram => &self.counter,
+            InstrumentKind::Gauge | InstrumentKind::ObservableGauge => &self.gauge,
+            InstrumentKind::UpDownCounter | InstrumentKind::ObservableUpDownCounter => &self.up_down,
+            InstrumentKind::Counter | InstrumentKind::ObservableCounter | InstrumentKind::Histogram => {
+                &self.counter
+            }
         };
         event.write(|out| {
             series(out, session, of, tags);
-            if !matches!(of.kind, Kind::Gauge | Kind::ObservableGauge) {
+            if !matches!(of.kind, InstrumentKind::Gauge | InstrumentKind::ObservableGauge) {
                 out.push(&text(rate));
             }
             out.push(&text(value)).push(&of.id);

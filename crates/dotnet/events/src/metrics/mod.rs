@@ -1,8 +1,8 @@
-//! Metrics: meters and their instruments, as `System.Diagnostics.Metrics` of .NET has them, for the tools that read those. Owns
-//! which collection runs and when it reports; series and their limits are in the files beside this one.
+//! Metrics: meters and their instruments, like `System.Diagnostics.Metrics` of .NET, for the tools that read those. Decides
+//! which collection runs and when it reports; the other files have series and their limits.
 //!
-//! One collection runs at a time, as in .NET: sessions with the id `SHARED` and the same settings share it, others are told that
-//! they can't be served (events 15 and 17). Values count from its beginning. While none runs, a measurement costs one load.
+//! One collection runs at a time, as in .NET: sessions with the id `SHARED` and equal settings share it, others are
+//! rejected (events 15 and 17). Values count from its start. While none runs, a measurement costs a single load.
 
 mod handles;
 mod histogram;
@@ -21,17 +21,17 @@ pub use self::handles::{
     BoundCounter, BoundGauge, BoundHistogram, BoundUpDownCounter, Counter, Gauge, Histogram, Measure,
     Observer, UpDownCounter,
 };
-use self::instrument::{Callback, Instrument, Kind, MeterInfo, Parts};
+use self::instrument::{Callback, Instrument, InstrumentArgs, InstrumentKind, MeterInfo};
 use self::layout::Events;
-use self::session::{Budget, Collection, Verdict, Wish};
+use self::session::{Budget, Collection, SessionRequest, Verdict};
 pub use self::spec::{InstrumentSpec, MeterSpec};
 pub use self::tags::{Tag, TagValue};
 use crate::timer::{self, Periodic};
 
-/// The metrics of a program. Clones are the same. Meters and instruments remain when it is dropped.
+/// The metrics of a program. Clones refer to one set of metrics. Meters and instruments remain when it is dropped.
 ///
-/// A session says how many series of measurements it has room for (`MaxTimeSeries`, 1,000 unless it says so), and how many of
-/// them may be histograms (`MaxHistograms`, 20); more than 100,000 and 1,000 it does not get.
+/// A session limits its number of series of measurements (`MaxTimeSeries`, 1,000 by default, at most 100,000), and the
+/// number of histograms among them (`MaxHistograms`, 20 by default, at most 1,000).
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Shared>);
 
@@ -40,27 +40,27 @@ pub(crate) struct Shared {
     me: Weak<Self>,
     events: Events,
     budget: Budget,
-    state: Mutex<State>,
-    /// Held by threads of the program while they tell of instruments that come and go, so that what is told of one is in
-    /// order. Not for the server's thread: who tells may have to wait for a session.
+    state: Mutex<MetricsState>,
+    /// Held by the program's threads while they report new and removed instruments, so that the reports about one are in
+    /// order. Not for the server's thread: the reporting thread may have to wait for a session.
     telling: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MetricsState {
     /// In the order of their numbers.
     instruments: Vec<Arc<Instrument>>,
     last_id: i32,
     collection: Option<Collection>,
-    /// Sessions that were told that they can't be served.
+    /// Sessions that were rejected.
     refused: Vec<SessionId>,
 }
 
 impl Metrics {
-    /// The metrics that go to the sessions of `pipe`. A program has one.
+    /// Creates the metrics for the sessions of `pipe`. Create one per program.
     ///
     /// # Errors
-    /// None in fact: the names are good ones.
+    /// Never: the names are valid.
     pub fn new(pipe: &EventPipe) -> Result<Self, DefineError> {
         let events = Events::new(pipe)?;
         let shared = Arc::new_cyclic(|me| Shared {
@@ -76,15 +76,15 @@ impl Metrics {
         Ok(Self(shared))
     }
 
-    /// A meter: a group of instruments, which tools ask for by its name.
+    /// Creates a meter: a group of instruments, which tools request by its name.
     pub fn meter(&self, spec: MeterSpec) -> Meter {
         let MeterSpec { name, version, tags, schema_url } = spec;
         Meter { info: Arc::new(MeterInfo { name, version, tags, schema_url }), shared: Arc::clone(&self.0) }
     }
 }
 
-/// A group of instruments. Clones are the same meter. Instruments remain when it is dropped; [`dispose`](Self::dispose)
-/// takes them away.
+/// A group of instruments. Clones refer to one meter. Instruments remain when it is dropped; [`dispose`](Self::dispose)
+/// removes them.
 #[derive(Debug, Clone)]
 pub struct Meter {
     info: Arc<MeterInfo>,
@@ -92,55 +92,55 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Counts what only grows.
+    /// Creates a count that only grows.
     pub fn counter(&self, spec: impl Into<InstrumentSpec>) -> Counter {
-        Counter(self.instrument(Kind::Counter, spec.into(), None))
+        Counter(self.instrument(InstrumentKind::Counter, spec.into(), None))
     }
 
-    /// Counts what grows and shrinks.
+    /// Creates a count that grows and shrinks.
     pub fn up_down_counter(&self, spec: impl Into<InstrumentSpec>) -> UpDownCounter {
-        UpDownCounter(self.instrument(Kind::UpDownCounter, spec.into(), None))
+        UpDownCounter(self.instrument(InstrumentKind::UpDownCounter, spec.into(), None))
     }
 
-    /// A value of which the last one counts.
+    /// Creates a value, of which tools show the last one.
     pub fn gauge(&self, spec: impl Into<InstrumentSpec>) -> Gauge {
-        Gauge(self.instrument(Kind::Gauge, spec.into(), None))
+        Gauge(self.instrument(InstrumentKind::Gauge, spec.into(), None))
     }
 
-    /// How values are distributed.
+    /// Creates a distribution of values.
     pub fn histogram(&self, spec: impl Into<InstrumentSpec>) -> Histogram {
-        Histogram(self.instrument(Kind::Histogram, spec.into(), None))
+        Histogram(self.instrument(InstrumentKind::Histogram, spec.into(), None))
     }
 
-    /// A count that the program has anyway: `read` tells it when a collection asks. It is called on a thread of this crate;
-    /// where it panics, the session is told so.
+    /// Creates a count that the program already has: `read` reports it when a collection requests it. It is called on a thread
+    /// of this crate; if it panics, the session gets an error event.
     pub fn observable_counter(
         &self,
         spec: impl Into<InstrumentSpec>,
         read: impl Fn(&mut Observer<'_>) + Send + Sync + 'static,
     ) {
-        self.instrument(Kind::ObservableCounter, spec.into(), Some(Box::new(read)));
+        self.instrument(InstrumentKind::ObservableCounter, spec.into(), Some(Box::new(read)));
     }
 
-    /// The same for a count that also shrinks.
+    /// Creates an observable count that also shrinks; see [`observable_counter`](Self::observable_counter).
     pub fn observable_up_down_counter(
         &self,
         spec: impl Into<InstrumentSpec>,
         read: impl Fn(&mut Observer<'_>) + Send + Sync + 'static,
     ) {
-        self.instrument(Kind::ObservableUpDownCounter, spec.into(), Some(Box::new(read)));
+        self.instrument(InstrumentKind::ObservableUpDownCounter, spec.into(), Some(Box::new(read)));
     }
 
-    /// The same for a value.
+    /// Creates an observable value; see [`observable_counter`](Self::observable_counter).
     pub fn observable_gauge(
         &self,
         spec: impl Into<InstrumentSpec>,
         read: impl Fn(&mut Observer<'_>) + Send + Sync + 'static,
     ) {
-        self.instrument(Kind::ObservableGauge, spec.into(), Some(Box::new(read)));
+        self.instrument(InstrumentKind::ObservableGauge, spec.into(), Some(Box::new(read)));
     }
 
-    /// Takes all its instruments away. Measurements go nowhere then.
+    /// Removes all its instruments. Later measurements have no effect.
     pub fn dispose(self) {
         let telling = self.shared.telling();
         let (gone, session) = {
@@ -156,16 +156,21 @@ impl Meter {
             }
         }
         drop(telling);
-        // Without any lock: the program's own values, which may dispose other meters.
+        // Without any lock: this drops the program's own values, which may dispose other meters.
         drop(gone);
     }
 
-    fn instrument(&self, kind: Kind, spec: InstrumentSpec, callback: Option<Callback>) -> Arc<Instrument> {
+    fn instrument(
+        &self,
+        kind: InstrumentKind,
+        spec: InstrumentSpec,
+        callback: Option<Callback>,
+    ) -> Arc<Instrument> {
         let InstrumentSpec { name, unit, description, tags } = spec;
         let _telling = self.shared.telling();
         let mut state = self.shared.state();
         state.last_id = state.last_id.wrapping_add(1);
-        let instrument = Arc::new(Instrument::new(Parts {
+        let instrument = Arc::new(Instrument::new(InstrumentArgs {
             meter: Arc::clone(&self.info),
             kind,
             name,
@@ -191,7 +196,7 @@ impl Shared {
         Weak::clone(&self.me) as _
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MetricsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -199,14 +204,14 @@ impl Shared {
         self.telling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the session of a new instrument, without the lock of the state: a thread of the program may have to wait until
-    /// there is room in the session. Values come after that.
+    /// Reports a new instrument to the session, without the lock of the state: a thread of the program may have to wait for
+    /// space in the session. Values come after that.
     fn tell(&self, session: &str, instrument: &Instrument, is_wanted: bool) {
         self.events.published(session, instrument);
         if is_wanted {
             self.events.begin(session, instrument);
             let state = self.state();
-            // A collection that began meanwhile knows the instrument.
+            // A collection that started meanwhile has reported the instrument.
             let is_still_wanted = state.collection.as_ref().is_some_and(|running| running.wants(instrument));
             if is_still_wanted && !instrument.is_listening() {
                 instrument.begin();
@@ -214,7 +219,7 @@ impl Shared {
         }
     }
 
-    /// For the server's thread, which never waits for a session: tells it of an instrument, and begins to listen to it if its values are wanted.
+    /// Reports an instrument on the server's thread, which never waits for a session, and starts recording it if requested.
     fn publish(&self, collection: &Collection, instrument: &Instrument) {
         self.events.published(&collection.id, instrument);
         if collection.wants(instrument) {
@@ -225,7 +230,7 @@ impl Shared {
         }
     }
 
-    /// Takes what all sessions ask for now.
+    /// Updates the collection to the requests of all sessions.
     fn update(&self, requests: &[ProviderRequest]) {
         let mut state = self.state();
         let runs = |session: &SessionId| requests.iter().any(|request| request.session == *session);
@@ -237,35 +242,36 @@ impl Shared {
                 state.instruments.iter().for_each(|instrument| instrument.end());
             }
         }
-        for wish in requests.iter().filter_map(Wish::of) {
-            self.serve(&mut state, wish);
+        for request in requests.iter().filter_map(SessionRequest::of) {
+            self.serve(&mut state, request);
         }
     }
 
-    fn serve(&self, state: &mut State, wish: Wish) {
-        let is_member =
-            |collection: &Collection| collection.members.iter().any(|member| member.session == wish.session);
-        if state.refused.contains(&wish.session) || state.collection.as_ref().is_some_and(is_member) {
+    fn serve(&self, state: &mut MetricsState, request: SessionRequest) {
+        let is_member = |collection: &Collection| {
+            collection.members.iter().any(|member| member.session == request.session)
+        };
+        if state.refused.contains(&request.session) || state.collection.as_ref().is_some_and(is_member) {
             return;
         }
         self.events.version();
         let collection = match state.collection.take() {
             None => {
-                let collection = Collection::new(wish, Instant::now());
+                let collection = Collection::new(request, Instant::now());
                 self.events.message(format_args!("New session started: {}", collection.id));
                 self.budget.begin(&collection.id, &collection.settings);
                 timer::wake(&self.task(), collection.due);
                 collection
             }
             Some(mut running) => {
-                match running.judge(&wish) {
-                    Verdict::Joins => running.members.push(wish),
+                match running.judge(&request) {
+                    Verdict::Joins => running.members.push(request),
                     verdict => {
-                        state.refused.push(wish.session);
+                        state.refused.push(request.session);
                         if verdict == Verdict::Refused {
                             self.events.other_session(&running.id);
                         } else {
-                            self.events.other_settings(&wish.client, &running.settings, &wish.settings);
+                            self.events.other_settings(&request.client, &running.settings, &request.settings);
                         }
                         state.collection = Some(running);
                         return;
@@ -274,7 +280,7 @@ impl Shared {
                 running
             }
         };
-        // For those who join, too: they have not seen them yet.
+        // Also for sessions that join, which have not received the instruments yet.
         for instrument in &state.instruments {
             self.publish(&collection, instrument);
         }
@@ -282,10 +288,10 @@ impl Shared {
         state.collection = Some(collection);
     }
 
-    /// What is to be reported now: the session, the interval, the instruments.
+    /// Returns the session, the interval and the instruments to report now.
     fn due(&self, now: Instant) -> Option<(String, [SystemTime; 2], Vec<Arc<Instrument>>)> {
         let mut state = self.state();
-        let State { collection, instruments, .. } = &mut *state;
+        let MetricsState { collection, instruments, .. } = &mut *state;
         let collection = collection.as_mut().filter(|collection| collection.due <= now)?;
         let from = std::mem::replace(&mut collection.from, SystemTime::now());
         collection.due = timer::next_after(collection.due, collection.settings.interval, now);
@@ -296,7 +302,7 @@ impl Shared {
 
 impl Periodic for Shared {
     fn run(&self, now: Instant) -> Option<Instant> {
-        // Without the lock: what is observed is the program's own code, which may make instruments.
+        // Without the lock: observing calls the program's own code, which may create instruments.
         if let Some((session, [from, to], instruments)) = self.due(now) {
             self.events.collection(&session, true, from, to);
             for instrument in &instruments {
@@ -325,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_callback_owns_may_dispose_other_meters() {
+    fn values_owned_by_a_callback_may_dispose_other_meters() {
         let metrics = Metrics::new(&EventPipe::new()).unwrap();
         let inner = metrics.meter(MeterSpec::new("Inner"));
         inner.observable_gauge("value", |_| {});

@@ -1,5 +1,4 @@
-//! What sessions ask of the metrics, and the one collection that runs: its settings, whose it is, how many series it has room
-//! for.
+//! The requests of sessions to the metrics, and the running collection: its settings, its owner and its limit on series.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,23 +6,23 @@ use std::time::{Duration, Instant, SystemTime};
 
 use runtap_diag_server::{ProviderRequest, SessionId};
 
-use super::instrument::{Instrument, Kind, Series};
+use super::instrument::{Instrument, InstrumentKind, Series};
 use super::layout::{Events, PUBLISHING, VALUES};
 use crate::arguments::argument;
 
-/// The id of collections that sessions with the same settings share.
+/// The id of collections that sessions with equal settings share.
 const SHARED: &str = "SHARED";
 
-/// The shortest interval that is kept to, and the longest.
+/// The shortest and the longest supported interval.
 const INTERVALS: [Duration; 2] = [Duration::from_millis(100), Duration::from_hours(24)];
 
-/// As many series a session gets, however many it asks for: some 50 MB at most.
+/// The most series of a session, whatever it requests: about 50 MB at most.
 const MAX_SERIES: usize = 100_000;
 
-/// As many of them are histograms, each of which keeps 4 KiB for each power of two that its values span.
+/// The most histograms among them. Each one needs 4 KiB for each power of two that its values span.
 const MAX_HISTOGRAMS: usize = 1_000;
 
-/// How a collection goes.
+/// The settings of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) interval: Duration,
@@ -31,11 +30,11 @@ pub(super) struct Settings {
     pub(super) max_histograms: usize,
 }
 
-/// What one session asks for.
+/// The request of one session.
 #[derive(Debug, Clone)]
-pub(super) struct Wish {
+pub(super) struct SessionRequest {
     pub(super) session: SessionId,
-    /// Without one it gets an id of its own.
+    /// The requested id. `None` gets a unique id.
     pub(super) id: Option<String>,
     pub(super) client: String,
     pub(super) settings: Settings,
@@ -49,8 +48,8 @@ pub(super) struct Metric {
     instrument: Option<String>,
 }
 
-impl Wish {
-    /// `None`: it asks for nothing that metrics have.
+impl SessionRequest {
+    /// Parses a request. `None` if it does not concern metrics.
     pub(super) fn of(request: &ProviderRequest) -> Option<Self> {
         let value = |key| argument(&request.arguments, key);
         let metrics = value("Metrics").unwrap_or_default();
@@ -94,36 +93,36 @@ impl Metric {
     }
 }
 
-/// The collection that runs.
+/// The running collection.
 #[derive(Debug)]
 pub(super) struct Collection {
     pub(super) id: String,
     pub(super) settings: Settings,
-    pub(super) members: Vec<Wish>,
-    /// Where the interval begins that is reported next.
+    pub(super) members: Vec<SessionRequest>,
+    /// The start of the next interval to report.
     pub(super) from: SystemTime,
     pub(super) due: Instant,
 }
 
-/// What becomes of a session that asks while a collection runs.
+/// The outcome of a request while a collection runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Joins,
-    /// Has the same id and other settings.
+    /// The request has the collection's id, but other settings.
     OtherSettings,
     Refused,
 }
 
 impl Collection {
-    pub(super) fn new(wish: Wish, now: Instant) -> Self {
-        let id = wish.id.clone().unwrap_or_else(|| format!("session-{}", wish.session.0));
-        let settings = wish.settings;
-        Self { id, settings, members: vec![wish], from: SystemTime::now(), due: now + settings.interval }
+    pub(super) fn new(request: SessionRequest, now: Instant) -> Self {
+        let id = request.id.clone().unwrap_or_else(|| format!("session-{}", request.session.0));
+        let settings = request.settings;
+        Self { id, settings, members: vec![request], from: SystemTime::now(), due: now + settings.interval }
     }
 
-    pub(super) fn judge(&self, wish: &Wish) -> Verdict {
-        match &wish.id {
-            Some(id) if *id == self.id && id == SHARED && wish.settings == self.settings => Verdict::Joins,
+    pub(super) fn judge(&self, request: &SessionRequest) -> Verdict {
+        match &request.id {
+            Some(id) if *id == self.id && id == SHARED && request.settings == self.settings => Verdict::Joins,
             Some(id) if *id == self.id && id == SHARED => Verdict::OtherSettings,
             _ => Verdict::Refused,
         }
@@ -134,7 +133,7 @@ impl Collection {
     }
 }
 
-/// How many series a collection has room for.
+/// The limit on the series of a collection.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     left: Mutex<Left>,
@@ -161,19 +160,19 @@ impl Budget {
         self.histograms_full.store(false, Ordering::Relaxed);
     }
 
-    /// Whether asking is worth it.
-    pub(super) fn has_room(&self, kind: Kind) -> bool {
-        let no_histogram = kind == Kind::Histogram && self.histograms_full.load(Ordering::Relaxed);
+    /// Returns whether further series may be within the limit.
+    pub(super) fn has_room(&self, kind: InstrumentKind) -> bool {
+        let no_histogram = kind == InstrumentKind::Histogram && self.histograms_full.load(Ordering::Relaxed);
         !self.series_full.load(Ordering::Relaxed) && !no_histogram
     }
 
-    /// Whether there is room for a series; its first measurement asks. The first that is refused is told to the session.
-    pub(super) fn admit(&self, series: &Series, kind: Kind, events: &Events) -> bool {
+    /// Returns whether a series is within the limit, at its first measurement. The session is notified of the first rejection.
+    pub(super) fn admit(&self, series: &Series, kind: InstrumentKind, events: &Events) -> bool {
         let mut left = self.left();
         let after = left.series.checked_sub(1);
-        let histograms = left.histograms.checked_sub(usize::from(kind == Kind::Histogram));
+        let histograms = left.histograms.checked_sub(usize::from(kind == InstrumentKind::Histogram));
         if let (Some(after), Some(histograms)) = (after, histograms) {
-            // Another thread may have been faster.
+            // Another thread may have decided before.
             if series.enter() {
                 (left.series, left.histograms) = (after, histograms);
             }
@@ -182,7 +181,7 @@ impl Budget {
         let full = if after.is_none() { &self.series_full } else { &self.histograms_full };
         let untold = (!full.swap(true, Ordering::Relaxed)).then(|| left.session.clone());
         drop(left);
-        // Without the lock: this thread may have to wait until there is room in the session.
+        // Without the lock: this thread may have to wait for space in the session.
         if let Some(session) = untold {
             if after.is_none() {
                 events.series_limit(&session);
@@ -198,37 +197,39 @@ impl Budget {
 mod tests {
     use super::*;
 
-    fn wish(keywords: u64, arguments: &str) -> Option<Wish> {
-        Wish::of(&ProviderRequest::new(SessionId(7), keywords, 4, arguments))
+    fn request(keywords: u64, arguments: &str) -> Option<SessionRequest> {
+        SessionRequest::of(&ProviderRequest::new(SessionId(7), keywords, 4, arguments))
     }
 
     #[test]
     fn what_dotnet_counters_sends_is_understood() {
         let text = "SessionId=SHARED;Metrics=Demo.Shop,Demo.Odd\\many;RefreshInterval=0.5;MaxTimeSeries=9;\
                     MaxHistograms=2;ClientId=c1";
-        let wish = wish(2, text).unwrap();
-        assert_eq!(wish.id.as_deref(), Some("SHARED"));
-        assert_eq!(wish.client, "c1");
+        let request = request(2, text).unwrap();
+        assert_eq!(request.id.as_deref(), Some("SHARED"));
+        assert_eq!(request.client, "c1");
         let interval = Duration::from_millis(500);
-        assert_eq!(wish.settings, Settings { interval, max_series: 9, max_histograms: 2 });
-        assert_eq!(wish.metrics, [Metric::parse("Demo.Shop"), Metric::parse("Demo.Odd\\many")]);
+        assert_eq!(request.settings, Settings { interval, max_series: 9, max_histograms: 2 });
+        assert_eq!(request.metrics, [Metric::parse("Demo.Shop"), Metric::parse("Demo.Odd\\many")]);
     }
 
     #[test]
     fn nonsense_has_defaults_and_bounds() {
         let defaults = Settings { interval: Duration::from_secs(1), max_series: 1000, max_histograms: 20 };
-        assert_eq!(wish(2, "Metrics=A;RefreshInterval=x;MaxTimeSeries=-1").unwrap().settings, defaults);
-        assert_eq!(wish(2, "Metrics=A;RefreshInterval=0").unwrap().settings.interval, INTERVALS[0]);
-        assert_eq!(wish(2, "Metrics=A;RefreshInterval=1e300").unwrap().settings, defaults);
+        assert_eq!(request(2, "Metrics=A;RefreshInterval=x;MaxTimeSeries=-1").unwrap().settings, defaults);
+        assert_eq!(request(2, "Metrics=A;RefreshInterval=0").unwrap().settings.interval, INTERVALS[0]);
+        assert_eq!(request(2, "Metrics=A;RefreshInterval=1e300").unwrap().settings, defaults);
         let most = format!("Metrics=A;MaxTimeSeries={};MaxHistograms={}", usize::MAX, MAX_HISTOGRAMS + 1);
-        let settings = wish(2, &most).unwrap().settings;
+        let settings = request(2, &most).unwrap().settings;
         assert_eq!((settings.max_series, settings.max_histograms), (MAX_SERIES, MAX_HISTOGRAMS));
-        assert!(wish(2, "Metrics=").is_none() && wish(1, "Metrics=A").is_none() && wish(4, "").is_some());
+        assert!(
+            request(2, "Metrics=").is_none() && request(1, "Metrics=A").is_none() && request(4, "").is_some()
+        );
     }
 
     #[test]
     fn only_equal_shared_sessions_join() {
-        let new = |text: &str| wish(2, &format!("Metrics=A;{text}")).unwrap();
+        let new = |text: &str| request(2, &format!("Metrics=A;{text}")).unwrap();
         let running = Collection::new(new("SessionId=SHARED"), Instant::now());
         assert_eq!(running.judge(&new("SessionId=SHARED")), Verdict::Joins);
         assert_eq!(running.judge(&new("SessionId=SHARED;MaxHistograms=1")), Verdict::OtherSettings);

@@ -1,8 +1,8 @@
-//! What meters and instruments are called.
+//! The properties of meters and instruments.
 
 use super::tags::{self, Tag};
 
-/// What a meter is called.
+/// The properties of a meter.
 #[derive(Debug, Clone, Default)]
 pub struct MeterSpec {
     pub(super) name: String,
@@ -12,26 +12,26 @@ pub struct MeterSpec {
 }
 
 impl MeterSpec {
-    /// A meter of this name. Tools separate names by commas: it should have none.
+    /// Creates a meter with this name, which should contain no comma: tools separate names by commas.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// With a version.
+    /// Sets the version.
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = version.into();
         self
     }
 
-    /// With tags that all measurements have.
+    /// Sets the tags of all its measurements.
     #[must_use]
     pub fn tags(mut self, tags: &[Tag<'_>]) -> Self {
         self.tags = tags::text(tags);
         self
     }
 
-    /// With the URL of the schema that its names follow.
+    /// Sets the URL of the schema that its names follow.
     #[must_use]
     pub fn schema_url(mut self, url: impl Into<String>) -> Self {
         self.schema_url = url.into();
@@ -39,7 +39,7 @@ impl MeterSpec {
     }
 }
 
-/// What an instrument is called.
+/// The properties of an instrument.
 #[derive(Debug, Clone, Default)]
 pub struct InstrumentSpec {
     pub(super) name: String,
@@ -49,26 +49,26 @@ pub struct InstrumentSpec {
 }
 
 impl InstrumentSpec {
-    /// An instrument of this name.
+    /// Creates an instrument with this name.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// With the unit that it counts in, such as `ms` or `{order}`.
+    /// Sets the unit, such as `ms` or `{order}`.
     #[must_use]
     pub fn unit(mut self, unit: impl Into<String>) -> Self {
         self.unit = unit.into();
         self
     }
 
-    /// With a description.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
     }
 
-    /// With tags that all its measurements have.
+    /// Sets the tags of all its measurements.
     #[must_use]
     pub fn tags(mut self, tags: &[Tag<'_>]) -> Self {
         self.tags = tags::text(tags);

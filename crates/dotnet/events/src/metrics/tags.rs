@@ -1,5 +1,4 @@
-//! Tags of measurements: in whatever order they are given, equal ones are one series. Owns how they are compared without copies,
-//! and their text.
+//! Tags of measurements: equal tags in any order belong to one series. Compares tags without copies, and formats them.
 
 use std::fmt::{self, Display, Write as _};
 use std::hash::{Hash, Hasher};
@@ -8,23 +7,23 @@ use hashbrown::Equivalent;
 
 use crate::number::invariant;
 
-/// As many tags are put in order without memory being taken.
+/// The most tags that are sorted without allocating.
 const INLINE: usize = 12;
 
 /// The value of a tag.
 #[derive(Debug, Clone, Copy)]
 pub enum TagValue<'a> {
-    /// A text.
+    /// A string.
     Text(&'a str),
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// A number.
+    /// A floating-point number.
     Float(f64),
-    /// True or false.
+    /// A boolean.
     Bool(bool),
 }
 
-/// A tag: its name and value. `("route", "/orders".into())`
+/// A tag: its name and value, for example `("route", "/orders".into())`.
 pub type Tag<'a> = (&'a str, TagValue<'a>);
 
 macro_rules! from {
@@ -83,7 +82,7 @@ impl Hash for TagValue<'_> {
     }
 }
 
-/// As .NET writes them.
+/// Formats a value as .NET does.
 impl Display for TagValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -95,7 +94,7 @@ impl Display for TagValue<'_> {
     }
 }
 
-/// Tags as `name=value,…`, in the order in which they are given.
+/// Formats tags as `name=value,…`, in the given order.
 pub(super) fn text(tags: &[Tag<'_>]) -> String {
     let mut text = String::new();
     for (name, value) in tags {
@@ -105,7 +104,7 @@ pub(super) fn text(tags: &[Tag<'_>]) -> String {
     text
 }
 
-/// Calls `then` with the tags in the order of their names; of equal names in the order in which they are given.
+/// Calls `then` with the tags sorted by name; tags with equal names keep their order.
 pub(super) fn sorted<T>(tags: &[Tag<'_>], then: impl FnOnce(&[Tag<'_>]) -> T) -> T {
     if tags.is_sorted_by_key(|(name, _)| *name) {
         return then(tags);
@@ -121,11 +120,11 @@ pub(super) fn sorted<T>(tags: &[Tag<'_>], then: impl FnOnce(&[Tag<'_>]) -> T) ->
     then(&copy)
 }
 
-/// Tags in the order of their names, to find a series by.
+/// Tags sorted by name, for finding a series.
 #[derive(Debug, Hash)]
 pub(super) struct Key<'a>(pub(super) &'a [Tag<'a>]);
 
-/// The same, kept.
+/// An owned version of such tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OwnedKey(Box<[(Box<str>, OwnedValue)]>);
 
@@ -166,7 +165,7 @@ impl Key<'_> {
 
 impl Hash for OwnedKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // As a slice of tags is hashed.
+        // Hashes equally to a slice of tags.
         let tags: Vec<Tag<'_>> = self.0.iter().map(|(name, value)| (&**name, value.borrow())).collect();
         Key(&tags).hash(state);
     }

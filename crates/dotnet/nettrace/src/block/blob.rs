@@ -1,8 +1,8 @@
-//! `EventBlock` and `MetadataBlock` of Nettrace 4, event blocks of Nettrace 6: the block header and the headers of the
-//! blobs in it, compressed or not. Source: nettrace format, "blocks", "event headers" and "V6, events". Does not look
-//! into payloads.
+//! `EventBlock` and `MetadataBlock` of Nettrace 4, and event blocks of Nettrace 6: the block header and the headers of the
+//! blobs (events or definitions) in it, compressed or not. Source: nettrace format, "blocks", "event headers" and
+//! "V6, events". Does not parse payloads.
 //!
-//! This is the hot loop of every reader: the flag byte decides by plain branches, which predict well because few
+//! This is the hot loop of every reader. The flag byte is tested by plain branches, which predict well because few
 //! different flag bytes occur in a stream.
 
 use std::ops::Range;
@@ -11,47 +11,47 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use super::bytes::{Bytes, Fault};
 
-/// Least size of a block header in bytes; later versions may append fields.
+/// The least size of a block header in bytes; later versions may append fields.
 pub(crate) const HEADER_SIZE: u16 = 20;
 /// Block flag: event headers are compressed.
 pub(crate) const COMPRESSED: u16 = 1;
 
-/// Bits of the first byte of a compressed header: which fields follow. What does not follow stays as it was.
+/// Bits of the first byte of a compressed header: which fields follow. Other fields keep their previous value.
 pub(crate) mod flag {
     pub(crate) const METADATA_ID: u8 = 1;
     pub(crate) const CAPTURE_THREAD: u8 = 2;
     pub(crate) const THREAD_ID: u8 = 4;
     pub(crate) const STACK_ID: u8 = 8;
     pub(crate) const ACTIVITY_ID: u8 = 16;
-    /// The same bit in Nettrace 6.
+    /// The bit of `ACTIVITY_ID`, in Nettrace 6.
     pub(crate) const LABEL_LIST_ID: u8 = 16;
     pub(crate) const RELATED_ACTIVITY_ID: u8 = 32;
     pub(crate) const SORTED: u8 = 64;
     pub(crate) const PAYLOAD_SIZE: u8 = 128;
 }
 
-/// Bit of the metadata id of an uncompressed header: the event is *not* a point where all earlier ones are older.
+/// The bit in the metadata id of an uncompressed header for events that are *not* [`sorted`](crate::Event::sorted).
 pub(crate) const UNSORTED: u32 = 1 << 31;
-/// Size in bytes of an uncompressed header in Nettrace 4.
+/// The size of an uncompressed header in Nettrace 4, in bytes.
 pub(crate) const UNCOMPRESSED_SIZE: usize = 80;
-/// The same in Nettrace 6.
+/// The size of an uncompressed header in Nettrace 6, in bytes.
 pub(crate) const UNCOMPRESSED_SIZE_V6: usize = 52;
 
-/// So many bytes in front of it, and a header is read without asking for the end of the block.
+/// With at least this many bytes left in the block, a header is read without bounds checks for each field.
 const WINDOW: usize = 128;
 
 /// The fields of one blob's header.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Head {
+pub(crate) struct BlobHeader {
     pub(crate) metadata_id: u32,
     pub(crate) sequence: u32,
-    /// In Nettrace 6 the index of the thread, as in `thread_id`.
+    /// In Nettrace 6 the index of the thread, as for `thread_id`.
     pub(crate) capture_thread_id: u64,
     pub(crate) thread_id: u64,
     pub(crate) processor: u32,
     pub(crate) stack_id: u32,
     pub(crate) timestamp: u64,
-    /// As on the wire; all zeros are none.
+    /// As encoded; all zeros mean none.
     pub(crate) activity_id: u128,
     pub(crate) related_activity_id: u128,
     /// Nettrace 6 only.
@@ -60,39 +60,39 @@ pub(crate) struct Head {
     payload_size: usize,
 }
 
-/// Where a blob is in its block, and which fields its header brought.
+/// The position of a blob in its block, and the fields in its header.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
-    /// Bits of [`flag`]; all of them for headers that are not compressed.
+pub(crate) struct BlobPosition {
+    /// Bits of [`flag`]; all bits for uncompressed headers.
     pub(crate) flags: u8,
     payload_start: usize,
     payload_end: usize,
     next: usize,
 }
 
-impl Place {
-    /// The bytes of the payload.
+impl BlobPosition {
+    /// Returns the bytes of the payload.
     #[inline]
     pub(crate) fn payload<'b>(&self, block: &'b [u8]) -> &'b [u8] {
         block.get(self.payload_range()).unwrap_or_default()
     }
 
-    /// First byte behind the blob, counted from the start of the block.
+    /// Returns the position after the blob, from the start of the block.
     pub(crate) fn next(&self) -> usize {
         self.next
     }
 
-    /// Where the payload lies, counted from the start of the block.
+    /// Returns the range of the payload, from the start of the block.
     pub(crate) fn payload_range(&self) -> Range<usize> {
         self.payload_start..self.payload_end
     }
 }
 
-/// A cursor over the blobs of one block. All state of compressed headers begins at zero in every block.
+/// A cursor over the blobs of one block. The state of compressed headers is zero at the start of every block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Blobs {
-    pub(crate) head: Head,
-    pub(crate) place: Place,
+    pub(crate) head: BlobHeader,
+    pub(crate) place: BlobPosition,
     compressed: bool,
 }
 
@@ -106,57 +106,57 @@ impl Blobs {
             return Err(DecodeError::new(offset, "block header size", kind));
         }
         let flags = r.u16("block flags")?;
-        // Time range and fields of later versions.
+        // The time range, and fields of later versions.
         r.bytes(usize::from(size) - 4, "block header")?;
-        let place = Place { next: usize::from(size), ..Place::default() };
-        Ok(Self { compressed: flags & COMPRESSED != 0, place, head: Head::default() })
+        let place = BlobPosition { next: usize::from(size), ..BlobPosition::default() };
+        Ok(Self { compressed: flags & COMPRESSED != 0, place, head: BlobHeader::default() })
     }
 
-    /// Whether the headers are compressed.
+    /// Returns whether the headers are compressed.
     pub(crate) fn compressed(&self) -> bool {
         self.compressed
     }
 
-    /// First byte that was not read, counted from the start of the block.
+    /// Returns the position of the first unread byte, from the start of the block.
     pub(crate) fn position(&self) -> usize {
         self.place.next
     }
 
-    /// Goes to the next blob; `false` at the end of the block. A blob that does not fit into `block` is a fault and ends
-    /// the block; the cursor stays in front of it.
+    /// Advances to the next blob; `false` at the end of the block. A blob that does not fit into `block` is a fault and ends
+    /// the block; the cursor stays before it.
     #[inline]
     pub(crate) fn advance<const V6: bool>(&mut self, block: &[u8]) -> Result<bool, Fault> {
         let rest = block.get(self.place.next..).unwrap_or_default();
         if self.compressed
-            && let Some((flags, length, payload)) = self.head.quickly::<V6>(rest)
+            && let Some((flags, length, payload)) = self.head.read_quickly::<V6>(rest)
         {
             let payload_start = self.place.next + length;
             let next = payload_start + payload.len();
-            self.place = Place { flags, payload_start, payload_end: next, next };
+            self.place = BlobPosition { flags, payload_start, payload_end: next, next };
             return Ok(true);
         }
         if rest.is_empty() {
             return Ok(false);
         }
-        *self = self.carefully::<V6>(block)?;
+        *self = self.advance_carefully::<V6>(block)?;
         Ok(true)
     }
 
-    /// A cursor that is further than this one: on the blobs up to `next`, of which the last has `head`.
-    pub(crate) fn at(self, head: Head, next: usize) -> Self {
-        let place = Place { flags: 0, payload_start: next, payload_end: next, next };
+    /// Returns a cursor at a later position: after the blob with the header `head`, which ends at `next`.
+    pub(crate) fn at(self, head: BlobHeader, next: usize) -> Self {
+        let place = BlobPosition { flags: 0, payload_start: next, payload_end: next, next };
         Self { head, place, ..self }
     }
 
-    /// What of a block [`Head::quickly`] may be tried on.
+    /// Returns the part of a block on which [`BlobHeader::read_quickly`] can be called.
     pub(crate) fn quick_part<'b>(&self, block: &'b [u8]) -> &'b [u8] {
         if self.compressed { block } else { &[] }
     }
 
-    /// The cursor on the next blob, of any kind and at any place.
+    /// Returns a cursor on the next blob. Handles all blobs, unlike [`BlobHeader::read_quickly`].
     #[cold]
     #[inline(never)]
-    pub(crate) fn carefully<const V6: bool>(mut self, block: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn advance_carefully<const V6: bool>(mut self, block: &[u8]) -> Result<Self, Fault> {
         let mut r = Bytes::new(block, self.place.next);
         let (flags, padded) = if self.compressed {
             (self.head.compressed::<V6>(&mut r)?, 0)
@@ -168,27 +168,30 @@ impl Blobs {
         r.bytes(size, "event payload")?;
         let payload_end = r.position();
         if padded != 0 {
-            // The runtime pads these to 4 bytes and counts that; other writers do not.
+            // The runtime pads these headers to 4 bytes and includes the padding in the size; other writers do not.
             let header = if V6 { UNCOMPRESSED_SIZE_V6 } else { UNCOMPRESSED_SIZE };
             r.bytes(padded.saturating_sub(header + size), "event padding")?;
         }
-        self.place = Place { flags, payload_start, payload_end, next: r.position() };
+        self.place = BlobPosition { flags, payload_start, payload_end, next: r.position() };
         Ok(self)
     }
 }
 
-impl Head {
-    /// Reads a compressed header whose variable-length integers are short, as nearly all are; gives the flags, the length
-    /// and the payload. After `None`, which is any other, the header can be read again: what adds to the header before is
-    /// not changed then.
+impl BlobHeader {
+    /// Reads a compressed header with short variable-length integers, as almost all headers have. Returns the flags, the
+    /// length and the payload. After `None`, the header can be read again by another method: fields that are relative to the
+    /// previous header are unchanged then.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "the hot loop keeps the fields in registers only if it sees all of this"
     )]
-    pub(crate) fn quickly<'b, const V6: bool>(&mut self, rest: &'b [u8]) -> Option<(u8, usize, &'b [u8])> {
+    pub(crate) fn read_quickly<'b, const V6: bool>(
+        &mut self,
+        rest: &'b [u8],
+    ) -> Option<(u8, usize, &'b [u8])> {
         let bytes = rest.first_chunk::<WINDOW>()?;
-        // No header of this kind is as long as the window: the remainder, which is free, tells the compiler so.
+        // No header of this kind is as long as the window: the remainder, which is free, shows this to the compiler.
         let byte = |at: usize| bytes.get(at % WINDOW).copied().unwrap_or(0);
         // At most two bytes.
         let short = |at: &mut usize| {
@@ -268,7 +271,7 @@ impl Head {
         Some((flags, at, payload))
     }
 
-    /// Reads any compressed header. Gives the flags.
+    /// Reads any compressed header and returns the flags.
     fn compressed<const V6: bool>(&mut self, r: &mut Bytes<'_>) -> Result<u8, Fault> {
         let flags = r.u8("event flags")?;
         let set = |bit| flags & bit != 0;
@@ -309,7 +312,7 @@ impl Head {
         Ok(flags)
     }
 
-    /// Writes the compressed header of an event behind one with the header `last`.
+    /// Writes the compressed header of an event that follows an event with the header `last`.
     pub(crate) fn write_compressed<const V6: bool>(&self, last: &Self, w: &mut Writer) {
         let implied = last.sequence.wrapping_add(u32::from(self.metadata_id != 0));
         let counted = (self.sequence, self.capture_thread_id, self.processor)
@@ -356,7 +359,7 @@ impl Head {
         }
     }
 
-    /// Reads a header that is not compressed. Gives the size of the blob as it states it itself.
+    /// Reads an uncompressed header and returns the stated size of the blob.
     fn uncompressed<const V6: bool>(&mut self, r: &mut Bytes<'_>) -> Result<usize, Fault> {
         let size = r.u32("event size")?;
         let id = r.u32("metadata id")?;

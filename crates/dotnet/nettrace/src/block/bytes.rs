@@ -1,13 +1,13 @@
-//! A leaner [`Reader`](runtap_wire::Reader) for the hot loops: it knows no offset in the stream, and its errors become
-//! whole ones only outside of the loop. Knows no format.
+//! A faster [`Reader`](runtap_wire::Reader) for the hot loops: it does not track the offset in the stream, and its errors
+//! are completed outside of the loop.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Uuid};
 
-/// Why something could not be read; becomes a [`DecodeError`] outside of the hot loop.
+/// The reason why a field could not be read; converted to a [`DecodeError`] outside of the hot loop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
     what: &'static str,
-    /// Bytes from the field to the end of the block.
+    /// The number of bytes from the field to the end of the block.
     left: usize,
     kind: FaultKind,
 }
@@ -20,12 +20,12 @@ enum FaultKind {
 }
 
 impl Fault {
-    /// Whether the field could be whole in a longer block.
+    /// Returns whether more bytes could complete the field.
     pub(crate) fn is_incomplete(self) -> bool {
         matches!(self.kind, FaultKind::End { .. })
     }
 
-    /// The error, for a block that ends at `end` in the stream.
+    /// Converts the fault to an error, for a block that ends at the stream offset `end`.
     pub(crate) fn into_error(self, end: u64) -> DecodeError {
         let kind = match self.kind {
             FaultKind::End { needed } => {
@@ -38,7 +38,7 @@ impl Fault {
     }
 }
 
-/// A GUID as it lies on the wire; .NET's "none" is the one of all zeros.
+/// Converts an encoded GUID. `None` if it is all zeros, which is .NET's missing GUID.
 #[inline]
 pub(crate) fn guid(bits: u128) -> Option<Uuid> {
     if bits == 0 { None } else { Some(Uuid::from_bytes_le(bits.to_le_bytes())) }
@@ -48,7 +48,7 @@ pub(crate) fn guid(bits: u128) -> Option<Uuid> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bytes<'a> {
     all: &'a [u8],
-    /// The next byte.
+    /// The position of the next byte.
     at: usize,
 }
 
@@ -99,12 +99,12 @@ impl<'a> Bytes<'a> {
         Ok(u128::from_le_bytes(self.array(what)?))
     }
 
-    /// A GUID; .NET's "none" is the one of all zeros.
+    /// Reads a GUID. `None` if it is all zeros, which is .NET's missing GUID.
     pub(crate) fn guid(&mut self, what: &'static str) -> Result<Option<Uuid>, Fault> {
         Ok(guid(self.u128(what)?))
     }
 
-    /// Passes over `n` bytes and gives them.
+    /// Skips `n` bytes and returns them.
     #[inline]
     pub(crate) fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], Fault> {
         match self.rest().get(..n) {
@@ -116,7 +116,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// At most 5 bytes; as in Microsoft's reader, what does not fit into 32 bits is dropped.
+    /// Reads at most 5 bytes; like Microsoft's reader, drops bits beyond 32.
     #[inline]
     pub(crate) fn varu32(&mut self, what: &'static str) -> Result<u32, Fault> {
         match self.rest() {
@@ -135,7 +135,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// At most 10 bytes; what does not fit into 64 bits is dropped.
+    /// Reads at most 10 bytes; drops bits beyond 64.
     #[inline]
     pub(crate) fn varu64(&mut self, what: &'static str) -> Result<u64, Fault> {
         match self.rest() {
@@ -173,7 +173,7 @@ impl<'a> Bytes<'a> {
         })
     }
 
-    /// What was not read yet.
+    /// Returns the unread bytes.
     #[inline]
     fn rest(&self) -> &'a [u8] {
         self.all.get(self.at..).unwrap_or_default()
@@ -184,7 +184,7 @@ impl<'a> Bytes<'a> {
         Fault { what, left: self.rest().len(), kind: FaultKind::End { needed } }
     }
 
-    /// A fault of a field that `back` bytes before the next byte begins.
+    /// Creates a fault for a field that begins `back` bytes before the next byte.
     #[cold]
     pub(crate) fn invalid(&self, what: &'static str, back: usize, why: &'static str) -> Fault {
         Fault { what, left: self.rest().len() + back, kind: FaultKind::Invalid(why) }

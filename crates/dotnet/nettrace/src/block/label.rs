@@ -1,11 +1,11 @@
-//! Lists of labels of Nettrace 6, valid up to the next sequence point. Source: nettrace format, "V6, labels". Gives them
-//! as they stand; what they override is decided by [`Event`](crate::Event).
+//! Label lists of Nettrace 6, valid until the next sequence point. Source: nettrace format, "V6, labels".
+//! [`Event`](crate::Event) applies the labels that override its definition.
 
 use std::borrow::Cow;
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Uuid, Writer};
 
-use super::stack::PLACE;
+use super::stack::ID_OVERHEAD;
 use crate::table::IdTable;
 use crate::text::{string, write_string};
 
@@ -15,50 +15,50 @@ use crate::text::{string, write_string};
 pub enum Label<'a> {
     /// 1: the activity that the event belongs to.
     ActivityId(Uuid),
-    /// 2: the activity that started that one.
+    /// 2: the activity that started the event's activity.
     RelatedActivityId(Uuid),
-    /// 3: trace id of W3C Trace Context, as it is sent.
+    /// 3: the trace id of W3C Trace Context, in network byte order.
     TraceId([u8; 16]),
-    /// 4: span id of W3C Trace Context.
+    /// 4: the span id of W3C Trace Context.
     SpanId(u64),
     /// 5: a name and a text.
     Text(Cow<'a, str>, Cow<'a, str>),
     /// 6: a name and a number.
     Number(Cow<'a, str>, LabelNumber),
-    /// 7: replaces the opcode of the definition.
+    /// 7: overrides the opcode of the definition.
     Opcode(u8),
-    /// 8: replaces the keywords of the definition.
+    /// 8: overrides the keywords of the definition.
     Keywords(u64),
-    /// 9: replaces the level of the definition.
+    /// 9: overrides the level of the definition.
     Level(u8),
-    /// 10: replaces the version of the definition.
+    /// 10: overrides the version of the definition.
     Version(u8),
 }
 
-/// A number of which two writings exist.
+/// The number of a label, for which two encodings are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LabelNumber {
-    /// The unsigned number on the wire. One-collect's `record-trace` writes what it means like that.
+    /// The unsigned encoded number. `record-trace` of one-collect writes its numbers without zig-zag encoding.
     pub raw: u64,
 }
 
 impl LabelNumber {
-    /// The number in the writing that the format's document asks for.
+    /// Encodes a number as the format's specification requires.
     pub fn new(value: i64) -> Self {
         Self { raw: (value.cast_unsigned() << 1) ^ (value >> 63).cast_unsigned() }
     }
 
-    /// What the document says that the number on the wire means: zig-zag, as in Protocol Buffers.
+    /// Decodes the number as the specification requires: zig-zag, as in Protocol Buffers.
     pub fn value(self) -> i64 {
         (self.raw >> 1).cast_signed() ^ -(self.raw & 1).cast_signed()
     }
 }
 
-/// Bit of a label's kind: the last one of its list.
+/// The bit that marks the last label of a list in the label's kind.
 const LAST: u8 = 0x80;
 
 impl<'a> Label<'a> {
-    /// Reads a label and whether it is the last one of its list; `None` is a kind that nobody knows.
+    /// Reads a label, and whether it is the last one of its list. `None` if its kind is unknown.
     fn decode(r: &mut Reader<'a>) -> Result<Option<(Self, bool)>, DecodeError> {
         let kind = r.u8("kind of a label")?;
         let label = match kind & !LAST {
@@ -104,22 +104,22 @@ impl<'a> Label<'a> {
     }
 }
 
-/// Passes over a list; `None` if there is a label in it that nobody knows.
+/// Skips a list. `None` if it contains a label of an unknown kind.
 pub(crate) fn pass_list(r: &mut Reader<'_>) -> Result<Option<()>, DecodeError> {
-    Ok(Firsts::of_list(r)?.map(drop))
+    Ok(FirstLabels::of_list(r)?.map(drop))
 }
 
-/// Where the first label of each kind that an event is asked for lies in its list. Found once, when the list is read: a
-/// list may be long, and millions of events may have the same one.
+/// The positions of the first label of each kind in a list. Determined once, when the list is read: a list can be long,
+/// and used by millions of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Firsts {
-    /// Bytes from the beginning of the list, plus one; 0 where there is none.
-    places: [u32; Kind::ALL],
+struct FirstLabels {
+    /// Bytes from the start of the list, plus one; 0 if there is no such label.
+    places: [u32; LabelKind::ALL],
 }
 
-/// The labels that [`Firsts`] knows.
+/// The kinds of labels that [`FirstLabels`] locates.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum LabelKind {
     ActivityId,
     RelatedActivityId,
     TraceId,
@@ -130,7 +130,7 @@ enum Kind {
     Version,
 }
 
-impl Kind {
+impl LabelKind {
     const ALL: usize = 8;
 
     fn of(label: &Label<'_>) -> Option<Self> {
@@ -148,18 +148,18 @@ impl Kind {
     }
 }
 
-impl Firsts {
-    /// Bytes that they take before their list.
-    const SIZE: usize = size_of::<u32>() * Kind::ALL;
+impl FirstLabels {
+    /// The encoded length in bytes, before each list in the arena.
+    const SIZE: usize = size_of::<u32>() * LabelKind::ALL;
 
-    /// Passes over a list; `None` if there is a label in it that nobody knows.
+    /// Skips a list and locates its labels. `None` if it contains a label of an unknown kind.
     fn of_list(r: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
         let all = r.remaining();
-        let mut firsts = Self { places: [0; Kind::ALL] };
+        let mut firsts = Self { places: [0; LabelKind::ALL] };
         loop {
             let place = u32::try_from(all - r.remaining()).unwrap_or(u32::MAX);
             let Some((label, last)) = Label::decode(r)? else { return Ok(None) };
-            if let Some(first) = Kind::of(&label).and_then(|kind| firsts.places.get_mut(kind as usize))
+            if let Some(first) = LabelKind::of(&label).and_then(|kind| firsts.places.get_mut(kind as usize))
                 && *first == 0
             {
                 *first = place.saturating_add(1);
@@ -171,42 +171,42 @@ impl Firsts {
     }
 }
 
-/// The lists of one epoch, that is, between two sequence points.
+/// The label lists of one epoch, that is, between two sequence points.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LabelTable {
-    /// All lists of the epoch, each behind its [`Firsts`].
+    /// All lists of the epoch, each after its [`FirstLabels`].
     arena: Vec<u8>,
-    /// Place of each list in the arena: (start, end).
+    /// The position of each list in the arena: (start, end).
     places: IdTable<(u32, u32)>,
 }
 
 impl LabelTable {
-    /// A sequence point: ids are given out anew from here on.
+    /// Handles a sequence point: ids are reassigned after it.
     pub(crate) fn next_epoch(&mut self) {
         self.arena.clear();
         self.places.clear();
     }
 
-    /// Takes in one block; the result says whether all of its lists were read. A label of an unknown kind ends the
-    /// reading of the block, for its length is not known; an error too. The lists before it stay.
+    /// Adds a block. The result tells whether all lists were read. A label of an unknown kind, whose length is unknown, and
+    /// an error end the reading of the block; the lists before stay.
     pub(crate) fn add_block(&mut self, r: &mut Reader<'_>, max_bytes: usize) -> Result<bool, DecodeError> {
         let mut id = r.u32("first id of a label list")?;
         let count = r.u32("number of label lists")?;
         let max_bytes = max_bytes.min(usize::try_from(u32::MAX).unwrap_or(usize::MAX));
         for _ in 0..count {
             let list = r.rest();
-            let Some(firsts) = Firsts::of_list(r)? else { return Ok(false) };
+            let Some(firsts) = FirstLabels::of_list(r)? else { return Ok(false) };
             let list = list.get(..list.len() - r.remaining()).unwrap_or_default();
-            let (start, size) = (self.arena.len(), Firsts::SIZE + list.len());
-            // A list of one short label takes memory too.
-            let held = start + size + (self.places.len() + 1) * PLACE;
+            let (start, size) = (self.arena.len(), FirstLabels::SIZE + list.len());
+            // A list with one short label needs memory, too.
+            let held = start + size + (self.places.len() + 1) * ID_OVERHEAD;
             if held > max_bytes {
                 let kind = DecodeErrorKind::TooLarge { value: held as u64, limit: max_bytes as u64 };
                 return Err(r.error("labels since the last sequence point", kind));
             }
             self.arena.extend(firsts.places.iter().flat_map(|place| place.to_le_bytes()));
             self.arena.extend_from_slice(list);
-            // Below the limit just checked.
+            // Below the limit that was just checked.
             let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
             self.places.insert(id, (place(start), place(start + size)));
             id = id.wrapping_add(1);
@@ -233,77 +233,81 @@ impl LabelTable {
     }
 }
 
-/// The labels of an event, in the order of the stream. Empty for all events of earlier versions than 6.
+/// The labels of an event, in the order of the stream. Empty for all events of versions before 6.
 #[derive(Clone, Copy, Default)]
 pub struct Labels<'a> {
-    /// Was read once before, with its [`Firsts`] before it.
+    /// Validated before; preceded by its [`FirstLabels`].
     bytes: &'a [u8],
 }
 
 impl<'a> Labels<'a> {
-    /// Whether there are none.
+    /// Returns whether there are no labels.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// One after the other. What an event is asked for by name, as [`trace_id`](Self::trace_id), costs no walk.
+    /// Returns all labels. Methods for a single label, such as [`trace_id`](Self::trace_id), are faster.
     pub fn iter(self) -> impl Iterator<Item = Label<'a>> {
-        let mut r = Reader::new(self.bytes.get(Firsts::SIZE..).unwrap_or_default());
+        let mut r = Reader::new(self.bytes.get(FirstLabels::SIZE..).unwrap_or_default());
         std::iter::from_fn(move || Label::decode(&mut r).ok().flatten().map(|(label, _last)| label))
     }
 
-    /// The first label of a kind.
+    /// Returns the first label of a kind.
     #[inline]
-    fn first(self, kind: Kind) -> Option<Label<'a>> {
+    fn first(self, kind: LabelKind) -> Option<Label<'a>> {
         if self.is_empty() { None } else { self.found(kind) }
     }
 
-    fn found(self, kind: Kind) -> Option<Label<'a>> {
-        let (places, list) = self.bytes.split_at_checked(Firsts::SIZE)?;
+    fn found(self, kind: LabelKind) -> Option<Label<'a>> {
+        let (places, list) = self.bytes.split_at_checked(FirstLabels::SIZE)?;
         let place = places.as_chunks().0.get(kind as usize)?;
         let place = usize::try_from(u32::from_le_bytes(*place)).ok()?.checked_sub(1)?;
         Label::decode(&mut Reader::new(list.get(place..)?)).ok().flatten().map(|(label, _last)| label)
     }
 
-    /// Trace id of W3C Trace Context.
+    /// Returns the trace id of W3C Trace Context. `None` if there is no such label.
     pub fn trace_id(self) -> Option<[u8; 16]> {
-        if let Label::TraceId(id) = self.first(Kind::TraceId)? { Some(id) } else { None }
+        if let Label::TraceId(id) = self.first(LabelKind::TraceId)? { Some(id) } else { None }
     }
 
-    /// Span id of W3C Trace Context.
+    /// Returns the span id of W3C Trace Context. `None` if there is no such label.
     pub fn span_id(self) -> Option<u64> {
-        if let Label::SpanId(id) = self.first(Kind::SpanId)? { Some(id) } else { None }
+        if let Label::SpanId(id) = self.first(LabelKind::SpanId)? { Some(id) } else { None }
     }
 
     #[inline]
     pub(crate) fn activity_id(self) -> Option<Uuid> {
-        if let Label::ActivityId(id) = self.first(Kind::ActivityId)? { Some(id) } else { None }
+        if let Label::ActivityId(id) = self.first(LabelKind::ActivityId)? { Some(id) } else { None }
     }
 
     #[inline]
     pub(crate) fn related_activity_id(self) -> Option<Uuid> {
-        if let Label::RelatedActivityId(id) = self.first(Kind::RelatedActivityId)? { Some(id) } else { None }
+        if let Label::RelatedActivityId(id) = self.first(LabelKind::RelatedActivityId)? {
+            Some(id)
+        } else {
+            None
+        }
     }
 
     #[inline]
     pub(crate) fn opcode(self) -> Option<u8> {
-        if let Label::Opcode(opcode) = self.first(Kind::Opcode)? { Some(opcode) } else { None }
+        if let Label::Opcode(opcode) = self.first(LabelKind::Opcode)? { Some(opcode) } else { None }
     }
 
     #[inline]
     pub(crate) fn keywords(self) -> Option<u64> {
-        if let Label::Keywords(keywords) = self.first(Kind::Keywords)? { Some(keywords) } else { None }
+        if let Label::Keywords(keywords) = self.first(LabelKind::Keywords)? { Some(keywords) } else { None }
     }
 
     #[inline]
     pub(crate) fn level(self) -> Option<u8> {
-        if let Label::Level(level) = self.first(Kind::Level)? { Some(level) } else { None }
+        if let Label::Level(level) = self.first(LabelKind::Level)? { Some(level) } else { None }
     }
 
     #[inline]
     pub(crate) fn version(self) -> Option<u8> {
-        if let Label::Version(version) = self.first(Kind::Version)? { Some(version) } else { None }
+        if let Label::Version(version) = self.first(LabelKind::Version)? { Some(version) } else { None }
     }
 }
 
@@ -344,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_back() {
+    fn lists_round_trip() {
         let mut table = LabelTable::default();
         let bytes = block(&[&all(), &all()[6..7]]);
         assert_eq!(table.add_block(&mut Reader::new(&bytes), 1000), Ok(true));
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_kind_holds() {
+    fn the_first_label_of_a_kind_is_used() {
         let text = || Label::Text("k".into(), "long enough to lie in front".into());
         let list = [text(), Label::Level(3), text(), Label::Level(4), Label::SpanId(7), Label::SpanId(8)];
         let mut table = LabelTable::default();
@@ -380,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_both_writings() {
+    fn numbers_in_both_encodings() {
         for (raw, value) in [(0, 0), (1, -1), (2, 1), (u64::MAX, i64::MIN), (u64::MAX - 1, i64::MAX)] {
             assert_eq!(LabelNumber { raw }.value(), value);
             assert_eq!(LabelNumber::new(value).raw, raw);

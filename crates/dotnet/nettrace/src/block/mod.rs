@@ -1,5 +1,5 @@
-//! The middle storey: what lies in one whole block. Pure functions of a block's bytes and the tables that earlier
-//! blocks filled; knows nothing of the stream around the block.
+//! The middle layer: the contents of one complete block, as functions of the block's bytes and the tables that earlier
+//! blocks filled.
 
 pub(crate) mod blob;
 mod bytes;

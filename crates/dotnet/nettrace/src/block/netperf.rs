@@ -1,5 +1,5 @@
-//! Events of `NetPerf`, each with its stack behind its payload, and the tail of versions 1 and 2.
-//! Source: nettrace format, "NetPerf V1 and V2" and "NetPerf V3". Does not look into payloads.
+//! Events of `NetPerf`, each followed by its stack, and the tail of versions 1 and 2.
+//! Source: nettrace format, "NetPerf V1 and V2" and "NetPerf V3". Does not parse payloads.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use runtap_wire::Uuid;
 
 use super::bytes::{Bytes, Fault};
 
-/// Bytes of an event that its size counts, without payload and stack.
-const LEAST_SIZE: usize = 56;
+/// The bytes that the size of an event includes besides payload and stack.
+const MIN_SIZE: usize = 56;
 
-/// An event; places are counted from the start of the block.
+/// An event; positions are relative to the start of the block.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NetPerfEvent {
-    /// 0 for a definition.
+    /// The metadata id; 0 for a definition.
     pub(crate) metadata_id: u32,
     pub(crate) thread_id: u32,
     pub(crate) timestamp: u64,
@@ -23,11 +23,11 @@ pub(crate) struct NetPerfEvent {
     pub(crate) stack: Range<usize>,
 }
 
-/// The place of the event that begins at `at`.
+/// Returns the range of the event that starts at `at`.
 pub(crate) fn frame(block: &[u8], at: usize) -> Result<Range<usize>, Fault> {
     let mut r = Bytes::new(block, at);
     let size = usize::try_from(r.u32("event size")?).unwrap_or(usize::MAX);
-    if size < LEAST_SIZE {
+    if size < MIN_SIZE {
         return Err(r.invalid("event size", 4, "is less than 56"));
     }
     if size > usize::try_from(i32::MAX).unwrap_or(usize::MAX) {
@@ -38,7 +38,7 @@ pub(crate) fn frame(block: &[u8], at: usize) -> Result<Range<usize>, Fault> {
 }
 
 impl NetPerfEvent {
-    /// Reads the event at the place that [`frame`] gave.
+    /// Reads the event at the range that [`frame`] returned.
     pub(crate) fn decode(block: &[u8], place: &Range<usize>) -> Result<Self, Fault> {
         let mut r = Bytes::new(block.get(..place.end).unwrap_or_default(), place.start);
         r.u32("event size")?;
@@ -58,7 +58,7 @@ impl NetPerfEvent {
     }
 }
 
-/// A size, and so many bytes.
+/// Reads a size and returns the range of that many bytes.
 fn part(r: &mut Bytes<'_>, size: &'static str, what: &'static str) -> Result<Range<usize>, Fault> {
     let size = usize::try_from(r.u32(size)?).unwrap_or(usize::MAX);
     let start = r.position();
@@ -66,13 +66,13 @@ fn part(r: &mut Bytes<'_>, size: &'static str, what: &'static str) -> Result<Ran
     Ok(start..r.position())
 }
 
-/// Bytes behind the last event of versions 1 and 2.
+/// The number of bytes after the last event of versions 1 and 2.
 pub(crate) const TAIL: usize = 17;
 
-/// The tail of versions 1 and 2 at `offset`: the end of the object, then a table with one label in it, which names this
-/// place, then where the table is, and where that is told.
+/// Returns the tail of versions 1 and 2 at `offset`: the end of the object, a table with one label that is this offset,
+/// the offset of the table, and the offset of that field.
 pub(crate) fn tail(offset: u64) -> [u8; TAIL] {
-    // Offsets are written with 32 bits.
+    // Offsets are 32-bit.
     let label = |ahead: u64| {
         let [a, b, c, d, ..] = (offset + ahead).to_le_bytes();
         [a, b, c, d]
@@ -84,9 +84,9 @@ pub(crate) fn tail(offset: u64) -> [u8; TAIL] {
     tail
 }
 
-/// Whether the tail of versions 1 and 2 is at `offset`; `bytes` are those from there on.
+/// Returns whether the tail of versions 1 and 2 is at `offset`, where `bytes` begin.
 ///
-/// An event could begin like that only if its thread and time stamp happened to be those offsets.
+/// An event matches by accident only if its thread and time stamp happen to equal those offsets.
 pub(crate) fn is_tail(bytes: &[u8], offset: u64) -> bool {
     bytes.starts_with(&tail(offset))
 }

@@ -1,14 +1,13 @@
-//! Sequence points, and the removal of threads. Source: nettrace format, "blocks" and "V6, blocks". Does not compare the
-//! numbers with anything.
+//! Sequence points, and the removal of threads. Source: nettrace format, "blocks" and "V6, blocks".
 
 use runtap_wire::{DecodeError, Reader};
 
 use crate::raw::Format;
 use crate::{SequencePoint, ThreadSequences};
 
-/// Flag of Nettrace 6: indexes of threads are given out anew.
+/// The flag of Nettrace 6 that reassigns thread indexes.
 pub(crate) const FLUSH_THREADS: u32 = 1;
-/// Flag of Nettrace 6: metadata ids are given out anew.
+/// The flag of Nettrace 6 that reassigns metadata ids.
 pub(crate) const FLUSH_METADATA: u32 = 2;
 
 impl<'a> SequencePoint<'a> {
@@ -32,7 +31,7 @@ impl<'a> SequencePoint<'a> {
     }
 }
 
-/// Reads a row of a block that removes threads: index and last sequence number.
+/// Reads a row of a block that removes threads: the index and the last sequence number.
 pub(crate) fn removed_thread(r: &mut Reader<'_>) -> Result<(u64, u32), DecodeError> {
     Ok((r.varu64("thread index")?, r.varu32("sequence number")?))
 }

@@ -1,25 +1,25 @@
-//! `StackBlock`: call stacks by id, valid up to the next sequence point.
+//! `StackBlock`: call stacks by id, valid until the next sequence point.
 //! Source: nettrace format, "blocks". Does not resolve addresses.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
 use crate::table::IdTable;
 
-/// What an id takes in memory, about.
-pub(super) const PLACE: usize = 24;
+/// The approximate memory of an id in bytes.
+pub(super) const ID_OVERHEAD: usize = 24;
 
 /// The stacks of one epoch, that is, between two sequence points.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StackTable {
-    /// The payloads of all blocks of the epoch, one after the other.
+    /// The payloads of all blocks of the epoch, concatenated.
     arena: Vec<u8>,
-    /// The bytes of the arenas of all epochs before, from where definitions begin to count.
+    /// The size of the arenas of all earlier epochs in bytes, where the numbers of definitions start.
     before: u64,
-    /// Place of each stack in the arena: (start, length).
+    /// The position of each stack in the arena: (start, length).
     places: IdTable<(u32, u32)>,
     epoch: u64,
     pointer_size: u32,
-    /// Stacks defined, in all epochs.
+    /// The number of stacks defined in all epochs.
     defined: u64,
 }
 
@@ -28,18 +28,18 @@ impl StackTable {
         self.pointer_size = bytes;
     }
 
-    /// For a part of the stream: epochs and definitions begin to count where those of no other part come.
+    /// Sets the number of the part of the stream, so that epochs and definitions have numbers of no other part.
     pub(crate) fn set_part(&mut self, index: u64) {
         // Enough for all redefinitions of a part, and for its bytes.
         (self.epoch, self.before) = (index << 32, index << 40);
     }
 
-    /// Forgets how many stacks were defined.
+    /// Resets the number of defined stacks.
     pub(crate) fn count_from_here(&mut self) {
         self.defined = 0;
     }
 
-    /// Counts stacks that were defined elsewhere.
+    /// Adds to the number of defined stacks.
     pub(crate) fn add_defined(&mut self, stacks: u64) {
         self.defined += stacks;
     }
@@ -48,7 +48,7 @@ impl StackTable {
         self.defined
     }
 
-    /// A sequence point: ids are given out anew from here on.
+    /// Handles a sequence point: ids are reassigned after it.
     pub(crate) fn next_epoch(&mut self) {
         self.before += self.arena.len() as u64;
         self.arena.clear();
@@ -56,7 +56,7 @@ impl StackTable {
         self.epoch += 1;
     }
 
-    /// Takes in one block. An error leaves the stacks before the damaged one in the table.
+    /// Adds a block. After an error, the stacks before the damage stay in the table.
     pub(crate) fn add_block(&mut self, r: &mut Reader<'_>, max_bytes: usize) -> Result<(), DecodeError> {
         let mut id = r.u32("first stack id")?;
         let count = r.u32("stack count")?;
@@ -72,18 +72,18 @@ impl StackTable {
         self.arena.extend_from_slice(r.rest());
         for _ in 0..count {
             let length = r.u32("stack length")?;
-            // Below the limit just checked.
+            // Below the limit that was just checked.
             let place = u32::try_from(base as u64 + (r.offset() - start)).unwrap_or(u32::MAX);
             r.bytes(usize::try_from(length).unwrap_or(usize::MAX), "stack")?;
-            // A stack without frames takes memory too.
-            let held = self.arena.len() + self.places.len() * PLACE;
+            // A stack without frames needs memory, too.
+            let held = self.arena.len() + self.places.len() * ID_OVERHEAD;
             if held > max_bytes {
                 let kind = DecodeErrorKind::TooLarge { value: held as u64, limit: max_bytes as u64 };
                 return Err(r.error("stacks since the last sequence point", kind));
             }
             self.defined += 1;
             if self.places.insert(id, (place, length)).is_some() {
-                // Whoever remembers a stack by epoch and id must not take the old one for this one.
+                // A caller that remembers stacks by epoch and id must not mistake the old stack for the new one.
                 self.epoch += 1;
             }
             id = id.wrapping_add(1);
@@ -100,14 +100,14 @@ impl StackTable {
         Stack { table: self, id, here: None }
     }
 
-    /// A stack that stands in the event.
+    /// Returns a stack that is part of the event.
     #[inline]
     pub(crate) fn stack_here<'a>(&'a self, bytes: &'a [u8]) -> Stack<'a> {
         Stack { table: self, id: u32::MAX, here: Some(bytes) }
     }
 }
 
-/// The call stack of an event: instruction pointers from the leaf to the root. Nothing is looked up before one of
+/// The call stack of an event: instruction pointers from the leaf to the root. The stack is looked up only when one of
 /// the methods is called.
 #[derive(Clone, Copy)]
 pub struct Stack<'a> {
@@ -117,27 +117,27 @@ pub struct Stack<'a> {
 }
 
 impl<'a> Stack<'a> {
-    /// The id in the stream; unique only within [`Self::epoch`]. `u32::MAX` in `NetPerf`, where stacks have no ids.
+    /// Returns the id in the stream, unique only within [`Self::epoch`]. `u32::MAX` in `NetPerf`, where stacks have no ids.
     #[inline]
     pub fn id(self) -> u32 {
         self.id
     }
 
-    /// The number of the definition that the id refers to: no other definition in the stream has it, so that it outlives
-    /// the [epoch](Self::epoch), which ends with each id that is defined anew. `None` if nothing defines the id.
+    /// Returns the number of the definition of this stack, which is unique in the stream and therefore outlives the
+    /// [epoch](Self::epoch), which ends when an id is redefined. `None` if the id is not defined.
     pub fn definition(self) -> Option<u64> {
         let (start, _) = self.table.places.get(self.id)?;
         self.here.is_none().then(|| self.table.before + u64::from(*start))
     }
 
-    /// Which set of stacks the id belongs to. Two events with equal epoch and id, other than `u32::MAX`, have the same
-    /// stack.
+    /// Returns the number of the set of stacks that the id belongs to. Two events with equal epoch and id, other than
+    /// `u32::MAX`, have equal stacks.
     #[inline]
     pub fn epoch(self) -> u64 {
         self.table.epoch
     }
 
-    /// The stack as it lies in the stream, if the stream defined it.
+    /// Returns the encoded stack. `None` if the stream does not define the id.
     #[inline]
     pub fn defined_bytes(self) -> Option<&'a [u8]> {
         if self.here.is_some() {
@@ -148,19 +148,19 @@ impl<'a> Stack<'a> {
         self.table.arena.get(start..)?.get(..length)
     }
 
-    /// The stack as it lies in the stream: little-endian pointers of the target's size. Empty if there is none.
+    /// Returns the encoded stack: little-endian pointers of the target's size. Empty if there is none.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         self.defined_bytes().unwrap_or_default()
     }
 
-    /// Whether the event has no stack, or one that the stream does not define.
+    /// Returns whether the event has no stack, or one that the stream does not define.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.bytes().is_empty()
     }
 
-    /// The instruction pointers from the leaf to the root, widened to 64 bits.
+    /// Returns the instruction pointers from the leaf to the root, widened to 64 bits.
     #[inline]
     pub fn ips(self) -> Ips<'a> {
         if self.table.pointer_size == 4 {
@@ -179,10 +179,10 @@ impl std::fmt::Debug for Stack<'_> {
     }
 }
 
-/// The instruction pointers of a [`Stack`], leaf first.
+/// An iterator over the instruction pointers of a [`Stack`], leaf first.
 #[derive(Debug, Clone)]
 pub struct Ips<'a> {
-    // One of the two is empty.
+    // One of the two slices is empty.
     narrow: std::slice::Iter<'a, [u8; 4]>,
     wide: std::slice::Iter<'a, [u8; 8]>,
 }
@@ -198,7 +198,7 @@ impl Iterator for Ips<'_> {
         }
     }
 
-    /// To pass over the middle of a deep stack takes no time.
+    /// Skips in constant time.
     fn nth(&mut self, n: usize) -> Option<u64> {
         if self.wide.len() > 0 {
             return self.wide.nth(n).map(|ip| u64::from_le_bytes(*ip));
@@ -270,7 +270,7 @@ mod tests {
         assert_ne!(table.stack(5).epoch(), 0);
         let (before, defined) = (table.stack(5).epoch(), table.stack(6).definition());
         assert!(kept.is_some() && defined > kept);
-        // Another id that is defined anew.
+        // Another id that is redefined.
         table.add_block(&mut Reader::new(&[5, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]), 1000).unwrap();
         assert_ne!(table.stack(6).epoch(), before);
         assert_eq!(table.stack(6).definition(), defined);

@@ -1,5 +1,4 @@
-//! Threads of Nettrace 6, by the index that events name them with. Source: nettrace format, "V6, blocks". Does not count
-//! their events.
+//! Threads of Nettrace 6, by the index that events refer to. Source: nettrace format, "V6, blocks".
 
 use std::sync::Arc;
 
@@ -12,19 +11,19 @@ use crate::text::{string, write_string};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Thread {
-    /// What events name it with, until the stream removes it.
+    /// The index that events use until the stream removes the thread.
     pub index: u64,
-    /// Its name.
+    /// The name of the thread.
     pub name: Option<String>,
-    /// Operating system's id of its process.
+    /// The operating system's id of its process.
     pub process_id: Option<u64>,
-    /// Operating system's id of the thread.
+    /// The operating system's id of the thread.
     pub thread_id: Option<u64>,
-    /// More that the stream says, as names and values.
+    /// Further names and values.
     pub attributes: Vec<(String, String)>,
 }
 
-/// Kinds of what may be said of a thread.
+/// The kinds of items in the description of a thread.
 mod item {
     pub(super) const NAME: u8 = 1;
     pub(super) const PROCESS_ID: u8 = 2;
@@ -33,12 +32,12 @@ mod item {
 }
 
 impl Thread {
-    /// A thread of which nothing is known yet.
+    /// Creates a thread without a description.
     pub fn new(index: u64) -> Self {
         Self { index, ..Self::default() }
     }
 
-    /// Reads a row, without the size in front of it. What comes behind an item of an unknown kind is left out.
+    /// Reads a row, without its size. Items after one of an unknown kind are ignored.
     pub(crate) fn decode(mut r: Reader<'_>) -> Result<Self, DecodeError> {
         let mut thread = Self::new(r.varu64("thread index")?);
         while !r.is_empty() {
@@ -56,7 +55,7 @@ impl Thread {
         Ok(thread)
     }
 
-    /// Writes a row with its size; `None` if it is longer than a row can be.
+    /// Writes a row with its size. `None` if the row is too long.
     pub(crate) fn encode(&self, w: &mut Writer) -> Option<()> {
         let mut row = Writer::new();
         row.varu64(self.index);
@@ -77,15 +76,15 @@ impl Thread {
     }
 }
 
-/// What a thread takes in memory besides its texts, about.
+/// The approximate memory of a thread besides its texts, in bytes.
 const OVERHEAD: usize = 192;
 
-/// The threads that events may name at this place of the stream.
+/// The threads that events can refer to at the current position of the stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ThreadTable {
-    /// Each with its size in memory, about. Shared, so that a copy of the table costs little.
+    /// Each thread with its approximate size in memory, shared to make copies of the table cheap.
     threads: HashMap<u64, (Arc<Thread>, usize), foldhash::fast::RandomState>,
-    /// The sum of these.
+    /// The sum of these sizes.
     bytes: usize,
 }
 
@@ -95,7 +94,7 @@ impl ThreadTable {
         self.threads.get(&index).map(|(thread, _)| &**thread)
     }
 
-    /// Adds a thread whose row took `size` bytes; the result says whether its index was taken.
+    /// Adds a thread whose row has `size` bytes. The result tells whether its index was in use.
     pub(crate) fn insert(
         &mut self,
         thread: Thread,
@@ -129,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_back() {
+    fn rows_round_trip() {
         let mut thread = Thread::new(300);
         for step in 0..5 {
             match step {
@@ -158,7 +157,7 @@ mod tests {
     #[test]
     fn the_table_counts_its_bytes() {
         let mut table = ThreadTable::default();
-        // Two of them, and half a one.
+        // Two threads, and half of one.
         let limit = 2 * (OVERHEAD + 10) + 50;
         assert_eq!(table.insert(Thread::new(1), 10, limit), Ok(false));
         assert_eq!(table.insert(Thread::new(2), 10, limit), Ok(false));

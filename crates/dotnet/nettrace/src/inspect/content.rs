@@ -1,4 +1,4 @@
-//! What is in one payload, up to the damage. Pure functions of its bytes.
+//! The contents of one payload, up to the damage.
 
 use runtap_wire::{DecodeError, Reader as Bytes};
 
@@ -7,26 +7,26 @@ use crate::block::blob::Blobs;
 use crate::block::label::pass_list;
 use crate::block::netperf::{self, NetPerfEvent};
 use crate::block::point::removed_thread;
-use crate::raw::{Format, Kind};
-use crate::walk::Head;
+use crate::raw::{Format, ObjectKind};
+use crate::walk::FrameHeader;
 use crate::{Limits, Metadata, SequencePoint, Thread, TraceHeader};
 
-pub(super) struct Found {
+pub(super) struct BlockContent {
     pub(super) content: Content,
     pub(super) damage: Option<DecodeError>,
 }
 
-impl Found {
-    pub(super) fn look(&mut self, format: Format, head: &Head, payload: &[u8], offset: u64) {
+impl BlockContent {
+    pub(super) fn read(&mut self, format: Format, head: &FrameHeader, payload: &[u8], offset: u64) {
         let mut r = Bytes::at(payload, offset);
         let result = match (head.kind, format) {
-            (Kind::Trace, _) => TraceHeader::decode(&mut r, format, head.version)
+            (ObjectKind::Trace, _) => TraceHeader::decode(&mut r, format, head.version)
                 .map(|header| self.content = Content::Trace(Box::new(header))),
-            (Kind::Event, Format::NetPerf3) => self.netperf_events(payload, offset),
-            (Kind::Event, _) => self.events(format, payload, offset),
-            (Kind::Metadata, Format::Nettrace6) => self.rows(&mut r),
-            (Kind::Metadata, _) => self.definitions(payload, offset),
-            (Kind::Stack, _) => self.counted(
+            (ObjectKind::Event, Format::NetPerf3) => self.netperf_events(payload, offset),
+            (ObjectKind::Event, _) => self.events(format, payload, offset),
+            (ObjectKind::Metadata, Format::Nettrace6) => self.rows(&mut r),
+            (ObjectKind::Metadata, _) => self.definitions(payload, offset),
+            (ObjectKind::Stack, _) => self.counted(
                 &mut r,
                 |first_id, count| Content::Stacks { first_id, count },
                 |r| {
@@ -34,16 +34,16 @@ impl Found {
                     r.bytes(usize::try_from(size).unwrap_or(usize::MAX), "stack").map(|_| Some(()))
                 },
             ),
-            (Kind::LabelList, _) => {
+            (ObjectKind::LabelList, _) => {
                 self.counted(&mut r, |first_id, count| Content::Labels { first_id, count }, pass_list)
             }
-            (Kind::SequencePoint, _) => SequencePoint::decode(&mut r, format).map(|point| {
+            (ObjectKind::SequencePoint, _) => SequencePoint::decode(&mut r, format).map(|point| {
                 let mut threads = Listed::default();
                 point.threads.iter().for_each(|thread| threads.push(thread, 0));
                 let (timestamp, flags) = (point.timestamp, point.flags);
                 self.content = Content::SequencePoint { timestamp, flags, threads };
             }),
-            (Kind::Thread, _) => {
+            (ObjectKind::Thread, _) => {
                 let mut threads = Listed::default();
                 let result = each(&mut r, |r| {
                     let size = r.u16("size of a thread")?;
@@ -53,7 +53,7 @@ impl Found {
                 self.content = Content::Threads(threads);
                 result
             }
-            (Kind::RemoveThread, _) => {
+            (ObjectKind::RemoveThread, _) => {
                 let mut removed = Listed::default();
                 let result = each(&mut r, |r| {
                     removed.push(removed_thread(r)?, 0);
@@ -62,7 +62,7 @@ impl Found {
                 self.content = Content::RemovedThreads(removed);
                 result
             }
-            (Kind::Unknown, _) => Ok(()),
+            (ObjectKind::Unknown, _) => Ok(()),
         };
         self.damage = result.err();
     }
@@ -73,7 +73,7 @@ impl Found {
         events.compressed = blobs.compressed();
         let mut r = Bytes::at(payload, offset);
         r.u32("block header")?;
-        events.told_times = Some((r.u64("least time stamp")?, r.u64("greatest time stamp")?));
+        events.stated_times = Some((r.u64("least time stamp")?, r.u64("greatest time stamp")?));
         let result = loop {
             let advanced = match format {
                 Format::Nettrace6 => blobs.advance::<true>(payload),
@@ -124,7 +124,7 @@ impl Found {
                 Ok(true) => {
                     let at = offset + blobs.place.payload_range().start as u64;
                     let record = blobs.place.payload(payload);
-                    // A reader takes no more of it either.
+                    // A reader ignores the rest, too.
                     let most = record.len().min(Limits::default().max_definition);
                     let readable = record.get(..most).unwrap_or_default();
                     match Metadata::decode_v4(&mut Bytes::at(readable, at)) {
@@ -160,10 +160,10 @@ impl Found {
         content: impl FnOnce(u32, u32) -> Content,
         mut entry: impl FnMut(&mut Bytes<'_>) -> Result<Option<()>, DecodeError>,
     ) -> Result<(), DecodeError> {
-        let (first_id, told) = (r.u32("first id")?, r.u32("number of entries")?);
+        let (first_id, stated) = (r.u32("first id")?, r.u32("number of entries")?);
         let mut count = 0;
         let mut result = Ok(());
-        while count < told {
+        while count < stated {
             match entry(r) {
                 Ok(Some(())) => count += 1,
                 Ok(None) => break,
@@ -178,7 +178,7 @@ impl Found {
     }
 }
 
-/// Reads one after the other up to the end.
+/// Reads entries up to the end of the block.
 fn each(
     r: &mut Bytes<'_>,
     mut one: impl FnMut(&mut Bytes<'_>) -> Result<(), DecodeError>,

@@ -1,17 +1,17 @@
-//! The structure of a stream with offsets: for people who look for what is wrong with one. Interprets no payload of an
-//! event, and keeps no tables: it says what is there, not what it means.
+//! The structure of a stream with offsets, for finding out what is wrong with a stream. Does not interpret the payloads
+//! of events, and keeps no tables.
 
 mod content;
 
 use runtap_wire::DecodeError;
 
-use self::content::Found;
+use self::content::BlockContent;
 use crate::block::netperf::NetPerfEvent;
-use crate::raw::{Format, Kind};
-use crate::walk::{Head, Step, Walker};
+use crate::raw::{Format, ObjectKind};
+use crate::walk::{FrameHeader, Step, Walker};
 use crate::{Error, Metadata, Thread, TraceHeader};
 
-/// Walks over the objects and blocks of a stream, piece by piece.
+/// Walks over the objects and blocks of a stream incrementally.
 ///
 /// ```
 /// use runtap_nettrace::inspect::{Inspect, Inspected};
@@ -29,13 +29,13 @@ use crate::{Error, Metadata, Thread, TraceHeader};
 #[derive(Debug, Default)]
 pub struct Inspect {
     walker: Walker,
-    /// Events of `NetPerf` 1 and 2 since the header: they are in no block.
+    /// Events of `NetPerf` 1 and 2 since the header, which are in no block.
     bare: Option<Block>,
-    /// What comes next, behind `bare`.
+    /// The next result, after `bare`.
     waiting: Option<Inspected>,
 }
 
-/// What stands at a place of a stream.
+/// A part of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Inspected {
@@ -43,23 +43,23 @@ pub enum Inspected {
     Block(Block),
     /// The end marker.
     End {
-        /// Stream offset of its first byte.
+        /// The stream offset of its first byte.
         offset: u64,
-        /// Stream offset behind it.
+        /// The stream offset after it.
         end: u64,
     },
     /// The stream ends without an end marker.
-    Cut {
-        /// Stream offset of the first byte that belongs to nothing whole.
+    Truncated {
+        /// The stream offset of the first byte after the last complete object.
         offset: u64,
-        /// Bytes from there on.
+        /// The number of bytes from there to the end.
         left: u64,
     },
-    /// Something that no reader gets beyond.
+    /// Damage beyond which no reader can continue.
     Damage {
-        /// Stream offset in bytes.
+        /// The stream offset of the damage in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The error.
         error: Error,
     },
 }
@@ -68,25 +68,25 @@ pub enum Inspected {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Block {
-    /// Stream offset of its first byte.
+    /// The stream offset of its first byte.
     pub offset: u64,
-    /// Bytes up to the payload: tags, versions, name, size, padding.
+    /// The number of bytes before the payload: tags, versions, name, size, padding.
     pub header_bytes: u64,
-    /// Bytes of the payload, as the header says.
+    /// The size of the payload in bytes, as the header states.
     pub size: u64,
-    /// Its name; in Nettrace 6, where blocks have numbers, the name that the format's document gives to the number.
+    /// The name; in Nettrace 6, where blocks have numbers, the name that the format's specification assigns to the number.
     pub name: String,
-    /// Its number (Nettrace 6).
+    /// The number of its kind (Nettrace 6).
     pub number: Option<u8>,
-    /// What is in it; up to the damage, if there is some.
+    /// The contents, up to the damage if there is any.
     pub content: Content,
-    /// What is wrong inside.
+    /// The first error inside the block.
     pub damage: Option<DecodeError>,
-    /// Whether the stream ends inside it.
-    pub is_cut: bool,
+    /// Whether the stream ends inside the block.
+    pub is_truncated: bool,
 }
 
-/// What is in a block.
+/// The contents of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
@@ -98,42 +98,42 @@ pub enum Content {
     Metadata(Listed<Metadata>),
     /// Call stacks.
     Stacks {
-        /// Id of the first.
+        /// The id of the first stack.
         first_id: u32,
-        /// How many.
+        /// The number of stacks.
         count: u32,
     },
     /// A sequence point.
     SequencePoint {
-        /// Its time.
+        /// The time of the sequence point in ticks.
         timestamp: u64,
-        /// What it forgets beside stacks and labels: 1 threads, 2 definitions (Nettrace 6).
+        /// What the point resets besides stacks and labels: 1 threads, 2 definitions (Nettrace 6).
         flags: u32,
-        /// Threads and their last numbers.
+        /// Threads with their last sequence numbers.
         threads: Listed<(u64, u32)>,
     },
     /// Threads (Nettrace 6).
     Threads(Listed<Thread>),
-    /// Threads that are gone, and their last numbers (Nettrace 6).
+    /// Removed threads with their last sequence numbers (Nettrace 6).
     RemovedThreads(Listed<(u64, u32)>),
     /// Lists of labels (Nettrace 6).
     Labels {
-        /// Id of the first.
+        /// The id of the first list.
         first_id: u32,
-        /// How many.
+        /// The number of lists.
         count: u32,
     },
-    /// Nobody knows.
+    /// An unknown kind of block.
     Unknown,
 }
 
-/// The elements of a block: all are counted, and the first are listed. In memory an element takes many times the two bytes that
-/// it may have on the wire.
+/// The elements of a block: all are counted, and the first ones are listed. In memory an element takes many times the two
+/// bytes that it may have in the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<T> {
     elements: Vec<T>,
     count: u64,
-    /// Bytes on the wire of those that are listed.
+    /// The encoded size of the listed elements in bytes.
     bytes: usize,
 }
 
@@ -144,30 +144,30 @@ impl<T> Default for Listed<T> {
 }
 
 impl<T> Listed<T> {
-    /// The most elements that are listed.
-    pub const MOST: usize = 1 << 14;
-    /// The most bytes on the wire of all elements that are listed.
-    pub const MOST_BYTES: usize = 4 << 20;
+    /// The maximum number of listed elements.
+    pub const MAX: usize = 1 << 14;
+    /// The maximum encoded size of all listed elements in bytes.
+    pub const MAX_BYTES: usize = 4 << 20;
 
-    /// The elements that are listed: the first ones.
+    /// Returns the listed elements: the first ones.
     pub fn listed(&self) -> &[T] {
         &self.elements
     }
 
-    /// The number of all elements.
+    /// Returns the number of all elements.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The number of elements that are not listed.
+    /// Returns the number of elements that are not listed.
     pub fn left_out(&self) -> u64 {
         self.count.saturating_sub(self.elements.len() as u64)
     }
 
-    /// Takes an element that has `bytes` bytes on the wire.
+    /// Adds an element with an encoded size of `bytes` bytes.
     pub(super) fn push(&mut self, element: T, bytes: usize) {
         let total = self.bytes.saturating_add(bytes);
-        if self.left_out() == 0 && self.elements.len() < Self::MOST && total <= Self::MOST_BYTES {
+        if self.left_out() == 0 && self.elements.len() < Self::MAX && total <= Self::MAX_BYTES {
             self.bytes = total;
             self.elements.push(element);
         }
@@ -175,23 +175,23 @@ impl<T> Listed<T> {
     }
 }
 
-/// What is in a block of events.
+/// A summary of a block of events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Events {
-    /// Whether their headers are compressed.
+    /// Whether the event headers are compressed.
     pub compressed: bool,
-    /// Events, without definitions.
+    /// The number of events, without definitions.
     pub events: u64,
-    /// Those of them that start a run.
+    /// The number of events that start a run.
     pub sorted: u64,
-    /// Definitions among them (`NetPerf`).
+    /// The number of definitions between the events (`NetPerf`).
     pub definitions: u64,
-    /// Bytes of their payloads.
+    /// The number of bytes of the payloads.
     pub payload_bytes: u64,
-    /// The least and the greatest time stamp, as the block says (Nettrace).
-    pub told_times: Option<(u64, u64)>,
-    /// The least and the greatest time stamp that the events have.
+    /// The least and the greatest time stamp in the header of the block (Nettrace).
+    pub stated_times: Option<(u64, u64)>,
+    /// The least and the greatest time stamp of the events.
     pub times: Option<(u64, u64)>,
 }
 
@@ -214,23 +214,23 @@ impl Events {
 }
 
 impl Inspect {
-    /// At the start of a stream.
+    /// Creates an inspection at the start of a stream.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in the next bytes.
+    /// Appends the next bytes of the stream.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.walker.feed(bytes);
     }
 
-    /// No more bytes will come.
+    /// Marks the end of the stream.
     pub fn finish(&mut self) {
         self.walker.finish();
     }
 
-    /// What comes next; `None` if more bytes are needed, or after the end.
-    #[expect(clippy::should_implement_trait, reason = "more may come after the end")]
+    /// Returns the next part of the stream. `None` if more bytes are needed, or after the end.
+    #[expect(clippy::should_implement_trait, reason = "more items may follow `None`")]
     pub fn next(&mut self) -> Option<Inspected> {
         if let Some(waiting) = self.waiting.take() {
             return Some(waiting);
@@ -238,17 +238,19 @@ impl Inspect {
         loop {
             let found = match self.walker.next() {
                 Ok(None) => return None,
-                Ok(Some((format, Step::Block { head, payload, cut, .. }))) => {
-                    Inspected::Block(block(format, &head, payload, cut))
+                Ok(Some((format, Step::Block { head, payload, truncated, .. }))) => {
+                    Inspected::Block(block(format, &head, payload, truncated))
                 }
                 Ok(Some((_, Step::Bare { start, event }))) => {
                     bare(&mut self.bare, start, event);
                     continue;
                 }
                 Ok(Some((_, Step::End { start, end }))) => Inspected::End { offset: start, end },
-                // This walk does not resynchronise.
+                // This walk does not resynchronize.
                 Ok(Some((_, Step::Gap { .. }))) => continue,
-                Ok(Some((_, Step::Cut { start, left }))) => Inspected::Cut { offset: start, left },
+                Ok(Some((_, Step::Truncated { start, left }))) => {
+                    Inspected::Truncated { offset: start, left }
+                }
                 Err((offset, error)) => Inspected::Damage { offset, error },
             };
             let Some(bare) = self.bare.take() else { return Some(found) };
@@ -258,7 +260,7 @@ impl Inspect {
     }
 }
 
-/// An event of `NetPerf` 1 or 2.
+/// Adds an event of `NetPerf` 1 or 2.
 fn bare(block: &mut Option<Block>, start: u64, event: &[u8]) {
     let block = block.get_or_insert_with(|| Block {
         offset: start,
@@ -268,7 +270,7 @@ fn bare(block: &mut Option<Block>, start: u64, event: &[u8]) {
         number: None,
         content: Content::Events(Events::default()),
         damage: None,
-        is_cut: false,
+        is_truncated: false,
     });
     block.size += event.len() as u64;
     let Content::Events(events) = &mut block.content else { return };
@@ -280,15 +282,15 @@ fn bare(block: &mut Option<Block>, start: u64, event: &[u8]) {
     }
 }
 
-fn block(format: Format, head: &Head, payload: &[u8], cut: bool) -> Block {
+fn block(format: Format, head: &FrameHeader, payload: &[u8], truncated: bool) -> Block {
     let header_bytes = head.bytes.len() as u64;
-    let mut found = Found { content: Content::Unknown, damage: None };
-    if head.kind != Kind::Unknown {
-        found.look(format, head, payload, head.start + header_bytes);
+    let mut found = BlockContent { content: Content::Unknown, damage: None };
+    if head.kind != ObjectKind::Unknown {
+        found.read(format, head, payload, head.start + header_bytes);
     }
     let number = (format == Format::Nettrace6).then(|| head.bytes.last().copied().unwrap_or_default());
     let name = match number {
-        Some(_) if head.kind == Kind::Unknown => "?".to_owned(),
+        Some(_) if head.kind == ObjectKind::Unknown => "?".to_owned(),
         Some(_) => format!("{:?}", head.kind),
         None => String::from_utf8_lossy(head.name()).into_owned(),
     };
@@ -299,8 +301,8 @@ fn block(format: Format, head: &Head, payload: &[u8], cut: bool) -> Block {
         name,
         number,
         content: found.content,
-        // That it ends early is said once.
-        damage: found.damage.filter(|error| !(cut && error.is_incomplete())),
-        is_cut: cut,
+        // The end of the stream reports the truncation.
+        damage: found.damage.filter(|error| !(truncated && error.is_incomplete())),
+        is_truncated: truncated,
     }
 }

@@ -1,28 +1,28 @@
-//! The fields of a payload: names and types, as definitions describe them. Source: nettrace format, "type codes".
-//! Does not decode payloads; [`FieldType::fixed_size`] is all it says about their bytes.
+//! The fields of a payload: names and types, as in definitions. Source: nettrace format, "type codes".
+//! Does not decode payloads.
 
 /// One field of a payload, or of an object in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field {
-    /// Name of the field.
+    /// The name of the field.
     pub name: String,
-    /// How its bytes are to be read.
+    /// The encoding of the field.
     pub field_type: FieldType,
 }
 
 impl Field {
-    /// A field.
+    /// Creates a field.
     pub fn new(name: impl Into<String>, field_type: FieldType) -> Self {
         Self { name: name.into(), field_type }
     }
 }
 
-/// How the bytes of a field are to be read; everything is little-endian and packed.
+/// The encoding of a field; everything is little-endian and packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldType {
-    /// 1: fields one after the other.
+    /// 1: fields in sequence.
     Object(Vec<Field>),
     /// 3: 4 bytes, 0 is false.
     Bool,
@@ -50,7 +50,7 @@ pub enum FieldType {
     F64,
     /// 15: 16 bytes.
     Decimal,
-    /// 16: 8 bytes, a Windows FILETIME (100 ns since 1601, UTC), whatever the format's document says.
+    /// 16: 8 bytes, a Windows FILETIME (100 ns since 1601, UTC), unlike the format's specification.
     DateTime,
     /// 17: 16 bytes.
     Guid,
@@ -62,24 +62,24 @@ pub enum FieldType {
     VarInt,
     /// 21, Nettrace 6: an unsigned LEB128 integer, at most 10 bytes.
     VarUInt,
-    /// 22, Nettrace 6: so many elements, without a count in the payload. Whoever decodes them must limit how many: nested
-    /// ones of elements that take no bytes multiply.
+    /// 22, Nettrace 6: a fixed number of elements, without a count in the payload. Decoders must limit the number: nested
+    /// arrays of elements without bytes multiply.
     FixedArray(Box<Self>, u16),
-    /// 23, Nettrace 6: one byte of UTF-8 text; a string is an [`Array`](Self::Array) of them. What `record-trace` of
-    /// one-collect writes is a whole string (`u16` count, then bytes) under this code alone.
+    /// 23, Nettrace 6: one byte of UTF-8 text; a string is an [`Array`](Self::Array) of such bytes. `record-trace` of
+    /// one-collect writes a complete string (`u16` count, then bytes) with this code alone.
     Utf8Unit,
-    /// 24, Nettrace 6: a `u32`; low 16 bits: where the data begins, counted from behind this field; high 16 bits: its
-    /// size in bytes. The data are elements of a fixed size.
+    /// 24, Nettrace 6: a `u32`; low 16 bits: the offset of the data from the end of this field; high 16 bits: the size of
+    /// the data in bytes. The data are elements of a fixed size.
     RelLoc(Box<Self>),
-    /// 25, Nettrace 6: the same, counted from the start of the payload.
+    /// 25, Nettrace 6: like 24, with the offset from the start of the payload.
     DataLoc(Box<Self>),
     /// 26, Nettrace 6: 1 byte, 0 is false.
     Bool8,
-    /// A code that this reader does not know. The payload cannot be followed beyond such a field.
+    /// An unknown code. The rest of the payload cannot be decoded.
     Other(u32),
 }
 
-/// Codes of the types that more follows on the wire.
+/// Codes of types with further data in their encoding.
 pub(crate) mod code {
     pub(crate) const OBJECT: u32 = 1;
     pub(crate) const ARRAY: u32 = 19;
@@ -89,7 +89,7 @@ pub(crate) mod code {
 }
 
 impl FieldType {
-    /// The code on the wire.
+    /// Returns the encoded type code.
     pub fn code(&self) -> u32 {
         match self {
             Self::Object(_) => code::OBJECT,
@@ -121,7 +121,7 @@ impl FieldType {
         }
     }
 
-    /// The size in bytes that a value of this type has in every payload; `None` if the payload decides.
+    /// Returns the encoded size of all values of this type in bytes. `None` if the size varies.
     ///
     /// ```
     /// use runtap_nettrace::{Field, FieldType};
@@ -147,7 +147,7 @@ impl FieldType {
         })
     }
 
-    /// The type of a code that nothing follows on the wire, in every version.
+    /// Returns the type with a code that no further data follows, in any version.
     pub(crate) fn plain(code: u32) -> Self {
         match code {
             3 => Self::Bool,
@@ -170,7 +170,7 @@ impl FieldType {
         }
     }
 
-    /// The same, with what Nettrace 6 added.
+    /// Returns the type with a code that no further data follows, in Nettrace 6.
     pub(crate) fn plain_v6(code: u32) -> Self {
         match code {
             20 => Self::VarInt,
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_come_back() {
+    fn codes_round_trip() {
         for code in 0..300 {
             assert_eq!(FieldType::plain_v6(code).code(), code);
             assert_eq!(FieldType::plain(code).code(), code);

@@ -1,5 +1,5 @@
-//! Definitions of events: what a metadata id in an event header stands for. Does not decode payloads and knows no
-//! provider; how definitions lie in a stream is the business of the other files.
+//! Definitions of events, which metadata ids in event headers refer to. The other files decode definitions of the
+//! different versions.
 
 mod field;
 mod netperf;
@@ -13,59 +13,59 @@ pub(crate) use self::field::code;
 pub use self::field::{Field, FieldType};
 pub(crate) use self::table::MetadataTable;
 
-/// Deepest nesting of field types that is followed; deeper ones cost the field list, not the event.
+/// The deepest nesting of field types that is decoded; a deeper one loses the field list, not the event.
 const MAX_DEPTH: u32 = 16;
 
-/// What is wrong with an id that no definition has.
+/// The error of an id without a definition.
 pub(crate) const UNDEFINED: DecodeErrorKind = DecodeErrorKind::Invalid("no definition has it");
 
 /// The definition of an event.
 ///
-/// Only [`Self::id`] is a key: provider, event id and version together are not unique, and one event may be defined
-/// under several ids.
+/// Only [`Self::id`] is a unique key: provider, event id and version together are not unique, and one event may have
+/// several definitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// The number that event headers use in this stream.
+    /// The id that event headers use in this stream.
     pub id: u32,
-    /// Name of the provider, as `Microsoft-Windows-DotNETRuntime`.
+    /// The name of the provider, for example `Microsoft-Windows-DotNETRuntime`.
     pub provider: String,
-    /// Number of the event in its provider.
+    /// The number of the event in its provider.
     pub event_id: u32,
-    /// Name of the event; empty for the runtime's native providers, which bring no fields either.
+    /// The name of the event; empty for the runtime's native providers, which describe no fields either.
     pub name: String,
-    /// Keywords (categories) of the event, one bit each.
+    /// The keywords (categories) of the event, one bit each.
     pub keywords: u64,
-    /// Version of the event: later ones append fields.
+    /// The version of the event: later versions append fields.
     pub version: u32,
     /// Level: 1 critical, 2 error, 3 warning, 4 informational, 5 verbose; 0 always.
     pub level: u32,
-    /// Opcode, if the definition states one.
+    /// The opcode. `None` if the definition states none.
     pub opcode: Option<u8>,
-    /// Fields of the payload in their order; empty if there are none, or the stream does not describe them.
+    /// The fields of the payload in order; empty if there are none, or if the stream does not describe them.
     pub fields: Vec<Field>,
-    /// The provider's GUID, where the definition states it (Nettrace 6, `NetPerf` 1).
+    /// The provider's GUID. `None` if not stated (only in Nettrace 6 and `NetPerf` 1).
     pub provider_guid: Option<Uuid>,
-    /// What the event means, in words (Nettrace 6).
+    /// A description of the event in words (Nettrace 6).
     pub description: Option<String>,
-    /// A text with places for the fields (Nettrace 6).
+    /// A message text with placeholders for the fields (Nettrace 6).
     pub message_template: Option<String>,
-    /// More that the definition says, as names and values (Nettrace 6).
+    /// Further names and values (Nettrace 6).
     pub attributes: Vec<(String, String)>,
 }
 
-/// Why a definition cannot be written.
+/// The reason why a definition cannot be encoded.
 pub(crate) enum Unwritable {
-    /// Names end with the first NUL, so that they cannot have one.
+    /// A name contains a NUL, which ends names.
     Nul,
-    /// The version of the format has no such field type.
+    /// The version of the format does not support a field type.
     Type(u32),
-    /// A name or a list is longer than its length field can tell, or a number wider than its field.
+    /// A name or a list is too long for its length field, or a number is too large for its field.
     TooLong,
 }
 
 impl Metadata {
-    /// A definition to be written: version 0, no keywords, level 4 (informational), no fields.
+    /// Creates a definition to write: version 0, no keywords, level 4 (informational), no fields.
     pub fn new(provider: impl Into<String>, event_id: u32, name: impl Into<String>) -> Self {
         Self {
             id: 0,
@@ -86,7 +86,7 @@ impl Metadata {
 }
 
 impl Metadata {
-    /// What it takes in memory besides its texts, about.
+    /// Returns the approximate memory besides the texts, in bytes.
     fn overhead(&self) -> usize {
         fn of_fields(fields: &[Field]) -> usize {
             fields.iter().map(|field| size_of::<Field>() + of_type(&field.field_type)).sum()

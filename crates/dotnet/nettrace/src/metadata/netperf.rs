@@ -1,4 +1,4 @@
-//! Definitions in `NetPerf` 1 and 2. Source: nettrace format, "NetPerf V1 and V2". (Version 3 has those of Nettrace 4.)
+//! Definitions in `NetPerf` 1 and 2. Source: nettrace format, "NetPerf V1 and V2". (Version 3 uses those of Nettrace 4.)
 
 use runtap_wire::{DecodeError, Reader};
 
@@ -6,7 +6,7 @@ use super::{Metadata, v4};
 use crate::raw::Format;
 
 impl Metadata {
-    /// Reads a record of a `NetPerf` stream of this version, in an event that begins at `offset`.
+    /// Reads a record of a `NetPerf` stream of this version, in an event at `offset`.
     pub(crate) fn decode_netperf(
         r: &mut Reader<'_>,
         format: Format,
@@ -16,13 +16,13 @@ impl Metadata {
         if format != Format::NetPerf1 {
             return Self::decode_v4(r);
         }
-        // Offsets are written with 32 bits.
+        // Offsets are 32-bit.
         let id = u32::try_from(offset & u64::from(u32::MAX)).unwrap_or(0);
         Self::decode_netperf1(r, id, version)
     }
 
-    /// Reads a record. Its id, which is the stream offset of the event that holds it, is not in it. Whatever is wrong
-    /// behind the level costs the fields only.
+    /// Reads a record. Its id, the stream offset of the event that contains it, is not encoded. Damage after the level loses
+    /// only the fields.
     fn decode_netperf1(r: &mut Reader<'_>, id: u32, version: u32) -> Result<Self, DecodeError> {
         let mut metadata = Self::new("", 0, "");
         metadata.id = id;

@@ -8,10 +8,10 @@ use super::Metadata;
 use crate::Limits;
 use crate::table::IdTable;
 
-/// All definitions of a stream by id; the last one of an id counts.
+/// All definitions of a stream by id; the last definition of an id is used.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MetadataTable {
-    /// Each with its size in memory, about. Shared, so that a copy of the table costs little.
+    /// Each definition with its approximate size in memory, shared to make copies of the table cheap.
     records: IdTable<(Arc<Metadata>, usize)>,
     bytes: usize,
 }
@@ -22,7 +22,7 @@ impl MetadataTable {
         self.records.get(id).map(|(metadata, _)| &**metadata)
     }
 
-    /// Adds a definition that took `size` bytes; the result says whether its id was defined before.
+    /// Adds a definition with an encoded size of `size` bytes. The result tells whether its id was defined before.
     pub(crate) fn insert(
         &mut self,
         metadata: Metadata,
@@ -44,7 +44,7 @@ impl MetadataTable {
         Ok(known)
     }
 
-    /// Forgets all of them.
+    /// Removes all definitions.
     pub(crate) fn clear(&mut self) {
         self.records.clear();
         self.bytes = 0;

@@ -1,4 +1,4 @@
-//! Definitions in Nettrace 4, with the tags that people call version 5, and in `NetPerf` 3.
+//! Definitions in Nettrace 4, including the tags of "version 5", and in `NetPerf` 3.
 //! Source: nettrace format, "metadata records".
 
 use std::borrow::Cow;
@@ -7,15 +7,15 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use super::{Field, FieldType, MAX_DEPTH, Metadata, Unwritable, code};
 
-/// Kinds of the tags that may follow the fields.
+/// The kinds of tags that may follow the fields.
 pub(crate) mod tag {
-    /// Not in use.
+    /// Unused.
     pub(crate) const NONE: u8 = 0;
     pub(crate) const OPCODE: u8 = 1;
     pub(crate) const V2_PARAMS: u8 = 2;
 }
 
-/// Two layouts of a list of fields: the second one can hold arrays.
+/// The two encodings of a field list; only the second one supports arrays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layout {
     /// type, name
@@ -25,7 +25,7 @@ enum Layout {
 }
 
 impl Metadata {
-    /// Writes a record of Nettrace 4 with the given id.
+    /// Writes a record of Nettrace 4 with this id.
     pub(crate) fn encode_v4(&self, id: u32, w: &mut Writer) -> Result<(), Unwritable> {
         w.u32(id);
         name(&self.provider, w)?;
@@ -49,7 +49,7 @@ impl Metadata {
         Ok(())
     }
 
-    /// Reads a record of Nettrace 4. Whatever is wrong behind the level costs fields and opcode only.
+    /// Reads a record of Nettrace 4. Damage after the level loses only fields and opcode.
     pub(crate) fn decode_v4(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let mut metadata = Self::decode_head_v4(r)?;
         if metadata.extras(r).is_err() {
@@ -58,8 +58,8 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// The same, with the record as readers can read it that know no damage: of the same length, without fields and
-    /// opcode if something is wrong there.
+    /// Reads a record, and returns it in a form that readers without damage handling can read: unchanged, or with equal
+    /// length and without fields and opcode if they are damaged.
     pub(crate) fn repair_v4(record: &[u8], offset: u64) -> Result<(Self, Cow<'_, [u8]>), DecodeError> {
         let mut r = Reader::at(record, offset);
         let mut metadata = Self::decode_head_v4(&mut r)?;
@@ -69,20 +69,20 @@ impl Metadata {
         }
         metadata.fields.clear();
         let mut repaired = Writer::new();
-        // No fields; what else is there is one tag of no known kind.
+        // No fields; the rest becomes one tag of an unknown kind.
         repaired.bytes(head).u32(0);
         match rest.len() {
             4 => {}
             long @ 9.. => {
                 repaired.u32(len_u32(long - 9)).u8(tag::NONE).bytes(&vec![0; long - 9]);
             }
-            // Nothing fits there. Readers that know no damage may refuse it; ours loses no event by it.
+            // No tag fits. Readers without damage handling may reject the record; this reader loses no event.
             _ => return Ok((metadata, record.into())),
         }
         Ok((metadata, repaired.into_bytes().into()))
     }
 
-    /// What every record has.
+    /// Reads the mandatory part of a record.
     fn decode_head_v4(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let id = r.u32("metadata id")?;
         let provider = r.utf16z("provider name")?.to_string();
@@ -96,7 +96,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// The fields and the tags, each of which may be missing.
+    /// Reads the fields and the tags, which are optional.
     fn extras(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {
         if r.is_empty() {
             return Ok(());
@@ -116,8 +116,7 @@ impl Metadata {
     }
 }
 
-/// Whether what follows the level of a record is as writers make it: readers that do not look at the size of a tag lose
-/// their way otherwise.
+/// Checks that the data after the level is encoded as usual: readers that ignore the size of a tag fail otherwise.
 fn tags_are_plain(extras: &[u8], offset: u64) -> Result<(), DecodeError> {
     let mut r = Reader::at(extras, offset);
     if r.is_empty() {
@@ -131,7 +130,7 @@ fn tags_are_plain(extras: &[u8], offset: u64) -> Result<(), DecodeError> {
         match kind {
             tag::OPCODE => drop(data.u8("opcode")?),
             tag::V2_PARAMS => drop(fields(&mut data, Layout::V2, 0)?),
-            // What a repair leaves in the place of what could not be read.
+            // The placeholder that a repair writes.
             tag::NONE if data.rest().iter().all(|byte| *byte == 0) => continue,
             _ => return Err(data.error("tag kind", DecodeErrorKind::Invalid("is not known"))),
         }
@@ -142,14 +141,14 @@ fn tags_are_plain(extras: &[u8], offset: u64) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// The fields as `NetPerf` has them.
+/// Reads the fields in the encoding of `NetPerf`.
 pub(super) fn fields_v1(r: &mut Reader<'_>) -> Result<Vec<Field>, DecodeError> {
     fields(r, Layout::V1, 0)
 }
 
 fn fields(r: &mut Reader<'_>, layout: Layout, depth: u32) -> Result<Vec<Field>, DecodeError> {
     let count = r.u32("field count")?;
-    // No allocation by the count: a field takes several bytes on the wire, so that this ends with them.
+    // Do not allocate by the count: it is untrusted, and the loop ends with the bytes.
     let mut fields = Vec::new();
     for _ in 0..count {
         fields.push(match layout {
@@ -183,7 +182,7 @@ fn field_type(r: &mut Reader<'_>, layout: Layout, depth: u32) -> Result<FieldTyp
     })
 }
 
-/// Whether older readers could not find the end of such a field.
+/// Returns whether older readers cannot find the end of a field of this type.
 fn needs_v2(field_type: &FieldType) -> bool {
     match field_type {
         FieldType::Array(_) | FieldType::Other(_) => true,
@@ -236,7 +235,7 @@ fn name(name: &str, w: &mut Writer) -> Result<(), Unwritable> {
     Ok(())
 }
 
-/// Longer than that is refused by whoever writes the record.
+/// Saturates; the caller rejects such long records.
 fn len_u32(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

@@ -20,23 +20,22 @@ mod item {
 }
 
 impl Metadata {
-    /// Reads a row of Nettrace 6, without the size in front of it. What is wrong behind the name costs the part that it
-    /// is in.
+    /// Reads a row of Nettrace 6, without the size before it. Damage after the name loses only the damaged part.
     pub(crate) fn decode_v6(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let mut metadata = Self::decode_head_v6(r)?;
         let _ = metadata.extras_v6(r);
         Ok(metadata)
     }
 
-    /// The same, with the row as readers can read it that know no damage: of the same length, without fields and optional
-    /// items if something is wrong there.
+    /// Reads a row, and returns it in a form that readers without damage handling can read: unchanged, or with equal length
+    /// and without fields and optional items if they are damaged.
     pub(crate) fn repair_v6(row: &[u8], offset: u64) -> Result<(Self, Cow<'_, [u8]>), DecodeError> {
         let mut r = Reader::at(row, offset);
         let mut metadata = Self::decode_head_v6(&mut r)?;
         let head = row.len() - r.remaining();
         let Err(error) = metadata.extras_v6(&mut r) else { return Ok((metadata, row.into())) };
         let mut repaired = row.to_vec();
-        // No fields and no items; what follows in the row is passed over.
+        // No fields and no items; readers skip the rest of the row.
         match repaired.get_mut(head..head + 4) {
             Some(sizes) => sizes.fill(0),
             None => return Err(error),
@@ -45,7 +44,7 @@ impl Metadata {
         Ok((metadata, repaired.into()))
     }
 
-    /// What every row has.
+    /// Reads the mandatory part of a row.
     fn decode_head_v6(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let id = r.varu32("metadata id")?;
         let provider = string(r, "provider name")?.into_owned();
@@ -57,9 +56,9 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// The fields and the optional items. What came before the damage counts.
+    /// Reads the fields and the optional items, and keeps those before the damage.
     fn extras_v6(&mut self, r: &mut Reader<'_>) -> Result<(), DecodeError> {
-        // Where damaged ones end is not known any more.
+        // The end of damaged fields is unknown.
         self.fields = fields(r, 0)?;
         if r.is_empty() {
             return Ok(());
@@ -84,15 +83,14 @@ impl Metadata {
                 item::PROVIDER_GUID => self.provider_guid = Some(r.guid("provider GUID")?),
                 item::LEVEL => self.level = r.u8("event level")?.into(),
                 item::VERSION => self.version = r.u8("event version")?.into(),
-                // Its length is not known.
+                // The length of an unknown item is unknown.
                 _ => return Ok(()),
             }
         }
         Ok(())
     }
 
-    /// Writes a row of Nettrace 6 with the given id, its size in front. Values that are absent in a row that lacks
-    /// them are left out.
+    /// Writes a row of Nettrace 6 with this id, preceded by its size. Default values are omitted.
     pub(crate) fn encode_v6(&self, id: u32, w: &mut Writer) -> Result<(), Unwritable> {
         let mut row = Writer::new();
         row.varu32(id);
@@ -131,7 +129,7 @@ impl Metadata {
     }
 }
 
-/// The bytes of `part` behind their number.
+/// Writes the bytes of `part`, preceded by their number.
 fn sized(part: &Writer, w: &mut Writer) -> Result<(), Unwritable> {
     w.u16(u16::try_from(part.len()).map_err(|_long| Unwritable::TooLong)?).bytes(part.as_bytes());
     Ok(())
@@ -207,7 +205,7 @@ mod tests {
         w.into_bytes()
     }
 
-    /// A row as one-collect's `record-trace` wrote it.
+    /// A row written by one-collect's `record-trace`.
     #[test]
     fn a_real_row() {
         let bytes = b"\x24\0\x01\x10Universal.Events\x01\x03cpu\x01\0\x07\0\x05Value\x15\0\0";
@@ -220,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_comes_back() {
+    fn definitions_round_trip() {
         let mut metadata = Metadata::new("P", 300, "N");
         (metadata.id, metadata.keywords, metadata.version, metadata.level) = (70_000, 1 << 63, 255, 5);
         metadata.opcode = Some(9);
@@ -259,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn oversized_definitions_are_rejected() {
         let mut metadata = Metadata::new("P", 1, "x".repeat(70_000));
         assert!(matches!(metadata.encode_v6(1, &mut Writer::new()), Err(Unwritable::TooLong)));
         metadata.name.clear();

@@ -1,17 +1,17 @@
-//! The `FastSerialization` envelope of `NetPerf` and Nettrace 4: object headers, block sizes.
-//! Source: nettrace format, "first bytes" and "objects". Does not look into objects.
+//! The `FastSerialization` envelope of `NetPerf` and Nettrace 4: object headers and block sizes.
+//! Source: nettrace format, "first bytes" and "objects".
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
-use super::{Format, Frame, Kind, checked_size};
+use super::{Format, Frame, ObjectKind, checked_size};
 use crate::{Error, TraceHeader};
 
-/// First bytes of every Nettrace stream.
+/// The first bytes of every Nettrace stream.
 pub(crate) const MAGIC: &[u8; 8] = b"Nettrace";
 /// The counted string that starts the `FastSerialization` part.
 pub(crate) const SERIALIZER: &[u8; 24] = b"\x14\0\0\0!FastSerialization.1";
 
-/// Tag: where an object would begin, the end of the stream; also the type of a type.
+/// Tag: the end of the stream, in the place of an object; also the type of a type.
 pub(crate) const NULL_REFERENCE: u8 = 1;
 /// Tag: an object begins, in `NetPerf`.
 pub(crate) const BEGIN_OBJECT: u8 = 4;
@@ -20,9 +20,9 @@ pub(crate) const BEGIN_PRIVATE_OBJECT: u8 = 5;
 /// Tag: an object, or its type, ends.
 pub(crate) const END_OBJECT: u8 = 6;
 
-/// Version of the Trace object, and the oldest reader it asks for.
+/// The version of the Trace object, and the oldest reader that can read it.
 pub(crate) const TRACE_VERSION: u32 = 4;
-/// The same of blocks.
+/// The version of blocks, and the oldest reader that can read them.
 pub(crate) const BLOCK_VERSION: u32 = 2;
 
 /// Object names.
@@ -36,23 +36,23 @@ pub(crate) mod name {
     pub(super) const NETPERF_FILE: &[u8] = b"Microsoft.DotNet.Runtime.EventPipeFile";
 }
 
-/// The name of a kind of objects in Nettrace 4; empty for one without a name.
-pub(crate) fn name_of(kind: Kind) -> &'static [u8] {
+/// Returns the name of a kind of objects in Nettrace 4. Empty if the kind has no name.
+pub(crate) fn name_of(kind: ObjectKind) -> &'static [u8] {
     match kind {
-        Kind::Trace => name::TRACE,
-        Kind::Event => name::EVENT,
-        Kind::Metadata => name::METADATA,
-        Kind::Stack => name::STACK,
-        Kind::SequencePoint => name::SEQUENCE_POINT,
-        Kind::Thread | Kind::RemoveThread | Kind::LabelList | Kind::Unknown => &[],
+        ObjectKind::Trace => name::TRACE,
+        ObjectKind::Event => name::EVENT,
+        ObjectKind::Metadata => name::METADATA,
+        ObjectKind::Stack => name::STACK,
+        ObjectKind::SequencePoint => name::SEQUENCE_POINT,
+        ObjectKind::Thread | ObjectKind::RemoveThread | ObjectKind::LabelList | ObjectKind::Unknown => &[],
     }
 }
 
-/// Longest object name that is read; the longest known one has 38 bytes.
+/// The longest object name that is accepted; the longest known one has 38 bytes.
 const MAX_NAME: u32 = 255;
 
 /// Reads the header of an object and the size of its payload.
-/// `shift` is how many bytes more the stream had in front of this place when it was written, modulo 4.
+/// `shift` is the number of additional bytes, modulo 4, that preceded this position when the stream was written.
 pub(super) fn frame(r: &mut Reader<'_>, format: Format, max_block: u32, shift: u8) -> Result<Frame, Error> {
     let start = r.offset();
     let nettrace = format == Format::Nettrace4;
@@ -64,21 +64,21 @@ pub(super) fn frame(r: &mut Reader<'_>, format: Format, max_block: u32, shift: u
         if nettrace && (version < TRACE_VERSION || min_reader > TRACE_VERSION) {
             return Err(Error::Unsupported { version });
         }
-        return Ok(Frame::Object { start, kind: Kind::Trace, version, size: TraceHeader::SIZE });
+        return Ok(Frame::Object { start, kind: ObjectKind::Trace, version, size: TraceHeader::SIZE });
     }
     let kind = match name {
-        _ if min_reader > BLOCK_VERSION => Kind::Unknown,
-        name::EVENT => Kind::Event,
-        name::METADATA if nettrace => Kind::Metadata,
-        name::STACK if nettrace => Kind::Stack,
-        name::SEQUENCE_POINT if nettrace => Kind::SequencePoint,
-        _ => Kind::Unknown,
+        _ if min_reader > BLOCK_VERSION => ObjectKind::Unknown,
+        name::EVENT => ObjectKind::Event,
+        name::METADATA if nettrace => ObjectKind::Metadata,
+        name::STACK if nettrace => ObjectKind::Stack,
+        name::SEQUENCE_POINT if nettrace => ObjectKind::SequencePoint,
+        _ => ObjectKind::Unknown,
     };
-    let size = block_size(r, if kind == Kind::Unknown { u32::MAX } else { max_block }, shift)?;
+    let size = block_size(r, if kind == ObjectKind::Unknown { u32::MAX } else { max_block }, shift)?;
     Ok(Frame::Object { start, kind, version, size })
 }
 
-/// Reads the header of the first object of a `NetPerf` stream, which tells the version.
+/// Reads the header of the first object of a `NetPerf` stream, which determines the version.
 pub(super) fn first_of_netperf(r: &mut Reader<'_>, format: &mut Format) -> Result<Frame, Error> {
     let start = r.offset();
     let (version, size) = match object(r, BEGIN_OBJECT) {
@@ -91,15 +91,15 @@ pub(super) fn first_of_netperf(r: &mut Reader<'_>, format: &mut Format) -> Resul
             return Err(Error::Unsupported { version });
         }
         Err(error) if error.is_incomplete() => return Err(error.into()),
-        // The serializer has other uses, heap dumps among them.
+        // The serializer is also used for other files, such as heap dumps.
         _ => return Err(Error::NotNettrace),
     };
-    Ok(Frame::Object { start, kind: Kind::Trace, version, size })
+    Ok(Frame::Object { start, kind: ObjectKind::Trace, version, size })
 }
 
-/// Whether `rest`, the bytes after the payload of an object, has the tag that ends the object and then the tags of another
-/// object or of the end of the stream; `None` if more bytes are needed to tell. A stream that ends within these tags counts as
-/// valid and truncated.
+/// Returns whether `rest`, the bytes after the payload of an object, starts with the tag that ends the object and the tags
+/// of another object or of the end of the stream. `None` if more bytes are needed. A stream that ends within these tags
+/// counts as valid and truncated.
 pub(crate) fn is_followed(rest: &[u8], format: Format, finished: bool) -> Option<bool> {
     let begin = begin_tag(format);
     let starts = |expected: &[u8]| rest.iter().zip(expected).all(|(a, b)| a == b);
@@ -110,7 +110,7 @@ pub(crate) fn is_followed(rest: &[u8], format: Format, finished: bool) -> Option
     (rest.len() == end.len() && starts(&end) || finished).then_some(true)
 }
 
-/// The first three bytes of every object.
+/// Returns the first three bytes of every object.
 pub(crate) fn first_tags(format: Format) -> [u8; 3] {
     [begin_tag(format), begin_tag(format), NULL_REFERENCE]
 }
@@ -119,18 +119,18 @@ fn begin_tag(format: Format) -> u8 {
     if format == Format::Nettrace4 { BEGIN_PRIVATE_OBJECT } else { BEGIN_OBJECT }
 }
 
-/// An object that may begin somewhere in a stream.
+/// The result of checking whether an object starts at a position.
 pub(crate) enum Candidate {
-    /// None does, or what follows it is not what has to follow one.
+    /// No object starts here, or no valid tags follow it.
     No,
-    /// More bytes are needed to tell.
+    /// More bytes are needed to decide.
     More,
-    /// One does, and blocks behind it are aligned with this shift (see [`frame`]).
+    /// An object starts here, and blocks after it are aligned with this shift (see [`frame`]).
     Yes { shift: u8 },
 }
 
-/// Whether an object of a known kind begins where `bytes` do, at `offset`, and is followed as it should be. `known` is the
-/// shift of what was read before; `None` if that was nothing, and only the Trace object can be next.
+/// Checks whether an object of a known kind starts at `bytes`, at `offset`, and is followed by valid tags. `known` is the
+/// shift of the bytes read before; `None` if nothing was read, so that only the Trace object can be next.
 pub(crate) fn candidate(
     bytes: &[u8],
     offset: u64,
@@ -151,7 +151,7 @@ pub(crate) fn candidate(
             return Candidate::No;
         }
         let rest = bytes.get(position + TRACE_SIZE..);
-        // It is the first object of every stream.
+        // The Trace object is the first object of every stream.
         let first = if format == Format::Nettrace4 { MAGIC.len() } else { 0 } + SERIALIZER.len();
         let shift = u8::try_from((first as u64).wrapping_sub(offset) % 4).unwrap_or(0);
         return match rest.and_then(|rest| is_followed(rest, format, finished)) {
@@ -186,24 +186,24 @@ pub(crate) fn candidate(
     if needs_more { unknown } else { Candidate::No }
 }
 
-/// [`TraceHeader::SIZE`].
+/// [`TraceHeader::SIZE`] as `usize`.
 const TRACE_SIZE: usize = 48;
 
-/// Reads the tag behind the payload of an object.
+/// Reads the tag after the payload of an object.
 pub(super) fn end_of_object(r: &mut Reader<'_>) -> Result<(), DecodeError> {
     tag(r, END_OBJECT, "object tag", "the end of an object")
 }
 
-/// The header of an object, up to its data.
+/// The header of an object, before its data.
 struct Object<'a> {
-    /// Version of the object's layout.
+    /// The version of the object's layout.
     version: u32,
-    /// Oldest version of a reader that can read it.
+    /// The oldest version of a reader that can read the object.
     min_reader: u32,
     name: &'a [u8],
 }
 
-/// Reads the header of the next object, whose beginning has the tag `begin`; `None` is the end of the stream.
+/// Reads the header of the next object, which starts with the tag `begin`. `None` at the end of the stream.
 fn object<'a>(r: &mut Reader<'a>, begin: u8) -> Result<Option<Object<'a>>, DecodeError> {
     if r.clone().u8("object tag")? == NULL_REFERENCE {
         r.u8("object tag")?;
@@ -225,7 +225,7 @@ fn object<'a>(r: &mut Reader<'a>, begin: u8) -> Result<Option<Object<'a>>, Decod
     Ok(Some(Object { version, min_reader, name }))
 }
 
-/// Reads the size of a block and the padding behind it.
+/// Reads the size of a block and the padding after it.
 fn block_size(r: &mut Reader<'_>, max_block: u32, shift: u8) -> Result<u32, DecodeError> {
     let at = r.clone();
     let size = r.u32("block size")?;
@@ -234,7 +234,7 @@ fn block_size(r: &mut Reader<'_>, max_block: u32, shift: u8) -> Result<u32, Deco
     Ok(size)
 }
 
-/// Bytes between the size of a block and its payload, for a size that ends at `offset`: the payload starts at a
+/// Returns the number of bytes between the size of a block, which ends at `offset`, and its payload, which starts at a
 /// stream offset divisible by 4.
 pub(crate) fn padding(offset: u64) -> usize {
     usize::try_from(offset.wrapping_neg() % 4).unwrap_or(0)

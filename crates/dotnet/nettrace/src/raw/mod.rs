@@ -1,4 +1,4 @@
-//! The lowest storey: first bytes, and the frames of objects and blocks. Knows nothing of what lies inside one.
+//! The lowest layer: the first bytes of a stream, and the frames of objects and blocks.
 
 pub(crate) mod envelope;
 pub(crate) mod v6;
@@ -8,32 +8,32 @@ use runtap_wire::{DecodeError, Reader};
 use self::envelope::{MAGIC, SERIALIZER};
 use crate::Error;
 
-/// The families of formats; what lies in their blocks differs.
+/// The families of formats, whose blocks have different contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Format {
-    /// `NetPerf` 1 and 2: one object that holds all events.
+    /// `NetPerf` 1 and 2: one object with all events.
     NetPerf1,
-    /// `NetPerf` 3: blocks of events with their stacks in them.
+    /// `NetPerf` 3: blocks of events that contain their stacks.
     NetPerf3,
-    /// Nettrace 4, and what people call 5.
+    /// Nettrace 4, including "version 5".
     #[default]
     Nettrace4,
     /// Nettrace 6.
     Nettrace6,
 }
 
-/// What comes next in the stream.
+/// The next frame of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// The payload of an object that begins at `start`: `size` bytes, directly behind what was read.
-    Object { start: u64, kind: Kind, version: u32, size: u32 },
+    /// An object that begins at `start`, with a payload of `size` bytes directly after the bytes that were read.
+    Object { start: u64, kind: ObjectKind, version: u32, size: u32 },
     /// The end marker.
     End,
 }
 
-/// Kinds of objects.
+/// The kinds of objects and blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     Trace,
     Event,
     Metadata,
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Thread,
     RemoveThread,
     LabelList,
-    /// A name or number that nobody knows, or a version that asks for a newer reader.
+    /// An unknown name or number, or a version that requires a newer reader.
     Unknown,
 }
 
@@ -50,13 +50,13 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Framing {
     format: Format,
-    place: Place,
-    /// How many bytes more the stream had in front of this place when it was written, modulo 4: blocks are aligned.
+    place: FramingState,
+    /// The number of additional bytes, modulo 4, that preceded this position when the stream was written; blocks are aligned.
     shift: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Place {
+enum FramingState {
     /// At the first byte.
     #[default]
     Start,
@@ -64,66 +64,72 @@ enum Place {
     First,
     /// At an object or the end marker.
     Between,
-    /// Behind the payload of an object that an end tag follows.
+    /// After the payload of an object, before its end tag.
     InObject,
 }
 
 impl Framing {
-    /// Known once a frame was read.
+    /// Returns the format, which is known once a frame was read.
     pub(crate) fn format(&self) -> Format {
         self.format
     }
 
-    /// What comes next is an object: what was in front of it could not be read.
+    /// Continues at an object after bytes that could not be read.
     pub(crate) fn resume(&mut self, format: Format, shift: u8) {
         (self.format, self.shift) = (format, shift);
-        self.place = if self.place == Place::Start { Place::First } else { Place::Between };
+        self.place =
+            if self.place == FramingState::Start { FramingState::First } else { FramingState::Between };
     }
 
-    /// The shift of what was read; `None` if nothing was.
+    /// Returns the shift of the stream. `None` if nothing was read.
     pub(crate) fn shift(&self) -> Option<u8> {
-        (self.place != Place::Start).then_some(self.shift)
+        (self.place != FramingState::Start).then_some(self.shift)
     }
 
-    /// What comes next is what stands behind a payload.
+    /// Continues after a payload.
     pub(crate) fn go_behind_payload(&mut self) {
         self.place = match self.place {
-            Place::Start | Place::First => self.place,
-            Place::Between | Place::InObject if self.format == Format::Nettrace6 => Place::Between,
-            Place::Between | Place::InObject => Place::InObject,
+            FramingState::Start | FramingState::First => self.place,
+            FramingState::Between | FramingState::InObject if self.format == Format::Nettrace6 => {
+                FramingState::Between
+            }
+            FramingState::Between | FramingState::InObject => FramingState::InObject,
         };
     }
 
-    /// Reads up to the next payload, which the caller then takes off the stream before it asks again.
+    /// Reads the frame before the next payload. The caller consumes the payload before the next call.
     ///
-    /// An error for which [`DecodeError::is_incomplete`] holds means that more bytes are needed; what `r` has passed
-    /// over is done with.
+    /// An error for which [`DecodeError::is_incomplete`] holds means that more bytes are needed; the bytes that `r` has
+    /// passed are consumed.
     pub(crate) fn next(&mut self, r: &mut Reader<'_>, max_block: u32) -> Result<Frame, Error> {
         let mut probe = r.clone();
         match self.place {
-            Place::Start => {
+            FramingState::Start => {
                 self.format = prelude(&mut probe)?;
-                self.place = Place::First;
+                self.place = FramingState::First;
             }
-            Place::InObject => {
+            FramingState::InObject => {
                 envelope::end_of_object(&mut probe)?;
-                self.place = Place::Between;
+                self.place = FramingState::Between;
             }
-            Place::First | Place::Between => {}
+            FramingState::First | FramingState::Between => {}
         }
         *r = probe.clone();
         let frame = match (self.format, self.place) {
             (Format::Nettrace6, _) => v6::frame(&mut probe, max_block)?,
-            (Format::NetPerf3, Place::First) => envelope::first_of_netperf(&mut probe, &mut self.format)?,
+            (Format::NetPerf3, FramingState::First) => {
+                envelope::first_of_netperf(&mut probe, &mut self.format)?
+            }
             (format, _) => envelope::frame(&mut probe, format, max_block, self.shift)?,
         };
         *r = probe;
-        self.place = if self.format == Format::Nettrace6 { Place::Between } else { Place::InObject };
+        self.place =
+            if self.format == Format::Nettrace6 { FramingState::Between } else { FramingState::InObject };
         Ok(frame)
     }
 }
 
-/// Reads the first bytes. `NetPerf` 1 to 3 are told apart by the first object.
+/// Reads the first bytes. The first object distinguishes `NetPerf` 1 to 3.
 fn prelude(r: &mut Reader<'_>) -> Result<Format, Error> {
     fn starts(r: &Reader<'_>, expected: &[u8]) -> bool {
         r.rest().iter().zip(expected).all(|(a, b)| a == b)
@@ -149,7 +155,7 @@ fn prelude(r: &mut Reader<'_>) -> Result<Format, Error> {
     Ok(Format::Nettrace4)
 }
 
-/// The size of a block, checked against a limit.
+/// Checks the size of a block against a limit.
 fn checked_size(at: &Reader<'_>, size: u32, limit: u32) -> Result<u32, DecodeError> {
     if size > limit {
         let kind = runtap_wire::DecodeErrorKind::TooLarge { value: size.into(), limit: limit.into() };

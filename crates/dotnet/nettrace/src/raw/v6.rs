@@ -1,14 +1,14 @@
-//! Nettrace 6: the versions at the start and the headers of blocks. Source: nettrace format, "V6, blocks".
+//! Nettrace 6: the versions at the start, and block headers. Source: nettrace format, "V6, blocks".
 
 use runtap_wire::{DecodeError, Reader};
 
-use super::{Frame, Kind, checked_size};
+use super::{Frame, ObjectKind, checked_size};
 use crate::Error;
 
-/// The version that is read and written. The minor one may be any.
+/// The major version that is read and written. Any minor version is accepted.
 pub(crate) const MAJOR: u32 = 6;
 
-/// Kinds of blocks.
+/// The kinds of blocks.
 pub(crate) mod kind {
     pub(crate) const END_OF_STREAM: u8 = 0;
     pub(crate) const TRACE: u8 = 1;
@@ -21,22 +21,22 @@ pub(crate) mod kind {
     pub(crate) const LABEL_LIST: u8 = 8;
 }
 
-/// The number of a kind of blocks; that of the end for one without a number.
-pub(crate) fn kind_of(kind: Kind) -> u8 {
+/// Returns the number of a kind of blocks; the number of the end marker if the kind has none.
+pub(crate) fn kind_of(kind: ObjectKind) -> u8 {
     match kind {
-        Kind::Trace => kind::TRACE,
-        Kind::Event => kind::EVENT,
-        Kind::Metadata => kind::METADATA,
-        Kind::SequencePoint => kind::SEQUENCE_POINT,
-        Kind::Stack => kind::STACK,
-        Kind::Thread => kind::THREAD,
-        Kind::RemoveThread => kind::REMOVE_THREAD,
-        Kind::LabelList => kind::LABEL_LIST,
-        Kind::Unknown => kind::END_OF_STREAM,
+        ObjectKind::Trace => kind::TRACE,
+        ObjectKind::Event => kind::EVENT,
+        ObjectKind::Metadata => kind::METADATA,
+        ObjectKind::SequencePoint => kind::SEQUENCE_POINT,
+        ObjectKind::Stack => kind::STACK,
+        ObjectKind::Thread => kind::THREAD,
+        ObjectKind::RemoveThread => kind::REMOVE_THREAD,
+        ObjectKind::LabelList => kind::LABEL_LIST,
+        ObjectKind::Unknown => kind::END_OF_STREAM,
     }
 }
 
-/// Reads major and minor version, behind the 0 that tells such a header apart.
+/// Reads the major and minor version, which follow the 0 that identifies this header.
 pub(super) fn prelude(r: &mut Reader<'_>) -> Result<(), Error> {
     let version = r.u32("major version")?;
     if version != MAJOR {
@@ -53,16 +53,16 @@ pub(super) fn frame(r: &mut Reader<'_>, max_block: u32) -> Result<Frame, DecodeE
     let size = u32::from_le_bytes([a, b, c, 0]);
     let kind = match kind {
         kind::END_OF_STREAM => return Ok(Frame::End),
-        kind::TRACE => Kind::Trace,
-        kind::EVENT => Kind::Event,
-        kind::METADATA => Kind::Metadata,
-        kind::SEQUENCE_POINT => Kind::SequencePoint,
-        kind::STACK => Kind::Stack,
-        kind::THREAD => Kind::Thread,
-        kind::REMOVE_THREAD => Kind::RemoveThread,
-        kind::LABEL_LIST => Kind::LabelList,
-        _ => Kind::Unknown,
+        kind::TRACE => ObjectKind::Trace,
+        kind::EVENT => ObjectKind::Event,
+        kind::METADATA => ObjectKind::Metadata,
+        kind::SEQUENCE_POINT => ObjectKind::SequencePoint,
+        kind::STACK => ObjectKind::Stack,
+        kind::THREAD => ObjectKind::Thread,
+        kind::REMOVE_THREAD => ObjectKind::RemoveThread,
+        kind::LABEL_LIST => ObjectKind::LabelList,
+        _ => ObjectKind::Unknown,
     };
-    let size = if kind == Kind::Unknown { size } else { checked_size(&at, size, max_block)? };
+    let size = if kind == ObjectKind::Unknown { size } else { checked_size(&at, size, max_block)? };
     Ok(Frame::Object { start: at.offset(), kind, version: MAJOR, size })
 }

@@ -1,31 +1,31 @@
-//! The slow half of the reader: whatever is not the next event of the block at hand. It takes payloads off the stream,
-//! and settles what happens at damage and at the end. What whole blocks put into the tables is `open`'s business.
+//! The slow path of the reader: every step except from one event of a block to the next. Reads frames, and handles damage
+//! and the end of the stream. `open` adds the contents of complete blocks to the tables.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader as Bytes};
 
-use super::core::{Core, State, Step};
+use super::decoder::{Decoder, DecoderState, Step};
 use crate::block::Fault;
 use crate::block::blob::Blobs;
 use crate::block::netperf::{self, NetPerfEvent};
 use crate::metadata::UNDEFINED;
-use crate::raw::{Format, Frame, Kind};
+use crate::raw::{Format, Frame, ObjectKind};
 use crate::{Error, Metadata, Partial, PartialReason};
 
-impl Core {
-    /// Goes on to the next item that is not simply the next event of the block at hand.
+impl Decoder {
+    /// Advances to the next item when it is not simply the next event of the current block.
     pub(super) fn advance(&mut self, window: &[u8]) -> Result<Step, Error> {
         self.at += std::mem::take(&mut self.release);
         loop {
             let step = match self.state {
-                State::Between => self.next_frame(window)?,
-                State::Payload { kind, version, size } => self.open(window, kind, version, size)?,
-                State::Events { cut } => self.next_event_or_close(window, cut)?,
-                State::Definitions => self.next_definition(window)?,
-                State::Rows => self.next_row(window)?,
-                State::NetPerf { cut } => self.next_netperf_event(window, cut)?,
-                State::Bare => self.next_bare_event(window)?,
-                State::Skip { left } => self.skip(window, left),
-                State::Over => return Ok(Step::Starved),
+                DecoderState::Between => self.next_frame(window)?,
+                DecoderState::Payload { kind, version, size } => self.open(window, kind, version, size)?,
+                DecoderState::Events { truncated } => self.next_event_or_close(window, truncated)?,
+                DecoderState::Definitions => self.next_definition(window)?,
+                DecoderState::Rows => self.next_row(window)?,
+                DecoderState::NetPerf { truncated } => self.next_netperf_event(window, truncated)?,
+                DecoderState::Bare => self.next_bare_event(window)?,
+                DecoderState::Skip { left } => self.skip(window, left),
+                DecoderState::Over => return Ok(Step::Starved),
             };
             match step {
                 Step::Again => {}
@@ -35,12 +35,12 @@ impl Core {
         }
     }
 
-    /// Passes over the rest of the window.
+    /// Consumes the rest of the window.
     fn consume_all(&mut self, window: &[u8]) {
         self.at = window.len();
     }
 
-    /// Reads what stands between two payloads.
+    /// Reads the frame between two payloads.
     fn next_frame(&mut self, window: &[u8]) -> Result<Step, Error> {
         let pending = self.pending(window);
         let mut r = Bytes::at(pending, self.here());
@@ -48,7 +48,7 @@ impl Core {
         self.at += pending.len() - r.remaining();
         let frame = match frame {
             Ok(Frame::Object { start, kind, .. })
-                if kind != Kind::Unknown && (kind == Kind::Trace) == self.header.is_some() =>
+                if kind != ObjectKind::Unknown && (kind == ObjectKind::Trace) == self.header.is_some() =>
             {
                 let kind = DecodeErrorKind::Invalid("does not come exactly once, as the first object");
                 return Err(self.give_up(
@@ -63,24 +63,24 @@ impl Core {
         };
         match frame {
             Frame::End => Ok(self.end(window)),
-            Frame::Object { start, kind: Kind::Unknown, size, .. } => {
+            Frame::Object { start, kind: ObjectKind::Unknown, size, .. } => {
                 self.counts.unknown_objects += 1;
                 self.counts.first_unknown.get_or_insert(start);
-                self.state = State::Skip { left: size.into() };
+                self.state = DecoderState::Skip { left: size.into() };
                 Ok(Step::Again)
             }
             Frame::Object { kind, version, size, .. } => {
                 let size = usize::try_from(size).unwrap_or(usize::MAX);
-                self.state = State::Payload { kind, version, size };
+                self.state = DecoderState::Payload { kind, version, size };
                 Ok(Step::Again)
             }
         }
     }
 
-    /// The end marker was read.
+    /// Handles the end marker.
     fn end(&mut self, window: &[u8]) -> Step {
         self.complete = true;
-        self.state = State::Over;
+        self.state = DecoderState::Over;
         let here = self.here();
         self.counts.end.get_or_insert(here);
         self.counts.trailing_bytes += self.pending(window).len() as u64;
@@ -88,65 +88,65 @@ impl Core {
         Step::End
     }
 
-    /// Goes to the next event of the block at hand, or leaves a block that has no further one.
-    fn next_event_or_close(&mut self, window: &[u8], cut: bool) -> Result<Step, Error> {
+    /// Advances to the next event of the current block, or leaves the block at its end.
+    fn next_event_or_close(&mut self, window: &[u8], truncated: bool) -> Result<Step, Error> {
         if self.undefined.is_none() && self.next_event(window) {
             return Ok(Step::Event);
         }
         if let Some(start) = self.undefined.take() {
-            return Err(self.refuse_event(window, start, cut));
+            return Err(self.refuse_event(window, start, truncated));
         }
         let block = self.payload(window);
-        // Asks a second time, for the reason.
+        // Read again to get the error.
         let again = match self.framing.format() {
             Format::Nettrace6 => self.blobs.advance::<true>(block),
             _ => self.blobs.advance::<false>(block),
         };
         match again {
-            Err(fault) => self.fault(window, fault, cut),
-            Ok(_) => Ok(self.close(cut)),
+            Err(fault) => self.fault(window, fault, truncated),
+            Ok(_) => Ok(self.close(truncated)),
         }
     }
 
-    /// The event at hand, which begins at `start` of its block, has an id that no definition has. Where definitions were
-    /// lost it may be one of theirs, and is left out alone; otherwise its header is damaged, and with it all that follow
-    /// in the block, as each says only how it differs from the one before.
+    /// Handles an event, starting at `start` of its block, whose id has no definition. If definitions were lost, only this
+    /// event is skipped. Otherwise its header is damaged, and so are all later headers of the block, because each header
+    /// only states its difference from the previous one.
     #[cold]
-    fn refuse_event(&mut self, window: &[u8], start: usize, cut: bool) -> Error {
+    fn refuse_event(&mut self, window: &[u8], start: usize, truncated: bool) -> Error {
         let offset = self.here() + start as u64;
         let error = DecodeError::new(offset, "metadata id", UNDEFINED);
         self.counts.events_without_metadata += 1;
         let head = &self.blobs.head;
         if !self.definitions_lost || head.metadata_id == 0 {
-            return self.leave_block(window, offset, error, cut);
+            return self.leave_block(window, offset, error, truncated);
         }
-        // The target did not drop it.
+        // The target did not drop this event.
         self.sequences.event(head.capture_thread_id, head.sequence);
         self.note(offset, error)
     }
 
-    /// The end of the block at hand.
-    fn close(&mut self, cut: bool) -> Step {
-        if cut {
+    /// Leaves the current block at its end.
+    fn close(&mut self, truncated: bool) -> Step {
+        if truncated {
             let unused = self.here() + self.block as u64 - self.offset();
             self.end_early(Partial { offset: self.offset(), reason: PartialReason::Cut { unused } });
             return Step::Starved;
         }
         self.at += self.block;
-        self.state = State::Between;
+        self.state = DecoderState::Between;
         Step::Again
     }
 
-    /// Something in the block at hand cannot be read, from the place on where the reader is.
-    fn fault(&mut self, window: &[u8], fault: Fault, cut: bool) -> Result<Step, Error> {
-        if cut && fault.is_incomplete() {
+    /// Handles data in the current block that cannot be read, from the current position on.
+    fn fault(&mut self, window: &[u8], fault: Fault, truncated: bool) -> Result<Step, Error> {
+        if truncated && fault.is_incomplete() {
             return Ok(self.close(true));
         }
         let error = fault.into_error(self.here() + self.block as u64);
-        Err(self.leave_block(window, self.offset(), error, cut))
+        Err(self.leave_block(window, self.offset(), error, truncated))
     }
 
-    /// Goes to the next readable definition of the block at hand.
+    /// Advances to the next readable definition of the current block.
     fn next_definition(&mut self, window: &[u8]) -> Result<Step, Error> {
         let (offset, block, before) = (self.offset(), self.payload(window), self.blobs);
         match self.blobs.advance::<false>(block) {
@@ -160,7 +160,7 @@ impl Core {
         let range = self.blobs.place.payload_range();
         let at = self.here() + range.start as u64;
         let record = block.get(range).unwrap_or_default();
-        // What is too large is not looked at: its fields would take many times its size.
+        // Do not decode a definition that is too large: its fields would take many times its size in memory.
         let readable = record.get(..record.len().min(self.limits.max_definition)).unwrap_or_default();
         let metadata = Metadata::decode_v4(&mut Bytes::at(readable, at));
         if self.has_to_wait(metadata.as_ref()) {
@@ -176,7 +176,7 @@ impl Core {
         }
     }
 
-    /// The same in a block of Nettrace 6.
+    /// Advances to the next definition in a block of Nettrace 6.
     fn next_row(&mut self, window: &[u8]) -> Result<Step, Error> {
         let (offset, block) = (self.offset(), self.payload(window));
         let rest = block.get(self.row..).unwrap_or_default();
@@ -203,19 +203,19 @@ impl Core {
         self.leave_block(window, offset, error, false)
     }
 
-    /// Whether events that are held back name another definition by this id.
+    /// Returns whether events that are held back use another definition with this id.
     fn has_to_wait(&self, metadata: Result<&Metadata, &DecodeError>) -> bool {
         self.held_back
             && metadata.is_ok_and(|new| self.tables.metadata.get(new.id).is_some_and(|old| old != new))
     }
 
-    /// Takes in a definition that took `size` bytes.
+    /// Adds a definition with an encoded size of `size` bytes.
     fn define(
         &mut self,
         metadata: Result<Metadata, DecodeError>,
         size: usize,
     ) -> Result<Step, DecodeErrorKind> {
-        // The id 0 is that of definitions themselves.
+        // The id 0 is reserved for definitions.
         let is_sound = |metadata: &Metadata| metadata.id != 0 && size <= self.limits.max_definition;
         let Some(metadata) = metadata.ok().filter(is_sound) else {
             self.counts.damaged_metadata += 1;
@@ -228,22 +228,22 @@ impl Core {
         Ok(Step::Metadata(id))
     }
 
-    /// Goes to the next event or definition of a block of `NetPerf` 3.
-    fn next_netperf_event(&mut self, window: &[u8], cut: bool) -> Result<Step, Error> {
+    /// Advances to the next event or definition of a block of `NetPerf` 3.
+    fn next_netperf_event(&mut self, window: &[u8], truncated: bool) -> Result<Step, Error> {
         let block = self.payload(window);
         if self.row >= block.len() {
-            return Ok(self.close(cut));
+            return Ok(self.close(truncated));
         }
         let place = match netperf::frame(block, self.row) {
             Ok(place) => place,
-            Err(fault) => return self.fault(window, fault, cut),
+            Err(fault) => return self.fault(window, fault, truncated),
         };
         let start = self.offset();
         self.row = place.end;
         self.netperf_event_at(block, &place, start)
     }
 
-    /// Goes to the next event or definition of `NetPerf` 1 or 2.
+    /// Advances to the next event or definition of `NetPerf` 1 or 2.
     fn next_bare_event(&mut self, window: &[u8]) -> Result<Step, Error> {
         let pending = self.pending(window);
         match self.is_tail(window) {
@@ -279,7 +279,7 @@ impl Core {
         step
     }
 
-    /// An event or a definition of `NetPerf` at a place in the payload at hand, and at an offset of the stream.
+    /// Decodes an event or a definition of `NetPerf`, given its range in the current payload and its stream offset.
     fn netperf_event_at(
         &mut self,
         payload: &[u8],
@@ -289,7 +289,7 @@ impl Core {
         let end = self.here() + place.end as u64;
         self.netperf = match NetPerfEvent::decode(payload, place) {
             Ok(event) => event,
-            // Its own size says where the next one begins.
+            // The next event can be found, because this one states its size.
             Err(fault) => return Err(self.note(offset, fault.into_error(end))),
         };
         if self.netperf.metadata_id != 0 {
@@ -310,54 +310,54 @@ impl Core {
             .map_err(|kind| self.note(offset, DecodeError::new(offset, "event definitions", kind)))
     }
 
-    /// Drops what is there of an object that is not read.
+    /// Discards the available bytes of a skipped object.
     fn skip(&mut self, window: &[u8], left: u64) -> Step {
         let here = left.min(self.pending(window).len() as u64);
         self.at += usize::try_from(here).unwrap_or(usize::MAX);
         self.counts.unknown_bytes += here;
         if here == left {
-            self.state = State::Between;
+            self.state = DecoderState::Between;
             return Step::Again;
         }
-        self.state = State::Skip { left: left - here };
+        self.state = DecoderState::Skip { left: left - here };
         Step::Starved
     }
 
-    /// No more bytes will come, and the reader needs some.
+    /// Handles missing bytes at the end of the stream.
     fn at_end(&mut self, window: &[u8]) {
         let (offset, pending) = (self.here(), self.pending(window));
-        if let State::Payload { kind: Kind::Event, .. } = self.state {
+        if let DecoderState::Payload { kind: ObjectKind::Event, .. } = self.state {
             self.block = pending.len();
             self.row = 0;
             if self.framing.format() == Format::NetPerf3 {
-                self.state = State::NetPerf { cut: true };
+                self.state = DecoderState::NetPerf { truncated: true };
                 return;
             }
             if let Ok(blobs) = Blobs::start(pending, offset) {
                 self.blobs = blobs;
-                self.state = State::Events { cut: true };
+                self.state = DecoderState::Events { truncated: true };
                 return;
             }
         }
         if self.part_ends && pending.is_empty() {
-            self.state = State::Over;
+            self.state = DecoderState::Over;
             return;
         }
         let reason = match self.state {
-            State::Between | State::Bare if pending.is_empty() => PartialReason::NoEndMarker,
+            DecoderState::Between | DecoderState::Bare if pending.is_empty() => PartialReason::NoEndMarker,
             _ => PartialReason::Cut { unused: pending.len() as u64 },
         };
         self.end_early(Partial { offset, reason });
         self.consume_all(window);
     }
 
-    /// Nothing more can be read.
+    /// Ends the reading before the end marker.
     fn end_early(&mut self, partial: Partial) {
         self.partial.get_or_insert(partial);
-        self.state = State::Over;
+        self.state = DecoderState::Over;
     }
 
-    /// Remembers an error at `offset` that does not end the reading.
+    /// Records an error at `offset` that does not end the reading.
     #[cold]
     fn note(&mut self, offset: u64, error: DecodeError) -> Error {
         let error = Error::Decode(error);
@@ -365,7 +365,7 @@ impl Core {
         error
     }
 
-    /// An error that cannot be repaired, from `offset` on.
+    /// Ends the reading with an error at `offset`.
     #[cold]
     pub(super) fn give_up(&mut self, window: &[u8], offset: u64, error: Error) -> Error {
         self.end_early(Partial { offset, reason: PartialReason::Damaged(error.clone()) });
@@ -373,11 +373,17 @@ impl Core {
         error
     }
 
-    /// An error inside the block at hand, from `offset` on: goes on behind the block.
+    /// Records an error at `offset` in the current block, and continues after the block.
     #[cold]
-    pub(super) fn leave_block(&mut self, window: &[u8], offset: u64, error: DecodeError, cut: bool) -> Error {
+    pub(super) fn leave_block(
+        &mut self,
+        window: &[u8],
+        offset: u64,
+        error: DecodeError,
+        truncated: bool,
+    ) -> Error {
         self.at = (self.at + self.block).min(window.len());
-        self.state = if cut { State::Over } else { State::Between };
+        self.state = if truncated { DecoderState::Over } else { DecoderState::Between };
         self.note(offset, error)
     }
 }

@@ -1,21 +1,21 @@
-//! What is odd in a stream, and what else is worth counting. Counts no events and no losses.
+//! Counts of unusual data in a stream. Does not count events or losses.
 
-/// Oddities that do not end the reading, and what else is worth counting.
+/// Counts of unusual data that does not end the reading, and of call stacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Objects and blocks that were skipped because nobody knows their name, or they ask for a newer reader.
+    /// Objects and blocks that were skipped because their name is unknown or they require a newer reader.
     pub unknown_objects: u64,
-    /// Bytes of those.
+    /// The number of bytes of the skipped objects and blocks.
     pub unknown_bytes: u64,
-    /// Where the first of them begins.
+    /// The stream offset of the first skipped object or block.
     pub first_unknown: Option<u64>,
     /// Definitions that replaced one with the same id.
     pub redefined_metadata: u64,
     /// Definitions that could not be read.
     pub damaged_metadata: u64,
-    /// Events that were left out because no definition has their metadata id. Those behind one in its block are not counted
-    /// if they were left out with it.
+    /// Events that were skipped because their metadata id has no definition. Events after such an event that were skipped
+    /// with it are not counted.
     pub events_without_metadata: u64,
     /// Call stacks that were defined.
     pub stacks: u64,
@@ -27,12 +27,12 @@ pub struct Counts {
     pub unknown_labels: u64,
     /// Bytes after the end marker.
     pub trailing_bytes: u64,
-    /// Stream offset behind the end marker; `None` if it was not seen.
+    /// The stream offset after the end marker. `None` if it was not found.
     pub end: Option<u64>,
 }
 
 impl Counts {
-    /// Adds those of another part; `stacks` is counted by the table.
+    /// Adds the counts of another part, except `stacks`, which the stack table counts.
     pub(super) fn add(&mut self, other: &Self) {
         let Self {
             unknown_objects,

@@ -1,18 +1,18 @@
-//! The hot half of the reader: from one event of a block to the next. Refuses to look at anything else.
+//! The hot path of the reader: from one event of a block to the next.
 
-use super::core::{Core, State, Step};
+use super::decoder::{Decoder, DecoderState, Step};
 use crate::block::blob::flag;
 use crate::raw::Format;
 use crate::{Error, Item};
 
-impl Core {
-    /// Goes to the next event of the block at hand; `false` if there is none, it cannot be read, or no definition has
-    /// its id.
+impl Decoder {
+    /// Advances to the next event of the current block. `false` if there is none, it cannot be read, or its id has no
+    /// definition.
     #[inline]
     pub(super) fn next_event(&mut self, window: &[u8]) -> bool {
         let block = self.payload(window);
         let start = self.blobs.position();
-        // A fault comes up again in `next_event_or_close`, which has the time for it.
+        // `next_event_or_close` reads the event again to report the fault.
         let advanced = match self.framing.format() {
             Format::Nettrace6 => self.blobs.advance::<true>(block),
             _ => self.blobs.advance::<false>(block),
@@ -29,11 +29,11 @@ impl Core {
         true
     }
 
-    /// Hands all items of the window to `visit`.
+    /// Passes all items of the window to `visit`.
     #[inline]
     pub(super) fn for_each(&mut self, window: &[u8], visit: &mut impl FnMut(Item<'_>)) -> Result<(), Error> {
         loop {
-            if matches!(self.state, State::Events { .. }) {
+            if matches!(self.state, DecoderState::Events { .. }) {
                 match self.framing.format() {
                     Format::Nettrace6 => self.all_events::<true>(window, visit),
                     _ => self.all_events::<false>(window, visit),
@@ -50,11 +50,11 @@ impl Core {
         }
     }
 
-    /// Hands all events of the block at hand to `visit`, up to the end of the block or the first that cannot be read or
+    /// Passes the events of the current block to `visit`, until the end of the block or an event that cannot be read or
     /// has no definition.
     ///
-    /// Does what [`Self::next_event`] and [`Self::item`] do, with everything that changes in local variables, and what
-    /// an event names looked up only when it names something else than the event before it.
+    /// Equivalent to [`Self::next_event`] and [`Self::item`], but keeps all changing values in local variables, and looks
+    /// up what an event refers to only if the reference differs from that of the previous event.
     #[inline(never)]
     fn all_events<const V6: bool>(&mut self, window: &[u8], visit: &mut impl FnMut(Item<'_>)) {
         let block = window.get(self.at..).and_then(|pending| pending.get(..self.block)).unwrap_or_default();
@@ -67,18 +67,18 @@ impl Core {
         let mut threads = [head.thread_id, head.capture_thread_id]
             .map(|index| if V6 { tables.threads.get(index) } else { None });
         let mut labels = tables.labels.list(head.label_list_id);
-        // Whether the event before was counted, so that one without a number of its own follows it.
+        // Whether the previous event was counted; an event without a number of its own then follows it.
         let mut counted = false;
         loop {
             let (before, start) = (head.sequence, next);
             let rest = quick_part.get(next..).unwrap_or_default();
-            let (flags, payload) = if let Some((flags, length, payload)) = head.quickly::<V6>(rest) {
+            let (flags, payload) = if let Some((flags, length, payload)) = head.read_quickly::<V6>(rest) {
                 next += length + payload.len();
                 (flags, payload)
             } else if next < block.len()
-                && let Ok(cursor) = blobs.at(head, next).carefully::<V6>(block)
+                && let Ok(cursor) = blobs.at(head, next).advance_carefully::<V6>(block)
             {
-                // By value: what is lent to a function that is not inlined has to be in memory.
+                // By value: an argument passed by reference to a function that is not inlined must be in memory.
                 head = cursor.head;
                 next = cursor.place.next();
                 (cursor.place.flags, cursor.place.payload(block))

@@ -1,25 +1,25 @@
-//! All events of a stream in the order of time. Source: nettrace format, "order". Never sorts: the stream consists of runs
-//! that are in order, and says where no later event is older; what is held back are places in the stream, not events.
+//! All events of a stream in order of time. Source: nettrace format, "order". Never sorts: the stream consists of ordered
+//! runs, and marks where no later event is older. Held-back events are stored as positions in the stream.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use runtap_wire::Deframer;
 
-use super::core::{Core, Step};
 use super::counts::Counts;
+use super::decoder::{Decoder, Step};
 use crate::block::blob::Blobs;
 use crate::raw::Format;
 use crate::{Error, Item, Limits, Partial, TraceHeader};
 
-/// Reads a stream, piece by piece, as [`Reader`](crate::Reader) does, and gives its events in the order of time; those of
-/// the same time in the order of the stream. A definition comes before the events that use it, a sequence point behind
-/// all events before it. Stacks, threads and labels of an event are those that its place in the stream had; one that is
-/// defined only behind that place, against the rules, may be found or not.
+/// Reads a stream incrementally, like [`Reader`](crate::Reader), and returns its events in order of time; events of
+/// equal time keep the order of the stream. A definition is returned before the events that use it, a sequence point
+/// after all events before it. An event has the stacks, threads and labels that were defined at its position in the
+/// stream; definitions after that position, which violate the format, may or may not be used.
 ///
-/// A run begins with an event that is [`sorted`](crate::Event::sorted): no later one of the stream is older. So all that
-/// is not younger than it can be given. What is left waits for the next run or sequence point, of a live stream perhaps
-/// for long: see [`Self::hold_nothing_back`]. Memory: the bytes of the stream from the oldest event that waits, within
+/// A run starts with a [`sorted`](crate::Event::sorted) event: no later event of the stream is older, so all events up
+/// to its time can be returned. Later events wait for the next run or sequence point, which may take long in a live
+/// stream: see [`Self::release_all`]. Memory: the bytes of the stream from the oldest waiting event on, within
 /// [`Limits::max_held_back`].
 ///
 /// ```
@@ -42,38 +42,38 @@ use crate::{Error, Item, Limits, Partial, TraceHeader};
 /// ```
 #[derive(Debug, Clone)]
 pub struct InOrder {
-    core: Core,
+    decoder: Decoder,
     queue: Deframer,
-    /// As they follow in the stream; the first is not used up.
+    /// The runs in the order of the stream; the first has events left.
     runs: VecDeque<Run>,
-    /// Number of the first of them.
+    /// The number of the first run.
     first: u64,
-    /// Whether the last of them may go on.
+    /// Whether the last run may continue.
     open: bool,
-    /// The next event of each of the others, but for the one at hand: time, number of the run.
+    /// The next event of each run except the current one: time and number of the run.
     heads: BinaryHeap<Reverse<(u64, u64)>>,
-    /// The run that the last event came from: the next one often does too.
-    at_hand: Option<u64>,
-    /// Nothing older comes, says the last run: all up to here may be given. Not known behind a sequence point.
+    /// The run of the last event, which often has the next one, too.
+    get_dense: Option<u64>,
+    /// Events up to this time can be returned, according to the last run. `None` after a sequence point.
     settled: Option<u64>,
-    /// Whether all that is held back is given.
+    /// Whether to return everything that is held back.
     flush: bool,
-    /// What comes behind that.
+    /// The step after the held-back events.
     then: Option<Step>,
     last: u64,
     out_of_order: u64,
 }
 
-/// Events of one run that lie in one block.
+/// Events of one run in one block.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    /// Stream offset of the block.
+    /// The stream offset of the block.
     block: u64,
-    /// Its length in bytes.
+    /// The length of the block in bytes.
     size: usize,
-    /// On the next event.
+    /// A cursor on the next event.
     blobs: Blobs,
-    /// How many events are to be given, that one included.
+    /// The number of events to return, including the next one.
     left: usize,
 }
 
@@ -84,21 +84,21 @@ impl Default for InOrder {
 }
 
 impl InOrder {
-    /// With default limits.
+    /// Creates a reader with default limits.
     pub fn new() -> Self {
         Self::with_limits(Limits::default())
     }
 
-    /// With limits of its own.
+    /// Creates a reader with custom limits.
     pub fn with_limits(limits: Limits) -> Self {
         Self {
-            core: Core::new(limits),
+            decoder: Decoder::new(limits),
             queue: Deframer::new(),
             runs: VecDeque::new(),
             first: 0,
             open: false,
             heads: BinaryHeap::new(),
-            at_hand: None,
+            get_dense: None,
             settled: None,
             flush: false,
             then: None,
@@ -107,33 +107,33 @@ impl InOrder {
         }
     }
 
-    /// [`Reader::feed`](crate::Reader::feed).
+    /// Appends bytes; see [`Reader::feed`](crate::Reader::feed).
     pub fn feed(&mut self, bytes: &[u8]) {
-        if self.core.accepts(bytes.len()) {
+        if self.decoder.accepts(bytes.len()) {
             let done = match self.runs.front() {
-                Some(oldest) => self.core.shift_to(oldest.block),
-                None => self.core.shift(),
+                Some(oldest) => self.decoder.shift_to(oldest.block),
+                None => self.decoder.shift(),
             };
             self.queue.consume(done);
             self.queue.feed(bytes);
         }
     }
 
-    /// [`Reader::finish`](crate::Reader::finish).
+    /// Marks the end of the stream; see [`Reader::finish`](crate::Reader::finish).
     pub fn finish(&mut self) {
-        self.core.finish();
+        self.decoder.finish();
     }
 
-    /// Lets [`Self::next`] give everything that was read so far, for somebody who does not want to wait any longer for the
-    /// proof that nothing older comes.
-    pub fn hold_nothing_back(&mut self) {
+    /// Makes [`Self::next`] return everything that was read so far, without waiting for the proof that no older event
+    /// follows.
+    pub fn release_all(&mut self) {
         self.close_run();
         self.flush = true;
     }
 
-    /// The next item. `None` means that more bytes are needed, perhaps only to know that nothing older comes; after
-    /// [`Self::finish`] it means that there is nothing more. Errors are those of [`Reader::next`](crate::Reader::next),
-    /// and come when the damage is read: events from before it may follow.
+    /// Returns the next item. `None` means that more bytes are needed, perhaps only to prove that no older event follows;
+    /// after [`Self::finish`] it means the end. Errors are those of [`Reader::next`](crate::Reader::next), and are returned
+    /// when the damage is read: events from before it may follow.
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend, and this one fails")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         loop {
@@ -142,76 +142,78 @@ impl InOrder {
             }
             self.flush = false;
             if let Some(step) = self.then.take() {
-                return Ok(self.core.item(step, self.queue.pending()));
+                return Ok(self.decoder.item(step, self.queue.pending()));
             }
-            self.core.held_back = !self.runs.is_empty();
-            let step = match self.core.step(self.queue.pending()) {
+            self.decoder.held_back = !self.runs.is_empty();
+            let step = match self.decoder.step(self.queue.pending()) {
                 Ok(step) => step,
                 Err(error) => {
-                    // What it left out is no part of a run.
+                    // Skipped data is not part of a run.
                     self.close_run();
                     return Err(error);
                 }
             };
             match step {
-                Step::Event if matches!(self.core.framing.format(), Format::NetPerf1 | Format::NetPerf3) => {
-                    // In order as it stands.
-                    self.told(self.core.netperf.timestamp);
-                    return Ok(self.core.item(step, self.queue.pending()));
+                Step::Event
+                    if matches!(self.decoder.framing.format(), Format::NetPerf1 | Format::NetPerf3) =>
+                {
+                    // Events in the order of the stream.
+                    self.note_returned(self.decoder.netperf.timestamp);
+                    return Ok(self.decoder.item(step, self.queue.pending()));
                 }
                 Step::Event => self.hold_back(),
-                Step::Waiting => self.hold_nothing_back(),
+                Step::Waiting => self.release_all(),
                 Step::End => {
-                    self.hold_nothing_back();
+                    self.release_all();
                     self.then = Some(step);
                 }
-                Step::Starved if self.core.is_over() && !self.runs.is_empty() => self.hold_nothing_back(),
+                Step::Starved if self.decoder.is_over() && !self.runs.is_empty() => self.release_all(),
                 Step::Starved | Step::Again => return Ok(None),
                 Step::Header | Step::Metadata(_) | Step::SequencePoint => {
                     if matches!(step, Step::SequencePoint) {
                         self.settled = None;
                     }
-                    return Ok(self.core.item(step, self.queue.pending()));
+                    return Ok(self.decoder.item(step, self.queue.pending()));
                 }
             }
         }
     }
 
-    /// [`Reader::header`](crate::Reader::header).
+    /// Returns the header; see [`Reader::header`](crate::Reader::header).
     pub fn header(&self) -> Option<&TraceHeader> {
-        self.core.header.as_ref()
+        self.decoder.header.as_ref()
     }
 
-    /// [`Reader::is_complete`](crate::Reader::is_complete).
+    /// Returns whether the end marker was found; see [`Reader::is_complete`](crate::Reader::is_complete).
     pub fn is_complete(&self) -> bool {
-        self.core.complete
+        self.decoder.complete
     }
 
-    /// [`Reader::partial`](crate::Reader::partial).
+    /// Returns why the stream is incomplete; see [`Reader::partial`](crate::Reader::partial).
     pub fn partial(&self) -> Option<&Partial> {
-        self.core.partial.as_ref()
+        self.decoder.partial.as_ref()
     }
 
-    /// [`Reader::lost`](crate::Reader::lost).
+    /// Returns the number of lost events; see [`Reader::lost`](crate::Reader::lost).
     pub fn lost(&self) -> u64 {
-        self.core.sequences.lost()
+        self.decoder.sequences.lost()
     }
 
-    /// [`Reader::counts`](crate::Reader::counts).
+    /// Returns the counts of unusual data; see [`Reader::counts`](crate::Reader::counts).
     pub fn counts(&self) -> Counts {
-        Counts { stacks: self.core.tables.stacks.defined(), ..self.core.counts.clone() }
+        Counts { stacks: self.decoder.tables.stacks.defined(), ..self.decoder.counts.clone() }
     }
 
-    /// Events that were given behind a later one: 0 for every stream that keeps the rules and fits the limits, if nobody
-    /// was in a hurry.
+    /// Returns the number of events that were returned after a later one: 0 for every valid stream within the limits,
+    /// unless [`Self::release_all`] was called.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// The event that was just read belongs to a run.
+    /// Adds the current event to a run.
     #[inline]
     fn hold_back(&mut self) {
-        let (block, head) = (self.core.here(), &self.core.blobs.head);
+        let (block, head) = (self.decoder.here(), &self.decoder.blobs.head);
         if !head.sorted
             && self.open
             && let Some(run) = self.runs.back_mut()
@@ -226,14 +228,14 @@ impl InOrder {
         let oldest = self.runs.front().map_or(block, |run| run.block);
         let held_back = (block - oldest).saturating_add((self.runs.len() * size_of::<Run>()) as u64);
         self.close_run();
-        if held_back > self.core.limits.max_held_back as u64 {
+        if held_back > self.decoder.limits.max_held_back as u64 {
             self.flush = true;
         }
-        self.runs.push_back(Run { block, size: self.core.block, blobs: self.core.blobs, left: 1 });
+        self.runs.push_back(Run { block, size: self.decoder.block, blobs: self.decoder.blobs, left: 1 });
         self.open = true;
     }
 
-    /// The last run does not go on.
+    /// Ends the last run.
     fn close_run(&mut self) {
         if std::mem::take(&mut self.open)
             && let Some(run) = self.runs.back()
@@ -243,23 +245,23 @@ impl InOrder {
         }
     }
 
-    /// The number of the run whose event comes next, if that may be given.
+    /// Returns the number of the run with the next event. `None` if the event must wait.
     #[inline]
     fn next_run(&mut self) -> Option<u64> {
-        let at_hand = self.at_hand.and_then(|number| Some((self.run(number)?.time(), number)));
+        let get_dense = self.get_dense.and_then(|number| Some((self.run(number)?.time(), number)));
         let best = self.heads.peek().map(|Reverse(head)| *head);
-        let next = match (at_hand, best) {
-            (Some(at_hand), Some(best)) => at_hand.min(best),
-            (at_hand, best) => at_hand.or(best)?,
+        let next = match (get_dense, best) {
+            (Some(get_dense), Some(best)) => get_dense.min(best),
+            (get_dense, best) => get_dense.or(best)?,
         };
         let (time, number) = next;
         if !self.flush && Some(time) > self.settled {
             return None;
         }
-        if at_hand != Some(next) {
+        if get_dense != Some(next) {
             self.heads.pop();
-            self.heads.extend(at_hand.map(Reverse));
-            self.at_hand = Some(number);
+            self.heads.extend(get_dense.map(Reverse));
+            self.get_dense = Some(number);
         }
         Some(number)
     }
@@ -268,16 +270,16 @@ impl InOrder {
         self.runs.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    /// Gives the next event of a run, and goes on in it.
+    /// Returns the next event of a run and advances the run.
     fn give(&mut self, number: u64) -> Option<Item<'_>> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        let Self { core, queue, runs, .. } = self;
+        let Self { decoder, queue, runs, .. } = self;
         let run = runs.get_mut(index)?;
-        let block = run.bytes(queue.pending(), core.base);
-        let event = core.event_of(&run.blobs, block);
-        run.go_on(core.framing.format(), block);
+        let block = run.bytes(queue.pending(), decoder.base);
+        let event = decoder.event_of(&run.blobs, block);
+        run.go_on(decoder.framing.format(), block);
         if run.left == 0 {
-            self.at_hand = None;
+            self.get_dense = None;
             while runs.front().is_some_and(|run| run.left == 0) {
                 runs.pop_front();
                 self.first += 1;
@@ -288,25 +290,25 @@ impl InOrder {
         Some(Item::Event(event))
     }
 
-    fn told(&mut self, time: u64) {
+    fn note_returned(&mut self, time: u64) {
         self.out_of_order += u64::from(time < self.last);
         self.last = time;
     }
 }
 
 impl Run {
-    /// Time of the next event.
+    /// Returns the time of the next event.
     fn time(&self) -> u64 {
         self.blobs.head.timestamp
     }
 
-    /// The block in a window that begins at a stream offset.
+    /// Returns the block in a window that begins at the stream offset `base`.
     fn bytes<'a>(&self, window: &'a [u8], base: u64) -> &'a [u8] {
         let start = usize::try_from(self.block.saturating_sub(base)).unwrap_or(usize::MAX);
         window.get(start..).and_then(|rest| rest.get(..self.size)).unwrap_or_default()
     }
 
-    /// Goes behind the next event, which is in `block`.
+    /// Advances to the next event, which is in `block`.
     fn go_on(&mut self, format: Format, block: &[u8]) {
         self.left -= 1;
         if self.left > 0 {
@@ -314,7 +316,7 @@ impl Run {
                 Format::Nettrace6 => self.blobs.advance::<true>(block),
                 _ => self.blobs.advance::<false>(block),
             };
-            // They were read once before.
+            // The events were validated before.
             debug_assert!(matches!(advanced, Ok(true)));
         }
     }

@@ -1,12 +1,12 @@
-//! The incremental reader: bytes in, items out. This file has the interface; the state between blocks is `core`'s, the
-//! way from one item to the next `advance`'s, and the hot loop over events `events`'.
+//! The incremental reader. This file has the public interface; `decoder` has the state between blocks, `advance` the steps
+//! from one item to the next, and `events` the hot loop over events.
 //!
-//! Memory: the bytes that were fed and not yet used (at most one block, if the caller asks for items after every
-//! feed), the definitions, the stacks since the last sequence point; all of it within [`Limits`].
+//! Memory: the bytes that were fed and not yet used (at most one block, if the caller requests items after every
+//! feed), the definitions, and the stacks since the last sequence point; all within [`Limits`].
 
 mod advance;
-mod core;
 mod counts;
+mod decoder;
 mod events;
 mod in_order;
 mod items;
@@ -15,13 +15,13 @@ mod part;
 
 use runtap_wire::Deframer;
 
-pub(crate) use self::core::Core;
 pub use self::counts::Counts;
+pub(crate) use self::decoder::Decoder;
 pub use self::in_order::InOrder;
 pub use self::items::Items;
 use crate::{Error, Item, Limits, Metadata, Partial, TraceHeader};
 
-/// Reads a stream, piece by piece.
+/// Reads a stream incrementally.
 ///
 /// ```
 /// use runtap_nettrace::{Item, Reader};
@@ -38,41 +38,41 @@ use crate::{Error, Item, Limits, Metadata, Partial, TraceHeader};
 ///     }
 /// }
 /// reader.finish();
-/// while let Some(_rest_of_a_cut_stream) = reader.next()? {}
+/// while let Some(_rest_of_a_truncated_stream) = reader.next()? {}
 /// assert!(reader.is_complete() && reader.partial().is_none());
 /// # Ok::<(), runtap_nettrace::Error>(())
 /// ```
 ///
-/// [`Self::items`] does the same without copying what it is given, and is the fastest way through a whole file.
+/// [`Self::items`] does so without copying its input, and is the fastest way to read a whole file.
 #[derive(Debug, Clone, Default)]
 pub struct Reader {
-    core: Core,
+    decoder: Decoder,
     queue: Deframer,
 }
 
 impl Reader {
-    /// A reader with default limits.
+    /// Creates a reader with default limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A reader with limits of its own.
+    /// Creates a reader with custom limits.
     pub fn with_limits(limits: Limits) -> Self {
-        Self { core: Core::new(limits), queue: Deframer::new() }
+        Self { decoder: Decoder::new(limits), queue: Deframer::new() }
     }
 
-    /// Takes in the next bytes of the stream. Call [`Self::next`] until it gives `None` before the next feed, else
-    /// the bytes pile up. Does nothing after [`Self::finish`] or an error that cannot be repaired.
+    /// Appends the next bytes of the stream. Call [`Self::next`] until it returns `None` before the next call, or the bytes
+    /// accumulate. Does nothing after [`Self::finish`] or an error that cannot be repaired.
     pub fn feed(&mut self, bytes: &[u8]) {
-        if self.core.accepts(bytes.len()) {
-            self.queue.consume(self.core.shift());
+        if self.decoder.accepts(bytes.len()) {
+            self.queue.consume(self.decoder.shift());
             self.queue.feed(bytes);
         }
     }
 
-    /// Takes in the next bytes of the stream and gives its items one by one, from where they lie: only what belongs to
-    /// an item that is not whole yet is copied, and kept for the next call. What the caller leaves in [`Items`] is
-    /// copied too.
+    /// Appends the next bytes of the stream and returns its items one by one without copying the bytes: only the bytes of an
+    /// incomplete item are copied, and kept for the next call. If [`Items`] is dropped before its end, the remaining bytes
+    /// are copied, too.
     ///
     /// ```
     /// use runtap_nettrace::{Item, Reader};
@@ -86,7 +86,7 @@ impl Reader {
     ///     }
     /// })?;
     /// reader.finish();
-    /// reader.items(&[]).for_each(|_rest_of_a_cut_stream| {})?;
+    /// reader.items(&[]).for_each(|_rest_of_a_truncated_stream| {})?;
     /// # assert!(reader.is_complete());
     /// # Ok::<(), runtap_nettrace::Error>(())
     /// ```
@@ -94,60 +94,60 @@ impl Reader {
         Items::new(self, bytes)
     }
 
-    /// Says that no more bytes will come. [`Self::next`] then gives what can be read of a block that is cut.
+    /// Marks the end of the stream. [`Self::next`] then returns what can be read of a truncated block.
     pub fn finish(&mut self) {
-        self.core.finish();
+        self.decoder.finish();
     }
 
-    /// The next item. `None` means that more bytes are needed; after [`Self::finish`] and after an error that
-    /// cannot be repaired it means that there is nothing more.
+    /// Returns the next item. `None` means that more bytes are needed; after [`Self::finish`] and after an error that
+    /// cannot be repaired it means the end.
     ///
-    /// Everything in front of a damaged place was delivered when its error comes. An error inside a block is
-    /// returned once, and the next call goes on behind that block; after one between blocks, every further call
-    /// gives `None`. [`Self::partial`] remembers the first.
+    /// All items before the damage are returned before its error. An error inside a block is returned once, and the next
+    /// call continues after that block; after an error between blocks, every further call returns `None`.
+    /// [`Self::partial`] returns the first error.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend, and this one fails")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         let window = self.queue.pending();
-        let step = self.core.step(window)?;
-        Ok(self.core.item(step, window))
+        let step = self.decoder.step(window)?;
+        Ok(self.decoder.item(step, window))
     }
 
-    /// What the stream says about itself, once that was read.
+    /// Returns the header. `None` until it was read.
     pub fn header(&self) -> Option<&TraceHeader> {
-        self.core.header.as_ref()
+        self.decoder.header.as_ref()
     }
 
-    /// Stream offset in bytes of what is read next.
+    /// Returns the stream offset in bytes of the next data to read.
     pub fn offset(&self) -> u64 {
-        self.core.offset()
+        self.decoder.offset()
     }
 
-    /// Whether the end marker was seen.
+    /// Returns whether the end marker was found.
     pub fn is_complete(&self) -> bool {
-        self.core.complete
+        self.decoder.complete
     }
 
-    /// Why the stream is not whole. Known after an error, or when [`Self::next`] gave `None` after
+    /// Returns why the stream is incomplete. Known after an error, or after [`Self::next`] returned `None` after
     /// [`Self::finish`].
     pub fn partial(&self) -> Option<&Partial> {
-        self.core.partial.as_ref()
+        self.decoder.partial.as_ref()
     }
 
-    /// Events that the runtime dropped, at least: as gaps in the sequence numbers show. Losses after a thread's last event or
-    /// sequence point, (but in Nettrace 6) before its first one, and of a thread that never got a buffer leave no gap.
-    /// `NetPerf` has no sequence numbers.
+    /// Returns the least number of events that the runtime dropped, according to gaps in the sequence numbers. There is no
+    /// gap after a thread's last event or sequence point, before its first one (except in Nettrace 6), and for a thread that
+    /// never got a buffer. `NetPerf` has no sequence numbers.
     pub fn lost(&self) -> u64 {
-        self.core.sequences.lost()
+        self.decoder.sequences.lost()
     }
 
-    /// The definition of `id`, if the stream has brought one so far.
+    /// Returns the latest definition of `id`. `None` if the stream had none so far.
     pub fn metadata(&self, id: u32) -> Option<&Metadata> {
-        self.core.tables.metadata.get(id)
+        self.decoder.tables.metadata.get(id)
     }
 
-    /// Oddities so far.
+    /// Returns the counts of unusual data so far.
     pub fn counts(&self) -> Counts {
-        Counts { stacks: self.core.tables.stacks.defined(), ..self.core.counts.clone() }
+        Counts { stacks: self.decoder.tables.stacks.defined(), ..self.decoder.counts.clone() }
     }
 }

@@ -1,20 +1,20 @@
-//! What a whole block puts into the tables, and where reading goes on in one that holds several items. Refuses to take
-//! anything off the stream.
+//! Adds the contents of a complete block to the tables, and determines where reading continues in a block with several
+//! items. Does not consume bytes of the stream.
 
 use runtap_wire::{DecodeError, Reader as Bytes};
 
-use super::core::{Core, State, Step, Tables};
+use super::decoder::{Decoder, DecoderState, Step, Tables};
 use crate::block::blob::Blobs;
 use crate::block::point::removed_thread;
-use crate::raw::{Format, Kind};
+use crate::raw::{Format, ObjectKind};
 use crate::{Error, SequencePoint, Thread, TraceHeader};
 
-impl Core {
-    /// Reads a payload, or the first bytes of one that holds several items, if it is there as a whole.
+impl Decoder {
+    /// Reads a complete payload, or the start of a payload with several items.
     pub(super) fn open(
         &mut self,
         window: &[u8],
-        kind: Kind,
+        kind: ObjectKind,
         version: u32,
         size: usize,
     ) -> Result<Step, Error> {
@@ -32,31 +32,31 @@ impl Core {
             Ok((state, step)) => {
                 self.state = state;
                 match (state, step) {
-                    (State::Between, Step::Again) => self.at += size,
-                    (State::Between | State::Bare, _) => self.release = size,
+                    (DecoderState::Between, Step::Again) => self.at += size,
+                    (DecoderState::Between | DecoderState::Bare, _) => self.release = size,
                     _ => {}
                 }
                 Ok(step)
             }
             // Nothing can be read without the pointer size and the clock.
-            Err(error) if kind == Kind::Trace => Err(self.give_up(window, offset, error.into())),
+            Err(error) if kind == ObjectKind::Trace => Err(self.give_up(window, offset, error.into())),
             Err(error) => {
-                self.definitions_lost |= kind == Kind::Metadata;
+                self.definitions_lost |= kind == ObjectKind::Metadata;
                 Err(self.leave_block(window, offset, error, false))
             }
         }
     }
 
-    /// Where reading goes on, and what was read.
+    /// Returns where reading continues, and what was read.
     fn open_payload(
         &mut self,
         r: &mut Bytes<'_>,
-        kind: Kind,
+        kind: ObjectKind,
         version: u32,
-    ) -> Result<(State, Step), DecodeError> {
+    ) -> Result<(DecoderState, Step), DecodeError> {
         let format = self.framing.format();
         let step = match kind {
-            Kind::Trace => {
+            ObjectKind::Trace => {
                 let header = TraceHeader::decode(r, format, version)?;
                 self.tables.stacks.set_pointer_size(header.pointer_size);
                 if format == Format::Nettrace6 {
@@ -64,46 +64,46 @@ impl Core {
                 }
                 self.header = Some(header);
                 let bare = format == Format::NetPerf1;
-                return Ok((if bare { State::Bare } else { State::Between }, Step::Header));
+                return Ok((if bare { DecoderState::Bare } else { DecoderState::Between }, Step::Header));
             }
-            Kind::Event if format == Format::NetPerf3 => {
-                return Ok((State::NetPerf { cut: false }, Step::Again));
+            ObjectKind::Event if format == Format::NetPerf3 => {
+                return Ok((DecoderState::NetPerf { truncated: false }, Step::Again));
             }
-            Kind::Event => {
+            ObjectKind::Event => {
                 self.blobs = Blobs::start(r.rest(), r.offset())?;
-                return Ok((State::Events { cut: false }, Step::Again));
+                return Ok((DecoderState::Events { truncated: false }, Step::Again));
             }
-            Kind::Metadata if format == Format::Nettrace6 => {
+            ObjectKind::Metadata if format == Format::Nettrace6 => {
                 let header = usize::from(r.u16("size of the block header")?);
                 r.bytes(header, "block header")?;
                 self.row = 2 + header;
-                return Ok((State::Rows, Step::Again));
+                return Ok((DecoderState::Rows, Step::Again));
             }
-            Kind::Metadata => {
+            ObjectKind::Metadata => {
                 self.blobs = Blobs::start(r.rest(), r.offset())?;
-                return Ok((State::Definitions, Step::Again));
+                return Ok((DecoderState::Definitions, Step::Again));
             }
-            Kind::Stack => {
+            ObjectKind::Stack => {
                 self.tables.stacks.add_block(r, self.limits.max_stack_bytes)?;
                 Step::Again
             }
-            Kind::LabelList => {
+            ObjectKind::LabelList => {
                 let known = self.tables.labels.add_block(r, self.limits.max_label_bytes)?;
                 self.counts.unknown_labels += u64::from(!known);
                 Step::Again
             }
-            Kind::SequencePoint => {
-                // Whatever is wrong with the rest of it, ids start anew.
+            ObjectKind::SequencePoint => {
+                // Ids are reassigned, even if the rest of the point is invalid.
                 self.tables.stacks.next_epoch();
                 self.tables.labels.next_epoch();
                 self.sequence_point(r, format)?;
                 Step::SequencePoint
             }
-            Kind::Thread => {
+            ObjectKind::Thread => {
                 self.introduce_threads(r)?;
                 Step::Again
             }
-            Kind::RemoveThread => {
+            ObjectKind::RemoveThread => {
                 while !r.is_empty() {
                     let (index, sequence) = removed_thread(r)?;
                     self.sequences.remove(index, sequence);
@@ -115,10 +115,10 @@ impl Core {
                 }
                 Step::Again
             }
-            // Never gets here.
-            Kind::Unknown => Step::Again,
+            // Unreachable.
+            ObjectKind::Unknown => Step::Again,
         };
-        Ok((State::Between, step))
+        Ok((DecoderState::Between, step))
     }
 
     fn sequence_point(&mut self, r: &mut Bytes<'_>, format: Format) -> Result<(), DecodeError> {
@@ -147,7 +147,7 @@ impl Core {
             };
             let index = thread.index;
             match self.tables.threads.insert(thread, size, self.limits.max_thread_bytes) {
-                // The numbers of its events go on: a writer may say more about a thread that is there.
+                // The event numbers continue: a writer may describe a known thread again.
                 Ok(true) => self.counts.redefined_threads += 1,
                 Ok(false) => self.sequences.introduce(index),
                 Err(kind) => return Err(DecodeError::new(offset, "threads", kind)),
@@ -158,13 +158,15 @@ impl Core {
 }
 
 impl Tables {
-    /// Whether a block of these takes away what it finds here, or puts something else in its place.
-    fn are_changed_by(&self, kind: Kind, mut r: Bytes<'_>) -> bool {
+    /// Returns whether a block would remove or replace an entry of these tables.
+    fn are_changed_by(&self, kind: ObjectKind, mut r: Bytes<'_>) -> bool {
         match kind {
-            Kind::SequencePoint => true,
-            Kind::Stack => ids(&mut r).is_some_and(|mut ids| ids.any(|id| self.stacks.is_defined(id))),
-            Kind::LabelList => ids(&mut r).is_some_and(|mut ids| ids.any(|id| self.labels.is_defined(id))),
-            Kind::Thread => std::iter::from_fn(|| {
+            ObjectKind::SequencePoint => true,
+            ObjectKind::Stack => ids(&mut r).is_some_and(|mut ids| ids.any(|id| self.stacks.is_defined(id))),
+            ObjectKind::LabelList => {
+                ids(&mut r).is_some_and(|mut ids| ids.any(|id| self.labels.is_defined(id)))
+            }
+            ObjectKind::Thread => std::iter::from_fn(|| {
                 let size = usize::from(r.u16("size of a thread").ok()?);
                 r.sub(size, "thread").ok()?.varu64("thread index").ok()
             })
@@ -174,7 +176,7 @@ impl Tables {
     }
 }
 
-/// The ids that a block of stacks or labels gives out; at most one a byte of it.
+/// Returns the ids that a block of stacks or labels assigns; at most one per byte of the block.
 fn ids(r: &mut Bytes<'_>) -> Option<impl Iterator<Item = u32>> {
     let first = r.u32("first id").ok()?;
     let count = r.u32("count").ok()?.min(u32::try_from(r.remaining()).unwrap_or(u32::MAX));

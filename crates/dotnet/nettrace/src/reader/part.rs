@@ -1,26 +1,27 @@
-//! Readings of parts of a stream, and how they become one. Finds no parts: that is the business of `parts`.
+//! Readers of parts of a stream, and joining their results. `parts` finds the parts.
 
 use runtap_wire::Reader as Bytes;
 
 use super::Reader;
-use super::core::{Core, State, Tables};
-use crate::raw::{Format, Frame, Kind};
+use super::decoder::{Decoder, DecoderState, Tables};
+use crate::raw::{Format, Frame, ObjectKind};
 
-/// What a scan learns from the header of a frame.
+/// The information that a scan needs from the header of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peeked {
-    /// From the header to the end of the frame; `None` at the end of the stream, or where it cannot be told.
+    /// The length from the header to the end of the frame. `None` at the end of the stream, or if unknown.
     pub(crate) length: Option<u64>,
-    /// Whether what it says has to be known to all that follows.
+    /// Whether all later parts need its contents.
     pub(crate) is_read: bool,
-    /// Whether it defines what is named up to the next sequence point.
+    /// Whether it defines data that is referred to until the next sequence point.
     pub(crate) is_of_epoch: bool,
     /// Whether it is a sequence point.
     pub(crate) ends_epoch: bool,
 }
 
-impl Core {
-    /// Reads the header of the frame that comes next, with the tag that ends the object before it, and leaves it there; `None` if these are too few bytes.
+impl Decoder {
+    /// Reads the header of the next frame, with the tag that ends the previous object, without consuming it. `None` if more
+    /// bytes are needed.
     pub(crate) fn peek(&self, bytes: &[u8]) -> Option<Peeked> {
         let mut framing = self.framing.clone();
         let mut r = Bytes::at(bytes, self.here());
@@ -30,33 +31,36 @@ impl Core {
             Err(crate::Error::Decode(error)) if error.is_incomplete() => return None,
             Ok(Frame::End) | Err(_) => return Some(peeked),
         };
-        let in_place = (kind == Kind::Trace) == self.header.is_none();
-        // Blocks of NetPerf hold definitions among their events.
+        let in_place = (kind == ObjectKind::Trace) == self.header.is_none();
+        // Blocks of NetPerf contain definitions between events.
         if !in_place || matches!(framing.format(), Format::NetPerf1 | Format::NetPerf3) {
             return Some(peeked);
         }
         let header = (bytes.len() - r.remaining()) as u64;
         peeked.length = Some(header + u64::from(size));
-        peeked.is_of_epoch = matches!(kind, Kind::Stack | Kind::LabelList);
-        peeked.ends_epoch = kind == Kind::SequencePoint;
-        peeked.is_read = !matches!(kind, Kind::Event | Kind::Stack | Kind::LabelList | Kind::Unknown);
+        peeked.is_of_epoch = matches!(kind, ObjectKind::Stack | ObjectKind::LabelList);
+        peeked.ends_epoch = kind == ObjectKind::SequencePoint;
+        peeked.is_read = !matches!(
+            kind,
+            ObjectKind::Event | ObjectKind::Stack | ObjectKind::LabelList | ObjectKind::Unknown
+        );
         Some(peeked)
     }
 
-    /// Reads a frame for what it says about all that follows; `None` if nothing can be read any more.
+    /// Reads a frame for the information that later parts need. `None` if nothing more can be read.
     pub(crate) fn pass(&mut self, frame: &[u8]) -> Option<()> {
         while self.for_each(frame, &mut |_| {}).is_err() {}
-        (self.state != State::Over).then_some(())
+        (self.state != DecoderState::Over).then_some(())
     }
 
-    /// What comes next is the frame at this offset.
-    pub(crate) fn go_to(&mut self, offset: u64) {
+    /// Sets the offset of the next frame.
+    pub(crate) fn seek(&mut self, offset: u64) {
         (self.base, self.at, self.release) = (offset, 0, 0);
         self.framing.go_behind_payload();
-        self.state = State::Between;
+        self.state = DecoderState::Between;
     }
 
-    /// A reading of the part of this number, which begins where this one is.
+    /// Creates the decoder of the part with this number, which starts at the current position.
     pub(crate) fn for_part(&self, index: u64) -> Self {
         let mut tables = Tables {
             metadata: self.tables.metadata.clone(),
@@ -77,37 +81,37 @@ impl Core {
 }
 
 impl Reader {
-    /// A reader of the part that begins at an offset.
-    pub(crate) fn of_part(core: Core, start: u64, last: bool) -> Self {
-        Self { core: Core { part_start: start, part_ends: !last, ..core }, ..Self::new() }
+    /// Creates a reader of the part that starts at an offset.
+    pub(crate) fn of_part(decoder: Decoder, start: u64, last: bool) -> Self {
+        Self { decoder: Decoder { part_start: start, part_ends: !last, ..decoder }, ..Self::new() }
     }
 
-    /// Goes on with the bytes at `offset`, where a piece of its [`Part`](crate::Part) begins. Makes no sense for other
+    /// Continues with the bytes at `offset`, where a piece of its [`Part`](crate::Part) starts. Not useful for other
     /// readers.
-    pub fn go_to(&mut self, offset: u64) {
-        self.core.shift();
+    pub fn seek(&mut self, offset: u64) {
+        self.decoder.shift();
         self.queue.consume(usize::MAX);
-        self.core.go_to(offset);
-        if offset == self.core.part_start {
-            // What the pieces before it had to tell was told by the parts that they belong to.
-            self.core.counts = super::Counts::default();
-            self.core.tables.stacks.count_from_here();
-            self.core.partial = None;
+        self.decoder.seek(offset);
+        if offset == self.decoder.part_start {
+            // The earlier pieces belong to other parts, which report their results.
+            self.decoder.counts = super::Counts::default();
+            self.decoder.tables.stacks.count_from_here();
+            self.decoder.partial = None;
         }
     }
 
-    /// Takes over what the reader of the next part has found: [`Self::lost`], [`Self::counts`], [`Self::partial`],
-    /// [`Self::is_complete`] and [`Self::metadata`] then speak of both. Readers are joined in the order of their parts,
-    /// when each has read its own.
+    /// Adds the results of the reader of the next part: [`Self::lost`], [`Self::counts`], [`Self::partial`],
+    /// [`Self::is_complete`] and [`Self::metadata`] then cover both parts. Join readers in the order of their parts,
+    /// when each has read its part.
     pub fn join(&mut self, next: Self) {
-        let (core, next) = (&mut self.core, next.core);
-        let stacks = core.tables.stacks.defined();
-        core.sequences.join(next.sequences);
-        core.counts.add(&next.counts);
-        core.partial = core.partial.take().or(next.partial);
-        core.complete |= next.complete;
-        core.header = core.header.take().or(next.header);
-        core.tables = next.tables;
-        core.tables.stacks.add_defined(stacks);
+        let (decoder, next) = (&mut self.decoder, next.decoder);
+        let stacks = decoder.tables.stacks.defined();
+        decoder.sequences.join(next.sequences);
+        decoder.counts.add(&next.counts);
+        decoder.partial = decoder.partial.take().or(next.partial);
+        decoder.complete |= next.complete;
+        decoder.header = decoder.header.take().or(next.header);
+        decoder.tables = next.tables;
+        decoder.tables.stacks.add_defined(stacks);
     }
 }

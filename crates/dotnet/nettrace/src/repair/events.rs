@@ -1,29 +1,29 @@
-//! What of a block of events, or of Nettrace 4's definitions, can be kept. Each compressed header says how it differs from
-//! the one before: where something is left out in the middle, the header behind it is written anew.
+//! Determines what to keep of a block of events or of Nettrace 4's definitions. Each compressed header states only its
+//! difference from the previous one: if an entry is removed in the middle, the header after it is written anew.
 
 use std::borrow::Cow;
 
 use runtap_wire::{DecodeError, Writer};
 
 use super::hole;
-use super::keep::{Defined, Keep, UNREADABLE};
-use crate::block::blob::{Blobs, Head};
+use super::keep::{Defined, KeptPayload, UNREADABLE};
+use crate::block::blob::{BlobHeader, Blobs};
 use crate::metadata::UNDEFINED;
 use crate::{Error, Metadata};
 
-/// What becomes of a blob.
+/// The decision about a blob.
 enum Verdict<'a> {
     Keep,
-    /// With another payload of the same length.
+    /// Keep the blob with another payload of the same length.
     Repair(Cow<'a, [u8]>, DecodeError),
     LeaveOut(DecodeError),
-    /// Nor is anything kept that follows it.
+    /// Remove the blob and everything after it.
     End(DecodeError),
 }
 
-/// Events: up to the first that cannot be read, or has no definition. Where definitions were lost only the events are
-/// left out that have none: as a reader does.
-pub(super) fn keep<const V6: bool>(payload: &[u8], offset: u64, defined: &mut Defined) -> Keep {
+/// Keeps events until one cannot be read or has no definition. If definitions were lost, only the events without a
+/// definition are removed, as in a reader.
+pub(super) fn keep<const V6: bool>(payload: &[u8], offset: u64, defined: &mut Defined) -> KeptPayload {
     let (kept, _) = blobs::<V6>(payload, offset, |head, at, _| {
         let error = || DecodeError::new(at, "metadata id", UNDEFINED);
         match head.metadata_id {
@@ -42,8 +42,8 @@ pub(super) fn keep<const V6: bool>(payload: &[u8], offset: u64, defined: &mut De
     kept
 }
 
-/// Definitions of Nettrace 4: those that can be read, up to the first of which the end is not known.
-pub(super) fn keep_definitions(payload: &[u8], offset: u64, defined: &mut Defined) -> Keep {
+/// Keeps the readable definitions of Nettrace 4, until the end of one is unknown.
+pub(super) fn keep_definitions(payload: &[u8], offset: u64, defined: &mut Defined) -> KeptPayload {
     let (kept, ended_early) = blobs::<false>(payload, offset, |_, at, record| {
         match defined.add(Metadata::repair_v4(record, at), at) {
             Ok(Cow::Borrowed(_)) => Verdict::Keep,
@@ -51,28 +51,28 @@ pub(super) fn keep_definitions(payload: &[u8], offset: u64, defined: &mut Define
             Err(error) => Verdict::LeaveOut(error),
         }
     });
-    // One that was repaired is not lost.
+    // A repaired definition is not lost.
     defined.lost |= ended_early;
     kept
 }
 
-/// The blobs that `judge` keeps, given the header, the offset of the blob and the payload of each; and whether the block
-/// could not be read to its end.
+/// Returns the blobs that `judge` keeps, and whether the block could not be read to its end. `judge` gets the header, the
+/// offset and the payload of each blob.
 fn blobs<const V6: bool>(
     payload: &[u8],
     offset: u64,
-    mut judge: impl for<'a> FnMut(&Head, u64, &'a [u8]) -> Verdict<'a>,
-) -> (Keep, bool) {
+    mut judge: impl for<'a> FnMut(&BlobHeader, u64, &'a [u8]) -> Verdict<'a>,
+) -> (KeptPayload, bool) {
     let mut blobs = match Blobs::start(payload, offset) {
         Ok(blobs) => blobs,
-        Err(error) => return (Keep::Nothing(Some(error.into())), true),
+        Err(error) => return (KeptPayload::Nothing(Some(error.into())), true),
     };
     let mut kept = Kept {
         payload,
         up_to: blobs.position(),
         rest: None,
         is_behind_a_gap: false,
-        last: Head::default(),
+        last: BlobHeader::default(),
         any: false,
     };
     let mut damage: Option<Error> = None;
@@ -103,32 +103,32 @@ fn blobs<const V6: bool>(
         }
     };
     let kept = match damage {
-        None => Keep::All,
-        damage if kept.any => Keep::Shortened { kept: kept.into_payload(), damage, ended },
-        damage => Keep::Nothing(damage),
+        None => KeptPayload::All,
+        damage if kept.any => KeptPayload::Shortened { kept: kept.into_payload(), damage, ended },
+        damage => KeptPayload::Nothing(damage),
     };
     (kept, ended.is_some())
 }
 
-/// Flags and a difference of times.
+/// The shortest header in bytes: flags and a time difference.
 const SHORTEST_HEADER: usize = 2;
 
-/// A payload of which something may be left out.
+/// A payload from which blobs may be removed.
 struct Kept<'a> {
     payload: &'a [u8],
-    /// What is kept as it stands: everything up to here.
+    /// Everything up to this position is kept unchanged.
     up_to: usize,
-    /// What is kept behind the first thing that is left out.
+    /// The kept bytes after the first removed blob.
     rest: Option<Writer>,
-    /// Whether what comes next follows something that is left out.
+    /// Whether the previous blob was removed.
     is_behind_a_gap: bool,
-    /// The header of what was kept last; zeros at the beginning of a block.
-    last: Head,
+    /// The header of the last kept blob; zeros at the start of a block.
+    last: BlobHeader,
     any: bool,
 }
 
 impl Kept<'_> {
-    /// Keeps the blob that the cursor is on, which begins at `start`, perhaps with a payload that is `repaired`.
+    /// Keeps the blob at the cursor, which starts at `start`, with the `repaired` payload if there is one.
     fn keep<const V6: bool>(&mut self, blobs: &Blobs, start: usize, repaired: Option<&[u8]>) {
         let next = blobs.position();
         if self.rest.is_none() && repaired.is_none() {
@@ -142,7 +142,7 @@ impl Kept<'_> {
             } else {
                 rest.bytes(part(start..range.start));
             }
-            // Behind the payload there may be padding.
+            // Padding may follow the payload.
             rest.bytes(repaired.unwrap_or_else(|| part(range.clone()))).bytes(part(range.end..next));
         }
         self.is_behind_a_gap = false;

@@ -1,5 +1,5 @@
-//! What of a payload that is cut or damaged can be kept: the entries before the damage, without those that name what is
-//! not defined. Remembers which definitions were kept; everything else is a function of the payload's bytes.
+//! Determines what to keep of a truncated or damaged payload: the entries before the damage, without those that refer to
+//! missing definitions.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,88 +13,88 @@ use crate::block::label::pass_list;
 use crate::block::netperf::{self, NetPerfEvent};
 use crate::block::point::removed_thread;
 use crate::metadata::UNDEFINED;
-use crate::raw::{Format, Kind};
+use crate::raw::{Format, ObjectKind};
 use crate::{Error, Metadata, SequencePoint, Thread};
 
-/// What is wrong with a definition of which not all can be read.
+/// The error of a definition with unreadable fields.
 pub(super) const UNREADABLE: DecodeErrorKind = DecodeErrorKind::Invalid("has fields that can't be read");
 
-/// What of a payload is kept.
-pub(super) enum Keep {
+/// The part of a payload to keep.
+pub(super) enum KeptPayload {
     All,
     Nothing(Option<Error>),
     Shortened {
         kept: Vec<u8>,
         damage: Option<Error>,
-        /// The position in the payload from which on nothing is kept; `None` if its end was read.
+        /// The position in the payload from which on nothing is kept. `None` if the payload was read to its end.
         ended: Option<usize>,
     },
 }
 
-/// The definitions that were kept: other tools refuse a stream with an event of another id.
+/// The definitions that were kept. Other tools reject a stream with an event without a definition.
 #[derive(Debug, Default)]
 pub(super) struct Defined {
     ids: HashSet<u32, FixedState>,
-    /// What was added to them since [`Self::begin_trial`], while it is not known whether it stays.
+    /// The ids that were added since [`Self::begin_trial`] and may be undone.
     on_trial: Option<Vec<u32>>,
-    /// Whether there were others, which could not be read.
+    /// Whether other definitions were unreadable.
     pub(super) lost: bool,
-    /// Events that were left out for want of a definition.
+    /// The number of events that were removed because their definition is missing.
     pub(super) events_left_out: u64,
-    /// Which stacks are known.
+    /// The stack ids that are defined.
     pub(super) stacks: KnownStacks,
-    /// Events that were kept with a stack that is not known.
+    /// The number of events that were kept with an undefined stack.
     pub(super) events_without_stack: u64,
 }
 
-/// What [`Defined::undo`] goes back to; the ids, of which there may be millions, are not in it.
-pub(super) struct Before {
+/// A state to restore with [`Defined::undo`], without the ids, which may be millions.
+pub(super) struct Checkpoint {
     lost: bool,
     events_left_out: u64,
     stacks: KnownStacks,
     events_without_stack: u64,
 }
 
-/// Which ids of stacks mean something. They go up between two sequence points.
+/// The stack ids that are defined. They increase between two sequence points.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum KnownStacks {
     #[default]
     All,
-    /// None was defined since some may have been lost.
+    /// No ids: none was defined since stacks may have been lost.
     None,
-    /// Those from this id on.
+    /// The ids from this one on.
     From(u32),
 }
 
 impl Defined {
-    /// Begins to take in events and definitions that may have to be undone.
-    pub(super) fn begin_trial(&mut self) -> Before {
+    /// Starts adding events and definitions that may be undone.
+    pub(super) fn begin_trial(&mut self) -> Checkpoint {
         self.on_trial = Some(Vec::new());
         let Self { lost, events_left_out, stacks, events_without_stack, .. } = *self;
-        Before { lost, events_left_out, stacks, events_without_stack }
+        Checkpoint { lost, events_left_out, stacks, events_without_stack }
     }
 
-    /// What was taken in stays.
+    /// Makes the additions permanent.
     pub(super) fn end_trial(&mut self) {
         self.on_trial = None;
     }
 
-    /// Forgets what was taken in since then.
-    pub(super) fn undo(&mut self, before: &Before) {
+    /// Undoes the additions since `before`.
+    pub(super) fn undo(&mut self, before: &Checkpoint) {
         for id in self.on_trial.take().unwrap_or_default() {
             self.ids.remove(&id);
         }
-        let Before { lost, events_left_out, stacks, events_without_stack } = *before;
+        let Checkpoint { lost, events_left_out, stacks, events_without_stack } = *before;
         (self.lost, self.stacks) = (lost, stacks);
         (self.events_left_out, self.events_without_stack) = (events_left_out, events_without_stack);
     }
 
-    /// Something was lost: definitions, stacks, and perhaps a sequence point.
+    /// Marks that definitions and stacks were lost, and perhaps a sequence point.
     pub(super) fn lose(&mut self) {
         (self.lost, self.stacks) = (true, KnownStacks::None);
     }
 
-    /// Takes in an event with this stack.
+    /// Counts an event with this stack.
     pub(super) fn count_stack(&mut self, id: u32) {
         let is_known = match self.stacks {
             KnownStacks::All => true,
@@ -104,12 +104,12 @@ impl Defined {
         self.events_without_stack += u64::from(!is_known && id != 0);
     }
 
-    /// Whether events may have this id.
+    /// Returns whether this metadata id is defined.
     pub(super) fn has(&self, id: u32) -> bool {
         self.ids.contains(&id)
     }
 
-    /// Takes in a definition that begins at `offset`; gives what it is written as.
+    /// Adds a definition that begins at `offset`, and returns its bytes to write.
     pub(super) fn add<'a>(
         &mut self,
         definition: Result<(Metadata, Cow<'a, [u8]>), DecodeError>,
@@ -136,27 +136,27 @@ impl Defined {
     }
 }
 
-/// What of a payload can be read. `version` is that of the stream.
+/// Determines the readable part of a payload in a stream of this `version`.
 pub(super) fn keep(
     (format, version): (Format, u32),
-    kind: Kind,
+    kind: ObjectKind,
     payload: &[u8],
     offset: u64,
     defined: &mut Defined,
-) -> Keep {
+) -> KeptPayload {
     let mut r = Bytes::at(payload, offset);
     match (kind, format) {
-        (Kind::Event, Format::NetPerf3) => netperf_events(payload, offset, version, defined),
-        (Kind::Event, Format::Nettrace6) => events::keep::<true>(payload, offset, defined),
-        (Kind::Event, _) => events::keep::<false>(payload, offset, defined),
-        (Kind::Metadata, Format::Nettrace4) => events::keep_definitions(payload, offset, defined),
-        (Kind::Metadata, Format::Nettrace6) => definitions(payload, r, defined),
-        (Kind::Thread, _) => rows(payload, r, |r| {
+        (ObjectKind::Event, Format::NetPerf3) => netperf_events(payload, offset, version, defined),
+        (ObjectKind::Event, Format::Nettrace6) => events::keep::<true>(payload, offset, defined),
+        (ObjectKind::Event, _) => events::keep::<false>(payload, offset, defined),
+        (ObjectKind::Metadata, Format::Nettrace4) => events::keep_definitions(payload, offset, defined),
+        (ObjectKind::Metadata, Format::Nettrace6) => definitions(payload, r, defined),
+        (ObjectKind::Thread, _) => rows(payload, r, |r| {
             let size = r.u16("size of a thread")?;
             Thread::decode(r.sub(size.into(), "thread")?)
         }),
-        (Kind::RemoveThread, _) => rows(payload, r, removed_thread),
-        (Kind::Stack, _) => {
+        (ObjectKind::RemoveThread, _) => rows(payload, r, removed_thread),
+        (ObjectKind::Stack, _) => {
             if let (KnownStacks::None, Ok(first)) = (&defined.stacks, r.clone().u32("first id")) {
                 defined.stacks = KnownStacks::From(first);
             }
@@ -165,31 +165,31 @@ pub(super) fn keep(
                 r.bytes(usize::try_from(size).unwrap_or(usize::MAX), "stack").map(|_| Some(()))
             })
         }
-        (Kind::LabelList, _) => counted(payload, &mut r, pass_list),
-        (Kind::SequencePoint, _) => match SequencePoint::decode(&mut r, format) {
+        (ObjectKind::LabelList, _) => counted(payload, &mut r, pass_list),
+        (ObjectKind::SequencePoint, _) => match SequencePoint::decode(&mut r, format) {
             Ok(point) => {
                 defined.stacks = KnownStacks::All;
                 if point.flushes_metadata() {
                     defined.ids.clear();
                 }
-                Keep::All
+                KeptPayload::All
             }
-            // Without a sequence point, stack ids would mean what they meant before: one that names no thread.
+            // Without a sequence point, stack ids would keep their old meaning: write a point that lists no thread.
             Err(error) => match payload.first_chunk::<8>() {
                 Some(timestamp) => {
                     let mut point = timestamp.to_vec();
                     point.resize(if format == Format::Nettrace6 { 16 } else { 12 }, 0);
-                    Keep::Shortened { kept: point, damage: Some(error.into()), ended: None }
+                    KeptPayload::Shortened { kept: point, damage: Some(error.into()), ended: None }
                 }
-                None => Keep::Nothing(Some(error.into())),
+                None => KeptPayload::Nothing(Some(error.into())),
             },
         },
-        _ => Keep::Nothing(None),
+        _ => KeptPayload::Nothing(None),
     }
 }
 
-/// Events and definitions of `NetPerf` 3: those that can be read.
-fn netperf_events(payload: &[u8], offset: u64, version: u32, defined: &mut Defined) -> Keep {
+/// Keeps the readable events and definitions of `NetPerf` 3.
+fn netperf_events(payload: &[u8], offset: u64, version: u32, defined: &mut Defined) -> KeptPayload {
     let (mut kept, mut at, mut first_error, mut ended) = (Vec::new(), 0, None, None);
     while at < payload.len() {
         let place = match netperf::frame(payload, at) {
@@ -221,17 +221,17 @@ fn netperf_events(payload: &[u8], offset: u64, version: u32, defined: &mut Defin
         at = place.end;
     }
     match first_error {
-        None => Keep::All,
-        error if kept.is_empty() => Keep::Nothing(error),
-        damage => Keep::Shortened { kept, damage, ended },
+        None => KeptPayload::All,
+        error if kept.is_empty() => KeptPayload::Nothing(error),
+        damage => KeptPayload::Shortened { kept, damage, ended },
     }
 }
 
-/// What has to be put into which place of a payload.
-pub(super) type Mended = (Range<usize>, Vec<u8>);
+/// The range of a payload to replace, with the new bytes.
+pub(super) type Replacement = (Range<usize>, Vec<u8>);
 
-/// Whether an event or definition of `NetPerf` can be kept: the one at `place` of a payload that begins at `offset`. Gives
-/// what has to be put into the place of its own payload, if anything.
+/// Checks whether to keep the event or definition of `NetPerf` at the range `place` of a payload that begins at `offset`.
+/// Returns a replacement for its own payload, if it needs one.
 pub(super) fn netperf_event(
     format: Format,
     version: u32,
@@ -239,7 +239,7 @@ pub(super) fn netperf_event(
     place: &Range<usize>,
     offset: u64,
     defined: &mut Defined,
-) -> Result<Option<Mended>, DecodeError> {
+) -> Result<Option<Replacement>, DecodeError> {
     let start = offset + place.start as u64;
     let event =
         NetPerfEvent::decode(payload, place).map_err(|fault| fault.into_error(offset + place.end as u64))?;
@@ -261,12 +261,12 @@ pub(super) fn netperf_event(
     })
 }
 
-/// Definitions of Nettrace 6: those that can be read, up to the first of which the end is not known.
-fn definitions(payload: &[u8], mut r: Bytes<'_>, defined: &mut Defined) -> Keep {
+/// Keeps the readable definitions of Nettrace 6, until the end of one is unknown.
+fn definitions(payload: &[u8], mut r: Bytes<'_>, defined: &mut Defined) -> KeptPayload {
     let header = r.u16("size of the block header").and_then(|size| r.bytes(size.into(), "block header"));
     if let Err(error) = header {
         defined.lost = true;
-        return Keep::Nothing(Some(error.into()));
+        return KeptPayload::Nothing(Some(error.into()));
     }
     let place = |r: &Bytes<'_>| payload.len() - r.remaining();
     let mut kept = payload.get(..place(&r)).unwrap_or_default().to_vec();
@@ -304,38 +304,38 @@ fn definitions(payload: &[u8], mut r: Bytes<'_>, defined: &mut Defined) -> Keep 
         }
     }
     match damage {
-        None => Keep::All,
-        Some(error) => Keep::Shortened { kept, damage: Some(error.into()), ended },
+        None => KeptPayload::All,
+        Some(error) => KeptPayload::Shortened { kept, damage: Some(error.into()), ended },
     }
 }
 
-/// Rows of Nettrace 6: up to the first that cannot be read.
+/// Keeps the rows of Nettrace 6 until one cannot be read.
 fn rows<T>(
     payload: &[u8],
     mut r: Bytes<'_>,
     mut row: impl FnMut(&mut Bytes<'_>) -> Result<T, DecodeError>,
-) -> Keep {
+) -> KeptPayload {
     while !r.is_empty() {
         let before = r.clone();
         if let Err(error) = row(&mut r) {
             let end = payload.len() - before.remaining();
             let kept = payload.get(..end).unwrap_or_default().to_vec();
-            return Keep::Shortened { kept, damage: Some(error.into()), ended: Some(end) };
+            return KeptPayload::Shortened { kept, damage: Some(error.into()), ended: Some(end) };
         }
     }
-    Keep::All
+    KeptPayload::All
 }
 
-/// A block that counts its entries in its second field: up to the first that cannot be read, or that nobody knows, and no
-/// further than it counts.
+/// Keeps the entries of a block with a count in its second field, until one is unreadable or unknown, and at most as many
+/// as the count.
 fn counted(
     payload: &[u8],
     r: &mut Bytes<'_>,
     mut entry: impl FnMut(&mut Bytes<'_>) -> Result<Option<()>, DecodeError>,
-) -> Keep {
+) -> KeptPayload {
     let count = match r.u32("first id").and_then(|_first| r.u32("number of entries")) {
         Ok(count) => count,
-        Err(error) => return Keep::Nothing(Some(error.into())),
+        Err(error) => return KeptPayload::Nothing(Some(error.into())),
     };
     let (mut whole, mut end, mut damage) = (0_u32, payload.len() - r.remaining(), None);
     while whole < count {
@@ -355,18 +355,18 @@ fn counted(
         end = payload.len() - r.remaining();
     }
     if whole == count && r.is_empty() {
-        return Keep::All;
+        return KeptPayload::All;
     }
     if whole == count {
-        // Some read to the end of the block, whatever it counts.
+        // Some readers read to the end of the block, whatever its count.
         let kind = DecodeErrorKind::Invalid("has more than it counts");
         damage = Some(r.error("block", kind).into());
     } else if whole == 0 {
-        return Keep::Nothing(damage);
+        return KeptPayload::Nothing(damage);
     }
     let mut kept = payload.get(..end).unwrap_or_default().to_vec();
     if let Some(place) = kept.get_mut(4..8) {
         place.copy_from_slice(&whole.to_le_bytes());
     }
-    Keep::Shortened { kept, damage, ended: Some(end) }
+    KeptPayload::Shortened { kept, damage, ended: Some(end) }
 }

@@ -1,13 +1,13 @@
-//! Closes a stream that was cut, so that every tool reads what is there of it. Source: nettrace format, "cut files".
+//! Repairs a truncated or damaged stream so that every tool can read it. Source: nettrace format, "cut files".
 //!
-//! What is whole is copied as it stands. A block that is cut, or damaged inside, keeps what comes before the damage; what
-//! nobody knows, events that no definition describes, and whatever follows damage between blocks, is left out. Of a
-//! definition whose fields cannot be read only these are left out, and a date that is none becomes that of 1970: other tools
-//! would refuse the whole stream. Adds nothing but an end marker, first bytes that are missing, and a sequence point where
-//! something is missing in between, and mends no event.
+//! Complete blocks are copied unchanged. A truncated or damaged block keeps the entries before the damage. Blocks of
+//! unknown kinds, events without a definition, and damaged data between blocks are removed. A definition with unreadable
+//! fields loses only its fields, and an invalid date becomes that of 1970, because other tools would reject the whole
+//! stream. The repair adds only an end marker, missing first bytes, and a sequence point after a gap; it never changes an
+//! event.
 //!
 //! After damage between blocks, and after a hole, the repair continues with the next object (`resync`). Events whose
-//! definitions were lost and stacks that were lost are left out and counted.
+//! definitions were lost are removed, stacks that were lost are missing, and both are counted.
 
 mod events;
 mod hole;
@@ -16,25 +16,25 @@ mod outcome;
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader as Bytes, Writer};
 
-use self::keep::{Defined, Keep, keep, netperf_event};
+use self::keep::{Defined, KeptPayload, keep, netperf_event};
 pub use self::outcome::{Repaired, Skipped};
 use crate::block::netperf;
 use crate::raw::envelope::{BLOCK_VERSION, END_OBJECT, NULL_REFERENCE, padding};
-use crate::raw::{Format, Kind};
-use crate::walk::{Head, Step, Walker};
+use crate::raw::{Format, ObjectKind};
+use crate::walk::{FrameHeader, Step, Walker};
 use crate::{Error, Partial, PartialReason, TraceHeader};
 
-/// How often each byte may be looked at, on average, because it is in one more block that nothing sound follows.
-const MOST_DOUBT: u64 = 4;
+/// The average number of times each byte may be read because it is in another block that no valid tags follow.
+const MAX_REREADS: u64 = 4;
 
-/// Repairs a stream, piece by piece: bytes go in by [`Self::feed`], bytes come out by [`Self::take_output`].
+/// Repairs a stream incrementally: [`Self::feed`] accepts bytes, [`Self::take_output`] returns repaired bytes.
 ///
 /// ```
 /// use runtap_nettrace::Repair;
 ///
-/// # let cut = b"Nettrace\x14\0\0\0!FastSerialization.1";
+/// # let truncated = b"Nettrace\x14\0\0\0!FastSerialization.1";
 /// let mut repair = Repair::new();
-/// repair.feed(cut);
+/// repair.feed(truncated);
 /// let mut whole = repair.take_output();
 /// let (rest, repaired) = repair.finish();
 /// whole.extend(rest);
@@ -50,17 +50,17 @@ pub struct Repair {
 #[derive(Debug, Default)]
 struct Output {
     bytes: Writer,
-    /// Stream offset of the first of `bytes`.
+    /// The stream offset of the first of `bytes`.
     taken: u64,
     header: Option<TraceHeader>,
     defined: Defined,
-    /// The greatest time of the last block of events that was kept, as it says itself.
+    /// The greatest time in the header of the last block of events that was kept.
     last_time: u64,
-    /// Where the output is behind a sequence point that was added for a gap.
-    gap_told_at: Option<u64>,
-    /// Bytes of blocks that nothing sound followed, those that lie in several of them as often.
+    /// The output position after a sequence point that was added for a gap.
+    gap_marked_at: Option<u64>,
+    /// The number of bytes in blocks that no valid tags followed; bytes in several such blocks count several times.
     doubted: u64,
-    /// Stream offset behind the end marker that was read.
+    /// The stream offset after the end marker.
     source_end: Option<u64>,
     repaired: Repaired,
 }
@@ -72,26 +72,26 @@ impl Default for Repair {
 }
 
 impl Repair {
-    /// At the start of a stream.
+    /// Creates a repair at the start of a stream.
     pub fn new() -> Self {
-        Self { walker: Walker::that_resyncs(), output: Output::default(), over: false }
+        Self { walker: Walker::with_resync(), output: Output::default(), over: false }
     }
 
-    /// Takes in the next bytes of the stream.
+    /// Appends the next bytes of the stream.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.output.repaired.bytes_read += bytes.len() as u64;
         self.walker.feed(bytes);
         self.work();
     }
 
-    /// What was repaired so far; at most a block is held back.
+    /// Takes the output so far; at most one block is held back.
     #[must_use]
     pub fn take_output(&mut self) -> Vec<u8> {
         self.output.taken = self.output.offset();
         std::mem::take(&mut self.output.bytes).into_bytes()
     }
 
-    /// The rest of the output, and what was done. Without a [`Self::header`] there is no output.
+    /// Ends the stream and returns the rest of the output and a summary. Without a [`Self::header`] there is no output.
     #[must_use]
     pub fn finish(mut self) -> (Vec<u8>, Repaired) {
         self.walker.finish();
@@ -109,7 +109,7 @@ impl Repair {
         (output.bytes.into_bytes(), output.repaired)
     }
 
-    /// The header, once it was read: without one nothing can be repaired.
+    /// Returns the header. `None` until it was read; without a header nothing can be repaired.
     pub fn header(&self) -> Option<&TraceHeader> {
         self.output.header.as_ref()
     }
@@ -119,27 +119,27 @@ impl Repair {
         while !*over {
             match walker.next() {
                 Ok(None) => return,
-                Ok(Some((format, Step::Block { head, payload, cut, followed: true }))) => {
-                    output.block(format, &head, payload, cut);
+                Ok(Some((format, Step::Block { head, payload, truncated, followed: true }))) => {
+                    output.block(format, &head, payload, truncated);
                 }
-                Ok(Some((format, Step::Block { head, payload, cut, followed: false }))) => {
-                    if let Some(bytes) = output.doubtful_block(format, &head, payload, cut) {
+                Ok(Some((format, Step::Block { head, payload, truncated, followed: false }))) => {
+                    if let Some(bytes) = output.doubtful_block(format, &head, payload, truncated) {
                         walker.keep_payload(bytes);
                     }
                 }
-                Ok(Some((format, Step::Gap { start, end, goes_on }))) => {
-                    output.gap(format, start, end, goes_on);
+                Ok(Some((format, Step::Gap { start, end, continues }))) => {
+                    output.gap(format, start, end, continues);
                 }
                 Ok(Some((_, Step::Bare { start, event }))) => {
                     let Some(header) = &output.header else { continue };
                     let (version, place) = (header.version, 0..event.len());
                     match netperf_event(Format::NetPerf1, version, event, &place, start, &mut output.defined)
                     {
-                        // Nothing of these versions is repaired.
+                        // These versions are not repaired.
                         Ok(_) => {
                             output.bytes.bytes(event);
                         }
-                        // The ids of definitions are their offsets: nothing can be left out and the rest be kept.
+                        // The ids of definitions are their offsets, so removing anything would invalidate the rest.
                         Err(error) => {
                             output.note(start, PartialReason::Damaged(error.into()));
                             return walker.stop();
@@ -153,9 +153,9 @@ impl Repair {
                         output.end(format);
                     }
                 }
-                Ok(Some((_, Step::Cut { start, left }))) => {
-                    let cut = PartialReason::Cut { unused: left };
-                    output.note(start, if left == 0 { PartialReason::NoEndMarker } else { cut });
+                Ok(Some((_, Step::Truncated { start, left }))) => {
+                    let truncated = PartialReason::Cut { unused: left };
+                    output.note(start, if left == 0 { PartialReason::NoEndMarker } else { truncated });
                 }
                 Err((offset, error)) => output.note(offset, PartialReason::Damaged(error)),
             }
@@ -172,30 +172,38 @@ impl Output {
         self.repaired.partial.get_or_insert(Partial { offset, reason });
     }
 
-    fn block(&mut self, format: Format, head: &Head, payload: &[u8], cut: bool) {
+    fn block(&mut self, format: Format, head: &FrameHeader, payload: &[u8], truncated: bool) {
         let keep = self.judge(format, head, payload);
-        self.write_kept(format, head, payload, &keep, cut);
+        self.write_kept(format, head, payload, &keep, truncated);
     }
 
-    /// A block that nothing sound follows: its size may be wrong, and its payload that of several. What is kept of it has
-    /// to be sound by itself; how many bytes of the payload that is, if any.
-    fn doubtful_block(&mut self, format: Format, head: &Head, payload: &[u8], cut: bool) -> Option<usize> {
+    /// Handles a block that no valid tags follow: its size may be wrong, and its payload may span several blocks. Keeps only
+    /// entries that are valid by themselves. Returns how many bytes of the payload were kept, if any.
+    fn doubtful_block(
+        &mut self,
+        format: Format,
+        head: &FrameHeader,
+        payload: &[u8],
+        truncated: bool,
+    ) -> Option<usize> {
         let offset = head.start + head.bytes.len() as u64;
         let end = offset + payload.len() as u64;
         let before = (self.defined.begin_trial(), self.header.clone());
-        // Of no other kind it can be known how much is sound. Blocks may be made to lie in one another, each to its end.
+        // The valid part of other kinds is unknown. A malicious stream may nest blocks that all reach to its end.
         self.doubted = self.doubted.saturating_add(payload.len() as u64);
-        let may_be_judged = self.doubted <= end.saturating_mul(MOST_DOUBT);
-        let may_be_kept = !cut && may_be_judged && matches!(head.kind, Kind::Trace | Kind::Event);
-        let mut keep = if may_be_kept { self.judge(format, head, payload) } else { Keep::Nothing(None) };
+        let may_be_judged = self.doubted <= end.saturating_mul(MAX_REREADS);
+        let may_be_kept =
+            !truncated && may_be_judged && matches!(head.kind, ObjectKind::Trace | ObjectKind::Event);
+        let mut keep =
+            if may_be_kept { self.judge(format, head, payload) } else { KeptPayload::Nothing(None) };
         let up_to = match (head.kind, &keep) {
-            (Kind::Trace, Keep::All) => {
+            (ObjectKind::Trace, KeptPayload::All) => {
                 let is_sound = self.header.as_ref().is_some_and(|header| header.sync_time.is_some());
                 is_sound.then_some(payload.len())
             }
-            // The last event is as long as it says, wherever its payload comes from.
-            (Kind::Event, Keep::All) => hole::last_event(format, payload),
-            (Kind::Event, Keep::Shortened { damage: Some(Error::Decode(error)), ended, .. })
+            // The last event has its stated length, but its payload may belong to other data.
+            (ObjectKind::Event, KeptPayload::All) => hole::last_event(format, payload),
+            (ObjectKind::Event, KeptPayload::Shortened { damage: Some(Error::Decode(error)), ended, .. })
                 if error.kind == hole::HOLE =>
             {
                 ended.filter(|ended| hole::is_the_rest(payload, *ended))
@@ -203,19 +211,20 @@ impl Output {
             _ => None,
         };
         let is_sound = |up_to: &usize| {
-            (head.kind, format) != (Kind::Event, Format::Nettrace4) || hole::are_times_sound(payload, *up_to)
+            (head.kind, format) != (ObjectKind::Event, Format::Nettrace4)
+                || hole::are_times_sound(payload, *up_to)
         };
         let up_to = up_to.filter(is_sound);
-        if let (Kind::Event, Keep::All, Some(up_to)) = (head.kind, &keep, up_to) {
+        if let (ObjectKind::Event, KeptPayload::All, Some(up_to)) = (head.kind, &keep, up_to) {
             let kept = payload.get(..up_to).unwrap_or_default().to_vec();
-            keep = Keep::Shortened { kept, damage: None, ended: Some(up_to) };
+            keep = KeptPayload::Shortened { kept, damage: None, ended: Some(up_to) };
         }
         let damaged_from = up_to.map_or(head.start, |up_to| offset + up_to as u64);
         let error = DecodeError::new(end, "what follows a block", DecodeErrorKind::Invalid("is no object"));
         self.note(damaged_from, PartialReason::Damaged(error.into()));
         if let Some(up_to) = up_to {
             self.defined.end_trial();
-            // What is behind may be the next object.
+            // The next object may follow.
             self.write_kept(format, head, payload.get(..up_to).unwrap_or(payload), &keep, false);
         } else {
             self.defined.undo(&before.0);
@@ -225,39 +234,39 @@ impl Output {
         up_to
     }
 
-    /// What lies between two offsets can't be read. What is behind it can't refer to what is in it, nor, as a sequence
-    /// point may be in it, to stacks in front of it.
-    fn gap(&mut self, format: Format, start: u64, end: u64, goes_on: bool) {
+    /// Handles the unreadable bytes between two offsets. Data after the gap cannot refer to data in it, nor to stacks before
+    /// it, because a sequence point may be in the gap.
+    fn gap(&mut self, format: Format, start: u64, end: u64, continues: bool) {
         self.repaired.skip(start, end);
         if self.header.is_none() {
-            self.repaired.start_added = goes_on;
-        } else if goes_on {
+            self.repaired.start_added = continues;
+        } else if continues {
             self.defined.lose();
-            if format == Format::Nettrace4 && self.gap_told_at != Some(self.offset()) {
-                let head = Head::of_sequence_point(start);
+            if format == Format::Nettrace4 && self.gap_marked_at != Some(self.offset()) {
+                let head = FrameHeader::of_sequence_point(start);
                 let mut point = self.last_time.to_le_bytes().to_vec();
                 point.resize(12, 0);
                 self.write(format, &head, &point);
-                self.gap_told_at = Some(self.offset());
+                self.gap_marked_at = Some(self.offset());
             }
         }
     }
 
-    /// What of a block is kept.
-    fn judge(&mut self, format: Format, head: &Head, payload: &[u8]) -> Keep {
+    /// Determines what to keep of a block.
+    fn judge(&mut self, format: Format, head: &FrameHeader, payload: &[u8]) -> KeptPayload {
         let offset = head.start + head.bytes.len() as u64;
-        // Readers refuse a stream without a Trace object at the start, or with two.
-        let out_of_place = (head.kind == Kind::Trace) == self.header.is_some();
-        if out_of_place || head.kind == Kind::Unknown {
-            Keep::Nothing(None)
-        } else if head.kind == Kind::Trace {
+        // Readers reject a stream without a Trace object at the start, or with two of them.
+        let out_of_place = (head.kind == ObjectKind::Trace) == self.header.is_some();
+        if out_of_place || head.kind == ObjectKind::Unknown {
+            KeptPayload::Nothing(None)
+        } else if head.kind == ObjectKind::Trace {
             match TraceHeader::decode(&mut Bytes::at(payload, offset), format, head.version) {
                 Ok(header) => {
-                    let keep = mended_header(&header, format, payload, offset);
+                    let keep = repaired_header(&header, format, payload, offset);
                     self.header = Some(header);
                     keep
                 }
-                Err(error) => Keep::Nothing(Some(error.into())),
+                Err(error) => KeptPayload::Nothing(Some(error.into())),
             }
         } else {
             let version = self.header.as_ref().map_or(0, |header| header.version);
@@ -265,36 +274,45 @@ impl Output {
         }
     }
 
-    /// Writes what is kept of a block, and notes what is not.
-    fn write_kept(&mut self, format: Format, head: &Head, payload: &[u8], keep: &Keep, cut: bool) {
+    /// Writes the kept part of a block, and records what was removed.
+    fn write_kept(
+        &mut self,
+        format: Format,
+        head: &FrameHeader,
+        payload: &[u8],
+        keep: &KeptPayload,
+        truncated: bool,
+    ) {
         let offset = head.start + head.bytes.len() as u64;
         let version = head.version;
-        if format == Format::Nettrace4 && head.kind != Kind::Trace && version != BLOCK_VERSION {
+        if format == Format::Nettrace4 && head.kind != ObjectKind::Trace && version != BLOCK_VERSION {
             let kind = DecodeErrorKind::Unexpected { value: version.into(), expected: "2" };
             let error = DecodeError::new(head.start, "version of a block", kind);
             self.note(head.start, PartialReason::Damaged(error.into()));
         }
-        if cut {
+        if truncated {
             let kept = match keep {
-                Keep::All => payload.len(),
-                Keep::Shortened { kept, .. } => kept.len(),
-                Keep::Nothing(_) => 0,
+                KeptPayload::All => payload.len(),
+                KeptPayload::Shortened { kept, .. } => kept.len(),
+                KeptPayload::Nothing(_) => 0,
             };
             let unused = payload.len().saturating_sub(kept) as u64;
             self.note(offset + kept as u64, PartialReason::Cut { unused });
         }
         let end = offset + payload.len() as u64;
         let (kept, error, lost_from) = match keep {
-            Keep::All => (Some(payload), &None, end),
-            Keep::Shortened { kept, damage, ended } => {
+            KeptPayload::All => (Some(payload), &None, end),
+            KeptPayload::Shortened { kept, damage, ended } => {
                 (Some(kept.as_slice()), damage, ended.map_or(end, |ended| offset + ended as u64))
             }
-            Keep::Nothing(error) => (None, error, if error.is_some() { head.start } else { end }),
+            KeptPayload::Nothing(error) => (None, error, if error.is_some() { head.start } else { end }),
         };
-        if !cut {
+        if !truncated {
             self.repaired.skip(lost_from, end);
         }
-        if let (Kind::Event, Some(time)) = (head.kind, kept.and_then(|kept| kept.get(12..)?.first_chunk())) {
+        if let (ObjectKind::Event, Some(time)) =
+            (head.kind, kept.and_then(|kept| kept.get(12..)?.first_chunk()))
+        {
             self.last_time = u64::from_le_bytes(*time);
         }
         if let Some(error) = error {
@@ -302,27 +320,27 @@ impl Output {
         }
         match kept {
             Some(kept) => {
-                self.repaired.blocks_shortened += u64::from(cut || !matches!(keep, Keep::All));
+                self.repaired.blocks_shortened += u64::from(truncated || !matches!(keep, KeptPayload::All));
                 self.write(format, head, kept);
             }
             None => self.repaired.blocks_left_out += 1,
         }
     }
 
-    /// Writes an object or block, with the beginning that it had.
-    fn write(&mut self, format: Format, head: &Head, payload: &[u8]) {
+    /// Writes an object or block with its original header.
+    fn write(&mut self, format: Format, head: &FrameHeader, payload: &[u8]) {
         let size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-        if head.kind == Kind::Trace {
+        if head.kind == ObjectKind::Trace {
             self.bytes.bytes(&first_bytes(format));
         }
         match format {
             Format::Nettrace6 => {
-                // Shorter than it was: 24 bits are enough.
+                // The block got shorter: 24 bits are enough.
                 let [a, b, c, _] = size.to_le_bytes();
                 let kind = head.bytes.last().copied().unwrap_or_default();
                 self.bytes.bytes(&[a, b, c, kind]).bytes(payload);
             }
-            _ if head.kind == Kind::Trace => {
+            _ if head.kind == ObjectKind::Trace => {
                 self.bytes.bytes(&head.bytes).bytes(payload);
                 if format != Format::NetPerf1 {
                     self.bytes.u8(END_OBJECT);
@@ -358,11 +376,11 @@ impl Output {
     }
 }
 
-/// Where an object has its version: behind two tags and a null reference.
+/// The position of an object's version: after two tags and a null reference.
 const VERSION: std::ops::Range<usize> = 3..7;
 
-/// A header with the date of 1970 for one that is no date: nobody knows when the recording was made.
-fn mended_header(header: &TraceHeader, format: Format, payload: &[u8], offset: u64) -> Keep {
+/// Returns a header with the date of 1970 in the place of an invalid date.
+fn repaired_header(header: &TraceHeader, format: Format, payload: &[u8], offset: u64) -> KeptPayload {
     let at = if format == Format::NetPerf1 { 4 } else { 0 };
     let mut repaired = payload.to_vec();
     match repaired.get_mut(at..at + 16) {
@@ -372,13 +390,13 @@ fn mended_header(header: &TraceHeader, format: Format, payload: &[u8], offset: u
             }
             let kind = DecodeErrorKind::Invalid("is no date");
             let damage = Some(DecodeError::new(offset + at as u64, "sync time", kind).into());
-            Keep::Shortened { kept: repaired, damage, ended: None }
+            KeptPayload::Shortened { kept: repaired, damage, ended: None }
         }
-        _ => Keep::All,
+        _ => KeptPayload::All,
     }
 }
 
-/// What stands in front of the first object or block.
+/// Returns the bytes before the first object or block.
 fn first_bytes(format: Format) -> Vec<u8> {
     use crate::raw::envelope::{MAGIC, SERIALIZER};
     use crate::raw::v6::MAJOR;

@@ -1,5 +1,4 @@
-//! The blocks that the writer has at hand: they grow by events, definitions and stacks, and are taken when full.
-//! Knows nothing of the stream around them.
+//! The blocks that are being written: events, definitions and stacks are appended, and full blocks are taken.
 
 use std::hash::Hash;
 
@@ -10,19 +9,19 @@ use super::{EventToWrite, size_u32};
 use crate::Label;
 use crate::block::blob::{COMPRESSED, HEADER_SIZE, flag};
 
-/// Most bytes of a compressed header: every field at its widest.
+/// The most bytes of a compressed header: every field at its maximum.
 pub(super) const MAX_HEADER: usize = 1 + 5 + (5 + 10 + 5) + 10 + 5 + 10 + 16 + 16 + 5;
 
 /// An `EventBlock`, or a `MetadataBlock` of Nettrace 4.
 #[derive(Debug, Default)]
 pub(super) struct BlobBlock {
     blobs: Bytes,
-    /// Least and greatest time stamp.
+    /// The least and greatest time stamp.
     times: Option<(u64, u64)>,
     last: Last,
 }
 
-/// What a reader remembers of the blob before; what is equal is not written again.
+/// The fields of the previous blob; equal values are not written again.
 #[derive(Debug, Default)]
 struct Last {
     metadata_id: u32,
@@ -36,7 +35,7 @@ struct Last {
     payload_size: usize,
 }
 
-/// What hangs on an event: two ids in Nettrace 4, a list in Nettrace 6.
+/// The labels of an event: two ids in Nettrace 4, a list in Nettrace 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LabelsToWrite {
     Activities(Option<Uuid>, Option<Uuid>),
@@ -50,7 +49,7 @@ impl Default for LabelsToWrite {
 }
 
 impl LabelsToWrite {
-    /// The flags of what differs from the event before.
+    /// Returns the flags of the fields that differ from the previous event.
     fn flags(self, last: Self) -> u8 {
         match (self, last) {
             (Self::Activities(id, related), Self::Activities(last_id, last_related)) => {
@@ -61,7 +60,7 @@ impl LabelsToWrite {
                 let last = if let Self::List(last) = last { last } else { 0 };
                 if id == last { 0 } else { flag::LABEL_LIST_ID }
             }
-            // A block has one kind of them.
+            // All labels of a block are of one variant.
             (Self::Activities(..), Self::List(_)) => flag::ACTIVITY_ID | flag::RELATED_ACTIVITY_ID,
         }
     }
@@ -84,12 +83,12 @@ impl LabelsToWrite {
 }
 
 impl BlobBlock {
-    /// Bytes of its payload so far.
+    /// Returns the size of the payload so far, in bytes.
     pub(super) fn len(&self) -> usize {
         usize::from(HEADER_SIZE) + self.blobs.len()
     }
 
-    /// Appends a definition: no id, no thread, no sequence number.
+    /// Appends a definition, which has no id, thread or sequence number in its header.
     pub(super) fn push_record(&mut self, record: &[u8], timestamp: u64) {
         let event = EventToWrite { timestamp, payload: record, ..EventToWrite::default() };
         self.push_event(&event, 0, 0, LabelsToWrite::default(), true);
@@ -161,7 +160,7 @@ impl BlobBlock {
         };
     }
 
-    /// The payload, if there is anything in it; the block is empty then.
+    /// Takes the payload and clears the block. `None` if the block is empty.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         let (min, max) = self.times?;
         let mut payload = Bytes::new();
@@ -173,8 +172,7 @@ impl BlobBlock {
     }
 }
 
-/// What stacks and label lists have in common: a block that gives each distinct thing an id, counting up, and the ids of
-/// all things since the last sequence point.
+/// A block that assigns increasing ids to distinct values, with the ids of all values since the last sequence point.
 #[derive(Debug)]
 struct Interned<T> {
     bytes: Bytes,
@@ -189,12 +187,12 @@ impl<T: Copy + Eq + Hash> Interned<T> {
         Self { bytes: Bytes::new(), count: 0, first_id: 1, next_id: 1, ids: HashMap::new() }
     }
 
-    /// Bytes of the payload so far.
+    /// Returns the size of the payload so far, in bytes.
     fn len(&self) -> usize {
         8 + self.bytes.len()
     }
 
-    /// The id of a thing, which `write` adds to the block if it is new.
+    /// Returns the id of a value. `write` adds the value to the block if it is new.
     fn intern(&mut self, thing: &[T], write: impl FnOnce(&mut Bytes)) -> u32 {
         if let Some(id) = self.ids.get(thing) {
             return *id;
@@ -207,7 +205,7 @@ impl<T: Copy + Eq + Hash> Interned<T> {
         id
     }
 
-    /// The payload, if there is anything in it; the ids stay.
+    /// Takes the payload and keeps the ids. `None` if the block is empty.
     fn take(&mut self) -> Option<Vec<u8>> {
         if self.count == 0 {
             return None;
@@ -220,7 +218,7 @@ impl<T: Copy + Eq + Hash> Interned<T> {
         Some(payload.into_bytes())
     }
 
-    /// Gives ids out anew.
+    /// Starts assigning ids anew.
     fn next_epoch(&mut self) {
         self.ids.clear();
         self.first_id = 1;
@@ -240,19 +238,19 @@ impl StackBlock {
         Self { pointer_size, stacks: Interned::new() }
     }
 
-    /// Bytes of its payload so far.
+    /// Returns the size of the payload so far, in bytes.
     pub(super) fn len(&self) -> usize {
         self.stacks.len()
     }
 
-    /// The id of a stack; the empty one has an id too, as from the runtime. (In Nettrace 6 it needs none: 0.)
+    /// Returns the id of a stack. As in the runtime, the empty stack has an id, too. (In Nettrace 6 its id is always 0.)
     pub(super) fn intern(&mut self, ips: &[u64]) -> u32 {
         let pointer_size = self.pointer_size;
         self.stacks.intern(ips, |bytes| {
             if pointer_size == 4 {
                 bytes.u32(size_u32(4 * ips.len()));
                 for ip in ips {
-                    // Checked by the caller.
+                    // The caller has checked the addresses.
                     bytes.u32(u32::try_from(*ip).unwrap_or(u32::MAX));
                 }
             } else {
@@ -264,12 +262,12 @@ impl StackBlock {
         })
     }
 
-    /// The payload, if there is anything in it; the ids stay.
+    /// Takes the payload and keeps the ids. `None` if the block is empty.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         self.stacks.take()
     }
 
-    /// Gives ids out anew.
+    /// Starts assigning ids anew.
     pub(super) fn next_epoch(&mut self) {
         self.stacks.next_epoch();
     }
@@ -288,12 +286,12 @@ impl Default for LabelBlock {
 }
 
 impl LabelBlock {
-    /// Bytes of its payload so far.
+    /// Returns the size of the payload so far, in bytes.
     pub(super) fn len(&self) -> usize {
         self.lists.len()
     }
 
-    /// The bytes of the list of an event, whose activities come first. Empty for an event without labels.
+    /// Returns the encoded label list of an event, activities first. Empty for an event without labels.
     pub(super) fn encode(event: &EventToWrite<'_>) -> Bytes {
         let activities = [
             event.activity_id.map(Label::ActivityId),
@@ -307,7 +305,7 @@ impl LabelBlock {
         list
     }
 
-    /// The id of a list; 0 for the empty one.
+    /// Returns the id of a list; 0 for the empty list.
     pub(super) fn intern(&mut self, list: &[u8]) -> u32 {
         if list.is_empty() {
             return 0;
@@ -317,12 +315,12 @@ impl LabelBlock {
         })
     }
 
-    /// The payload, if there is anything in it; the ids stay.
+    /// Takes the payload and keeps the ids. `None` if the block is empty.
     pub(super) fn take(&mut self) -> Option<Vec<u8>> {
         self.lists.take()
     }
 
-    /// Gives ids out anew.
+    /// Starts assigning ids anew.
     pub(super) fn next_epoch(&mut self) {
         self.lists.next_epoch();
     }

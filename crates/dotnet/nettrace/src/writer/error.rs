@@ -1,63 +1,63 @@
-//! What cannot be written.
+//! Errors of the writer.
 
 use thiserror::Error;
 
 use super::MAX_PAYLOAD;
 use crate::metadata::Unwritable;
 
-/// What cannot be written. The stream is as if the call had not been.
+/// An error of a [`Writer`](crate::Writer). A call that returns an error leaves the stream unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// A payload, a definition or something else is too large.
     #[error("{what} has {size} bytes, more than {limit}")]
     TooLarge {
-        /// What it is.
+        /// The object that is too large.
         what: &'static str,
-        /// Its size in bytes.
+        /// The size of the object in bytes.
         size: usize,
-        /// The largest that can be written.
+        /// The maximum size in bytes.
         limit: usize,
     },
-    /// An event names a definition that was not made.
+    /// The metadata id of an event is not defined.
     #[error("metadata id {id} is not defined")]
     UnknownMetadata {
-        /// The id.
+        /// The metadata id.
         id: u32,
     },
-    /// Names end with the first NUL, so that they cannot have one.
+    /// A name contains a NUL, which ends names.
     #[error("a name contains a NUL character")]
     NulInName,
-    /// A field has a type that the version of the format does not know.
-    #[error("field type {code} is not known in this version of the format")]
+    /// The version of the format does not support the type of a field.
+    #[error("field type {code} is not supported by this version of the format")]
     FieldType {
-        /// Its code.
+        /// The code of the type.
         code: u32,
     },
-    /// A stack of a 32-bit target has a wider address.
+    /// A stack of a 32-bit target contains a larger address.
     #[error("address {address:#x} does not fit into 32 bits")]
     WideAddress {
         /// The address.
         address: u64,
     },
-    /// The version of the format has no place for it.
+    /// The version of the format does not support the data.
     #[error("{what} need version 6 of the format")]
     NeedsVersion6 {
-        /// What it is.
+        /// The kind of data.
         what: &'static str,
     },
-    /// A thread was described, or has written events, and was not removed since.
-    #[error("thread {index} is described already")]
+    /// The thread was described or has written events before, and was not removed since.
+    #[error("thread {index} is already described")]
     ThreadKnown {
-        /// What events name it with.
+        /// The index of the thread.
         index: u64,
     },
-    /// The event is older than what was written before allows.
+    /// The event is older than the order of the stream allows.
     #[error("time stamp {timestamp} is before {least}")]
     TimeGoesBack {
-        /// Time stamp of the event.
+        /// The time stamp of the event.
         timestamp: u64,
-        /// The least that could be written here.
+        /// The least time stamp that is allowed.
         least: u64,
     },
 }

@@ -1,37 +1,37 @@
-//! The stream around the blocks: first bytes, headers and ends of objects. Knows nothing of what lies in a block.
+//! The stream around the blocks: first bytes, and headers and ends of objects.
 
 use runtap_wire::Writer as Bytes;
 
 use super::size_u32;
 use crate::TraceHeader;
 use crate::raw::envelope::{self, name};
-use crate::raw::{Kind, v6};
+use crate::raw::{ObjectKind, v6};
 
-/// Which version is written.
+/// The version of the format to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Version {
-    /// What all runtimes write, and every tool reads.
+    /// Nettrace 4, which all runtimes write and every tool reads.
     #[default]
     Nettrace4,
-    /// `NetPerf` 3, what .NET Core 2.1 wrote, for the tools of that time: no sequence numbers, so that a reader can't see
-    /// which events were lost, and time stamps that never go back at all.
+    /// `NetPerf` 3, which .NET Decoder 2.1 wrote, for the tools of that time: without sequence numbers, so that readers cannot
+    /// detect lost events, and with time stamps that never decrease.
     NetPerf3,
-    /// For threads of several processes, labels, and definitions that say more.
+    /// Nettrace 6, for threads of several processes, labels, and more detailed definitions.
     Nettrace6,
 }
 
-/// Bytes of a stream that were not taken yet.
+/// The bytes of a stream that were not taken yet.
 #[derive(Debug)]
 pub(super) struct Frames {
     version: Version,
     output: Bytes,
-    /// Stream offset of the first byte of `output`.
+    /// The stream offset of the first byte of `output`.
     taken: u64,
 }
 
 impl Frames {
-    /// The beginning of a stream.
+    /// Starts a stream.
     pub(super) fn start(header: &TraceHeader, version: Version) -> Self {
         let mut frames = Self { version, output: Bytes::new(), taken: 0 };
         if version != Version::NetPerf3 {
@@ -48,7 +48,7 @@ impl Frames {
                 frames.output.u32(0).u32(v6::MAJOR).u32(0);
                 let mut payload = Bytes::new();
                 header.encode_v6(&mut payload);
-                frames.block(Kind::Trace, payload.as_bytes());
+                frames.block(ObjectKind::Trace, payload.as_bytes());
             }
         }
         frames
@@ -58,7 +58,7 @@ impl Frames {
         self.version
     }
 
-    /// Stream offset of the next byte.
+    /// Returns the stream offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
         self.taken + self.output.len() as u64
     }
@@ -69,7 +69,7 @@ impl Frames {
         std::mem::take(&mut self.output).into_bytes()
     }
 
-    /// The end marker.
+    /// Writes the end marker.
     pub(super) fn end(&mut self) {
         match self.version {
             Version::Nettrace4 | Version::NetPerf3 => self.output.u8(envelope::NULL_REFERENCE),
@@ -77,10 +77,10 @@ impl Frames {
         };
     }
 
-    /// A block.
-    pub(super) fn block(&mut self, kind: Kind, payload: &[u8]) {
+    /// Writes a block.
+    pub(super) fn block(&mut self, kind: ObjectKind, payload: &[u8]) {
         if self.version == Version::Nettrace6 {
-            // Blocks are kept far below the 24 bits of their size.
+            // The writer keeps blocks far below the limit of 24 bits.
             let [a, b, c, _] = size_u32(payload.len()).to_le_bytes();
             self.output.bytes(&[a, b, c, v6::kind_of(kind)]).bytes(payload);
             return;

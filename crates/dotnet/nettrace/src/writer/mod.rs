@@ -1,5 +1,5 @@
-//! The writer of Nettrace 4 and 6 and of `NetPerf` 3: events in, bytes out, as the runtime itself writes them and Microsoft's tools read
-//! them. Source: nettrace format, sections of the blocks. It does not put events into order, and it counts no time.
+//! The writer of Nettrace 4 and 6 and of `NetPerf` 3: accepts events and returns bytes, as the runtime writes and
+//! Microsoft's tools read them. Source: nettrace format, sections of the blocks. Does not order events, and reads no clock.
 
 mod block;
 mod error;
@@ -15,24 +15,24 @@ pub use self::error::WriteError;
 use self::error::check_size;
 use self::frames::Frames;
 pub use self::frames::Version;
-use crate::raw::Kind;
+use crate::raw::ObjectKind;
 use crate::{Label, Metadata, Thread, TraceHeader};
 
-/// Most bytes in the payload of an event; the runtime has the same limit.
+/// The most bytes in the payload of an event, as in the runtime.
 pub const MAX_PAYLOAD: usize = 64 << 10;
-/// Most frames of a stack that are kept; the runtime has the same limit. Deeper ones lose frames at the root.
+/// The most frames of a stack, as in the runtime. Deeper stacks lose frames at the root.
 pub const MAX_STACK_DEPTH: usize = 100;
 
-/// A block is written when the next event would take it beyond this, as the runtime does.
+/// The size in bytes beyond which a block is written, as in the runtime.
 const BLOCK_TARGET: usize = 100 << 10;
-/// Bytes of blocks after which the runtime makes a sequence point.
+/// The number of bytes of blocks after which a sequence point is due, as in the runtime.
 const SEQUENCE_POINT_EVERY: u64 = 10 << 20;
 
-/// Writes a stream: a header, definitions, events, and at last an end marker.
+/// Writes a stream: a header, definitions, events, and an end marker.
 ///
-/// Events come in *runs*: one event, then later ones of the same capture thread. Times may not go back inside a
-/// run, nor from the start of one run to the start of the next. Events whose times never go back at all satisfy
-/// that; in `NetPerf` they have to.
+/// Events are written in *runs*: one event, then later events of its capture thread. Times must not decrease within a
+/// run, nor from the start of one run to the start of the next. Events whose times never decrease satisfy both;
+/// `NetPerf` requires such times.
 ///
 /// ```
 /// use runtap_nettrace::{EventToWrite, Metadata, TraceHeader, Writer};
@@ -53,28 +53,28 @@ const SEQUENCE_POINT_EVERY: u64 = 10 << 20;
 #[derive(Debug)]
 pub struct Writer {
     frames: Frames,
-    /// Number of bytes of blocks at the last sequence point.
+    /// The number of bytes of blocks at the last sequence point.
     last_point: u64,
     pointer_size: u32,
     definitions: BlobBlock,
-    /// The same in Nettrace 6; in `NetPerf` definitions and events.
+    /// Definitions in Nettrace 6; definitions and events in `NetPerf`.
     rows: Bytes,
     next_metadata_id: u32,
     stacks: StackBlock,
     labels: LabelBlock,
     events: BlobBlock,
-    /// Nettrace 6: threads that the stream describes, and the descriptions that were not written yet.
+    /// Nettrace 6: the threads that the stream describes.
     described: HashSet<u64>,
     descriptions: Bytes,
-    /// For the descriptions of threads of which nothing is known but the id.
+    /// The process id for descriptions of threads that the caller did not describe.
     process_id: Option<u64>,
     /// The last sequence number of every capture thread.
     threads: BTreeMap<u64, u32>,
-    /// Those of them that have ended.
+    /// The capture threads that have ended.
     ended: BTreeSet<u64>,
-    /// Capture thread of the run at hand and time of its last event.
+    /// The capture thread of the current run and the time of its last event.
     run: Option<(u64, u64)>,
-    /// No run may start before this.
+    /// The least time at which a run may start.
     floor: u64,
     latest: u64,
 }
@@ -82,39 +82,39 @@ pub struct Writer {
 /// An event for [`Writer::event`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventToWrite<'a> {
-    /// What [`Writer::define_event`] returned.
+    /// The id that [`Writer::define_event`] returned.
     pub metadata_id: u32,
-    /// The thread that the event is about: its id; in Nettrace 6 what [`Writer::define_thread`] was told, else its id.
+    /// The thread that the event is about: its id, or in Nettrace 6 the index passed to [`Writer::define_thread`], if any.
     pub thread_id: u64,
-    /// The thread that writes the event.
+    /// The thread that writes the event, identified like `thread_id`.
     pub capture_thread_id: u64,
-    /// Number of the event among those of its capture thread; `None` takes the next one, which begins at 1. A gap
-    /// says that events were dropped.
+    /// The sequence number of the event in its capture thread, starting at 1. `None` uses the next number. A gap means that
+    /// events were dropped.
     pub sequence: Option<u32>,
-    /// Processor; `u32::MAX` if not known.
+    /// The processor; `u32::MAX` if unknown.
     pub processor: u32,
     /// Instruction pointers from the leaf to the root.
     pub stack: &'a [u64],
-    /// Ticks of the clock that the header names.
+    /// Ticks of the clock in the header.
     pub timestamp: u64,
     /// The activity that the event belongs to.
     pub activity_id: Option<Uuid>,
-    /// The activity that started that one.
+    /// The activity that started `activity_id`.
     pub related_activity_id: Option<Uuid>,
-    /// What else hangs on the event: Nettrace 6 only.
+    /// The labels of the event: Nettrace 6 only.
     pub labels: &'a [Label<'a>],
-    /// The fields, at most [`MAX_PAYLOAD`] bytes.
+    /// The encoded fields, at most [`MAX_PAYLOAD`] bytes.
     pub payload: &'a [u8],
 }
 
 impl Writer {
-    /// A stream of Nettrace 4, which every reader knows; see [`Self::with_version`].
+    /// Starts a stream of Nettrace 4, which every reader supports; see [`Self::with_version`].
     pub fn new(header: &TraceHeader) -> Self {
         Self::with_version(header, Version::Nettrace4)
     }
 
-    /// A stream that begins with `header`. Of its date, [`TraceHeader::sync_systemtime`] is written; a pointer size
-    /// that is not 4 counts as 8, and a frequency below 1 as 1. The first bytes can be taken at once.
+    /// Starts a stream with `header`. Its date is taken from [`TraceHeader::sync_systemtime`]; a pointer size
+    /// other than 4 counts as 8, and a frequency below 1 as 1. The first bytes are available at once.
     pub fn with_version(header: &TraceHeader, version: Version) -> Self {
         let pointer_size = if header.pointer_size == 4 { 4 } else { 8 };
         let header =
@@ -140,7 +140,7 @@ impl Writer {
         }
     }
 
-    /// Defines an event and returns the id for [`EventToWrite::metadata_id`]; [`Metadata::id`] is not looked at.
+    /// Defines an event and returns the id for [`EventToWrite::metadata_id`]; ignores [`Metadata::id`].
     pub fn define_event(&mut self, definition: &Metadata) -> Result<u32, WriteError> {
         let id = self.next_metadata_id;
         let mut record = Bytes::new();
@@ -164,8 +164,8 @@ impl Writer {
         Ok(id)
     }
 
-    /// Says what the thread is that events name with [`Thread::index`]: Nettrace 6 only. A thread of which nothing was
-    /// said when it comes up first is described by its number as the operating system's id, in the process of the header.
+    /// Describes the thread that events refer to by [`Thread::index`]: Nettrace 6 only. A thread that was not described before
+    /// its first event is described with its number as the operating system's id, in the process of the header.
     pub fn define_thread(&mut self, thread: &Thread) -> Result<(), WriteError> {
         if self.frames.version() != Version::Nettrace6 {
             return Err(WriteError::NeedsVersion6 { what: "descriptions of threads" });
@@ -187,8 +187,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Says that no event will name a thread any more: Nettrace 6 only. The format lets its number
-    /// be used for another one then; TraceEvent 4.0 does not.
+    /// Marks that no further event will refer to a thread: Nettrace 6 only. The format then allows reusing the number
+    /// for another thread; TraceEvent 4.0 does not.
     pub fn remove_thread(&mut self, index: u64) -> Result<(), WriteError> {
         if self.frames.version() != Version::Nettrace6 {
             return Err(WriteError::NeedsVersion6 { what: "removals of threads" });
@@ -197,21 +197,21 @@ impl Writer {
             self.flush();
             let mut row = Bytes::new();
             row.varu64(index).varu32(self.threads.remove(&index).unwrap_or(0));
-            self.frames.block(Kind::RemoveThread, row.as_bytes());
+            self.frames.block(ObjectKind::RemoveThread, row.as_bytes());
         }
         Ok(())
     }
 
-    /// A thread that is named for the first time.
+    /// Describes a thread at its first use.
     fn introduce(&mut self, index: u64) {
         if self.frames.version() == Version::Nettrace6 && !self.described.contains(&index) {
             let thread = Thread { thread_id: Some(index), process_id: self.process_id, ..Thread::new(index) };
-            // Short, and not known: it is taken.
+            // The description is short and the thread is new: it is accepted.
             let _ = self.define_thread(&thread);
         }
     }
 
-    /// Writes an event; it may stay in the block at hand until that is full, or [`Self::flush`] is called.
+    /// Writes an event. It may stay in the current block until the block is full, or until [`Self::flush`] is called.
     pub fn event(&mut self, event: &EventToWrite<'_>) -> Result<(), WriteError> {
         check_size("a payload", event.payload.len(), MAX_PAYLOAD)?;
         if event.metadata_id == 0 || event.metadata_id >= self.next_metadata_id {
@@ -248,7 +248,7 @@ impl Writer {
         }
         self.introduce(event.thread_id);
         self.introduce(event.capture_thread_id);
-        // The id 0 is no stack in Nettrace 6; the runtime gives the empty stack of Nettrace 4 an id.
+        // The id 0 means no stack in Nettrace 6; in Nettrace 4 the empty stack gets an id, as in the runtime.
         let stack_id = if v6 && stack.is_empty() { 0 } else { self.stacks.intern(stack) };
         let labels = if v6 {
             LabelsToWrite::List(self.labels.intern(list.as_bytes()))
@@ -267,7 +267,7 @@ impl Writer {
         Ok(())
     }
 
-    /// An event that was checked. Its number is not told.
+    /// Writes an event that was checked. `NetPerf` has no sequence numbers.
     fn event_of_netperf(&mut self, event: &EventToWrite<'_>, stack: &[u64]) -> Result<(), WriteError> {
         if !event.labels.is_empty() {
             return Err(WriteError::NeedsVersion6 { what: "labels" });
@@ -282,44 +282,43 @@ impl Writer {
         Ok(())
     }
 
-    /// Counts `count` events of a thread as dropped: their numbers are left out, and a reader reports them as lost
-    /// when it sees the next event or sequence point. In Nettrace 4 it does so only if it has seen the thread before, in
-    /// `NetPerf` never.
+    /// Counts `count` events of a thread as dropped: their sequence numbers are skipped, and a reader reports them as lost
+    /// at the next event or sequence point. In Nettrace 4 only if the thread has written before, in `NetPerf` never.
     pub fn drop_events(&mut self, capture_thread_id: u64, count: u32) {
         self.introduce(capture_thread_id);
         let sequence = self.threads.entry(capture_thread_id).or_default();
         *sequence = sequence.wrapping_add(count);
     }
 
-    /// Says that a thread has tried to write all events up to this number: those behind its last one that was written are
-    /// dropped ones. The next sequence point tells the reader.
+    /// Sets the number of the last event that a thread has tried to write: events after the last written one were dropped.
+    /// The next sequence point contains the number.
     pub fn attempted(&mut self, capture_thread_id: u64, sequence: u32) {
         self.introduce(capture_thread_id);
         self.threads.insert(capture_thread_id, sequence);
     }
 
-    /// Says that a thread has ended: the next sequence point is the last one to name it, unless it writes again.
+    /// Marks a thread as ended: the next sequence point is the last one that lists it, unless the thread writes again.
     pub fn end_thread(&mut self, capture_thread_id: u64) {
         self.ended.insert(capture_thread_id);
     }
 
-    /// Puts everything written so far into the output. The next event starts a run, so that a reader of the live
-    /// stream can show what it holds back.
+    /// Moves everything written so far to the output. The next event starts a run, so that a reader of the live stream can
+    /// return the events that it holds back.
     pub fn flush(&mut self) {
         self.write_blocks();
         self.run = None;
     }
 
-    /// Whether a [`Self::sequence_point`] is due: the runtime makes one for every 10 MB, and both sides can forget
-    /// the stacks then.
-    pub fn wants_sequence_point(&self) -> bool {
+    /// Returns whether a [`Self::sequence_point`] is due: the runtime writes one every 10 MB, which allows both sides to
+    /// discard stacks.
+    pub fn needs_sequence_point(&self) -> bool {
         self.frames.version() != Version::NetPerf3
             && self.frames.offset() - self.last_point >= SEQUENCE_POINT_EVERY
     }
 
-    /// Flushes and writes a sequence point: all events before it are older than `timestamp`, or as old, and all
-    /// that follow are not older. A time before that of an event counts as that event's. `NetPerf` has no such points: it
-    /// is flushed only.
+    /// Flushes and writes a sequence point: all events before it have times up to `timestamp`, and all events after it are
+    /// not older. If an event was later than `timestamp`, its time is used. `NetPerf` has no sequence points and is only
+    /// flushed.
     pub fn sequence_point(&mut self, timestamp: u64) {
         self.flush();
         self.latest = self.latest.max(timestamp);
@@ -346,7 +345,7 @@ impl Writer {
                 }
             }
         }
-        self.frames.block(Kind::SequencePoint, payload.as_bytes());
+        self.frames.block(ObjectKind::SequencePoint, payload.as_bytes());
         for thread in std::mem::take(&mut self.ended) {
             self.threads.remove(&thread);
         }
@@ -361,7 +360,7 @@ impl Writer {
         self.frames.take()
     }
 
-    /// Ends the stream and gives the bytes that were not taken yet.
+    /// Ends the stream and returns the bytes that were not taken yet.
     #[must_use]
     pub fn finish(mut self) -> Vec<u8> {
         self.sequence_point(self.latest);
@@ -369,31 +368,31 @@ impl Writer {
         self.frames.take()
     }
 
-    /// Writes the blocks at hand: whatever is named before the events that name it.
+    /// Writes the current blocks: definitions, stacks and labels before the events that refer to them.
     fn write_blocks(&mut self) {
         if self.frames.version() == Version::NetPerf3 {
             if !self.rows.is_empty() {
-                self.frames.block(Kind::Event, self.rows.as_bytes());
+                self.frames.block(ObjectKind::Event, self.rows.as_bytes());
                 self.rows.clear();
             }
             return;
         }
         if !self.rows.is_empty() {
-            // Behind a header of no bytes.
+            // After a header of no bytes.
             let mut payload = Bytes::new();
             payload.u16(0).bytes(self.rows.as_bytes());
             self.rows.clear();
-            self.frames.block(Kind::Metadata, payload.as_bytes());
+            self.frames.block(ObjectKind::Metadata, payload.as_bytes());
         }
         if !self.descriptions.is_empty() {
-            self.frames.block(Kind::Thread, self.descriptions.as_bytes());
+            self.frames.block(ObjectKind::Thread, self.descriptions.as_bytes());
             self.descriptions.clear();
         }
         let blocks = [
-            (Kind::Metadata, self.definitions.take()),
-            (Kind::Stack, self.stacks.take()),
-            (Kind::LabelList, self.labels.take()),
-            (Kind::Event, self.events.take()),
+            (ObjectKind::Metadata, self.definitions.take()),
+            (ObjectKind::Stack, self.stacks.take()),
+            (ObjectKind::LabelList, self.labels.take()),
+            (ObjectKind::Event, self.events.take()),
         ];
         for (kind, payload) in blocks {
             if let Some(payload) = payload {
@@ -403,7 +402,7 @@ impl Writer {
     }
 }
 
-/// Sizes of what this writer makes are far below the limit.
+/// Converts a size, which is far below the limit.
 fn size_u32(size: usize) -> u32 {
     u32::try_from(size).unwrap_or(u32::MAX)
 }

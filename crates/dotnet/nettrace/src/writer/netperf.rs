@@ -1,14 +1,14 @@
-//! Events of `NetPerf` 3: each with its stack behind its payload, and definitions among them. Source: nettrace format,
-//! "NetPerf V3". Knows nothing of the block around them.
+//! Events of `NetPerf` 3, each followed by its stack, and definitions between the events. Source: nettrace format,
+//! "NetPerf V3".
 
 use runtap_wire::Writer as Bytes;
 
 use super::{EventToWrite, size_u32};
 
-/// Bytes of an event besides payload, stack and padding, with its size.
+/// The bytes of an event besides payload, stack and padding, including its size.
 pub(super) const HEADER: usize = 60;
 
-/// Appends an event. In this version threads have numbers of 32 bits; wider ones lose their upper half.
+/// Appends an event. Thread ids have 32 bits in this version; wider ones are truncated.
 pub(super) fn push_event(event: &EventToWrite<'_>, stack: &[u64], pointer_size: u32, w: &mut Bytes) {
     let start = w.len();
     let thread = u32::try_from(event.thread_id & u64::from(u32::MAX)).unwrap_or_default();
@@ -18,7 +18,7 @@ pub(super) fn push_event(event: &EventToWrite<'_>, stack: &[u64], pointer_size: 
     if pointer_size == 4 {
         w.u32(size_u32(4 * stack.len()));
         for ip in stack {
-            // Checked by the caller.
+            // The caller has checked the addresses.
             w.u32(u32::try_from(*ip).unwrap_or(u32::MAX));
         }
     } else {
@@ -27,7 +27,7 @@ pub(super) fn push_event(event: &EventToWrite<'_>, stack: &[u64], pointer_size: 
             w.u64(*ip);
         }
     }
-    // The block begins at a multiple of 4, and so does each event in it.
+    // The block starts at a multiple of 4, and so does each event in it.
     while !w.len().is_multiple_of(4) {
         w.u8(0);
     }

@@ -1,11 +1,11 @@
-//! Streams put together byte by byte, independent of the crate's writer. Every function is one line of the format.
+//! Streams built byte by byte, independently of the crate's writer. Every function is one line of the format.
 
 use runtap_wire::Writer;
 
-/// What [`trace`] says.
+/// The header that [`trace`] encodes.
 pub(crate) const PROCESS_ID: u32 = 77;
 
-/// First bytes of a stream and its Trace object.
+/// Returns the first bytes of a stream and its Trace object.
 pub(crate) fn start(pointer_size: u32) -> Vec<u8> {
     let mut w = Writer::new();
     w.bytes(b"Nettrace\x14\0\0\0!FastSerialization.1");
@@ -22,17 +22,17 @@ fn trace(w: &mut Writer, pointer_size: u32) {
     w.i64(1000).i64(10_000_000).u32(pointer_size).u32(PROCESS_ID).u32(4).u32(1_000_000);
 }
 
-/// Appends an object with a size, padded to where it stands.
+/// Appends an object with a size, padded for its position.
 pub(crate) fn object(stream: &mut Vec<u8>, name: &str, payload: &[u8]) {
     object_for(stream, name, 2, payload);
 }
 
-/// The same for a reader of at least the given version.
+/// Appends an object for readers of at least the given version.
 pub(crate) fn object_for(stream: &mut Vec<u8>, name: &str, min_reader: u8, payload: &[u8]) {
     object_in(stream, 5, name, min_reader, payload);
 }
 
-/// The same with the tag of `NetPerf` (4) or Nettrace (5).
+/// Appends an object with the tag of `NetPerf` (4) or Nettrace (5).
 pub(crate) fn object_in(stream: &mut Vec<u8>, tag: u8, name: &str, min_reader: u8, payload: &[u8]) {
     stream.extend([tag, tag, 1, 2, 0, 0, 0, min_reader, 0, 0, 0]);
     stream.extend(u32::try_from(name.len()).unwrap().to_le_bytes());
@@ -46,14 +46,14 @@ pub(crate) fn object_in(stream: &mut Vec<u8>, tag: u8, name: &str, min_reader: u
     stream.push(6);
 }
 
-/// The payload of an event or metadata block with the usual header.
+/// Returns the payload of an event or metadata block with the usual header.
 pub(crate) fn blobs(compressed: bool, blobs: &[u8]) -> Vec<u8> {
     let mut w = Writer::new();
     w.u16(20).u16(u16::from(compressed)).i64(0).i64(0).bytes(blobs);
     w.into_bytes()
 }
 
-/// A metadata record in a compressed blob as the runtime writes it.
+/// Returns a metadata record in a compressed blob, as the runtime writes it.
 pub(crate) fn definition(record: &[u8]) -> Vec<u8> {
     let mut w = Writer::new();
     w.u8(0xc6).varu32(u32::MAX).varu64(0).varu32(u32::MAX).varu64(9).varu64(5);
@@ -61,21 +61,21 @@ pub(crate) fn definition(record: &[u8]) -> Vec<u8> {
     w.into_bytes()
 }
 
-/// The first bytes and a definition of the id 1.
+/// Returns the first bytes and a definition with the id 1.
 pub(crate) fn start_with_definition() -> Vec<u8> {
     let mut stream = start(8);
     object(&mut stream, "MetadataBlock", &blobs(true, &definition(record(1, "Demo", 7, "Tick").as_bytes())));
     stream
 }
 
-/// The part of a metadata record up to the level.
+/// Returns the part of a metadata record up to the level.
 pub(crate) fn record(id: u32, provider: &str, event_id: u32, name: &str) -> Writer {
     let mut w = Writer::new();
     w.u32(id).utf16z(provider).u32(event_id).utf16z(name).u64(0xf0).u32(2).u32(4);
     w
 }
 
-/// The payload of a stack block.
+/// Returns the payload of a stack block.
 pub(crate) fn stacks(first: u32, stacks: &[&[u8]]) -> Vec<u8> {
     let mut w = Writer::new();
     w.u32(first).u32(u32::try_from(stacks.len()).unwrap());
@@ -85,7 +85,7 @@ pub(crate) fn stacks(first: u32, stacks: &[&[u8]]) -> Vec<u8> {
     w.into_bytes()
 }
 
-/// The payload of a sequence point.
+/// Returns the payload of a sequence point.
 pub(crate) fn point(timestamp: u64, threads: &[(u64, u32)]) -> Vec<u8> {
     let mut w = Writer::new();
     w.u64(timestamp).u32(u32::try_from(threads.len()).unwrap());
@@ -95,7 +95,7 @@ pub(crate) fn point(timestamp: u64, threads: &[(u64, u32)]) -> Vec<u8> {
     w.into_bytes()
 }
 
-/// Walks over the objects of a whole stream: names and payloads.
+/// Returns the names and payloads of the objects of a complete stream.
 pub(crate) fn objects(stream: &[u8]) -> Vec<(String, &[u8])> {
     let u32_at = |at: usize| u32::from_le_bytes(stream[at..at + 4].try_into().unwrap()) as usize;
     let mut objects = Vec::new();

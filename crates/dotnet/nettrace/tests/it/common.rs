@@ -1,9 +1,9 @@
-//! What the tests on real recordings share: feeding them to the reader. Does not judge.
+//! Feeding real recordings to the reader.
 
 use runtap_nettrace::{Error, Item, Reader};
 use runtap_testkit::Recording;
 
-/// All recordings with expected answers; none, and a message, where there is no shared folder.
+/// Returns all recordings with expected results; none, with a message, without a shared folder.
 pub(crate) fn recordings() -> &'static [Recording] {
     runtap_testkit::recordings().unwrap_or_else(|skip| {
         skip.report();
@@ -11,7 +11,7 @@ pub(crate) fn recordings() -> &'static [Recording] {
     })
 }
 
-/// Feeds `bytes` in chunks of `chunk` bytes and shows each item, and each error, to `see`.
+/// Feeds `bytes` in chunks of `chunk` bytes and passes each item and each error to `see`.
 pub(crate) fn read(
     reader: &mut Reader,
     bytes: &[u8],

@@ -1,6 +1,7 @@
-//! Recordings cut, flipped, shuffled and lied to: no panic, no hang, every event before the damage, and the loss told.
+//! Recordings that are truncated, flipped, shuffled and corrupted: no panic, no hang, all events before the damage, and a
+//! report of the loss.
 //!
-//! `every_file_a_thousand_times` takes minutes and is run by hand, optimised; docs/reliability.md has the command.
+//! `every_file_a_thousand_times` takes minutes and is run by hand, optimized; docs/reliability.md has the command.
 
 use runtap_nettrace::{Error, Item, PartialReason, Reader, Repair, Scan};
 use runtap_wire::Writer;
@@ -9,10 +10,10 @@ use crate::bytes::{blobs, definition, object, objects, point, record, stacks, st
 use crate::common;
 use crate::seen::{Reading, Seen};
 
-/// Bytes between two cuts; prime, so that all places of all structures come up.
+/// The bytes between two truncations; prime, so that all positions in all structures occur.
 const STEP: usize = 997;
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers that are equal in every run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -22,7 +23,7 @@ impl Random {
     }
 }
 
-/// Offsets behind each event of a stream.
+/// Returns the offsets after each event of a stream.
 fn ends(stream: &[u8]) -> Vec<usize> {
     let mut reader = Reader::new();
     reader.feed(stream);
@@ -36,7 +37,7 @@ fn ends(stream: &[u8]) -> Vec<usize> {
     ends
 }
 
-/// Counts what is left in a reader of a stream that is sound as far as it goes.
+/// Counts the remaining events in a reader of a stream without damage.
 fn drain(reader: &mut Reader) -> Result<usize, Error> {
     let mut events = 0;
     while let Some(item) = reader.next()? {
@@ -45,7 +46,7 @@ fn drain(reader: &mut Reader) -> Result<usize, Error> {
     Ok(events)
 }
 
-/// Reads any bytes to their end: events and errors. More steps than bytes would be no end.
+/// Reads any bytes to their end and counts events and errors. More steps than bytes would mean an endless loop.
 fn read_all(reader: &mut Reader, bytes: &[u8]) -> (usize, usize) {
     let (mut events, mut steps, mut errors) = (0, 0, 0);
     for part in [bytes, &[]] {
@@ -67,7 +68,7 @@ fn read_all(reader: &mut Reader, bytes: &[u8]) -> (usize, usize) {
     (events, errors)
 }
 
-/// A stream cut at every 997th byte gives the events in front of the cut, and says where it is.
+/// A stream that is truncated at every 997th byte yields the events before the truncation, and reports its position.
 fn check_cuts(stream: &[u8], name: &str) {
     let ends = ends(stream);
     let mut reader = Reader::new();
@@ -112,7 +113,7 @@ fn cut_all(takes: impl Fn(usize) -> bool) {
     }
 }
 
-/// Flips bits, one after the other, each in a whole stream.
+/// Flips bits, one at a time, each in an intact stream.
 fn check_flips(stream: &[u8], flips: usize, name: &str) {
     let mut random = Random(7);
     let whole = ends(stream);
@@ -122,7 +123,7 @@ fn check_flips(stream: &[u8], flips: usize, name: &str) {
         damaged[at / 8] ^= 1 << (at % 8);
         let mut reader = Reader::new();
         let (events, errors) = read_all(&mut reader, &damaged);
-        // Blocks that end before the damage are not touched by it: all of their events are there.
+        // Blocks that end before the damage are unaffected: all of their events are returned.
         let before = whole.partition_point(|end| *end < (at / 8).saturating_sub(1 << 20));
         assert!(
             events >= before,
@@ -156,10 +157,10 @@ fn every_file_a_thousand_times() {
     }
 }
 
-/// Blocks in any order: stacks and definitions behind the events that use them, sequence points anywhere. Costs the events
-/// that stand before their definitions.
+/// Blocks in any order: stacks and definitions after the events that use them, sequence points anywhere. Loses the events
+/// before their definitions.
 #[test]
-fn blocks_in_any_order() {
+fn blocks_may_be_in_any_order() {
     for recording in common::recordings() {
         if recording.version() != 4
             || recording.expected["end_marker"] != true
@@ -190,7 +191,7 @@ fn blocks_in_any_order() {
     }
 }
 
-/// Lengths and counts at their extremes, wherever a recording has a number of four bytes that could be one.
+/// Extreme lengths and counts, in place of every four-byte number of a recording that could be one.
 #[test]
 fn lengths_at_their_extremes() {
     let smallest = common::recordings().iter().filter(|recording| recording.bytes.len() < 4_000);
@@ -211,12 +212,12 @@ fn lengths_at_their_extremes() {
     }
 }
 
-/// A definition of the id 0 or of its own, stacks that point nowhere, events without a definition: each costs what it is.
+/// A definition with the id 0 or its own id, undefined stacks, events without a definition: each loses only itself.
 #[test]
-fn references_to_nothing() {
+fn undefined_references_lose_only_themselves() {
     let mut stream = start(8);
     let mut all = definition(record(0, "P", 1, "Zero").as_bytes());
-    // A definition that calls itself an event of another one, with an id that is not 0 in its header.
+    // A definition in the form of an event of another one, with an id other than 0 in its header.
     let own = record(7, "P", 2, "Own").into_bytes();
     let mut w = Writer::new();
     w.u8(0x81).varu32(7).varu64(1).varu32(u32::try_from(own.len()).unwrap()).bytes(&own);
@@ -237,11 +238,11 @@ fn references_to_nothing() {
     assert!(reading.items.contains(&Seen::End));
 }
 
-/// Where no definition was lost, an event of an id that none has is damage, and so is all that follows in its block. Where
-/// one was, its events alone are missing.
+/// If no definition was lost, an event with an undefined id is damage, and so is the rest of its block. If one was lost,
+/// only the events of that id are missing.
 #[test]
-fn events_of_no_definition_are_not_handed_out() {
-    // Ids 1, 2, 1, with a payload of a byte each, 1 tick after each other.
+fn events_without_a_definition_are_not_returned() {
+    // Ids 1, 2, 1, with a payload of one byte each, 1 tick apart.
     let events = blobs(true, &[0xc1, 1, 1, 1, b'a', 1, 2, 1, b'b', 1, 1, 1, b'c', 0, 1, b'd']);
     let stream = |second: &[u8]| {
         let mut stream = start(8);

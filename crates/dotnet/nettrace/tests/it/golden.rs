@@ -1,5 +1,5 @@
 //! Hand-made streams: every object, both kinds of event headers, all parts of a definition, and each kind of damage
-//! with what it costs.
+//! with its effect.
 
 use runtap_nettrace::{Field, FieldType, Item, Limits, PartialReason, Reader, Uuid};
 use runtap_wire::Writer;
@@ -11,7 +11,7 @@ use crate::seen::{Reading, Seen};
 
 const ACTIVITY: Uuid = Uuid::from_u128(0x0403_0201_0605_0807_090a_0b0c_0d0e_0f10);
 
-/// A stream of all objects. The event block holds one event with every field, two that repeat nearly all of them,
+/// A stream of all objects. The event block has one event with every field, two that repeat nearly all of them,
 /// and one of another thread.
 pub(crate) fn whole() -> Vec<u8> {
     let mut stream = start(8);
@@ -24,7 +24,7 @@ pub(crate) fn whole() -> Vec<u8> {
         1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
         16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1,
         3, b'a', b'b', b'c',
-        // no field but time + 1; everything else as before, sequence + 1
+        // no field but time + 1; other fields as before, sequence + 1
         0, 1, b'd', b'e', b'f',
         // time - 2 (modulo 2^64), no activity, empty payload
         0xb0, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1,
@@ -41,7 +41,7 @@ pub(crate) fn whole() -> Vec<u8> {
 }
 
 #[test]
-fn a_whole_stream() {
+fn a_complete_stream() {
     let stream = whole();
     let reading = Reading::of(&stream, stream.len());
     assert_eq!(reading.errors(), [""; 0]);
@@ -107,7 +107,7 @@ fn uncompressed_headers_padded_or_not() {
     let mut events = uncompressed(1, 1, b"abc", 1, true);
     events.extend(uncompressed(1 | 1 << 31, 2, b"abcde", 3, true));
     events.extend(uncompressed(1, 3, b"x", 0, true));
-    // A size that counts less than there is: the payload's own size wins.
+    // The size is too small: the size of the payload applies.
     events.extend(uncompressed(1, 4, b"yz", 0, true));
     let last = events.len() - 82;
     events[last] = 0;
@@ -212,7 +212,7 @@ fn definitions_with_fields_and_tags() {
 }
 
 #[test]
-fn the_last_definition_of_an_id_counts() {
+fn the_last_definition_of_an_id_is_used() {
     let mut reader = Reader::new();
     let mut stream = start(8);
     for name in ["Old", "New"] {
@@ -232,7 +232,7 @@ fn the_last_definition_of_an_id_counts() {
 }
 
 #[test]
-fn unknown_objects_and_longer_headers_are_passed_over() {
+fn unknown_objects_and_longer_headers_are_skipped() {
     let mut stream = start_with_definition();
     object(&mut stream, "NewBlock", &[0xff; 1000]);
     object_for(&mut stream, "EventBlock", 3, &[0xff; 10]);
@@ -252,7 +252,7 @@ fn unknown_objects_and_longer_headers_are_passed_over() {
     }
 }
 
-/// Errors of a stream that has one good event before and one behind `damage`.
+/// Returns the errors of a stream with one valid event before and one after `damage`.
 fn around(damage: impl FnOnce(&mut Vec<u8>)) -> (Vec<String>, usize, Option<u64>) {
     let mut stream = start_with_definition();
     object(&mut stream, "EventBlock", &blobs(true, &[1, 1, 1]));
@@ -267,7 +267,7 @@ fn around(damage: impl FnOnce(&mut Vec<u8>)) -> (Vec<String>, usize, Option<u64>
 
 #[test]
 fn damage_in_a_block_costs_the_rest_of_the_block() {
-    // The object starts at offset 272, behind an end tag; its payload is at 304, for a name of 10 characters.
+    // The object starts at offset 272, after an end tag; its payload is at 304, for a name of 10 characters.
     assert_eq!(around(|_| {}), (vec![], 2, None));
     assert_eq!(
         around(|s| object(s, "EventBlock", &blobs(true, &[1, 1, 7, 0x80, 7, 200, 0]))),
@@ -333,7 +333,7 @@ fn damage_between_blocks_ends_the_reading() {
 }
 
 #[test]
-fn what_is_not_nettrace_is_told_apart() {
+fn other_files_are_distinguished() {
     let of = |bytes: &[u8]| {
         let reading = Reading::of(bytes, 1);
         assert_eq!(reading, Reading::of(bytes, bytes.len()), "chunks do not matter");
@@ -385,7 +385,7 @@ fn what_is_not_nettrace_is_told_apart() {
 }
 
 #[test]
-fn a_cut_stream_says_how_much_is_lost() {
+fn a_truncated_stream_reports_how_much_is_lost() {
     let stream = whole();
     let cut = |n: usize| Reading::of(&stream[..stream.len() - n], 1000);
     let partial = |n| cut(n).partial.unwrap();
@@ -394,7 +394,7 @@ fn a_cut_stream_says_how_much_is_lost() {
     assert_eq!(partial(3).reason, PartialReason::Cut { unused: 35 }, "of the 36 bytes of the sequence point");
     assert_eq!(
         partial(3).to_string(),
-        format!("cut off: 35 bytes from offset {} on could not be used", stream.len() - 38)
+        format!("truncated: 35 bytes from offset {} could not be used", stream.len() - 38)
     );
     let name = stream.windows(7).position(|bytes| bytes == b"SPBlock").unwrap();
     let events_end = name - 15 - 1;

@@ -1,5 +1,5 @@
-//! A stream with a hole, or without its first bytes: what is in front of the hole and behind it is kept as it was, and
-//! nothing is made up.
+//! A stream with a hole, or without its first bytes: the data before and after the hole is kept unchanged, and nothing is
+//! invented.
 
 use std::collections::HashMap;
 use std::fs;
@@ -32,7 +32,7 @@ fn repair(stream: &[u8]) -> (Vec<u8>, Repaired) {
     whole
 }
 
-/// How a hole is made.
+/// The kind of a hole.
 #[derive(Debug, Clone, Copy)]
 enum Damage {
     CutOut,
@@ -47,7 +47,7 @@ fn damaged(stream: &[u8], hole: &Range<usize>, damage: Damage) -> Vec<u8> {
     [&stream[..hole.start], &instead, &stream[hole.end..]].concat()
 }
 
-/// Places of the blocks of events, and how many are in each.
+/// Returns the positions of the blocks of events, and the number of events in each.
 fn event_blocks(stream: &[u8]) -> Vec<(Range<usize>, u64)> {
     let mut inspect = Inspect::new();
     inspect.feed(stream);
@@ -65,12 +65,12 @@ fn event_blocks(stream: &[u8]) -> Vec<(Range<usize>, u64)> {
     blocks
 }
 
-/// What makes an event the one that it is, without its stack.
+/// Returns an event without its stack, for comparison.
 fn identity(event: &SeenEvent) -> SeenEvent {
     SeenEvent { stack: Vec::new(), ..event.clone() }
 }
 
-/// Every event of `after` is one of `before`, with its stack or without any.
+/// Checks that every event of `after` is one of `before`, with its stack or without any.
 fn check_events(before: &Reading, after: &Reading, what: &str) {
     let mut known: HashMap<(u64, u64, u32, u64), Vec<&SeenEvent>> = HashMap::new();
     let key = |event: &SeenEvent| (event.thread_id, event.capture_thread_id, event.sequence, event.timestamp);
@@ -87,7 +87,7 @@ fn check_events(before: &Reading, after: &Reading, what: &str) {
     }
 }
 
-/// The recordings of versions whose objects can be found again, with blocks around a hole.
+/// Returns the recordings of versions whose objects can be found again, with blocks around a hole.
 fn large_recordings() -> impl Iterator<Item = &'static Recording> {
     common::recordings().iter().filter(|recording| {
         let size = recording.bytes.len();
@@ -96,7 +96,7 @@ fn large_recordings() -> impl Iterator<Item = &'static Recording> {
 }
 
 #[test]
-fn what_follows_a_hole_is_kept() {
+fn events_after_a_hole_are_kept() {
     for recording in large_recordings() {
         let stream = &recording.bytes;
         let (before, blocks) = (Reading::of(stream, stream.len()), event_blocks(stream));
@@ -105,7 +105,7 @@ fn what_follows_a_hole_is_kept() {
             [(size / 2, HOLE), (size / 3, HOLE + 1), (size / 4 + 1, HOLE - 1), (size / 2 + 7, 4098)]
         {
             let hole = place..place + length;
-            // A page of zeros may lie in a single payload, where nothing tells it from one.
+            // A page of zeros may be in a single payload, where it cannot be distinguished from data.
             let damages =
                 if length < HOLE - 1 { &[Damage::CutOut][..] } else { &[Damage::CutOut, Damage::Zeros] };
             for damage in damages.iter().copied() {
@@ -139,7 +139,7 @@ fn what_follows_a_hole_is_kept() {
     }
 }
 
-/// The first bytes name the format, and nothing else.
+/// The first bytes only name the format.
 #[test]
 fn missing_first_bytes_are_added() {
     for recording in common::recordings().iter().filter(|recording| recording.bytes.len() < 2_000_000) {
@@ -159,15 +159,15 @@ fn missing_first_bytes_are_added() {
         let zeros = [&vec![0; missing], &stream[missing..]].concat();
         let (output, repaired) = repair(&zeros);
         assert!(output == whole && repaired.start_added, "{}", recording.path.display());
-        // Without the clock nothing can be made of it.
+        // Without the clock the stream is unusable.
         assert!(repair(&stream[missing + 30..]).0.is_empty());
     }
 }
 
-/// Stacks in front of a hole mean nothing behind it: a sequence point may be in the hole, after which their ids are those of
-/// others. Definitions do, and events of missing ones are left out.
+/// Stack ids before a hole are invalid after it, because a sequence point in the hole may have reassigned them.
+/// Definitions stay valid, and events of missing ones are removed.
 #[test]
-fn ids_from_before_a_hole_name_no_stacks() {
+fn stack_ids_from_before_a_hole_are_undefined() {
     let event = |id: u8, stack: u8, time: u8| {
         blobs_at(u64::from(time), &[0xcf, id, 0, 1, 0, 1, stack, time, 1, b'x'])
     };
@@ -187,7 +187,7 @@ fn ids_from_before_a_hole_name_no_stacks() {
     object(&mut stream, "SPBlock", &point(4, &[(0, 4)]));
     stream.push(1);
     assert_eq!(Reading::of(&stream, 100).events().len(), 4);
-    // If the hole begins at once, the end of the last event in front of it can't be told from the hole.
+    // If the hole starts at once, the end of the last event before it cannot be distinguished from the hole.
     for (from, is_first_kept) in [(hole, false), (hole + 5, true)] {
         let damaged = [&stream[..from], &[9; 70][..], &stream[end - 1..]].concat();
         let (output, repaired) = repair(&damaged);
@@ -200,13 +200,13 @@ fn ids_from_before_a_hole_name_no_stacks() {
         assert_eq!(kept, all[usize::from(!is_first_kept)..], "{repaired:?}");
         assert_eq!((repaired.events_left_out, repaired.events_without_stack), (1, 1));
         let skipped = &repaired.skipped[..];
-        // The hole, and the block that has nothing but the event without a definition.
+        // The hole, and the block that only has the event without a definition.
         assert_eq!(skipped.len(), 2, "{skipped:?}");
         assert_eq!(skipped[0].offset + skipped[0].bytes, damaged.len() as u64 - (stream.len() - end) as u64);
     }
 }
 
-/// A block whose header says that its events have this time.
+/// Returns a block whose header states this time for its events.
 fn blobs_at(time: u64, events: &[u8]) -> Vec<u8> {
     let mut block = blobs(true, events);
     block[4..12].copy_from_slice(&time.to_le_bytes());
@@ -214,9 +214,9 @@ fn blobs_at(time: u64, events: &[u8]) -> Vec<u8> {
     block
 }
 
-/// Zeros are a sound header, of an event like the one before.
+/// Zeros are a valid header, of an event like the previous one.
 #[test]
-fn zeros_are_no_events() {
+fn zeros_are_not_events() {
     let mut events = vec![0xc1, 1, 1, 40];
     events.extend([b'x'; 40]);
     events.extend([0, 1]);
@@ -224,7 +224,7 @@ fn zeros_are_no_events() {
     let second = events.len() - 42;
     let sound = events.clone();
     events.resize(3000, 0);
-    // What is in front of the hole ends in zeros itself, perhaps in the hole.
+    // The data before the hole ends in zeros itself, perhaps in the hole.
     let mut stream = start(8);
     object(&mut stream, "MetadataBlock", &blobs(true, &definition(record(1, "P", 1, "One").as_bytes())));
     object(&mut stream, "EventBlock", &blobs(true, &events));
@@ -236,7 +236,7 @@ fn zeros_are_no_events() {
     assert_eq!(payloads, *b"xyxy", "{repaired:?}");
     assert_eq!((repaired.bytes_skipped, repaired.skipped_places), (3000 - sound.len() as u64, 1));
 
-    // The hole begins in the second event.
+    // The hole starts in the second event.
     let mut events = sound[..second + 10].to_vec();
     events.resize(3000, 0);
     let mut stream = start(8);
@@ -249,7 +249,7 @@ fn zeros_are_no_events() {
     assert_eq!(repaired.bytes_skipped, 3000 - second as u64);
 }
 
-/// Bytes of small streams in all places: nothing that was not there.
+/// Small streams without any range of bytes: nothing is invented.
 #[test]
 fn small_streams_with_any_bytes_missing() {
     for stream in [golden::whole(), netperf::version_3()] {
@@ -269,7 +269,7 @@ fn small_streams_with_any_bytes_missing() {
     }
 }
 
-/// TraceEvent reads what is made of a stream with a hole, and finds as many events as we do.
+/// TraceEvent reads the repaired stream with a hole, and finds as many events as this reader.
 #[test]
 fn real_traceevent_reads_what_is_repaired_of_holes() {
     let peer = require!(Peer::available("tebench"));
@@ -298,24 +298,24 @@ fn real_traceevent_reads_what_is_repaired_of_holes() {
     }
 }
 
-/// A round of what [`skipped_bytes_are_counted_once`] repeats: a sound block, and one behind which nothing sound follows, so
-/// that the end of its last event can't be told. Where the sound part of the second block ends.
+/// Appends a round for [`skipped_bytes_are_counted_once`]: a valid block, and one without valid tags after it, so that the
+/// end of its last event is unknown. Returns where the valid part of the second block ends.
 fn damaged_round(stream: &mut Vec<u8>) -> u64 {
     let event = |kind: u8| [0xcf, 1, 0, 1, 0, 1, 0, 0, 1, kind];
     object(stream, "EventBlock", &blobs_at(0, &event(b'a')));
     object(stream, "EventBlock", &blobs_at(0, &[event(b'b'), event(b'c')].concat()));
-    // The end of an object.
+    // The end tag of an object.
     let end = stream.len() - 1 - event(b'c').len();
     stream.extend([9; 50]);
     end as u64
 }
 
-/// Also where there are more places than are listed.
+/// Also if there are more places than are listed.
 #[test]
 fn skipped_bytes_are_counted_once() {
     let mut stream = start(8);
     object(&mut stream, "MetadataBlock", &blobs(true, &definition(record(1, "P", 1, "One").as_bytes())));
-    let rounds = Repaired::MOST_SKIPPED as u64 + 200;
+    let rounds = Repaired::MAX_SKIPPED as u64 + 200;
     let places: Vec<(u64, u64)> =
         (0..rounds).map(|_| (damaged_round(&mut stream), stream.len() as u64)).collect();
     object(&mut stream, "SPBlock", &point(1, &[]));
@@ -326,12 +326,12 @@ fn skipped_bytes_are_counted_once() {
     assert_eq!(repaired.bytes_skipped, places.iter().map(|(from, to)| to - from).sum::<u64>());
     let listed: Vec<_> =
         repaired.skipped.iter().map(|place| (place.offset, place.offset + place.bytes)).collect();
-    assert_eq!(listed, places[..Repaired::MOST_SKIPPED]);
+    assert_eq!(listed, places[..Repaired::MAX_SKIPPED]);
 }
 
 /// The bytes of the next object are within the size of a block from which bytes are missing.
 #[test]
-fn what_is_found_within_a_damaged_block_is_not_skipped() {
+fn objects_within_a_damaged_block_are_not_skipped() {
     let mut stream = start(8);
     object(&mut stream, "MetadataBlock", &blobs(true, &definition(record(1, "P", 1, "One").as_bytes())));
     let long = [&[0xcf, 1, 0, 1, 0, 1, 0, 0, 0xac, 2][..], &[b'y'; 300]].concat();

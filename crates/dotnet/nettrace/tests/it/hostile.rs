@@ -1,4 +1,4 @@
-//! Limits count what is held in memory, not what was sent: streams that define much in few bytes are cut, and that is told.
+//! Limits apply to memory, not to received bytes: streams that define much in few bytes are truncated and reported.
 
 use runtap_nettrace::{Item, Limits, PartialReason, Reader};
 use runtap_testkit::hostile::Growth;
@@ -6,7 +6,7 @@ use runtap_testkit::hostile::Growth;
 use crate::common;
 
 #[test]
-fn what_takes_more_memory_than_bytes_is_cut() {
+fn definitions_that_need_much_memory_are_truncated() {
     const STREAM: u64 = 6 << 20;
     for (growth, limit) in [
         (Growth::Fields, 8 << 20),
@@ -38,9 +38,9 @@ fn what_takes_more_memory_than_bytes_is_cut() {
     }
 }
 
-/// What is asked of an event by name is found without a walk over its list: else this takes minutes.
+/// Labels of an event are found by name without walking over its list, which would take minutes here.
 #[test]
-fn a_long_list_of_labels_is_walked_once() {
+fn a_long_label_list_is_read_once() {
     let mut stream = Vec::new();
     Growth::LongList.write(6 << 20, &mut stream).unwrap();
     let mut events = 0_u32;

@@ -1,5 +1,5 @@
-//! Events in the order of time: all of them, in order, each as the reader gives it, and without waiting for more than the
-//! stream makes one wait.
+//! Events in order of time: all of them, in order, each as the reader returns it, and without waiting longer than the
+//! stream requires.
 
 use std::collections::BTreeSet;
 
@@ -32,8 +32,8 @@ fn only_events(items: &[Seen]) -> Vec<&SeenEvent> {
     items.iter().filter_map(|item| if let Seen::Event(event) = item { Some(event) } else { None }).collect()
 }
 
-/// The events of a whole reading, sorted between sequence points; what is said of threads apart, which may be removed
-/// meanwhile.
+/// Returns the events of a whole reading, sorted between sequence points; without the descriptions of threads, which may be
+/// removed meanwhile.
 fn sorted(reading: &Reading) -> Vec<&SeenEvent> {
     let mut all = Vec::new();
     for epoch in reading.items.split(|item| matches!(item, Seen::Point(..))) {
@@ -44,7 +44,7 @@ fn sorted(reading: &Reading) -> Vec<&SeenEvent> {
     all
 }
 
-/// For a stream that keeps the rules.
+/// Checks a valid stream.
 fn check(stream: &[u8], chunk: usize, what: &str) {
     let reading = Reading::of(stream, stream.len());
     let mut events = InOrder::new();
@@ -118,8 +118,8 @@ fn runs() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A stream of version 6 in which everything is defined before its use, and anything may be defined anew, or removed, while
-/// events are held back. Time goes as it likes.
+/// A stream of version 6 in which everything is defined before its use, and anything may be redefined or removed while
+/// events are held back. Times are arbitrary.
 fn changing() -> impl Strategy<Value = Vec<u8>> {
     let event = (0..3u32, 0..4u64, 0..4u32, 0..3u32, 0..40u64, any::<bool>());
     let step = (0..9u8, 0..4u32, any::<u8>(), prop::collection::vec(event, 1..5));
@@ -127,7 +127,7 @@ fn changing() -> impl Strategy<Value = Vec<u8>> {
         let mut stream = v6::start();
         let mut defined: [BTreeSet<u32>; 4] = Default::default();
         for (kind, id, value, events) in steps {
-            // Stacks and labels with the id 0 are none.
+            // The ids 0 of stacks and labels mean none.
             let id = if matches!(kind, 3 | 4) { id.max(1) } else { id };
             let [metadata, threads, stacks, labels] = &mut defined;
             match kind {
@@ -174,7 +174,7 @@ fn changing() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Those of the events that name what is defined.
+/// Returns the events whose references are defined.
 fn rows(events: &[(u32, u64, u32, u32, u64, bool)], defined: &[BTreeSet<u32>; 4]) -> Vec<u8> {
     let [metadata, threads, stacks, labels] = defined;
     let (mut w, mut before) = (runtap_wire::Writer::new(), 0);
@@ -195,7 +195,7 @@ fn rows(events: &[(u32, u64, u32, u32, u64, bool)], defined: &[BTreeSet<u32>; 4]
     w.into_bytes()
 }
 
-/// In an order that depends on what events are, not on where they were.
+/// Sorts events by their contents, independently of their positions.
 fn as_a_set(events: Vec<&SeenEvent>) -> Vec<String> {
     let mut texts: Vec<_> = events.into_iter().map(|event| format!("{event:?}")).collect();
     texts.sort();
@@ -203,7 +203,7 @@ fn as_a_set(events: Vec<&SeenEvent>) -> Vec<String> {
 }
 
 proptest! {
-    /// What events name stays what it was at their place, although they are given later.
+    /// Events keep the references of their position, although they are returned later.
     #[test]
     fn nothing_changes_while_events_wait(stream in changing(), chunk in 1..300usize, most: bool) {
         let whole = Reading::of(&stream, stream.len());
@@ -217,7 +217,7 @@ proptest! {
         prop_assert_eq!(events.counts(), whole.counts);
         prop_assert_eq!(events.lost(), whole.lost);
         prop_assert!(events.is_complete());
-        // The items that are no events come as they stand.
+        // Items other than events keep their order.
         let others = |items: &[Seen]| -> Vec<Seen> {
             items.iter().filter(|item| !matches!(item, Seen::Event(_))).cloned().collect()
         };
@@ -229,7 +229,7 @@ proptest! {
         check(&stream, chunk, "runs");
     }
 
-    /// Whatever the stream: no panic, no event lost or invented, and the chunks do not matter for which.
+    /// For any stream: no panic, no event lost or invented, and the chunks do not matter.
     #[test]
     fn any_stream_gives_all_its_events(
         stream in laws::any_stream(),
@@ -263,13 +263,13 @@ fn hand_made_streams_in_order() {
         let items = in_order(&mut events, &stream, 20);
         assert_eq!((only_events(&items).len(), events.out_of_order()), (n, 0));
     }
-    // Its third event is older than the second of the same run.
+    // Its third event is older than the second of that run.
     let mut events = InOrder::new();
     let items = in_order(&mut events, &golden::whole(), 20);
     assert_eq!((only_events(&items).len(), events.out_of_order()), (4, 1));
 }
 
-/// What is older than the newest run is given at once, before the stream goes on.
+/// Events older than the newest run are returned at once, before the stream continues.
 #[test]
 fn a_live_stream_does_not_wait_for_its_end() {
     let mut writer = Writer::new(&TraceHeader::new(0, 0, 1000));
@@ -304,15 +304,15 @@ fn a_live_stream_does_not_wait_for_its_end() {
     }
 }
 
-/// Whoever does not want to wait gets what there is, and the order is kept from there on.
+/// `release_all` returns all waiting events, and the order is kept from there on.
 #[test]
-fn nobody_has_to_wait() {
+fn release_all_returns_waiting_events() {
     let mut stream = bytes::start_with_definition();
     let mut events = InOrder::new();
     let mut given = Vec::new();
     let mut fed = 0;
     for times in [[10, 40], [20, 50]] {
-        // Two runs of an event each: nothing but an id, a time, and the flag of a run.
+        // Two runs of one event each: only an id, a time, and the flag of a run.
         let [first, second] = times;
         let block = bytes::blobs(true, &[0x41, 1, first, 0x40, second - first]);
         bytes::object(&mut stream, "EventBlock", &block);
@@ -320,7 +320,7 @@ fn nobody_has_to_wait() {
         fed = stream.len();
         for in_a_hurry in [false, true] {
             if in_a_hurry {
-                events.hold_nothing_back();
+                events.release_all();
             }
             while let Some(item) = events.next().unwrap() {
                 if let Item::Event(event) = item {
@@ -333,9 +333,9 @@ fn nobody_has_to_wait() {
     assert_eq!(events.out_of_order(), 1);
 }
 
-/// A stream without runs is given in the order that it has, when too much of it would wait.
+/// A stream without runs is returned in its own order when too much of it would wait.
 #[test]
-fn what_is_held_back_is_limited() {
+fn held_back_events_are_limited() {
     let mut stream = bytes::start_with_definition();
     for n in 0..100_u8 {
         let block = bytes::blobs(true, &[0x81, 1, n, 3, 1, 2, 3, 0x80, n, 3, 1, 2, 3]);

@@ -1,4 +1,4 @@
-//! The structure of a stream: every byte belongs to something, and the blocks are those that an independent reader found.
+//! The structure of a stream: every byte is accounted for, and the blocks are those that an independent reader found.
 
 use std::collections::BTreeMap;
 
@@ -86,12 +86,12 @@ fn hand_made_streams() {
 }
 
 #[test]
-fn damage_and_cuts_are_told() {
+fn damage_and_truncation_are_reported() {
     let stream = golden::whole();
     let events_end = stream.windows(7).position(|bytes| bytes == b"SPBlock").unwrap() - 15 - 1;
     let found = inspect(&stream[..events_end - 1], 10);
     let last = blocks(&found).last().unwrap();
-    assert_eq!((last.name.as_str(), last.is_cut, &last.damage), ("EventBlock", true, &None));
+    assert_eq!((last.name.as_str(), last.is_truncated, &last.damage), ("EventBlock", true, &None));
     assert_eq!(count(&found), (3, 1));
     let mut damaged = stream.clone();
     let stack = stream.windows(10).position(|bytes| bytes == b"StackBlock").unwrap();
@@ -108,7 +108,7 @@ fn damage_and_cuts_are_told() {
 }
 
 #[test]
-fn recordings_have_the_blocks_that_others_found() {
+fn recordings_have_the_blocks_of_another_reader() {
     for recording in common::recordings() {
         let (name, expected) = (recording.path.display(), &recording.expected);
         let found = inspect(&recording.bytes, 1 << 16);
@@ -116,13 +116,13 @@ fn recordings_have_the_blocks_that_others_found() {
         for block in blocks(&found) {
             let kind = block.number.map_or_else(|| block.name.clone(), |number| number.to_string());
             *kinds.entry(kind).or_default() += 1;
-            assert_eq!((&block.damage, block.is_cut), (&None, false), "{name}");
+            assert_eq!((&block.damage, block.is_truncated), (&None, false), "{name}");
             if let Content::Events(events) = &block.content {
                 // One-collect writes other times.
                 assert!(
                     recording.version() == 6
-                        || events.told_times.is_none()
-                        || events.told_times == events.times
+                        || events.stated_times.is_none()
+                        || events.stated_times == events.times
                         || events.events == 0,
                     "{name}"
                 );

@@ -1,4 +1,4 @@
-//! Laws that hold for any bytes: chunks do not matter, a prefix gives a prefix, damage ends in an error and nothing
+//! Properties for any bytes: chunks do not matter, a prefix yields a prefix, and damage ends in an error and nothing
 //! worse.
 
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::bytes::{blobs, definition, object, point, record, stacks, start, star
 use crate::seen::{Reading, Seen};
 use crate::{common, golden, netperf, v6};
 
-/// A stream without damage: everything a runtime writes, small.
+/// A small valid stream with everything that a runtime writes.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let event =
         (0..3u32, 0..3u64, prop::collection::vec(0..4u64, 0..3), prop::collection::vec(any::<u8>(), 0..9));
@@ -38,7 +38,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A stream of whole objects with any payload, some of which make sense.
+/// A stream of complete objects with any payload, some of which are valid.
 fn chaos() -> impl Strategy<Value = Vec<u8>> {
     let any_bytes = prop::collection::vec(prop_oneof![any::<u8>(), 0..4u8, Just(0xff)], 0..60);
     let names = ["EventBlock", "MetadataBlock", "StackBlock", "SPBlock", "Unknown"];
@@ -65,7 +65,7 @@ fn chaos() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// The same in version 6.
+/// A stream of version 6 of blocks with any payload.
 fn chaos_v6() -> impl Strategy<Value = Vec<u8>> {
     let any_bytes = prop::collection::vec(prop_oneof![any::<u8>(), 0..4u8, Just(0xff)], 0..60);
     let payload = prop_oneof![
@@ -86,19 +86,19 @@ fn chaos_v6() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// A stream of any version without damage.
+/// A valid stream of any version.
 pub(crate) fn any_version() -> impl Strategy<Value = Vec<u8>> {
     let hand_made =
         vec![golden::whole(), netperf::bare(1), netperf::bare(2), netperf::version_3(), v6::whole()];
     prop_oneof![stream(), prop::sample::select(hand_made)]
 }
 
-/// Any stream, whole, damaged or made up.
+/// Any stream: valid, damaged or random.
 pub(crate) fn any_stream() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![any_version(), chaos(), chaos_v6()]
 }
 
-/// What holds for a reading of any bytes.
+/// Checks the properties of reading any bytes.
 fn check_any(bytes: &[u8], chunk: usize) {
     let whole = Reading::of(bytes, bytes.len());
     assert_eq!(Reading::of(bytes, chunk), whole, "chunks of {chunk} bytes");
@@ -106,7 +106,7 @@ fn check_any(bytes: &[u8], chunk: usize) {
         assert_eq!(Reading::in_place(bytes, size), whole, "in place, chunks of {size} bytes");
         assert_eq!(Reading::in_place_one_by_one(bytes, size), whole, "one by one, chunks of {size} bytes");
     }
-    // Every item takes at least a byte, and every error costs at least one.
+    // Every item needs at least one byte, and every error costs at least one.
     assert!(whole.items.len() <= bytes.len() + 1, "{} items", whole.items.len());
     let damaged =
         matches!(&whole.partial, Some(partial) if matches!(partial.reason, PartialReason::Damaged(_)));
@@ -117,7 +117,7 @@ fn check_any(bytes: &[u8], chunk: usize) {
     }
 }
 
-/// A prefix of a stream without damage gives a prefix of its items, and says that it is one.
+/// A prefix of a valid stream yields a prefix of its items, and is reported as incomplete.
 fn check_prefix(bytes: &[u8], whole: &Reading, n: usize, chunk: usize) {
     let prefix = Reading::of(&bytes[..n], chunk);
     assert_eq!(prefix.items, whole.items[..prefix.items.len()], "first {n} bytes");
@@ -127,7 +127,7 @@ fn check_prefix(bytes: &[u8], whole: &Reading, n: usize, chunk: usize) {
         PartialReason::Cut { unused } => assert_eq!(partial.offset + unused, n as u64),
         reason => panic!("{reason:?}"),
     }
-    // A cut costs at most what stands behind its offset.
+    // A truncation costs at most the data after its offset.
     let mut again = Reader::new();
     let start = usize::try_from(partial.offset).unwrap();
     let kept = Reading::with(&mut again, &bytes[..start], bytes.len());
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn flipped_bits_do_no_harm(
+    fn flipped_bits_are_harmless(
         stream in any_version(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8u8), 1..4),
         chunk in 1..80usize,
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn overwritten_fields_do_no_harm(
+    fn overwritten_fields_are_harmless(
         stream in any_version(),
         at: prop::sample::Index,
         field in prop::sample::select(vec![u32::MAX, 0x7fff_ffff, 0x8000_0000, 0x00ff_ffff, 1 << 20]),
@@ -189,7 +189,7 @@ proptest! {
 }
 
 #[test]
-fn recordings_obey_the_laws_too() {
+fn recordings_have_the_properties() {
     for recording in common::recordings() {
         let (bytes, name) = (&recording.bytes, recording.path.display());
         if bytes.len() > 130_000 {
@@ -211,7 +211,7 @@ fn recordings_obey_the_laws_too() {
     }
 }
 
-/// Real streams stay far below the limits that keep damaged ones from taking memory.
+/// Real streams stay far below the limits that protect memory from damaged ones.
 #[test]
 fn recordings_stay_within_a_sixteenth_of_the_limits() {
     let mut limits = Limits::default();
@@ -231,9 +231,9 @@ fn recordings_stay_within_a_sixteenth_of_the_limits() {
     }
 }
 
-/// An error in a block is told once; reading goes on behind it.
+/// An error in a block is reported once; reading continues after it.
 #[test]
-fn reading_goes_on_behind_a_damaged_block() {
+fn reading_continues_after_a_damaged_block() {
     let mut stream = start_with_definition();
     object(&mut stream, "EventBlock", &blobs(true, &[1, 1, 1, 0x80]));
     object(&mut stream, "SPBlock", &point(9, &[]));

@@ -1,4 +1,4 @@
-//! Tests through the public interface: real recordings, laws on any bytes, damage.
+//! Tests of the public interface: real recordings, properties for any bytes, damage.
 
 #![expect(clippy::disallowed_methods, reason = "tests read recordings from files")]
 

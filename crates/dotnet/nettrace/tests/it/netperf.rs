@@ -1,4 +1,4 @@
-//! `NetPerf`: hand-made streams of versions 1, 2 and 3, and what damage costs. No recording of versions 1 and 2 exists.
+//! `NetPerf`: hand-made streams of versions 1, 2 and 3, and effects of damage. No recording of versions 1 and 2 exists.
 
 use runtap_nettrace::{Field, FieldType, PartialReason, Uuid};
 use runtap_wire::Writer;
@@ -25,7 +25,7 @@ fn clock(w: &mut Writer) {
     w.i64(500).i64(1000);
 }
 
-/// An event with its size; `padding` bytes at its end are counted in it.
+/// Returns an event with its size, which includes `padding` bytes at its end.
 fn event(id: u32, timestamp: u64, payload: &[u8], stack: &[u8], padding: usize) -> Vec<u8> {
     let size = 56 + payload.len() + stack.len() + padding;
     let mut w = Writer::new();
@@ -36,7 +36,7 @@ fn event(id: u32, timestamp: u64, payload: &[u8], stack: &[u8], padding: usize) 
     w.into_bytes()
 }
 
-/// The part of a definition that all versions have.
+/// Returns the part of a definition that all versions have.
 fn definition(event_id: u32, name: &str) -> Writer {
     let mut w = Writer::new();
     w.u32(event_id).utf16z(name).u64(0xf0).u32(2).u32(4);
@@ -44,14 +44,14 @@ fn definition(event_id: u32, name: &str) -> Writer {
     w
 }
 
-/// The payload of a definition of version 3.
+/// Returns the payload of a definition of version 3.
 fn record_v3(id: u32, name: &str) -> Vec<u8> {
     let mut w = Writer::new();
     w.u32(id).utf16z("Demo").bytes(definition(5, name).as_bytes());
     w.into_bytes()
 }
 
-/// A stream of version 1 or 2: a definition with text and one without, three events.
+/// A stream of version 1 or 2: a definition with text and one without, and three events.
 pub(crate) fn bare(version: u8) -> Vec<u8> {
     let mut w = Writer::new();
     w.bytes(b"\x14\0\0\0!FastSerialization.1\x04\x04\x01").bytes(&[version, 0, 0, 0, 0, 0, 0, 0]);
@@ -123,7 +123,7 @@ fn versions_1_and_2() {
 }
 
 #[test]
-fn a_cut_stream_of_version_2_gives_its_whole_events() {
+fn a_truncated_stream_of_version_2_yields_its_complete_events() {
     let stream = bare(2);
     let whole = Reading::of(&stream, stream.len());
     for n in 25..stream.len() {
@@ -143,7 +143,7 @@ fn a_cut_stream_of_version_2_gives_its_whole_events() {
     assert_eq!((reading.complete, reading.counts.trailing_bytes), (true, 4));
 }
 
-/// A stream of version 3: definitions among events, an object that nobody knows.
+/// A stream of version 3: definitions between events, and an object of an unknown kind.
 pub(crate) fn version_3() -> Vec<u8> {
     let mut stream = start_v3();
     let mut block = event(0, 0, &record_v3(3, "Tick"), &[], 2);
@@ -184,7 +184,7 @@ fn blocks_of_version_3() {
     }
 }
 
-/// Errors, number of events and offset of the first damage, of a block whose second event of three is `damaged`, behind a definition.
+/// Returns errors, number of events and offset of the first damage of a block whose second event of three is `damaged`.
 fn around(damaged: &[u8]) -> (Vec<String>, usize, Option<u64>) {
     let mut stream = start_v3();
     let mut block = event(0, 0, &record_v3(1, "Tick"), &[], 0);

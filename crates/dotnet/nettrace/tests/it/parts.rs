@@ -1,4 +1,4 @@
-//! A stream in parts gives what it gives as a whole: the same items, losses, oddities and damage, however small the parts.
+//! Reading a stream in parts gives equal items, losses, counts and damage, however small the parts.
 
 use proptest::prelude::*;
 use runtap_nettrace::{Error, Item, Reader, Scan};
@@ -6,7 +6,7 @@ use runtap_nettrace::{Error, Item, Reader, Scan};
 use crate::seen::{Reading, Seen, seen};
 use crate::{common, golden, laws, netperf, v6};
 
-/// Reads a stream in parts of at least `size` bytes and puts the findings together.
+/// Reads a stream in parts of at least `size` bytes and joins the results.
 fn in_parts(stream: &[u8], size: u64) -> (Reading, usize) {
     let mut items = Vec::new();
     let mut whole: Option<Reader> = None;
@@ -14,7 +14,7 @@ fn in_parts(stream: &[u8], size: u64) -> (Reading, usize) {
     for part in &parts {
         let mut reader = part.reader();
         for piece in part.pieces() {
-            reader.go_to(piece.start);
+            reader.seek(piece.start);
             let mut these = Vec::new();
             let bytes = &stream[usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap()];
             let mut pending = reader.items(bytes);
@@ -25,7 +25,7 @@ fn in_parts(stream: &[u8], size: u64) -> (Reading, usize) {
             if piece == part.range() {
                 items.append(&mut these);
             } else {
-                // Damage in a block that belongs to another part is told there.
+                // Damage in a block of another part is reported there.
                 these.retain(|item| !matches!(item, Seen::Error(_)));
                 assert_eq!(these, [], "definitions are no items");
             }
@@ -98,7 +98,7 @@ fn recordings_in_parts() {
     assert!(common::recordings().is_empty() || most > 50, "{most} parts");
 }
 
-/// No two parts have an epoch of stacks in common: a stack is known by its epoch and id over all parts.
+/// No two parts have an epoch of stacks in common: epoch and id identify a stack over all parts.
 #[test]
 fn epochs_differ_between_parts() {
     let stream = golden::whole();
@@ -106,7 +106,7 @@ fn epochs_differ_between_parts() {
     for part in Scan::of(&stream, 1) {
         let mut reader = part.reader();
         for piece in part.pieces() {
-            reader.go_to(piece.start);
+            reader.seek(piece.start);
             let bytes = &stream[usize::try_from(piece.start).unwrap()..usize::try_from(piece.end).unwrap()];
             let mut seen = None;
             let see = |item: Item<'_>| {

@@ -1,4 +1,4 @@
-//! Real recordings of .NET 3.0 to 10 give the numbers that an independent reader found in them.
+//! Real recordings of .NET 3.0 to 10 yield the numbers that an independent reader found in them.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn check(recording: &Recording) {
             payload += event.payload.len();
             max_payload = max_payload.max(event.payload.len());
             times = (times.0.min(event.timestamp), times.1.max(event.timestamp));
-            // In Nettrace 6 the id 0 is an event without one.
+            // In Nettrace 6 the id 0 means no id.
             without_stack += u64::from(event.stack.defined_bytes().is_none() && event.stack_id != 0);
         }
         Item::Metadata(_) => definitions += 1,

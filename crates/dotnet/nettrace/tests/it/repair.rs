@@ -1,4 +1,4 @@
-//! A stream that was cut anywhere is closed: what could be read of it can be read of the repaired one, which is whole.
+//! A stream that was truncated anywhere is repaired: the result is complete, and has everything that could be read.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn repair(stream: &[u8], chunk: usize) -> (Vec<u8>, Repaired) {
     (output, repaired)
 }
 
-/// Whether the repaired stream gives all events of the first reading, and is whole.
+/// Checks that the repaired stream has all events of the first reading, and is complete.
 fn check(stream: &[u8], chunk: usize) {
     let before = Reading::of(stream, stream.len());
     let (output, repaired) = repair(stream, chunk);
@@ -42,7 +42,7 @@ fn check(stream: &[u8], chunk: usize) {
     let events = |reading: &Reading| -> Vec<_> { reading.events().into_iter().cloned().collect() };
     let definitions = |reading: &Reading| -> Vec<_> { reading.metadata().into_iter().cloned().collect() };
     assert_eq!(events(&after), events(&before), "{repaired:?}");
-    // A reader does not wait for the definitions in a block that is cut.
+    // A reader does not wait for the definitions in a truncated block.
     assert!(definitions(&after).starts_with(&definitions(&before)));
     if !repaired.has_changed() {
         assert_eq!(output, stream[..output.len()], "a whole stream stays as it is");
@@ -53,7 +53,7 @@ fn check(stream: &[u8], chunk: usize) {
     assert!(!second.has_changed(), "{second:?}");
 }
 
-/// Cut at every byte.
+/// Truncates the stream at every `step` bytes.
 fn check_cuts(stream: &[u8], step: usize) {
     check(stream, 100);
     for n in (0..stream.len()).step_by(step) {
@@ -68,9 +68,9 @@ fn hand_made_streams_cut_at_every_byte() {
     }
 }
 
-/// Every bit of every hand-made stream.
+/// Flips every bit of every hand-made stream.
 #[test]
-fn flipped_bits_are_left_out() {
+fn flipped_bits_are_repaired() {
     for stream in [golden::whole(), v6::whole(), netperf::version_3(), netperf::bare(1), netperf::bare(2)] {
         for at in 0..stream.len() * 8 {
             let mut damaged = stream.clone();
@@ -84,10 +84,10 @@ fn flipped_bits_are_left_out() {
     }
 }
 
-/// A definition that was mended describes its events as before. Where none is lost, an event of no definition ends its
+/// A repaired definition still describes its events. If none is lost, an event without a definition ends its
 /// block.
 #[test]
-fn mended_definitions_are_not_lost() {
+fn repaired_definitions_are_not_lost() {
     let mut cut = record(1, "P", 1, "Cut");
     cut.u32(2).u32(9).utf16z("n");
     for (lost, events) in [(false, 1), (true, 2)] {
@@ -105,7 +105,7 @@ fn mended_definitions_are_not_lost() {
     }
 }
 
-/// A reading ends at a header at the wrong place. A repair leaves out what stands there, and what follows can be read.
+/// A reading ends at a header at the wrong place. A repair removes the header, and the data after it can be read.
 #[test]
 fn headers_at_the_wrong_place_are_left_out() {
     let whole = v6::whole();
@@ -137,7 +137,7 @@ fn recordings_cut_somewhere() {
 }
 
 #[test]
-fn what_was_done_is_told() {
+fn the_summary_describes_the_repair() {
     let stream = golden::whole();
     let (output, repaired) = repair(&stream, 10);
     assert_eq!((output, repaired.has_changed()), (stream.clone(), false));
@@ -146,7 +146,7 @@ fn what_was_done_is_told() {
     assert!(repaired.end_added);
     let partial = repaired.partial.unwrap();
     assert_eq!((partial.offset, partial.reason), (stream.len() as u64 - 1, PartialReason::NoEndMarker));
-    // Inside the event block, behind three of its four events.
+    // Inside the event block, after three of its four events.
     let events_end = stream.windows(7).position(|bytes| bytes == b"SPBlock").unwrap() - 15 - 1;
     let (output, repaired) = repair(&stream[..events_end - 1], 10);
     assert_eq!(Reading::of(&output, 1000).events().len(), 3);
@@ -158,13 +158,13 @@ fn what_was_done_is_told() {
 
 proptest! {
     #[test]
-    fn any_cut_is_closed(stream in laws::any_version(), at: prop::sample::Index, chunk in 1..80usize) {
+    fn any_truncation_is_repaired(stream in laws::any_version(), at: prop::sample::Index, chunk in 1..80usize) {
         check(&stream[..at.index(stream.len())], chunk);
     }
 
-    /// Damage may cost what a reader still sees behind it, but the output is whole.
+    /// Damage may cost data after it that a reader still sees, but the output is complete.
     #[test]
-    fn damage_is_left_out(stream in laws::any_stream(), at: prop::sample::Index, bit in 0..8u8, chunk in 1..80usize) {
+    fn damage_is_removed(stream in laws::any_stream(), at: prop::sample::Index, bit in 0..8u8, chunk in 1..80usize) {
         let mut damaged = stream;
         let at = at.index(damaged.len());
         damaged[at] ^= 1 << bit;
@@ -182,7 +182,7 @@ proptest! {
     }
 }
 
-/// TraceEvent reads what is repaired, and finds the events that we find.
+/// TraceEvent reads the repaired stream, and finds the events that this reader finds.
 #[test]
 fn real_traceevent_reads_what_is_repaired() {
     let peer = require!(Peer::available("tebench"));
@@ -215,7 +215,7 @@ fn real_traceevent_reads_what_is_repaired() {
     }
 }
 
-/// Whatever bit is flipped: TraceEvent reads what is made of it, and finds as many events as we do.
+/// For any flipped bit, TraceEvent reads the repaired stream, and finds as many events as this reader.
 #[test]
 fn real_traceevent_reads_what_is_repaired_of_flipped_bits() {
     let peer = require!(Peer::available("tebench"));
@@ -226,7 +226,7 @@ fn real_traceevent_reads_what_is_repaired_of_flipped_bits() {
         for _ in 0..3 {
             refused.extend(refusal(&peer, recording, random.below(recording.bytes.len() * 8)));
         }
-        // TraceEvent once refused what was made of this.
+        // TraceEvent once rejected the result of this repair.
         if recording.path.to_string_lossy().contains("net9/killed") {
             refused.extend(refusal(&peer, recording, 108_132));
         }
@@ -234,7 +234,7 @@ fn real_traceevent_reads_what_is_repaired_of_flipped_bits() {
     assert_eq!(refused, [""; 0]);
 }
 
-/// The same at many more places: a process each.
+/// The test above at many more positions, each in a separate process.
 #[test]
 #[ignore = "takes minutes"]
 fn real_traceevent_reads_what_is_repaired_of_many_flipped_bits() {
@@ -249,7 +249,7 @@ fn real_traceevent_reads_what_is_repaired_of_many_flipped_bits() {
     assert!(refused.is_empty(), "{}: {refused:#?}", refused.len());
 }
 
-/// How TraceEvent reads other than we do what is repaired of a recording with a flipped bit.
+/// Returns how TraceEvent's reading of the repaired recording with a flipped bit differs from this reader's.
 fn refusal(tebench: &Peer, recording: &Recording, bit: usize) -> Option<String> {
     let mut damaged = recording.bytes.clone();
     damaged[bit / 8] ^= 1 << (bit % 8);

@@ -1,4 +1,4 @@
-//! Whatever was read can be written again, in each version that is written, and the copy gives the same events.
+//! Everything that was read can be written again, in each supported version, and the copy yields equal events.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use runtap_nettrace::{Event, EventToWrite, Item, Label, Reader, TraceHeader, Ver
 use crate::seen::{More, Reading, Seen, SeenEvent, seen};
 use crate::{common, golden, laws, netperf, v6};
 
-/// A copy of a stream, and what should be in it.
+/// A copy of a stream, and its expected contents.
 pub(crate) struct Copy {
     pub(crate) stream: Vec<u8>,
     pub(crate) events: Vec<SeenEvent>,
     pub(crate) lost: u64,
 }
 
-/// Writes a stream again. What a version has no place for is refused.
+/// Writes a stream again. Data that the version does not support is an error.
 pub(crate) fn rewrite(stream: &[u8], version: Version) -> Result<Copy, WriteError> {
     let mut reader = Reader::new();
     reader.feed(stream);
@@ -53,7 +53,7 @@ struct Copier {
 
 impl Copier {
     fn event(&mut self, event: &Event<'_>, writer: &mut Writer) -> Result<(), WriteError> {
-        // An event without a definition cannot be written, nor one of the time before those that were.
+        // An event without a definition cannot be written, nor one that is older than the last one.
         let Some(metadata_id) = self.ids.get(&event.metadata_id).copied() else { return Ok(()) };
         let stack: Vec<u64> = event.stack.ips().collect();
         let is_activity =
@@ -67,7 +67,7 @@ impl Copier {
                 }
             }
         }
-        // In version 6 events name the threads by their indexes.
+        // In version 6 events refer to threads by their indexes.
         let key = |thread: Option<&runtap_nettrace::Thread>, id| match self.version {
             Version::Nettrace6 => thread.map_or(id, |thread| thread.index),
             _ => id,
@@ -76,7 +76,7 @@ impl Copier {
             metadata_id,
             thread_id: key(event.thread, event.thread_id),
             capture_thread_id: key(event.capture_thread, event.capture_thread_id),
-            // NetPerf has no numbers.
+            // NetPerf has no sequence numbers.
             sequence: (event.processor != u32::MAX || event.sequence != 0).then_some(event.sequence),
             processor: event.processor,
             stack: &stack,
@@ -95,27 +95,27 @@ impl Copier {
     }
 }
 
-/// Compares the copy with what was copied.
+/// Compares the copy with the original.
 fn check(stream: &[u8], version: Version, what: &str) -> usize {
     let copy = rewrite(stream, version).unwrap_or_else(|error| panic!("{what}: {error}"));
     let reading = Reading::of(&copy.stream, 1 << 20);
     assert!(reading.complete && reading.partial.is_none(), "{what}");
-    // Version 6 knows that a thread's first event has the number 1.
+    // In version 6 a thread's first event is known to have the number 1.
     let of_version_6 = copy.stream.get(8..12) == Some(&[0; 4][..]);
-    // What the removal of a thread tells is not copied; this stream has one.
+    // The removal of a thread is not copied; this stream has one.
     let removed = u64::from(stream == v6::whole());
     let (lost, of_original) = (reading.lost, copy.lost - removed);
     assert!(lost == of_original || of_version_6 && lost > of_original, "{what}: {lost} and {of_original}");
     assert_eq!(reading.events().len(), copy.events.len(), "{what}");
     for (copied, original) in reading.events().into_iter().zip(&copy.events) {
-        // A recording may start a run in the middle of what is one run here, never the other way round; and NetPerf
+        // A recording may start a run in the middle of a run of the copy, but not the reverse; and NetPerf
         // starts one with every event, without numbers.
         let mut expected = original.clone();
         expected.sorted = copied.sorted && original.sorted;
         if original.sequence == 0 {
             expected.sequence = copied.sequence;
         }
-        // Version 6 describes every thread, be it by its id alone, in the process of the header.
+        // Version 6 describes every thread, perhaps by its id alone, in the process of the header.
         if let (Version::Nettrace6, None) =
             (version, original.more.as_deref().and_then(|more| more.thread.as_ref()))
         {
@@ -133,7 +133,7 @@ fn check(stream: &[u8], version: Version, what: &str) -> usize {
     copy.events.len()
 }
 
-/// The labels that stand for activities.
+/// Returns the labels for activities.
 fn activities(event: &SeenEvent) -> Vec<String> {
     let ids =
         [event.activity_id.map(Label::ActivityId), event.related_activity_id.map(Label::RelatedActivityId)];
@@ -181,9 +181,9 @@ proptest! {
         }
     }
 
-    /// Whatever can be read of a damaged stream is written, or refused.
+    /// Everything that can be read of a damaged stream is written, or rejected.
     #[test]
-    fn damaged_streams_are_written_or_refused(stream in laws::any_version(), at: prop::sample::Index, bit in 0..8u8) {
+    fn damaged_streams_are_written_or_rejected(stream in laws::any_version(), at: prop::sample::Index, bit in 0..8u8) {
         let mut damaged = stream;
         let at = at.index(damaged.len());
         damaged[at] ^= 1 << bit;

@@ -1,4 +1,4 @@
-//! Owned copies of what a reader hands out, to compare whole readings. Does not judge.
+//! Owned copies of a reader's items, for comparing readings.
 
 use runtap_nettrace::{Error, Event, Item, Metadata, Partial, Reader, Thread, TraceHeader, Uuid};
 
@@ -13,7 +13,7 @@ pub(crate) enum Seen {
     Error(Error),
 }
 
-/// An event, with its stack looked up.
+/// An event with its stack.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SeenEvent {
     pub(crate) metadata_id: u32,
@@ -31,7 +31,7 @@ pub(crate) struct SeenEvent {
     pub(crate) more: Option<Box<More>>,
 }
 
-/// What only Nettrace 6 says of an event.
+/// The data of an event that only Nettrace 6 has.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct More {
     pub(crate) thread: Option<Thread>,
@@ -60,7 +60,7 @@ impl Reading {
         Self::end(reader, items)
     }
 
-    /// The same from where the bytes lie, all items at once.
+    /// Reads `bytes` in place, all items of a piece at once.
     pub(crate) fn in_place(bytes: &[u8], chunk: usize) -> Self {
         let (mut reader, mut items) = (Reader::new(), Vec::new());
         for part in bytes.chunks(chunk.max(1)).chain([&[][..]]) {
@@ -75,7 +75,7 @@ impl Reading {
         Self::end(&reader, items)
     }
 
-    /// The same one by one, and of every third piece none at first.
+    /// Reads `bytes` in place, item by item, leaving every third piece unread at first.
     pub(crate) fn in_place_one_by_one(bytes: &[u8], chunk: usize) -> Self {
         let (mut reader, mut items) = (Reader::new(), Vec::new());
         for (n, part) in bytes.chunks(chunk.max(1)).chain([&[][..]]).enumerate() {

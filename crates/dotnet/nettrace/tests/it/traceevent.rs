@@ -1,4 +1,4 @@
-//! Microsoft's TraceEvent reads what the writer writes: the same events, losses and header.
+//! Microsoft's TraceEvent reads the writer's output: equal events, losses and header.
 
 use std::fs;
 
@@ -33,8 +33,8 @@ fn real_traceevent_reads_what_is_written() {
     }
 }
 
-/// 9,000 ticks of three threads in turns of a hundred, ten events with all kinds of fields, three sequence points;
-/// and what TraceEvent should count in it.
+/// 9,000 ticks of three threads that alternate every hundred, ten events with all kinds of fields, three sequence points;
+/// and the counts that TraceEvent should report.
 fn stream(pointer_size: u32, version: Version) -> (Vec<u8>, Value) {
     let mut header = TraceHeader::new(1_700_000_000_123_456_789, 5_000_000, 1_000_000_000);
     (header.pointer_size, header.process_id, header.processors) = (pointer_size, 4242, 6);
@@ -115,7 +115,7 @@ fn stream(pointer_size: u32, version: Version) -> (Vec<u8>, Value) {
     (output, counts)
 }
 
-/// What TraceEvent counts in a stream; it also decodes every field of every event.
+/// Returns TraceEvent's counts of a stream; TraceEvent also decodes every field of every event.
 fn traceevent_counts(tebench: &Peer, stream: &[u8]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let (trace, counts) = (folder.path().join("stream.nettrace"), folder.path().join("counts.json"));
@@ -132,7 +132,7 @@ fn recordings() -> Vec<&'static Recording> {
     named(&["only_managed_samples", "cpu-spin.", "arraytypes", "net9/web", "runtime-net10-loaded"])
 }
 
-/// Recordings with samples of the processor.
+/// Recordings with CPU samples.
 fn sampled() -> Vec<&'static Recording> {
     named(&["only_managed_samples", "cpu-spin."])
 }
@@ -145,7 +145,7 @@ fn named(names: &[&str]) -> Vec<&'static Recording> {
     found
 }
 
-/// The events that TraceEvent finds in a copy are those that it finds in the original: counts, losses, times.
+/// TraceEvent finds equal counts, losses and times in a copy and in the original.
 #[test]
 fn real_traceevent_counts_in_copies_what_it_counts_in_the_original() {
     let peer = require!(Peer::available("tebench"));
@@ -166,7 +166,7 @@ fn real_traceevent_counts_in_copies_what_it_counts_in_the_original() {
     }
 }
 
-/// The stacks too: as many, as deep, with as many names.
+/// TraceEvent also finds as many stacks, of equal depth and with as many names.
 #[test]
 fn real_traceevent_finds_the_stacks_of_the_original_in_copies() {
     let peer = require!(Peer::available("tebench"));
@@ -191,7 +191,7 @@ fn real_traceevent_finds_the_stacks_of_the_original_in_copies() {
     }
 }
 
-/// dotnet-trace makes the same profile of a copy as of the original.
+/// dotnet-trace converts a copy to a profile that is equal to that of the original.
 #[test]
 fn real_dotnet_trace_converts_copies_as_the_original() {
     let peer = require!(Peer::available("dotnet-trace"));
@@ -228,7 +228,7 @@ fn real_dotnet_trace_converts_copies_as_the_original() {
     }
 }
 
-/// TraceEvent reads labels, threads of several processes and definitions with everything in them.
+/// TraceEvent reads labels, threads of several processes and complete definitions.
 #[test]
 fn real_traceevent_reads_all_of_version_6() {
     let peer = require!(Peer::available("tebench"));
@@ -251,7 +251,7 @@ fn real_traceevent_reads_all_of_version_6() {
         Field::new("absolute", FieldType::DataLoc(unit())),
     ];
     let id = writer.define_event(&metadata).unwrap();
-    // -1, 300, "abc", [1, 2], 2 bytes at 4 behind the field, 1 byte at 20.
+    // -1, 300, "abc", [1, 2], 2 bytes at 4 after the field, 1 byte at 20.
     let payload = [1, 0xac, 2, 3, 0, b'a', b'b', b'c', 1, 0, 2, 0, 4, 0, 2, 0, 20, 0, 1, 0, b'x', b'y', b'z'];
     let mut thread = Thread::new(70);
     (thread.process_id, thread.thread_id, thread.name) = (Some(9), Some(10), Some("worker".into()));
@@ -267,7 +267,7 @@ fn real_traceevent_reads_all_of_version_6() {
     for n in 0..100 {
         let event = EventToWrite {
             metadata_id: id,
-            // TraceEvent 4.0 refuses an index that is used again after its removal.
+            // TraceEvent 4.0 rejects an index that is used again after its removal.
             thread_id: if n % 2 == 0 && n <= 80 { 70 } else { 71 },
             capture_thread_id: 71,
             timestamp: 1_000 + n,

@@ -1,5 +1,5 @@
-//! Nettrace 6: hand-made streams of every block, what labels and threads mean for events, and each kind of damage with
-//! what it costs.
+//! Nettrace 6: hand-made streams of every block, the effect of labels and threads on events, and each kind of damage with
+//! its effect.
 
 use runtap_nettrace::{Field, FieldType, Item, Label, LabelNumber, Reader, Uuid};
 use runtap_wire::Writer;
@@ -121,9 +121,9 @@ pub(crate) fn whole() -> Vec<u8> {
         0x20, 1, b'd', b'e', b'f',
         // labels 2, id 2
         0x11, 2, 1, 2, b'g', b'h', b'i',
-        // thread 5, of which the stream says nothing; no labels, no payload
+        // thread 5, which the stream does not describe; no labels, no payload
         0x94, 5, 1, 0, 0,
-        // thread 6 is not there
+        // thread 6, which is unknown
         0x04, 6, 1,
     ];
     block(&mut stream, 2, &events(true, &rows));
@@ -131,7 +131,7 @@ pub(crate) fn whole() -> Vec<u8> {
     let mut row = Writer::new();
     row.u32(52 - 4 + 2).u32(2).u32(9).u64(5).u64(5).u32(1).u32(1).u64(1500).u32(2).u32(2).bytes(b"xy");
     let mut second = Writer::new();
-    // Padded, and the padding counted.
+    // Padded, with the padding included in the size.
     second
         .u32(52 - 4 + 1 + 3)
         .u32(1 | 1 << 31)
@@ -152,7 +152,7 @@ pub(crate) fn whole() -> Vec<u8> {
 }
 
 #[test]
-fn a_whole_stream() {
+fn a_complete_stream() {
     let stream = whole();
     let reading = Reading::of(&stream, stream.len());
     assert_eq!(reading.errors(), [""; 0]);
@@ -199,7 +199,7 @@ fn a_whole_stream() {
     assert_eq!(events[0].more.as_ref().unwrap().thread.as_ref().unwrap().name.as_deref(), Some("worker"));
     assert_eq!(events[3].more.as_ref().unwrap().thread.as_ref().unwrap().thread_id, None);
     assert!(events[4].more.is_none());
-    // Thread 2 has tried to write 6, 300 none, 5 wrote 9 as its first and 12 as its last.
+    // Thread 2 has tried to write 6, 300 none; 5 wrote 9 as its first and 12 as its last.
     assert_eq!(reading.lost, 1 + 8 + 2);
     assert_eq!((reading.counts.unknown_objects, reading.counts.unknown_bytes), (1, 15));
     assert_eq!((reading.counts.events_without_metadata, reading.counts.stacks), (0, 1));
@@ -216,7 +216,7 @@ fn a_whole_stream() {
 }
 
 #[test]
-fn labels_replace_what_the_definition_says() {
+fn labels_override_the_definition() {
     let mut reader = Reader::new();
     let stream = whole();
     let mut items = reader.items(&stream);
@@ -266,7 +266,7 @@ fn removed_threads_are_forgotten() {
 }
 
 #[test]
-fn sequence_points_flush_what_they_say() {
+fn sequence_points_reset_the_flagged_ids() {
     for flags in 0..4 {
         let mut stream = start();
         let event = events(true, &[0x87, 1, 0, 2, 0, 2, 1, 0]);
@@ -297,7 +297,7 @@ fn a_second_trace_block_ends_the_reading() {
     assert_eq!((reading.errors().len(), reading.items.len(), reading.complete), (1, 2, false));
 }
 
-/// Errors, number of events and first damage, of a stream that has one event before and one behind `damage`.
+/// Returns errors, number of events and first damage of a stream with one event before and one after `damage`.
 fn around(damage: impl FnOnce(&mut Vec<u8>)) -> (Vec<String>, usize, Option<u64>) {
     let event = events(true, &[0x83, 1, 0, 9, 0, 1, 0]);
     let mut stream = start();

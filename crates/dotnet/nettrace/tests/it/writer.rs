@@ -1,4 +1,4 @@
-//! The writer: exact bytes, what it refuses, and the law that a reader gets back what was written.
+//! The writer: exact bytes, rejected calls, and the property that a reader returns what was written.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ fn exact_bytes() {
         0x8a, 6, 0xac, 2, 3, 2, 0, 0,
     ];
     object(&mut expected, "EventBlock", &block(&events, 1500, 1501));
-    // Another capture thread, with numbers of its own; known stack. Nothing is remembered over blocks.
+    // Another capture thread, with its own numbers; known stack. No state is kept between blocks.
     let events = [0xc9, 1, 1, 0xde, 0x0b, 3, b'a', b'b', b'c'];
     object(&mut expected, "EventBlock", &block(&events, 1502, 1502));
     object(&mut expected, "SPBlock", &point(1600, &[(0, 1), (300, 9)]));
@@ -86,7 +86,7 @@ fn exact_bytes() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused_and_changes_nothing() {
+fn rejected_calls_change_nothing() {
     let mut writer = Writer::new(&header(4));
     let id = writer.define_event(&Metadata::new("P", 1, "")).unwrap();
     let event =
@@ -149,7 +149,7 @@ fn blocks_stay_small_and_points_become_due() {
     let payload = vec![7; 40_000];
     let mut stream = Vec::new();
     for n in 0..600u64 {
-        assert!(!writer.wants_sequence_point(), "{n}");
+        assert!(!writer.needs_sequence_point(), "{n}");
         let stack: Vec<u64> = (n..n + 100).collect();
         let size = usize::try_from(n % 7).unwrap() * 6_000;
         let event = EventToWrite {
@@ -163,14 +163,14 @@ fn blocks_stay_small_and_points_become_due() {
         for m in 0..2 {
             writer.define_event(&Metadata::new("P", 1, "n".repeat(300 * m))).unwrap();
         }
-        if writer.wants_sequence_point() {
+        if writer.needs_sequence_point() {
             break;
         }
         stream.extend(writer.take_output());
     }
-    assert!(writer.wants_sequence_point());
+    assert!(writer.needs_sequence_point());
     writer.sequence_point(0);
-    assert!(!writer.wants_sequence_point());
+    assert!(!writer.needs_sequence_point());
     stream.extend(writer.finish());
     let objects = bytes::objects(&stream);
     let largest = objects.iter().map(|(_, payload)| payload.len()).max().unwrap();

@@ -1,4 +1,4 @@
-//! The writer of `NetPerf` 3: exact bytes, what it refuses, and the law that a reader gets back what was written.
+//! The writer of `NetPerf` 3: exact bytes, rejected calls, and the property that a reader returns what was written.
 
 use proptest::prelude::*;
 use runtap_nettrace::{EventToWrite, Label, Metadata, Uuid, Version, WriteError, Writer};
@@ -59,7 +59,7 @@ fn exact_bytes() {
 }
 
 #[test]
-fn time_never_goes_back_and_there_are_no_labels() {
+fn decreasing_times_and_labels_are_rejected() {
     let mut writer = writer(4);
     let metadata_id = writer.define_event(&Metadata::new("P", 1, "")).unwrap();
     let event = EventToWrite { metadata_id, timestamp: 20, capture_thread_id: 1, ..EventToWrite::default() };
@@ -68,7 +68,7 @@ fn time_never_goes_back_and_there_are_no_labels() {
     assert_eq!(writer.event(&other), Err(WriteError::TimeGoesBack { timestamp: 19, least: 20 }));
     let labelled = EventToWrite { labels: &[Label::SpanId(1)], ..event };
     assert_eq!(writer.event(&labelled), Err(WriteError::NeedsVersion6 { what: "labels" }));
-    assert!(!writer.wants_sequence_point());
+    assert!(!writer.needs_sequence_point());
     assert_eq!(Reading::of(&writer.finish(), 1000).events().len(), 1);
 }
 

@@ -1,7 +1,7 @@
-//! A core file: of which process it is, and whether it is whole. Reads the header, the table of segments and the notes, a
-//! few kilobytes of any file. Refuses to interpret memory.
+//! Core files: identifies the process and whether the file is complete. Reads the header, the table of segments and the
+//! notes, a few kilobytes of a usual file. Does not interpret memory.
 //!
-//! Sources: `elf(5)`; `core(5)`; `struct elf_prpsinfo` and `struct elf_prstatus` of the kernel as they are on 64-bit
+//! Sources: `elf(5)`; `core(5)`; `struct elf_prpsinfo` and `struct elf_prstatus` of the kernel for 64-bit
 //! processors.
 //!
 //! ```text
@@ -21,80 +21,80 @@ use super::{FileType, Header, Raw, at_most, part, raw};
 use crate::elf::Class;
 
 const OWNER: &[u8] = b"CORE";
-/// The most bytes of notes that are read, in all: a thread takes up to four kilobytes, a mapped file a hundred bytes.
-const MOST_NOTES: u64 = 64 << 20;
-/// The longest table of segments: 1.1 million of them, where Linux allows 65,530 mappings if nothing is said.
-const MOST_SEGMENTS: u64 = (64 << 20) / SEGMENT;
-/// Bytes of an entry of that table.
+/// The most bytes of notes to read: a thread needs up to four kilobytes, a mapped file a hundred bytes.
+const MAX_NOTES: u64 = 64 << 20;
+/// The most segments: 1.1 million. Linux allows 65,530 mappings by default.
+const MAX_SEGMENTS: u64 = (64 << 20) / SEGMENT;
+/// The size of an entry of the segment table in bytes.
 const SEGMENT: u64 = 56;
-/// Notes are filled up to a multiple of this, whatever their segment says: so Linux writes them.
+/// The alignment of notes, whatever their segment states: Linux always writes them so.
 const NOTE_ALIGNMENT: u64 = 4;
 
-/// A whole core file.
+/// A complete core file or minidump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CoreFile {
-    /// Whose memory it is.
+    /// The process whose memory the file contains.
     pub process: CoreProcess,
-    /// Size of the file.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// Bytes of memory in it.
+    /// The number of bytes of memory in the file.
     pub memory: u64,
 }
 
-/// The process that a core file is of.
+/// The process of a core file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CoreProcess {
-    /// Its id, in its own pid namespace if it wrote the file itself; `None` if no note says so.
+    /// The process id, in its own pid namespace if it wrote the file itself. `None` if no note states it.
     pub pid: Option<u32>,
-    /// The kernel's short name of it.
+    /// The kernel's short name of the process.
     pub name: String,
     /// The ids of its threads, in the order of the file.
     pub threads: Vec<u32>,
 }
 
-/// Why a file is not a whole core file.
+/// A reason why a file is not a complete core file or minidump.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CoreFileError {
-    /// It ends before its last segment does.
-    #[error("it is cut: it has {bytes} of {needed} bytes")]
+    /// The file ends before its last segment does.
+    #[error("truncated: it has {bytes} of {needed} bytes")]
     Cut {
-        /// Size of the file.
+        /// The size of the file in bytes.
         bytes: u64,
-        /// The size that its segments need.
+        /// The size that its segments need, in bytes.
         needed: u64,
     },
-    /// It does not begin as an ELF file does.
-    #[error("it is no core file: {0}")]
+    /// The file does not start like an ELF file.
+    #[error("not a core file: {0}")]
     NotElf(#[source] DecodeError),
-    /// An ELF file of another kind: a program or a library.
-    #[error("it is no core file: it is a program or a library")]
+    /// An ELF file of another type: a program or a library.
+    #[error("not a core file, but a program or a library")]
     OtherKind(FileType),
-    /// It does not begin as a minidump does.
-    #[error("it is no minidump: {0}")]
+    /// The file does not start like a minidump.
+    #[error("not a minidump: {0}")]
     NotMinidump(#[source] DecodeError),
     /// A core file of a 32-bit process.
-    #[error("it can't be looked into: it is of a 32-bit process")]
+    #[error("core files of 32-bit processes are not supported")]
     Bits32,
-    /// It does not follow the format, or claims more than any process has.
-    #[error("it is no whole core file: {0}")]
+    /// The file is malformed, or claims more than any process has.
+    #[error("malformed or truncated: {0}")]
     Malformed(#[from] DecodeError),
 }
 
 impl CoreFileError {
-    /// Whether it is something else altogether, and not part of a core file or minidump.
+    /// Returns whether the file is something else, and not a part of a core file or minidump.
     pub fn is_no_core(&self) -> bool {
         matches!(self, Self::NotElf(_) | Self::OtherKind(_) | Self::NotMinidump(_))
     }
 }
 
 impl CoreFile {
-    /// Looks into a file. At most 128 MiB of it are read, however much it claims to have.
+    /// Inspects a core file. Reads at most 128 MiB, whatever sizes it claims.
     ///
     /// # Errors
-    /// It is cut, no core file, or can't be read.
+    /// If the file is truncated, is not a core file, or cannot be read.
     pub fn inspect<'data, R: ReadRef<'data>>(data: R) -> Result<Self, CoreFileError> {
         let bytes = data.len().map_err(|()| unreadable(0, "file"))?;
         let head = data.read_bytes_at(0, bytes.min(Header::LEN as u64));
@@ -111,7 +111,7 @@ impl CoreFile {
         whole(bytes, ends.max().unwrap_or_default())?;
         let of_kind = |kind| segments.iter().filter(move |segment| segment.0.p_type(LittleEndian) == kind);
         let mut process = CoreProcess::default();
-        let mut left = MOST_NOTES;
+        let mut left = MAX_NOTES;
         for notes in of_kind(PT_NOTE) {
             at_most(notes.size(), left, notes.offset(), "size of the notes")?;
             left = left.saturating_sub(notes.size());
@@ -128,15 +128,15 @@ impl CoreFile {
 }
 
 fn unreadable(at: u64, what: &'static str) -> DecodeError {
-    DecodeError::new(at, what, DecodeErrorKind::Invalid("can't be read"))
+    DecodeError::new(at, what, DecodeErrorKind::Invalid("cannot be read"))
 }
 
-/// Whether a file of `bytes` has all that it needs.
+/// Checks that a file of `bytes` bytes has all that its segments need.
 fn whole(bytes: u64, needed: u64) -> Result<(), CoreFileError> {
     if needed > bytes { Err(CoreFileError::Cut { bytes, needed }) } else { Ok(()) }
 }
 
-/// Which part of the file is which part of the memory.
+/// A segment: a part of the memory in the file.
 #[derive(Debug, Clone, Copy)]
 struct Segment(object::elf::ProgramHeader64<LittleEndian>);
 
@@ -145,7 +145,7 @@ impl Segment {
         self.0.p_offset(LittleEndian)
     }
 
-    /// In the file.
+    /// The size in the file.
     fn size(&self) -> u64 {
         self.0.p_filesz(LittleEndian)
     }
@@ -158,27 +158,27 @@ impl Segment {
 fn segments<'data, R: ReadRef<'data>>(data: R, bytes: u64) -> Result<Vec<Segment>, CoreFileError> {
     let header = raw(data)?;
     let sections = header.e_shoff(LittleEndian);
-    // Of very many the first section says how many.
+    // If there are very many segments, the first section states their number.
     if header.e_phnum(LittleEndian) == object::elf::PN_XNUM && sections != 0 {
         whole(bytes, sections.saturating_add(64))?;
     }
-    let count = part(header.phnum(LittleEndian, data), sections, "segment count", "is not there")?;
+    let count = part(header.phnum(LittleEndian, data), sections, "segment count", "is missing")?;
     let (at, count) = (header.e_phoff(LittleEndian), u64::from(count));
-    at_most(count, MOST_SEGMENTS, sections, "segment count")?;
+    at_most(count, MAX_SEGMENTS, sections, "segment count")?;
     whole(bytes, at.saturating_add(count.saturating_mul(SEGMENT)))?;
     let table = header.program_headers(LittleEndian, data);
-    let table = part(table, at, "segment table", "has entries of another size, or is not all there")?;
+    let table = part(table, at, "segment table", "has entries of an unknown size, or is truncated")?;
     Ok(table.iter().copied().map(Segment).collect())
 }
 
 impl CoreProcess {
-    /// Gathers what notes say that begin at `offset` of the file.
+    /// Gathers the information in the notes that begin at `offset` of the file.
     fn read(notes: &[u8], offset: u64) -> Result<Self, DecodeError> {
         let mut process = Self::default();
         let all = NoteIterator::<Raw>::new(LittleEndian, NOTE_ALIGNMENT, notes);
         for note in part(all, offset, "notes", "are not read")? {
-            let note = part(note, offset, "notes", "have one that is not all there")?;
-            // Where it is: a part of what was read.
+            let note = part(note, offset, "notes", "contain a truncated one")?;
+            // Its position in the notes.
             let within = note.desc().as_ptr().addr().saturating_sub(notes.as_ptr().addr());
             let r = Reader::at(note.desc(), offset.saturating_add(within as u64));
             match (note.name(), note.n_type(LittleEndian)) {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_one_tells_its_process() {
+    fn a_complete_core_file_identifies_its_process() {
         let bytes = core();
         let core = CoreFile::inspect(&bytes[..]).unwrap();
         let CoreProcess { pid, name, threads } = &core.process;
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_noticed() {
+    fn every_truncation_is_detected() {
         let bytes = core();
         for n in 0..bytes.len() {
             match CoreFile::inspect(&bytes[..n]) {
@@ -280,10 +280,10 @@ mod tests {
     }
 
     #[test]
-    fn many_segments_are_counted_elsewhere() {
+    fn the_first_section_counts_many_segments() {
         let mut bytes = core();
         bytes[56..58].fill(0xff);
-        // Without sections there is nobody to ask.
+        // Without sections the number is unknown.
         assert!(matches!(CoreFile::inspect(&bytes[..]), Err(CoreFileError::Malformed(_))));
         let sections = bytes.len() as u64;
         bytes[40..48].copy_from_slice(&sections.to_le_bytes());
@@ -297,25 +297,25 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_are_cut_or_odd() {
+    fn truncated_and_odd_notes_are_reported() {
         assert_eq!(CoreProcess::read(&[], 0).unwrap(), CoreProcess::default());
         let error = CoreProcess::read(&note(1, &[0; 35]), 1000).unwrap_err();
         assert_eq!(error.to_string(), "thread id at offset 1052: needs 4 bytes, 3 are left");
         assert_eq!(CoreProcess::read(&note(3, &process(-1)), 0).unwrap().pid, None);
         let error = CoreProcess::read(b"\x04\0\0\0\xff\xff\xff\xff\x07\0\0\0GNU\0more", 7).unwrap_err();
-        assert_eq!(error.to_string(), "notes at offset 7: have one that is not all there");
+        assert_eq!(error.to_string(), "notes at offset 7: contain a truncated one");
         assert!(CoreProcess::read(b"\x04\0\0\0", u64::MAX).is_err());
     }
 
     #[test]
-    fn other_files_are_told_apart() {
+    fn other_files_are_distinguished() {
         let told = |bytes: &[u8]| CoreFile::inspect(bytes).unwrap_err().to_string();
-        assert_eq!(told(b"text"), "it is no core file: magic at offset 0: is not that of an ELF file");
+        assert_eq!(told(b"text"), "not a core file: magic at offset 0: is not that of an ELF file");
         let mut library = core();
         library[16] = 3;
-        assert_eq!(told(&library), "it is no core file: it is a program or a library");
+        assert_eq!(told(&library), "not a core file, but a program or a library");
         let mut segments = core();
         segments[54] = 57;
-        assert!(told(&segments).contains("segment table at offset 64: has entries of another size"));
+        assert!(told(&segments).contains("segment table at offset 64: has entries of an unknown size"));
     }
 }

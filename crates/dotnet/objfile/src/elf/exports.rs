@@ -1,4 +1,4 @@
-//! What an executable exports: the only thing that gives a runtime away that is linked into the program itself.
+//! The exports of an executable, which are the only evidence of a runtime that is linked into the program itself.
 //! Source: `elf(5)`, "Section header (Shdr)".
 
 use object::LittleEndian;
@@ -9,16 +9,16 @@ use runtap_wire::DecodeError;
 
 use super::{at_most, part, raw};
 
-/// More sections than any linker makes.
-const MOST_SECTIONS: u64 = 0xffff;
-/// Names of exports take a few kilobytes; a file that claims more is not one of ours.
-const LONGEST: u64 = 4 << 20;
+/// The most sections; linkers write fewer.
+const MAX_SECTIONS: u64 = 0xffff;
+/// The maximum size of the names of exports: usually a few kilobytes; files that claim more are rejected.
+const MAX_NAMES_BYTES: u64 = 4 << 20;
 
-/// Which of `names` are exported by an executable. The names of what is loaded with it are looked at alone, so a stripped
-/// one is as good.
+/// Returns which of `names` an executable exports. Only uses the names that are loaded with it, so that stripped
+/// executables work, too.
 ///
 /// # Errors
-/// It is no 64-bit ELF file, or cut.
+/// If the file is not a 64-bit ELF file, or is truncated.
 pub fn exports<'data, R: ReadRef<'data>, const N: usize>(
     data: R,
     names: [&str; N],
@@ -28,18 +28,13 @@ pub fn exports<'data, R: ReadRef<'data>, const N: usize>(
     Ok(names.map(has))
 }
 
-/// The string table of the dynamic symbols: the only one that is loaded.
+/// Returns the string table of the dynamic symbols, which is the only one that is loaded.
 fn dynamic_strings<'data, R: ReadRef<'data>>(data: R) -> Result<&'data [u8], DecodeError> {
     let (header, order) = (raw(data)?, LittleEndian);
     part(header.endian(), 5, "byte order", "is not little-endian")?;
     let at = header.e_shoff(order);
-    let cut = "are not all there";
-    at_most(
-        part(header.shnum(order, data), at, "sections", cut)?.into(),
-        MOST_SECTIONS,
-        at,
-        "section count",
-    )?;
+    let cut = "are truncated";
+    at_most(part(header.shnum(order, data), at, "sections", cut)?.into(), MAX_SECTIONS, at, "section count")?;
     let sections = part(header.section_headers(order, data), at, "sections", cut)?;
     let is_loaded = |flags: object::elf::SectionFlags| flags.contains(SHF_ALLOC);
     let Some(strings) = sections
@@ -49,7 +44,7 @@ fn dynamic_strings<'data, R: ReadRef<'data>>(data: R) -> Result<&'data [u8], Dec
         return Ok(&[]);
     };
     let at = strings.sh_offset(order);
-    at_most(strings.sh_size(order), LONGEST, at, "size of the names")?;
+    at_most(strings.sh_size(order), MAX_NAMES_BYTES, at, "size of the names")?;
     part(strings.data(order, data), at, "names", cut)
 }
 
@@ -78,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_names_of_the_loaded_table_count() {
+    fn complete_names_of_the_loaded_table_are_found() {
         let length = u64::try_from(elf(0).len() - 64 - 128).unwrap();
         let names = ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader", "DotNet"];
         assert_eq!(exports(&elf(length)[..], names).unwrap(), [true, false, false]);
@@ -86,10 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused() {
+    fn other_files_are_rejected() {
         let whole = elf(40);
         for end in 0..whole.len() {
-            // A cut file is an error, or says less.
+            // A truncated file is an error, or has fewer exports.
             let _ = exports(&whole[..end], ["DotNetRuntimeInfo"]);
         }
         assert!(exports(&b"#!/bin/sh\n"[..], ["x"]).is_err());

@@ -9,7 +9,7 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
 use super::part;
 
-/// Width of addresses.
+/// The width of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
     /// 32 bits.
@@ -18,7 +18,7 @@ pub enum Class {
     Bits64,
 }
 
-/// What a file is for.
+/// The type of an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileType(pub u16);
 
@@ -31,7 +31,7 @@ impl FileType {
     pub const CORE: Self = Self(4);
 }
 
-/// The processor.
+/// The processor of an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Machine(pub u16);
 
@@ -47,7 +47,7 @@ impl Machine {
         (258, "loongarch64"),
     ];
 
-    /// Its name as .NET has it; `None` where .NET does not run.
+    /// Returns the name that .NET uses. `None` if .NET does not support the processor.
     pub fn name(self) -> Option<&'static str> {
         Self::NAMES.iter().find(|(number, _)| *number == self.0).map(|(_, name)| *name)
     }
@@ -65,22 +65,22 @@ impl fmt::Display for Machine {
 /// The header of an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Width of addresses.
+    /// The width of addresses.
     pub class: Class,
-    /// What it is for.
+    /// The type of the file.
     pub file_type: FileType,
-    /// For which processor.
+    /// The processor.
     pub machine: Machine,
 }
 
 impl Header {
-    /// Bytes to read for [`decode`](Self::decode). A 32-bit file has 12 fewer in its header.
+    /// The number of bytes to read for [`decode`](Self::decode). The header of a 32-bit file is 12 bytes shorter.
     pub const LEN: usize = 64;
 
-    /// Reads the first bytes of a file.
+    /// Decodes the first bytes of a file.
     ///
     /// # Errors
-    /// It is no ELF file, a big-endian one, or cut.
+    /// If the file is not an ELF file, is big-endian, or is truncated.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut r = Reader::new(bytes);
         if r.array("magic")? != object::elf::ELFMAG {
@@ -106,7 +106,7 @@ impl Header {
             let kind = DecodeErrorKind::UnexpectedEnd { needed, available };
             return Err(DecodeError::new(0, "ELF header", kind));
         }
-        let header = part(read, 0, "ELF header", "has a version that is not known")?;
+        let header = part(read, 0, "ELF header", "has an unknown version")?;
         let order = part(header.endian(), 5, "byte order", "is not little-endian")?;
         let (file_type, machine) = (header.e_type(order).0, header.e_machine(order).0);
         Ok(Self { class, file_type: FileType(file_type), machine: Machine(machine) })
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kinds_of_files() {
+    fn file_types_are_decoded() {
         let library = Header::decode(&header(2, 3)).unwrap();
         assert_eq!((library.file_type, library.machine.to_string()), (FileType::SHARED, "x64".into()));
         let small = Header::decode(&header(1, 3)[..52]).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_elf_is_refused() {
+    fn other_files_are_rejected() {
         for (bytes, message) in [
             (b"MZ\x90\0\x03\0\0\0".to_vec(), "magic at offset 0: is not that of an ELF file"),
             (b"\x7fE".to_vec(), "magic at offset 0: needs 4 bytes, 2 are left"),

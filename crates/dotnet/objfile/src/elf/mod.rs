@@ -1,9 +1,9 @@
-//! ELF files: the header, core files, exported names. 64 bits, little-endian, as .NET on Linux is.
+//! ELF files: the header, core files, and exported names. 64-bit and little-endian, like .NET on Linux.
 //!
-//! The envelope (header, segments, sections, notes) is read by the `object` crate, through its [`ReadRef`]: of a file
-//! only the parts that are needed. What its types do not limit is limited here: a file with holes can claim any length.
+//! The `object` crate reads the envelope (header, segments, sections, notes) through its [`ReadRef`], so that only the
+//! needed parts of a file are read. Sizes that its types do not limit are limited here: a sparse file can claim any length.
 //!
-//! Of a 32-bit file only class, machine and type can be told.
+//! Of a 32-bit file only class, machine and type are known.
 
 mod core;
 mod exports;
@@ -20,20 +20,20 @@ use object::{LittleEndian, read};
 
 use crate::{DecodeError, DecodeErrorKind};
 
-/// The header as `object` has it.
+/// The header type of `object`.
 type Raw = FileHeader64<LittleEndian>;
 
-/// The header of a 64-bit file, with which tables are asked for.
+/// Returns the header of a 64-bit file, for access to its tables.
 fn raw<'data, R: ReadRef<'data>>(data: R) -> Result<&'data Raw, DecodeError> {
     part(Raw::parse(data), 0, "ELF header", "is not that of a 64-bit ELF file")
 }
 
-/// An error of `object` says what is wrong, not where.
+/// Adds the position to an error of `object`.
 fn part<T>(read: read::Result<T>, at: u64, what: &'static str, why: &'static str) -> Result<T, DecodeError> {
     read.map_err(|_in_its_words| DecodeError::new(at, what, DecodeErrorKind::Invalid(why)))
 }
 
-/// No more of a table than this.
+/// Rejects a count above a limit.
 fn at_most(count: u64, limit: u64, at: u64, what: &'static str) -> Result<(), DecodeError> {
     if count > limit {
         return Err(DecodeError::new(at, what, DecodeErrorKind::TooLarge { value: count, limit }));

@@ -1,4 +1,4 @@
-//! An assembly as a whole: its name, what it refers to, its types and methods.
+//! An assembly: its name, its references, its types and methods.
 
 use runtap_wire::{DecodeError, Reader};
 
@@ -10,7 +10,7 @@ use super::tables::{Row, Tables};
 
 const IL_ONLY: u32 = 0x1;
 const REQUIRES_32_BITS: u32 = 0x2;
-/// Set by the ahead-of-time compiler in place of `IL_ONLY`.
+/// Set by the ahead-of-time compiler instead of `IL_ONLY`.
 const IL_LIBRARY: u32 = 0x4;
 const PREFERS_32_BITS: u32 = 0x2_0000;
 
@@ -24,58 +24,58 @@ pub struct Assembly<'a> {
     blobs: Heap<'a>,
 }
 
-/// A name with a version.
+/// An assembly name with its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AssemblyName<'a> {
-    /// Without extension.
+    /// The name without extension.
     pub name: &'a str,
-    /// Major, minor, build, revision.
+    /// The version: major, minor, build, revision.
     pub version: [u16; 4],
 }
 
-/// A type that the assembly defines.
+/// A type defined in the assembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TypeDef<'a> {
-    /// Its namespace, `""` if it has none.
+    /// The namespace; empty if there is none.
     pub namespace: &'a str,
-    /// Its name, with `` `n `` for a generic one.
+    /// The name, with a suffix `` `n `` if the type is generic.
     pub name: &'a str,
-    /// Whether it stands inside another type.
+    /// Whether the type is nested in another type.
     pub nested: bool,
     number: u32,
     first_method: u32,
     end_of_methods: u32,
 }
 
-/// A method that the assembly defines.
+/// A method defined in the assembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Method<'a> {
-    /// Its name.
+    /// The name.
     pub name: &'a str,
-    /// Whether it needs no object.
+    /// Whether the method is static.
     pub is_static: bool,
-    /// Whether it is abstract: there is no code to call.
+    /// Whether the method is abstract and has no code.
     pub is_abstract: bool,
-    /// What it takes and gives.
+    /// The signature.
     pub signature: Signature,
 }
 
-/// What a method takes and gives.
+/// The parameters and the result of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signature {
-    /// Whether it has type parameters.
+    /// Whether the method has type parameters.
     pub generic: bool,
-    /// How many parameters it has.
+    /// The number of parameters.
     pub parameters: u32,
-    /// Whether it gives nothing back.
+    /// Whether the method returns nothing.
     pub returns_void: bool,
 }
 
 impl<'a> Assembly<'a> {
-    /// Reads a whole file.
+    /// Parses a complete file.
     ///
     /// # Errors
-    /// It is no assembly, or is cut.
+    /// If the file is not an assembly, or is truncated.
     pub fn parse(file: &'a [u8]) -> Result<Self, PeError> {
         let headers = Headers::read(file)?;
         let cli = headers.cli()?;
@@ -90,12 +90,13 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    /// Whether it holds no native code that binds it to Windows: what a compiler of C# makes, precompiled or not.
+    /// Returns whether the assembly has no native code that binds it to Windows: the usual output of compilers, precompiled or
+    /// not.
     pub fn is_portable(&self) -> bool {
         self.flags & (IL_ONLY | IL_LIBRARY) != 0
     }
 
-    /// The processor that it is made for, as .NET calls it; `None` if it runs on any, `"?"` if it is not known here.
+    /// Returns the processor that the assembly is built for, as named by .NET. `None` if it runs on any, `"?"` if unknown.
     pub fn machine(&self) -> Option<&'static str> {
         let any = self.machine == 0x014c
             && self.flags & IL_ONLY != 0
@@ -106,14 +107,14 @@ impl<'a> Assembly<'a> {
         Some(self.machine_and_system().map_or("?", |(machine, _)| machine))
     }
 
-    /// The system that it was precompiled for, as runtimes call theirs; `None` if it was not precompiled, `"?"` if it
-    /// is not known here.
+    /// Returns the system that the assembly was precompiled for, as named by .NET. `None` if it was not precompiled, `"?"` if
+    /// unknown.
     pub fn system(&self) -> Option<&'static str> {
         let precompiled = self.flags & IL_LIBRARY != 0;
         precompiled.then(|| self.machine_and_system().map_or("?", |(_, system)| system))
     }
 
-    /// In precompiled code the system is mixed into the number of the processor.
+    /// Decodes the machine number, which for precompiled code combines processor and system.
     fn machine_and_system(&self) -> Option<(&'static str, &'static str)> {
         const MACHINES: [(u16, &str); 7] = [
             (0x014c, "x86"),
@@ -138,41 +139,41 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    /// Its own name; `None` for a module without a manifest.
+    /// Returns the name of the assembly. `None` for a module without a manifest.
     ///
     /// # Errors
-    /// A row that does not follow the format.
+    /// If a row is malformed.
     pub fn name(&self) -> Result<Option<AssemblyName<'a>>, DecodeError> {
         let Some(mut row) = self.tables.row(ASSEMBLY, 1) else { return Ok(None) };
         row.skip(1)?;
         self.assembly_name(row).map(Some)
     }
 
-    /// The assemblies that it refers to.
+    /// Returns the referenced assemblies.
     pub fn references(&self) -> impl Iterator<Item = Result<AssemblyName<'a>, DecodeError>> {
         self.rows(ASSEMBLY_REF).map(|(_, row)| self.assembly_name(row))
     }
 
-    /// The types that it defines. The first one stands for what is outside of types.
+    /// Returns the defined types. The first one contains the methods outside of types.
     pub fn types(&self) -> impl Iterator<Item = Result<TypeDef<'a>, DecodeError>> {
         self.rows(TYPE_DEF).map(|(number, row)| self.type_def(number, row))
     }
 
-    /// The methods of a type.
+    /// Returns the methods of a type.
     pub fn methods(&self, of: &TypeDef<'a>) -> impl Iterator<Item = Result<Method<'a>, DecodeError>> {
         let rows =
             (of.first_method..of.end_of_methods).map_while(|number| self.tables.row(METHOD_DEF, number));
         rows.map(|row| self.method(row))
     }
 
-    /// Whether a type has type parameters.
+    /// Returns whether a type has type parameters.
     ///
     /// # Errors
-    /// A row that does not follow the format.
+    /// If a row is malformed.
     pub fn is_generic(&self, which: &TypeDef<'a>) -> Result<bool, DecodeError> {
         for (_, mut row) in self.rows(GENERIC_PARAM) {
             row.skip(2)?;
-            // The low bit tells types from methods.
+            // The low bit distinguishes types from methods.
             if row.next("generic parameter owner")? == which.number << 1 {
                 return Ok(true);
             }
@@ -185,7 +186,7 @@ impl<'a> Assembly<'a> {
             .map_while(move |number| Some((number, self.tables.row(table, number)?)))
     }
 
-    /// From the version on.
+    /// Reads a name from a row, from the version column on.
     fn assembly_name(&self, mut row: Row<'a, '_>) -> Result<AssemblyName<'a>, DecodeError> {
         let mut version = [0; 4];
         for part in &mut version {
@@ -201,7 +202,7 @@ impl<'a> Assembly<'a> {
         let namespace = self.strings.string(row.next("type namespace")?, "type namespace")?;
         row.skip(2)?;
         let first_method = row.next("first method")?;
-        // Its methods end where those of the next type begin.
+        // The methods of a type end where those of the next type start.
         let end_of_methods = match self.tables.row(TYPE_DEF, number + 1) {
             Some(mut next) => {
                 next.skip(5)?;
@@ -222,7 +223,7 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// II.23.2.1, up to the return type.
+/// Reads a signature (II.23.2.1) up to the return type.
 fn read_signature(r: &mut Reader<'_>) -> Result<Signature, DecodeError> {
     let convention = r.u8("calling convention")?;
     let generic = convention & 0x10 != 0;

@@ -1,4 +1,4 @@
-//! From the first byte to the CLI header. The PE file itself is read by the `object` crate. Sources: Microsoft's
+//! The headers of a PE file up to the CLI header. The `object` crate reads the PE format. Sources: Microsoft's
 //! "PE Format"; ECMA-335 II.25.
 
 use object::LittleEndian as LE;
@@ -16,7 +16,7 @@ pub(super) struct Span {
     pub(super) size: u32,
 }
 
-/// What the headers say.
+/// The parsed headers.
 #[derive(Debug)]
 pub(super) struct Headers<'a> {
     file: &'a [u8],
@@ -43,7 +43,7 @@ impl<'a> Headers<'a> {
 
     fn of<Pe: ImageNtHeaders>(file: &'a [u8]) -> Result<Self, PeError> {
         let pe = PeFile::<Pe>::parse(file).map_err(|_in_its_words| {
-            let kind = DecodeErrorKind::Invalid("are not all there, or of a kind that no loader takes");
+            let kind = DecodeErrorKind::Invalid("are truncated, or of a kind that no loader accepts");
             DecodeError::new(0, "PE headers", kind)
         })?;
         let cli = pe.data_directory(IMAGE_DIRECTORY_ENTRY_COM_DESCRIPTOR).ok_or(PeError::NotManaged)?;
@@ -55,10 +55,10 @@ impl<'a> Headers<'a> {
         })
     }
 
-    /// The bytes at an address, as many as the file has there and `span` wants.
+    /// Returns the bytes at an address in memory: those that the file has, at most the size of `span`.
     pub(super) fn at(&self, span: Span, what: &'static str) -> Result<Reader<'a>, DecodeError> {
         let Some((offset, left)) = self.sections.pe_file_range_at(span.address) else {
-            let kind = DecodeErrorKind::Invalid("is in no section of the file");
+            let kind = DecodeErrorKind::Invalid("is outside of all sections of the file");
             return Err(DecodeError::new(u64::from(span.address), what, kind));
         };
         let mut r = Reader::new(self.file);

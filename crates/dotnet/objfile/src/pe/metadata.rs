@@ -4,12 +4,12 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
 use super::PeError;
 
-/// Streams that a root may have; compilers write five.
-const MOST_STREAMS: u16 = 16;
-/// Longest name of one, with its NUL.
-const LONGEST_NAME: usize = 32;
+/// The most streams of a root; compilers write five.
+const MAX_STREAMS: u16 = 16;
+/// The maximum length of a stream name with its NUL, in bytes.
+const MAX_NAME: usize = 32;
 
-/// The streams that are of use here.
+/// The streams that this crate needs.
 #[derive(Debug)]
 pub(super) struct Streams<'a> {
     pub(super) tables: Reader<'a>,
@@ -17,7 +17,7 @@ pub(super) struct Streams<'a> {
     pub(super) blobs: Heap<'a>,
 }
 
-/// Bytes that rows point into.
+/// Bytes that rows refer to.
 #[derive(Debug, Clone)]
 pub(super) struct Heap<'a> {
     reader: Reader<'a>,
@@ -30,17 +30,17 @@ impl<'a> Heap<'a> {
         Ok(r)
     }
 
-    /// A string that ends with NUL. What is no UTF-8 compares unequal to every name.
+    /// Returns a NUL-terminated string, which must be UTF-8.
     pub(super) fn string(&self, index: u32, what: &'static str) -> Result<&'a str, DecodeError> {
         let r = self.at(index, what)?;
         let text = r.rest().split(|byte| *byte == 0).next().unwrap_or_default();
         if text.len() == r.remaining() {
             return Err(r.error(what, DecodeErrorKind::Unterminated));
         }
-        std::str::from_utf8(text).map_err(|_invalid| r.error(what, DecodeErrorKind::Invalid("is no UTF-8")))
+        std::str::from_utf8(text).map_err(|_invalid| r.error(what, DecodeErrorKind::Invalid("is not UTF-8")))
     }
 
-    /// Bytes behind their compressed length.
+    /// Returns the bytes after their compressed length.
     pub(super) fn blob(&self, index: u32, what: &'static str) -> Result<Reader<'a>, DecodeError> {
         let mut r = self.at(index, what)?;
         let len = compressed(&mut r, what)?;
@@ -48,7 +48,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// An unsigned number of one, two or four bytes, as signatures have it (II.23.2).
+/// Reads an unsigned number of one, two or four bytes, as used in signatures (II.23.2).
 pub(super) fn compressed(r: &mut Reader<'_>, what: &'static str) -> Result<u32, DecodeError> {
     let first = r.u8(what)?;
     Ok(match first {
@@ -58,7 +58,7 @@ pub(super) fn compressed(r: &mut Reader<'_>, what: &'static str) -> Result<u32, 
             let [b, c, d] = r.array(what)?;
             u32::from_be_bytes([first & 0x1f, b, c, d])
         }
-        _ => return Err(r.error(what, DecodeErrorKind::Invalid("is no compressed number"))),
+        _ => return Err(r.error(what, DecodeErrorKind::Invalid("is not a compressed number"))),
     })
 }
 
@@ -75,8 +75,8 @@ impl<'a> Streams<'a> {
         r.u16("metadata flags")?;
         let at = r.offset();
         let count = r.u16("stream count")?;
-        if count > MOST_STREAMS {
-            let kind = DecodeErrorKind::TooLarge { value: u64::from(count), limit: u64::from(MOST_STREAMS) };
+        if count > MAX_STREAMS {
+            let kind = DecodeErrorKind::TooLarge { value: u64::from(count), limit: u64::from(MAX_STREAMS) };
             return Err(DecodeError::new(at, "stream count", kind).into());
         }
         let empty = || Heap { reader: Reader::new(&[]) };
@@ -103,9 +103,9 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// A name that is filled up with NULs to a multiple of four.
+/// Reads a name that is padded with NULs to a multiple of four.
 fn name<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
-    let len = r.rest().iter().take(LONGEST_NAME).position(|byte| *byte == 0);
+    let len = r.rest().iter().take(MAX_NAME).position(|byte| *byte == 0);
     let len = len.ok_or_else(|| r.error("stream name", DecodeErrorKind::Unterminated))?;
     let name = r.bytes((len + 4) / 4 * 4, "stream name")?;
     Ok(name.split(|byte| *byte == 0).next().unwrap_or_default())

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! file      := "MZ" … u32 at 60: where "PE\0\0" is … header, directories, section table, sections
-//! managed   := directory 15 names the CLI header, that names the metadata
+//! managed   := directory 15 points to the CLI header, which points to the metadata
 //! metadata  := "BSJB" … streams: "#~" tables, "#Strings" names, "#Blob" signatures
-//! tables    := which there are, how many rows each has, then the rows without gaps
+//! tables    := a mask of the present tables, the row count of each, then the rows without gaps
 //! ```
 //!
-//! Addresses in a PE file are those in memory; the section table says where their bytes are in the file. The storeys:
+//! Addresses in a PE file are memory addresses; the section table maps them to positions in the file. The layers:
 //! `headers` → `metadata` (streams) → `tables` (rows) → [`Assembly`].
 
 mod assembly;
@@ -21,27 +21,27 @@ use std::fmt;
 pub use assembly::{Assembly, AssemblyName, Method, Signature, TypeDef};
 use runtap_wire::DecodeError;
 
-/// Why a file can't be read as an assembly.
+/// A reason why a file cannot be read as an assembly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PeError {
-    /// Not a PE file at all.
+    /// The file is not a PE file.
     NotPe,
-    /// A PE file without .NET in it.
+    /// The file is a PE file without .NET metadata.
     NotManaged,
-    /// It says that it is an assembly, and does not follow the format.
+    /// The file claims to be an assembly, but is malformed.
     Malformed(DecodeError),
-    /// The metadata is of a kind that compilers do not write, and this crate does not read.
+    /// The metadata has an uncompressed layout, which compilers do not write, and this crate does not support.
     Uncompressed,
 }
 
 impl fmt::Display for PeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPe => f.write_str("it is no PE file"),
-            Self::NotManaged => f.write_str("it is a native library, not a .NET assembly"),
-            Self::Malformed(error) => write!(f, "it is no whole assembly: {error}"),
-            Self::Uncompressed => f.write_str("its metadata is uncompressed"),
+            Self::NotPe => f.write_str("not a PE file"),
+            Self::NotManaged => f.write_str("a native library, not a .NET assembly"),
+            Self::Malformed(error) => write!(f, "malformed or truncated: {error}"),
+            Self::Uncompressed => f.write_str("uncompressed metadata"),
         }
     }
 }

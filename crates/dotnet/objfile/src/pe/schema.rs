@@ -1,7 +1,7 @@
-//! The columns of the metadata tables, and so the size of their rows. Source: ECMA-335 II.22 and, for indexes that
-//! may lead to several tables, II.24.2.6.
+//! The columns of the metadata tables, which determine the size of their rows. Source: ECMA-335 II.22 and, for indexes into
+//! one of several tables, II.24.2.6.
 
-/// A table, by its number.
+/// A table number.
 pub(super) type TableId = u8;
 
 pub(super) const TYPE_DEF: TableId = 0x02;
@@ -10,7 +10,7 @@ pub(super) const ASSEMBLY: TableId = 0x20;
 pub(super) const ASSEMBLY_REF: TableId = 0x23;
 pub(super) const GENERIC_PARAM: TableId = 0x2a;
 
-/// A column.
+/// The type of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Column {
     U16,
@@ -20,7 +20,7 @@ pub(super) enum Column {
     Blob,
     /// A row of a table.
     Index(TableId),
-    /// A row of one of several tables, told apart by so many low bits.
+    /// A row of one of several tables, selected by this number of low bits.
     Coded(u32, &'static [TableId]),
 }
 
@@ -46,7 +46,7 @@ const CUSTOM_ATTRIBUTE_TYPE: Column = Coded(3, &[0x06, 0x0a]);
 const RESOLUTION_SCOPE: Column = Coded(2, &[0x00, 0x1a, 0x23, 0x01]);
 const TYPE_OR_METHOD_DEF: Column = Coded(1, &[0x02, 0x06]);
 
-/// The tables from 0 on, as far as they are of use here. Those behind have no effect on where these are.
+/// The columns of the tables up to the last one needed. Later tables do not affect the position of these.
 pub(super) const TABLES: [&[Column]; 0x2b] = [
     // 00 Module
     &[U16, String, Guid, Guid, Guid],

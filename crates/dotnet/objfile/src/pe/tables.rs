@@ -7,12 +7,12 @@ use super::schema::{Column, TABLES, TableId};
 /// Bits of the table mask.
 const MASK_BITS: u8 = 64;
 
-/// Where each table is, and how wide its columns are.
+/// The positions of the tables, and the widths of their columns.
 #[derive(Debug)]
 pub(super) struct Tables<'a> {
-    /// Row counts of all tables that the mask may name.
+    /// The row counts of all tables in the mask.
     counts: [u32; 64],
-    /// For each known table: its rows' bytes.
+    /// The bytes of the rows of each known table.
     rows: Vec<Rows<'a>>,
     wide: WideHeaps,
 }
@@ -62,12 +62,12 @@ impl<'a> Tables<'a> {
         Ok(tables)
     }
 
-    /// Rows in a table.
+    /// Returns the number of rows in a table.
     pub(super) fn count(&self, table: TableId) -> u32 {
         self.counts.get(usize::from(table)).copied().unwrap_or_default()
     }
 
-    /// The row with this number, from 1; `None` beyond the last.
+    /// Returns the row with this number, from 1. `None` beyond the last.
     pub(super) fn row(&self, table: TableId, number: u32) -> Option<Row<'a, '_>> {
         let rows = self.rows.get(usize::from(table))?;
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
@@ -95,7 +95,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// A row, read from its first column on.
+/// A row, read column by column.
 #[derive(Debug)]
 pub(super) struct Row<'a, 't> {
     tables: &'t Tables<'a>,
@@ -104,10 +104,10 @@ pub(super) struct Row<'a, 't> {
 }
 
 impl Row<'_, '_> {
-    /// The next column: a number, or a place in a heap or table.
+    /// Reads the next column: a number, or an index into a heap or table.
     pub(super) fn next(&mut self, what: &'static str) -> Result<u32, DecodeError> {
         let Some((column, rest)) = self.columns.split_first() else {
-            return Err(self.bytes.error(what, DecodeErrorKind::Invalid("is behind the last column")));
+            return Err(self.bytes.error(what, DecodeErrorKind::Invalid("is after the last column")));
         };
         self.columns = rest;
         match self.tables.width(*column) {
@@ -116,7 +116,7 @@ impl Row<'_, '_> {
         }
     }
 
-    /// Passes over columns.
+    /// Skips columns.
     pub(super) fn skip(&mut self, columns: usize) -> Result<(), DecodeError> {
         (0..columns).try_for_each(|_| self.next("column").map(drop))
     }

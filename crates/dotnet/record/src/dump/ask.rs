@@ -22,10 +22,10 @@ pub(crate) async fn ask(
 ) -> Result<WrittenDump, Error> {
     let dump = CoreDump::new(told, spec.kind.wire());
     let all = dump.clone().with_flags(spec.flags(spec.crash_report));
-    match client.dump_and_tell(&all, &mut asked).await {
+    match client.dump_with_notice(&all, &mut asked).await {
         Err(Error::Invalid(EncodeError::DumpFlags { .. })) => {
             tell(Event::NoCrashReport);
-            client.dump_and_tell(&dump.with_flags(spec.flags(false)), &mut asked).await
+            client.dump_with_notice(&dump.with_flags(spec.flags(false)), &mut asked).await
         }
         written => written,
     }

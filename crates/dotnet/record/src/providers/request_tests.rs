@@ -64,7 +64,7 @@ fn the_same_provider_is_merged_within_an_option() {
     assert_eq!(request.providers[0].provider.arguments.as_deref(), Some("x=1"));
     assert_eq!(
         resolve(&["A:1:4:x=1,A:1:4:x=2"], &[], None).unwrap_err().to_string(),
-        "arguments of provider \"A\": given twice with different values"
+        "arguments of provider \"A\": specified twice with different values"
     );
 }
 

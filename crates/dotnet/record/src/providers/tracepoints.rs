@@ -144,13 +144,13 @@ mod tests {
     #[test]
     fn what_must_not_be_sent_is_told() {
         for (specs, message) in [
-            (&["A-B=x"][..], "tracepoints of C: neither a default nor a set is given"),
-            (&[], "tracepoints of A-B: neither a default nor a set is given"),
+            (&["A-B=x"][..], "tracepoints of C: neither a default nor a set is specified"),
+            (&[], "tracepoints of A-B: neither a default nor a set is specified"),
             (&["D=x", "y"], "'D=x' names D, which is not chosen"),
             (&["x", "y"], "'y': every provider has a tracepoint for these events already"),
             (&["C=x", "C=y", "z"], "'C=y': C has a tracepoint for these events already"),
-            (&["C:1=x", "C:1=y", "z"], "tracepoints of C: event 1 is there twice"),
-            (&["C:1=z", "z"], "tracepoints of C: tracepoint \"z\" is there twice, join the sets"),
+            (&["C:1=x", "C:1=y", "z"], "tracepoints of C: event 1 is specified twice"),
+            (&["C:1=z", "z"], "tracepoints of C: tracepoint \"z\" is specified twice; merge the sets"),
             (&["C:=x", "z"], "'C:=x': '' is no list of event ids such as 1,2,10-20"),
         ] {
             assert_eq!(config(specs).unwrap_err().to_string(), message);

@@ -30,7 +30,7 @@ pub(super) struct TakenOver {
 impl TakenOver {
     pub(super) fn over(awaited: &SuspendPort) -> Result<Self, BindError> {
         // A tool of ours that was killed has left its socket there. The name tells what it is, the folder whose.
-        let directory = if awaited.is_in_folder_of_ours() { PortDirectory::of(awaited.path()) } else { None };
+        let directory = if awaited.is_in_own_folder() { PortDirectory::of(awaited.path()) } else { None };
         let port = awaited.bind(directory.is_some())?;
         Ok(Self { port, directory })
     }
@@ -68,7 +68,7 @@ pub(super) async fn not_taken_over(pid: u32, awaited: &SuspendPort, error: BindE
             let holder = stream.ok().and_then(|stream| stream.peer().ok()?.pid);
             ResumeError::Held { pid, port, holder }
         }
-        BindError::Io { path, .. } if awaited.leads_astray() => ResumeError::Astray { pid, port: path },
+        BindError::Io { path, .. } if awaited.has_foreign_link() => ResumeError::Astray { pid, port: path },
         BindError::Io { path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
             ResumeError::NoRight { pid, port: path }
         }

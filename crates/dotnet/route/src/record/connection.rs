@@ -5,7 +5,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use runtap_diag_proto::tap::{Piece, Side, Tap, What};
+use runtap_diag_proto::tap::{Piece, PieceKind, Side, Tap};
 use runtap_transport::{ConnectError, Descriptor, Lent, Peer, Stream, lend};
 
 use super::log::ConnectionLog;
@@ -48,7 +48,7 @@ pub(super) async fn pass(shared: Shared, log: ConnectionLog, near: Stream, peer:
     (shared.reporter)(Event::Opened { conn: &name, peer });
     let is_port = matches!(shared.way, Way::ToTool(_));
     let passage =
-        Passage { tap: Mutex::new(if is_port { Tap::of_port() } else { Tap::new() }), log: Mutex::new(log) };
+        Passage { tap: Mutex::new(if is_port { Tap::for_port() } else { Tap::new() }), log: Mutex::new(log) };
     let mut phase = shared.phase.clone();
     let ended = tokio::select! {
         ended = passage.run(&shared, &name, near, leave) => ended,
@@ -227,7 +227,7 @@ impl Passage {
 
 /// Which of these pieces the descriptors go with.
 fn carrier(pieces: &[Piece]) -> usize {
-    pieces.iter().position(|piece| piece.what == What::Descriptor).unwrap_or(0)
+    pieces.iter().position(|piece| piece.kind == PieceKind::Descriptor).unwrap_or(0)
 }
 
 /// Writes each piece in one go.

@@ -3,7 +3,7 @@
 //! Numbers that are sets of bits, ids and codes are hexadecimal texts; everything else is as the protocol has it. Environment
 //! variables may hold secrets: see [`Described::masked`].
 
-use runtap_diag_proto::tap::{Piece, Side, Tap, What};
+use runtap_diag_proto::tap::{Piece, PieceKind, Side, Tap};
 use runtap_diag_proto::{
     Command, DecodeError, EnvironmentDecoder, ErrorReply, EventFilter, Format, HEADER_LEN, Provider, Reply,
     Request, RequestError, SessionConfig, UserEventsConfig, Verbatim,
@@ -123,8 +123,8 @@ impl Described {
     /// A piece, by what was asked on its connection and by what was wrong with what this side has sent.
     pub fn of(piece: &Piece, request: Option<&Request>, error: Option<&DecodeError>) -> Self {
         let plain = |what, name: &'static str, fields| Self { what, id: None, name: Some(name), fields };
-        match &piece.what {
-            What::Advertise(advertise) => plain(
+        match &piece.kind {
+            PieceKind::Advertise(advertise) => plain(
                 "advertise",
                 "Advertise",
                 vec![
@@ -132,11 +132,11 @@ impl Described {
                     field("runtime_cookie", advertise.runtime_cookie.to_string()),
                 ],
             ),
-            What::Request(message) => Self::message("request", message, request_fields(message)),
-            What::Reply(message) => Self::message("reply", message, reply_fields(message, request)),
-            What::Descriptor => plain("descriptor", "Descriptor", Vec::new()),
-            What::Variables => plain("variables", "Variables", Vec::new()),
-            What::Stream => plain("stream", "Stream", Vec::new()),
+            PieceKind::Request(message) => Self::message("request", message, request_fields(message)),
+            PieceKind::Reply(message) => Self::message("reply", message, reply_fields(message, request)),
+            PieceKind::Descriptor => plain("descriptor", "Descriptor", Vec::new()),
+            PieceKind::Variables => plain("variables", "Variables", Vec::new()),
+            PieceKind::Stream => plain("stream", "Stream", Vec::new()),
             _ => {
                 let why = error.map(|error| field("error", error.to_string()));
                 Self { what: "other", id: None, name: None, fields: why.into_iter().collect() }
@@ -344,7 +344,7 @@ impl Dissector {
     pub fn handle(&mut self, from: Side, bytes: &[u8]) -> Vec<(Described, Piece)> {
         // Only a runtime that has dialled in speaks first.
         let is_port = from == Side::Runtime;
-        let tap = self.tap.get_or_insert_with(|| if is_port { Tap::of_port() } else { Tap::new() });
+        let tap = self.tap.get_or_insert_with(|| if is_port { Tap::for_port() } else { Tap::new() });
         tap.handle_bytes(from, bytes);
         self.pieces(from)
     }
@@ -367,12 +367,12 @@ impl Dissector {
         let pieces: Vec<Piece> = std::iter::from_fn(|| tap.poll_transmit()).collect();
         let describe = |piece: Piece| {
             let mut described = Described::of(&piece, tap.request(), tap.error(from));
-            match &piece.what {
-                What::Reply(message) if tap.request() == Some(&Request::ProcessEnvironment) => {
+            match &piece.kind {
+                PieceKind::Reply(message) if tap.request() == Some(&Request::ProcessEnvironment) => {
                     let mut reader = Reader::at(message.payload(), HEADER_LEN as u64);
                     *environment = EnvironmentDecoder::from_reply(&mut reader).ok();
                 }
-                What::Variables => described.fields = variables(environment.as_mut(), piece.bytes()),
+                PieceKind::Variables => described.fields = variables(environment.as_mut(), piece.bytes()),
                 _ => {}
             }
             (described, piece)

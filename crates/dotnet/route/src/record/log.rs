@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use runtap_diag_proto::tap::{Piece, Side, What};
+use runtap_diag_proto::tap::{Piece, PieceKind, Side};
 use runtap_diag_proto::{DecodeError, Request};
 use runtap_transcript::{Close, Error, Frame, Journal, More, create, to_hex};
 use runtap_transport::{Descriptor, Peer};
@@ -108,7 +108,7 @@ impl ConnectionLog {
             more.insert("descriptors".to_owned(), descriptors.iter().map(open_file).collect());
         }
         let mut hex = None;
-        if piece.what == What::Stream
+        if piece.kind == PieceKind::Stream
             && let Streams::Beside(transcript) = self.streams.clone()
         {
             let Some((name, offset)) = self.beside(&transcript, bytes) else { return };

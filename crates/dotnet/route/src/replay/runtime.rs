@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use runtap_diag_proto::tap::{Side, Tap, What};
+use runtap_diag_proto::tap::{PieceKind, Side, Tap};
 use runtap_diag_proto::{ErrorReply, Hresult};
 use runtap_transport::{Endpoint, Stream};
 use tokio::sync::watch;
@@ -171,7 +171,7 @@ impl Player {
             }
             while let Some(piece) = tap.poll_transmit() {
                 asked.bytes.extend_from_slice(piece.bytes());
-                if let What::Request(_) = piece.what {
+                if let PieceKind::Request(_) = piece.kind {
                     let error = tap.error(Side::Client);
                     asked.described = Some(Described::of(&piece, tap.request(), error));
                     return Some(asked);

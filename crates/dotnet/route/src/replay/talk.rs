@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use runtap_diag_proto::tap::{Side, What};
+use runtap_diag_proto::tap::{PieceKind, Side};
 use runtap_diag_proto::{Request, SessionId, Verbatim};
 use runtap_transcript::{Entry, Fields, Protocol as _, Reader, duration};
 use thiserror::Error;
@@ -260,23 +260,23 @@ impl Loader<'_> {
             // What is no request counts when it is there, as one does when it is whole.
             conversation.asked.get_or_insert((t, line));
         } else if conversation.advertise.is_some()
-            || !matches!(pieces.first(), Some((_, piece)) if matches!(piece.what, What::Advertise(_)))
+            || !matches!(pieces.first(), Some((_, piece)) if matches!(piece.kind, PieceKind::Advertise(_)))
         {
-            let is_stream = matches!(pieces.first(), Some((_, piece)) if piece.what == What::Stream);
+            let is_stream = matches!(pieces.first(), Some((_, piece)) if piece.kind == PieceKind::Stream);
             conversation.answers.push(Answer { line, t, data: Data::Held(bytes.to_vec()), is_stream });
         } else {
             conversation.advertise = Some(bytes.to_vec());
         }
         for (described, piece) in pieces {
-            if matches!(piece.what, What::Request(_)) {
+            if matches!(piece.kind, PieceKind::Request(_)) {
                 conversation.request_bytes = piece.bytes().to_vec();
             }
-            match piece.what {
-                What::Request(message) => {
+            match piece.kind {
+                PieceKind::Request(message) => {
                     conversation.asked = Some((t, line));
                     (conversation.message, conversation.described) = (Some(message), Some(described));
                 }
-                What::Reply(message) => {
+                PieceKind::Reply(message) => {
                     conversation.replied = Some(message.command() == runtap_diag_proto::Command::ERROR);
                     conversation.session = match dissector.request() {
                         Some(
@@ -289,7 +289,7 @@ impl Loader<'_> {
                     };
                     conversation.reply.extend(described.fields);
                 }
-                What::Variables => conversation.reply.extend(described.fields),
+                PieceKind::Variables => conversation.reply.extend(described.fields),
                 _ => {}
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_diag_proto::Advertise;
-use runtap_diag_server::dial_out;
+use runtap_diag_server::connect_forever;
 use runtap_os::my_uid;
 use runtap_transport::{Endpoint, Peer, Stream};
 use tokio::sync::{Notify, oneshot};
@@ -131,7 +131,7 @@ async fn dial(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
         }
     };
     tokio::select! {
-        never = dial_out(tool, advertise, may_know, serve) => match never {},
+        never = connect_forever(tool, advertise, may_know, serve) => match never {},
         () = gone.notified() => {}
     }
 }

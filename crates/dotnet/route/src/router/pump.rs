@@ -8,7 +8,7 @@ use std::io;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use runtap_diag_proto::tap::{Side, Tap, What};
+use runtap_diag_proto::tap::{PieceKind, Side, Tap};
 use runtap_diag_proto::{Command, ErrorReply, Reply, Request, SessionId};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
@@ -148,13 +148,13 @@ pub(crate) async fn pump(
 /// What these bytes say of what follows.
 fn look(tap: &mut Tap, bytes: &[u8], carried: &mut Carried) -> Ahead {
     tap.handle_bytes(Side::Runtime, bytes);
-    match tap.poll_transmit().map(|piece| piece.what) {
+    match tap.poll_transmit().map(|piece| piece.kind) {
         None => Ahead::Reply,
-        Some(What::Reply(reply)) if reply.command() == Command::ERROR => {
+        Some(PieceKind::Reply(reply)) if reply.command() == Command::ERROR => {
             carried.error = ErrorReply::decode(reply.payload()).ok();
             Ahead::Nothing
         }
-        Some(What::Reply(reply)) => match tap.request() {
+        Some(PieceKind::Reply(reply)) => match tap.request() {
             Some(request @ Request::CollectTracing { .. }) => {
                 if let Ok(Ok(Reply::SessionStarted(id))) = reply.to_reply(request) {
                     carried.session = Some(id);

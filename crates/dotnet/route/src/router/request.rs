@@ -91,7 +91,7 @@ fn judge(bytes: &[u8], ended: bool) -> Asked {
                 None => Asked::Silent,
             }
         }
-        Some(Event::Refused(error)) => {
+        Some(Event::Rejected(error)) => {
             let why = format!("{error} (answered with {})", error.hresult());
             Asked::Refused(server.poll_transmit().unwrap_or_default(), why)
         }

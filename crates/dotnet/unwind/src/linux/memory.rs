@@ -1,8 +1,8 @@
 //! Reading this process's own memory without trusting an address, and the processor time of its threads: system calls
-//! that the libraries in use have no safe form of.
+//! for which the libraries in use have no safe wrapper.
 //!
-//! Memory is read by `process_vm_readv`. Where that is forbidden, as Docker did on kernels before 4.8, or not there, as in
-//! qemu-user, it is read from `/proc/self/mem`, which [`choose_way`] opens.
+//! Memory is read by `process_vm_readv`. Where this call is forbidden (by Docker on kernels before 4.8) or missing (in
+//! qemu-user), memory is read from `/proc/self/mem`, which [`choose_way`] opens.
 //! Source: `process_vm_readv(2)`, `proc(5)`.
 
 #![expect(unsafe_code, reason = "system calls on raw addresses and on clocks that libc does not name")]
@@ -12,19 +12,19 @@ use std::io;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// The page size that a copy is split by. Larger ones are multiples of it.
+/// The page size at which a copy is split. Larger page sizes are multiples of it.
 const PAGE: usize = 4096;
-/// Pieces for one call.
+/// The most pieces of one call.
 const PIECES: usize = 32;
 
-/// The descriptor of `/proc/self/mem`, once that is needed: a handler may use it at any time, so it is never closed.
+/// The descriptor of `/proc/self/mem`, if needed. Never closed, because a handler may use it at any time.
 static FILE: AtomicI32 = AtomicI32::new(NONE);
 const NONE: libc::c_int = -1;
 
-/// Finds out how memory can be read here. Not to be called by two threads at once.
+/// Determines how memory can be read. Must not be called by two threads at once.
 ///
 /// # Errors
-/// In no way: why the system call can't be used.
+/// If memory cannot be read at all: the error of the system call.
 pub(super) fn choose_way() -> io::Result<()> {
     if reads(Way::Call) || reads(Way::of_now()) {
         return Ok(());
@@ -35,7 +35,7 @@ pub(super) fn choose_way() -> io::Result<()> {
     if !reads(Way::File(descriptor)) {
         return Err(why);
     }
-    // One that is there from before a fork has the memory of that process.
+    // A descriptor from before a fork refers to the memory of the parent process.
     FILE.store(descriptor, Ordering::Relaxed);
     Ok(())
 }
@@ -55,31 +55,31 @@ impl Way {
     }
 }
 
-/// Whether memory can be read in this way, and it is ours.
+/// Returns whether this way reads memory, and the memory is that of this process.
 fn reads(way: Way) -> bool {
-    // The process that we are forked from may have its own in the same place.
+    // The parent of a fork may have its own value at this address.
     let value = std::process::id().to_ne_bytes();
     let mut copy = [0; 4];
     copy_by(way, value.as_ptr() as u64, copy.as_mut_ptr(), copy.len()) == copy.len() && copy == value
 }
 
-/// Copies memory from `address` on to `to` and returns the number of bytes that could be read: less at the end of a
-/// mapping, none at a wrong address. Usable in a signal handler: no allocation, no lock.
+/// Copies memory from `address` to `to` and returns the number of bytes that could be read: fewer at the end of a
+/// mapping, 0 at an invalid address. Usable in a signal handler: no allocation, no lock.
 pub(super) fn copy_words(address: u64, to: &[AtomicU64]) -> usize {
     copy(address, to.as_ptr().cast_mut().cast(), size_of_val(to))
 }
 
-/// As [`copy_words`].
+/// Like [`copy_words`], for bytes.
 pub(super) fn copy_bytes(address: u64, to: &mut [u8]) -> usize {
     copy(address, to.as_mut_ptr(), to.len())
 }
 
-/// `to` must be writable for `length` bytes: the two callers have it from a slice.
+/// Copies memory. `to` must be writable for `length` bytes: both callers pass a slice.
 fn copy(address: u64, to: *mut u8, length: usize) -> usize {
     copy_by(Way::of_now(), address, to, length)
 }
 
-/// As [`copy`], of which `to` has to fulfil the condition.
+/// Copies memory in one of two ways. The requirement for `to` is that of [`copy`].
 fn copy_by(way: Way, address: u64, to: *mut u8, length: usize) -> usize {
     match way {
         Way::Call => copy_by_call(address, to, length),
@@ -87,7 +87,7 @@ fn copy_by(way: Way, address: u64, to: *mut u8, length: usize) -> usize {
     }
 }
 
-/// As [`copy`].
+/// Copies memory from `/proc/self/mem`. The requirement for `to` is that of [`copy`].
 fn copy_from_file(descriptor: libc::c_int, address: u64, to: *mut u8, length: usize) -> usize {
     let Ok(from) = libc::off_t::try_from(address) else { return 0 };
     let mut done = 0;
@@ -95,8 +95,8 @@ fn copy_from_file(descriptor: libc::c_int, address: u64, to: *mut u8, length: us
         let Some(at) = libc::off_t::try_from(done).ok().and_then(|done| from.checked_add(done)) else {
             break;
         };
-        // SAFETY: the kernel writes at most `length - done` bytes behind `done`, which lie in the caller's slice; the
-        // address is a place in a file for it.
+        // SAFETY: the kernel writes at most `length - done` bytes after `done`, which are in the caller's slice; `address`
+        // is only a file offset for it.
         let read = unsafe { libc::pread(descriptor, to.wrapping_add(done).cast(), length - done, at) };
         match usize::try_from(read) {
             Ok(read @ 1..) => done += read,
@@ -106,12 +106,12 @@ fn copy_from_file(descriptor: libc::c_int, address: u64, to: *mut u8, length: us
     done
 }
 
-/// As [`copy`].
+/// Copies memory with `process_vm_readv`. The requirement for `to` is that of [`copy`].
 fn copy_by_call(address: u64, to: *mut u8, length: usize) -> usize {
     let Ok(from) = usize::try_from(address) else { return 0 };
     let mut done = 0;
     while done < length {
-        // A call stops at the first piece that can't be read whole: so each ends with a page.
+        // A call stops at the first piece that cannot be read completely, so each piece ends at a page boundary.
         let mut pieces = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; PIECES];
         let mut wanted = 0;
         let mut used = 0;
@@ -129,8 +129,8 @@ fn copy_by_call(address: u64, to: *mut u8, length: usize) -> usize {
             break;
         }
         let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: wanted };
-        // SAFETY: the kernel writes at most `wanted` bytes to `local`, which lie in the caller's slice as
-        // `done + wanted <= length`; it checks the addresses in `pieces` itself. Getpid can't fail.
+        // SAFETY: the kernel writes at most `wanted` bytes to `local`, which are in the caller's slice because
+        // `done + wanted <= length`; it checks the addresses in `pieces` itself. getpid cannot fail.
         let read =
             unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, pieces.as_ptr(), used, 0) };
         let Ok(read) = usize::try_from(read) else { break };
@@ -142,22 +142,22 @@ fn copy_by_call(address: u64, to: *mut u8, length: usize) -> usize {
     done
 }
 
-/// Nanoseconds of processor time that a thread of this process has used; `None` if there is no such thread.
+/// Returns the processor time of a thread of this process in nanoseconds. `None` if the thread does not exist.
 pub(super) fn processor_time(thread: libc::pid_t) -> Option<u64> {
-    /// Of one thread, as the scheduler counts it.
+    /// The clock of a single thread, as counted by the scheduler.
     const THREAD_CLOCK: libc::clockid_t = 4 | 2;
     let clock = (!thread << 3) | THREAD_CLOCK;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one timespec to a place for one, and refuses a wrong clock.
+    // SAFETY: the kernel writes one timespec to a valid timespec, and rejects an invalid clock.
     let failed = unsafe { libc::clock_gettime(clock, &raw mut time) } != 0;
     let seconds = u64::try_from(time.tv_sec).ok()?;
     let nanoseconds = u64::try_from(time.tv_nsec).ok()?;
     (!failed).then(|| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds))
 }
 
-/// The calling thread.
+/// Returns the id of the calling thread.
 pub(super) fn current_thread() -> libc::pid_t {
-    // SAFETY: it has no arguments and can't fail.
+    // SAFETY: gettid has no arguments and cannot fail.
     unsafe { libc::gettid() }
 }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_ends_what_is_read() {
+    fn reading_stops_at_a_hole() {
         let file = File::open("/proc/self/mem").unwrap();
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let range = |line: &str| -> Option<(u64, u64)> {
@@ -191,7 +191,7 @@ mod tests {
             Some((u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?))
         };
         let readable = |line: &&str| line.split(' ').nth(1).is_some_and(|rights| rights.starts_with('r'));
-        // Of this program's own file, behind which there is a hole, and in which nobody changes anything.
+        // A mapping of this program's own file that is followed by a hole, and that is not modified.
         let ranges: Vec<(u64, u64)> = maps.lines().filter_map(range).collect();
         let ends = |end: u64| ranges.iter().all(|(start, _)| *start != end);
         let (_, end) = maps
@@ -199,7 +199,7 @@ mod tests {
             .filter(readable)
             .filter_map(range)
             .find(|(_, end)| ends(*end))
-            .expect("some mapping has nothing behind it");
+            .expect("a mapping that is followed by a hole");
         for way in [Way::Call, Way::File(file.as_raw_fd())] {
             let mut copy = [0; 64];
             assert_eq!(copy_by(way, end - 24, copy.as_mut_ptr(), copy.len()), 24, "{way:?}");
@@ -207,9 +207,9 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_not_there_has_no_clock() {
+    fn a_missing_thread_has_no_clock() {
         assert!(processor_time(current_thread()).is_some());
-        // Beyond the kernel's largest number.
+        // Above the kernel's greatest thread id.
         assert_eq!(processor_time(5_000_000), None);
     }
 }

@@ -1,7 +1,7 @@
-//! The ELF objects in memory, read from memory itself: a file may have been replaced since. Each has its unwind tables here,
-//! as a copy, so that an object that is unloaded takes nothing away from us.
+//! The ELF objects in memory, read from memory, because files may have been replaced. The unwind tables of each object are
+//! copied, so that unloading an object is harmless.
 //!
-//! Refuses to open a file.
+//! Opens no file except `/proc/self/maps`.
 
 use std::fs;
 use std::ops::Range;
@@ -16,14 +16,14 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _};
 
 use super::memory;
 
-/// Where program headers are; linkers place them first.
+/// The number of bytes that contain the program headers; linkers place them first.
 const HEADERS: usize = 8192;
-/// Larger unwind tables than a program has.
+/// The largest accepted unwind table in bytes.
 const MAX_TABLE: u64 = 256 << 20;
-/// As many are remembered after they were unloaded.
+/// The most objects that are remembered after they were unloaded.
 const MAX_KNOWN: usize = 4096;
 
-/// One of the lines of `/proc/self/maps`.
+/// A line of `/proc/self/maps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mapping {
     range: Range<u64>,
@@ -34,7 +34,7 @@ struct Mapping {
     path: PathBuf,
 }
 
-/// What tells one file from another: device (major and minor) and inode.
+/// The identity of a file: device (major and minor) and inode.
 pub(super) type FileId = (u32, u32, u64);
 
 /// An ELF object that is or was in memory.
@@ -42,21 +42,21 @@ pub(super) type FileId = (u32, u32, u64);
 pub(super) struct Object {
     pub(super) path: PathBuf,
     pub(super) file: FileId,
-    /// From its first byte to its last.
+    /// The address range from its first byte to its last.
     pub(super) range: Range<u64>,
-    /// What is added to an address in the file to get one in memory.
+    /// The difference between addresses in memory and in the file.
     pub(super) bias: u64,
-    /// `.eh_frame_hdr`, by its address in the file.
+    /// The address of `.eh_frame_hdr` in the file.
     header: Option<(u64, u64)>,
-    /// The end of each readable segment of the file, by addresses in the file.
+    /// The end of each readable segment, as addresses in the file.
     segments: Vec<Range<u64>>,
 }
 
-/// The objects that have been seen, in the order in which they were, for those who name addresses.
+/// The objects that have been seen, in order of their discovery, for naming addresses.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known(Arc<Mutex<Vec<Object>>>);
+pub(super) struct KnownObjects(Arc<Mutex<Vec<Object>>>);
 
-impl Known {
+impl KnownObjects {
     pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Object>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,21 +66,21 @@ impl Known {
 pub(super) type Bytes = Arc<[u8]>;
 pub(super) type Unwinder = UnwinderNative<Bytes, framehop::MayAllocateDuringUnwind>;
 
-/// The objects in memory, as they were when they were last read.
+/// The objects in memory at the last refresh.
 #[derive(Default)]
 pub(super) struct Modules {
     pub(super) unwinder: Unwinder,
     loaded: Vec<(Object, Option<Tables>)>,
     executable: Vec<Range<u64>>,
-    known: Known,
+    known: KnownObjects,
 }
 
 impl Modules {
-    pub(super) fn new(known: Known) -> Self {
+    pub(super) fn new(known: KnownObjects) -> Self {
         Self { known, ..Self::default() }
     }
 
-    /// Whether code can be at an address.
+    /// Returns whether an address may contain code.
     pub(super) fn is_code(&self, address: u64) -> bool {
         let after = self.executable.partition_point(|range| range.start <= address);
         after
@@ -89,9 +89,9 @@ impl Modules {
             .is_some_and(|range| range.contains(&address))
     }
 
-    /// Reads the list again. Returns whether it has changed.
+    /// Reads the list again and returns whether it has changed.
     pub(super) fn refresh(&mut self) -> bool {
-        // Without a list, what is known stays.
+        // If the list cannot be read, the known objects are kept.
         let Ok(maps) = fs::read_to_string("/proc/self/maps") else { return false };
         let mappings: Vec<Mapping> = maps.lines().filter_map(parse).collect();
         self.executable = mappings.iter().filter(|m| m.executable).map(|m| m.range.clone()).collect();
@@ -114,7 +114,7 @@ impl Modules {
         changed
     }
 
-    /// Where the function at an address begins and ends.
+    /// Returns the address range of the function at an address.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn function(&self, address: u64) -> Option<Range<u64>> {
         let (object, tables) = self.loaded.iter().find(|(object, _)| object.range.contains(&address))?;
@@ -130,7 +130,7 @@ impl Modules {
     }
 }
 
-/// `start-end perms offset major:minor inode path`.
+/// Parses a line `start-end perms offset major:minor inode path`.
 fn parse(line: &str) -> Option<Mapping> {
     let hexadecimal = |word: &str| u64::from_str_radix(word, 16).ok();
     let mut rest = line;
@@ -154,7 +154,7 @@ fn parse(line: &str) -> Option<Mapping> {
     })
 }
 
-/// The objects that begin in one of the mappings. A file that is mapped only to be read is none: nothing of it is code.
+/// Returns the objects that start in one of the mappings. Files without executable mappings contain no code.
 fn objects(mappings: &[Mapping]) -> Vec<Object> {
     let mut objects: Vec<Object> = Vec::new();
     for mapping in mappings.iter().filter(|mapping| mapping.readable && mapping.offset == 0) {
@@ -170,7 +170,7 @@ fn objects(mappings: &[Mapping]) -> Vec<Object> {
     objects
 }
 
-/// Reads the headers of the object that begins where the mapping does.
+/// Reads the headers of the object at the start of a mapping.
 fn object(mapping: &Mapping) -> Option<Object> {
     let mut bytes = vec![0; HEADERS];
     let read = memory::copy_bytes(mapping.range.start, bytes.get_mut(..4)?);
@@ -206,7 +206,7 @@ fn object(mapping: &Mapping) -> Option<Object> {
     })
 }
 
-/// An object with its unwind tables. Without tables, frame pointers are followed.
+/// Creates the unwinder's module of an object. Without tables, the unwinder follows frame pointers.
 fn module(object: &Object, tables: Option<&Tables>) -> Module<Bytes> {
     let mut sections = ExplicitModuleSectionInfo::default();
     if let Some(tables) = tables {
@@ -218,7 +218,7 @@ fn module(object: &Object, tables: Option<&Tables>) -> Module<Bytes> {
     Module::new(object.path.display().to_string(), object.range.clone(), object.bias, sections)
 }
 
-/// The unwind tables of an object, `.eh_frame_hdr` and `.eh_frame`, at addresses in its file.
+/// The unwind tables of an object, `.eh_frame_hdr` and `.eh_frame`, with their addresses in the file.
 #[derive(Debug)]
 pub(super) struct Tables {
     header_at: u64,
@@ -240,13 +240,13 @@ impl Tables {
         let bases = BaseAddresses::default().set_eh_frame_hdr(header_at);
         let parsed = EhFrameHdr::new(&header, LittleEndian).parse(&bases, 8).ok()?;
         let Pointer::Direct(frames_at) = parsed.eh_frame_ptr() else { return None };
-        // Its length is written nowhere: it ends with its last entry, at the latest with its segment.
+        // The length of `.eh_frame` is not recorded: it ends with its last entry, at the latest with its segment.
         let segment = object.segments.iter().find(|segment| segment.contains(&frames_at))?;
         let frames = copy(frames_at, segment.end - frames_at)?;
         Some(Self { header_at, header, frames_at, frames })
     }
 
-    /// Where the function at an address begins and ends.
+    /// Returns the address range of the function at an address.
     pub(super) fn function(&self, address: u64) -> Option<Range<u64>> {
         let bases = BaseAddresses::default().set_eh_frame_hdr(self.header_at).set_eh_frame(self.frames_at);
         let header = EhFrameHdr::new(&self.header, LittleEndian).parse(&bases, 8).ok()?;
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn this_program_is_among_the_objects_with_its_tables() {
-        let known = Known::default();
+        let known = KnownObjects::default();
         let mut modules = Modules::new(known.clone());
         assert!(modules.refresh());
         assert!(!modules.refresh(), "nothing was loaded meanwhile");

@@ -1,7 +1,7 @@
-//! The sampling thread and its handle. Without anybody who wants samples it sleeps: no signal, no work.
+//! The sampling thread and its handle. While no samples are requested the thread sleeps: no signal, no work.
 //!
-//! A forked child has a copy of the handle but no sampling thread: there the handle does nothing, and the child can start
-//! a sampler of its own.
+//! A forked child has a copy of the handle but no sampling thread: the handle does nothing there, and the child can start
+//! its own sampler.
 
 use std::process;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -10,82 +10,82 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::memory;
-use super::modules::Known;
+use super::modules::KnownObjects;
 use super::schedule;
 use super::signal;
 use super::task;
 use super::threads::Threads;
 use crate::{Options, Sample, StartError, Statistics};
 
-const LARGEST_COPY: usize = 1 << 20;
-const SMALLEST_COPY: usize = 4096;
-const SHORTEST_PERIOD: Duration = Duration::from_micros(100);
+const MAX_COPY: usize = 1 << 20;
+const MIN_COPY: usize = 4096;
+const MIN_PERIOD: Duration = Duration::from_micros(100);
 
-/// There is one sampler in a process: one signal, one set of slots. The number of the process that has one: a forked child
-/// finds its parent's here. 0 if there is none.
+/// The id of the process that has a sampler, 0 if there is none. A process has at most one sampler (one signal, one set of
+/// slots); a forked child finds its parent's id here.
 static RUNNING: AtomicU32 = AtomicU32::new(0);
 
-/// Samples the threads of this process while it is active. Dropping it ends the sampling thread. In a forked child it does
-/// nothing.
+/// Samples the threads of this process while it is active. Dropping it stops the sampling thread. Does nothing in a forked
+/// child.
 #[derive(Debug)]
 pub struct Sampler {
-    /// In which it was started.
+    /// The id of the process that started it.
     process: u32,
     shared: Arc<Shared>,
-    known: Known,
+    known: KnownObjects,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the handle and the thread share.
+/// The state shared by the handle and the thread.
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<SamplerState>,
     changed: Condvar,
     statistics: Counters,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct State {
+struct SamplerState {
     active: bool,
     ending: bool,
-    /// How often sampling was begun.
+    /// The number of times that sampling was activated.
     begun: u64,
 }
 
 #[derive(Debug, Default)]
 struct Counters([AtomicU64; 5]);
 
-/// Makes room for another sampler.
-struct OnlyOne;
+/// Allows another sampler when it is dropped.
+struct SingleSampler;
 
-impl Drop for OnlyOne {
+impl Drop for SingleSampler {
     fn drop(&mut self) {
         RUNNING.store(0, Ordering::Release);
     }
 }
 
 impl Sampler {
-    /// Installs the signal's handler and starts the thread. `on_sample` is called on it, for each thread in each
-    /// period; what it takes long for, delays the next look.
+    /// Installs the signal's handler and starts the thread. `on_sample` is called on that thread, for each thread in each
+    /// period; a slow function delays the next round.
     ///
     /// # Errors
-    /// A signal that is in use, system calls that are forbidden, and whatever [`StartError`] lists.
+    /// If the signal is in use, system calls are forbidden, or for another reason in [`StartError`].
     pub fn start(
         mut options: Options,
         mut on_sample: impl FnMut(&Sample<'_>) + Send + 'static,
     ) -> Result<Self, StartError> {
-        options.stack_bytes = options.stack_bytes.clamp(SMALLEST_COPY, LARGEST_COPY);
-        options.period = options.period.max(SHORTEST_PERIOD);
+        options.stack_bytes = options.stack_bytes.clamp(MIN_COPY, MAX_COPY);
+        options.period = options.period.max(MIN_PERIOD);
         options.max_frames = options.max_frames.max(1);
         let process = process::id();
         if RUNNING.swap(process, Ordering::AcqRel) == process {
             return Err(StartError::AlreadyRunning);
         }
-        let only_one = OnlyOne;
+        let only_one = SingleSampler;
         memory::choose_way().map_err(StartError::Memory)?;
         task::threads().map_err(StartError::Threads)?;
         signal::install(options.signal)?;
-        let (shared, known) = (Arc::<Shared>::default(), Known::default());
+        let (shared, known) = (Arc::<Shared>::default(), KnownObjects::default());
         let (told, found) = (Arc::clone(&shared), known.clone());
         let run = move || {
             let _only_one = only_one;
@@ -96,7 +96,7 @@ impl Sampler {
         Ok(Self { process, shared, known, thread })
     }
 
-    /// Begins or ends sampling. Begins without it.
+    /// Starts or stops sampling. A new sampler is inactive.
     pub fn set_active(&self, active: bool) {
         if self.is_inherited() {
             return;
@@ -108,17 +108,17 @@ impl Sampler {
         self.shared.changed.notify_all();
     }
 
-    /// What was done so far.
+    /// Returns the statistics up to the last round.
     pub fn statistics(&self) -> Statistics {
         self.shared.statistics.get()
     }
 
-    /// Whether this is the copy of a forked child: its locks may be held for ever, by threads that exist only in the parent.
+    /// Returns whether this is the copy in a forked child: its locks may be held forever, by threads of the parent.
     fn is_inherited(&self) -> bool {
         self.process != process::id()
     }
 
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self) -> KnownObjects {
         self.known.clone()
     }
 }
@@ -127,43 +127,43 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         let thread = self.thread.take();
         if self.is_inherited() {
-            // There is no such thread here, to wait for or to detach.
+            // A forked child has no such thread to join or detach.
             std::mem::forget(thread);
             return;
         }
         self.shared.lock().ending = true;
         self.shared.changed.notify_all();
         if let Some(thread) = thread {
-            // It has nothing to tell but that it ended.
+            // The thread returns no value.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SamplerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while nobody wants samples. Returns how often that has begun; `None` at the end.
+    /// Waits until samples are requested. Returns how often sampling was activated; `None` at the end.
     fn wait(&self) -> Option<u64> {
-        let idle = |state: &mut State| !state.active && !state.ending;
+        let idle = |state: &mut SamplerState| !state.active && !state.ending;
         let state = self.changed.wait_while(self.lock(), idle).unwrap_or_else(PoisonError::into_inner);
         (!state.ending).then_some(state.begun)
     }
 
-    fn run(&self, options: &Options, known: &Known, on_sample: &mut dyn FnMut(&Sample<'_>)) {
-        schedule::ask_for_short_slices();
+    fn run(&self, options: &Options, known: &KnownObjects, on_sample: &mut dyn FnMut(&Sample<'_>)) {
+        schedule::request_short_slices();
         let mut threads: Option<Threads> = None;
         let mut next = Instant::now();
         let mut last = 0;
         while let Some(begun) = self.wait() {
-            // What it needs is gathered when samples are wanted for the first time.
+            // Resources are allocated when samples are requested for the first time.
             let threads = threads.get_or_insert_with(|| Threads::new(options.clone(), known.clone()));
             if std::mem::replace(&mut last, begun) != begun {
                 threads.rest();
             }
-            // Without a list there is nothing to look at, in this round.
+            // Without a list of threads this round has nothing to sample.
             let _ = threads.round(on_sample);
             self.statistics.set(threads.statistics);
             next = (next + options.period).max(Instant::now());

@@ -1,10 +1,10 @@
-//! The signal: its handler, and the slots in which the handler leaves what it copied.
+//! The signal: its handler, and the slots for the handler's copies.
 //!
-//! A request names a slot and has a number that is never used again, so that a handler that runs late finds its request
-//! gone. The handler changes nothing but its slot: no allocation, no lock, errno as it was. Half of the unsafe code of this
-//! crate; `memory` is the other.
+//! A request names a slot and has a number that is never reused, so that a handler that runs late finds its request gone.
+//! The handler changes nothing but its slot: no allocation, no lock, and errno is preserved. Most of the unsafe code of
+//! this crate is here and in `memory`.
 
-#![expect(unsafe_code, reason = "a signal handler can't be had otherwise")]
+#![expect(unsafe_code, reason = "a signal handler requires unsafe code")]
 
 use std::io;
 use std::process;
@@ -14,34 +14,33 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use super::memory;
 use crate::StartError;
 
-/// As many threads are asked at the same time.
+/// The most threads with pending requests.
 pub(super) const SLOTS: usize = 128;
 
-/// What a handler finds; null before the first sampler. Pools are never freed: a signal may always be under way.
+/// The pool for the handler; null before the first sampler. Pools are never freed, because a signal may be in flight.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(ptr::null_mut());
 
-/// The number of the last request. For all samplers that this process ever has: a signal that an earlier one sent may
-/// arrive now.
+/// The number of the last request of all samplers of this process: a signal of an earlier sampler may still arrive.
 static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Slots for as many threads.
+/// Slots for several threads.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// The process that made it. In a forked child, slots can be taken for threads that exist only in the parent.
+    /// The process that created it. In a forked child, slots can be in use for threads that exist only in the parent.
     process: u32,
     slots: Vec<Slot>,
-    /// The slots' copies, one after the other. Of untouched ones the kernel has no memory.
+    /// The copies of all slots, concatenated. The kernel allocates no memory for untouched ones.
     stacks: Box<[AtomicU64]>,
-    /// The size of each.
+    /// The size of each copy, in words.
     words: usize,
 }
 
-/// What a thread leaves.
+/// The answer of a thread.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// The number of the request, and in its two lowest bits what has become of it.
+    /// The number of the request, and its state in the two lowest bits.
     state: AtomicU64,
-    /// Where the thread's stack begins, 0 if that is not known: nothing beyond is needed.
+    /// The start of the thread's stack, beyond which nothing is needed; 0 if unknown.
     top: AtomicU64,
     registers: [AtomicU64; 4],
     copied: AtomicUsize,
@@ -52,14 +51,14 @@ const REQUESTED: u64 = 1;
 const WRITING: u64 = 2;
 const DONE: u64 = 3;
 
-/// A request that is under way.
+/// A pending request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ticket {
     number: u64,
     slot: usize,
 }
 
-/// What is needed to begin unwinding.
+/// The registers for starting to unwind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Registers {
     pub(super) instruction: u64,
@@ -69,29 +68,29 @@ pub(super) struct Registers {
     pub(super) link: u64,
 }
 
-/// Why nobody was asked.
+/// A reason why a thread was not signalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoTicket {
     /// All slots are in use.
     Full,
-    /// There is no such thread, or no room for another signal.
-    Refused,
+    /// The thread does not exist, or the signal queue is full.
+    Rejected,
 }
 
-/// What has become of a request.
+/// The state of a request.
 #[derive(Debug)]
 pub(super) enum Answer<'a> {
-    /// None yet.
+    /// There is no answer yet.
     Pending,
-    /// Registers, and the words from the stack pointer on.
-    Here(Registers, &'a [AtomicU64]),
+    /// The registers, and the words from the stack pointer on.
+    Ready(Registers, &'a [AtomicU64]),
 }
 
 impl Pool {
-    /// The pool of this process, with stacks of at least `bytes`.
+    /// Returns the pool of this process, with stacks of at least `bytes` bytes.
     pub(super) fn of_this_process(bytes: usize) -> &'static Self {
         let (words, process) = (bytes.div_ceil(8), process::id());
-        // SAFETY: the pointer is null or from the leak below, which nobody frees.
+        // SAFETY: the pointer is null or from the leak below, which is never freed.
         if let Some(pool) = unsafe { POOL.load(Ordering::Acquire).as_ref() }
             && pool.words >= words
             && pool.process == process
@@ -112,7 +111,7 @@ impl Pool {
         pool
     }
 
-    /// Asks a thread for its stack, up to `top` if the stack pointer is below.
+    /// Requests a thread's stack, up to `top` if the stack pointer is below it.
     pub(super) fn request(&self, signal: i32, thread: libc::pid_t, top: u64) -> Result<Ticket, NoTicket> {
         let free = |(_, slot): &(usize, &Slot)| slot.state.load(Ordering::Acquire) & 3 == FREE;
         let (at, slot) = self.slots.iter().enumerate().find(free).ok_or(NoTicket::Full)?;
@@ -122,12 +121,12 @@ impl Pool {
         let ticket = Ticket { number, slot: at };
         if send(signal, thread, ticket).is_err() {
             slot.state.store(FREE, Ordering::Release);
-            return Err(NoTicket::Refused);
+            return Err(NoTicket::Rejected);
         }
         Ok(ticket)
     }
 
-    /// What the thread has answered.
+    /// Returns the answer of the thread.
     pub(super) fn answer(&self, ticket: Ticket) -> Answer<'_> {
         let Some(slot) = self.slots.get(ticket.slot) else { return Answer::Pending };
         if slot.state.load(Ordering::Acquire) != ticket.number << 2 | DONE {
@@ -136,7 +135,7 @@ impl Pool {
         let [instruction, stack, frame, link] = slot.registers.each_ref().map(|r| r.load(Ordering::Relaxed));
         let copied = slot.copied.load(Ordering::Relaxed) / 8;
         let words = self.stack(ticket.slot).get(..copied).unwrap_or_default();
-        Answer::Here(Registers { instruction, stack, frame, link }, words)
+        Answer::Ready(Registers { instruction, stack, frame, link }, words)
     }
 
     fn stack(&self, slot: usize) -> &[AtomicU64] {
@@ -144,7 +143,7 @@ impl Pool {
         self.stacks.get(start..start.saturating_add(self.words)).unwrap_or_default()
     }
 
-    /// Has the slot free for the next request, unless the thread is writing to it at this moment.
+    /// Frees the slot for the next request. `false` if the thread is writing to it at this moment.
     pub(super) fn release(&self, ticket: Ticket) -> bool {
         let Some(slot) = self.slots.get(ticket.slot) else { return true };
         let gone = |from| {
@@ -155,9 +154,9 @@ impl Pool {
     }
 }
 
-/// What the process does on a signal.
+/// Returns the current action of a signal.
 fn current(signal: i32) -> Result<libc::sigaction, StartError> {
-    // SAFETY: a sigaction of zeros is a valid value, and lives through the call that writes to it.
+    // SAFETY: a sigaction of zeros is a valid value, and outlives the call that writes to it.
     let (failed, action) = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         (libc::sigaction(signal, ptr::null(), &raw mut action) != 0, action)
@@ -168,7 +167,7 @@ fn current(signal: i32) -> Result<libc::sigaction, StartError> {
     Ok(action)
 }
 
-/// Installs the handler. It stays for the life of the process: one signal may always be under way.
+/// Installs the handler. It is never removed, because a signal may be in flight.
 pub(super) fn install(signal: i32) -> Result<(), StartError> {
     const ERRORS: [i32; 6] =
         [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGABRT];
@@ -179,7 +178,7 @@ pub(super) fn install(signal: i32) -> Result<(), StartError> {
         return Err(StartError::UnusableSignal(signal));
     }
     let ours = handle as extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) as usize;
-    // Before it is replaced: without its handler, the program could miss a signal.
+    // Checked before the handler is replaced, because otherwise the program could miss a signal.
     if ![libc::SIG_DFL, libc::SIG_IGN, ours].contains(&current(signal)?.sa_sigaction) {
         return Err(StartError::SignalInUse(signal));
     }
@@ -187,15 +186,15 @@ pub(super) fn install(signal: i32) -> Result<(), StartError> {
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = ours;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: the handler has the signature that SA_SIGINFO asks for and does only what a handler may; the pointer is
-    // to a value that lives through the call.
+    // SAFETY: the handler has the signature for SA_SIGINFO and does only what a handler may do; the pointer is
+    // to a value that outlives the call.
     if unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) } != 0 {
         return Err(StartError::Handler { signal, error: io::Error::last_os_error() });
     }
     Ok(())
 }
 
-/// A signal's data as the kernel lays it out on 64-bit machines, for one that was sent with a value.
+/// The data of a signal that was sent with a value, in the kernel's layout on 64-bit systems.
 #[repr(C)]
 struct Info {
     signal: i32,
@@ -231,20 +230,20 @@ fn send(signal: i32, thread: libc::pid_t, ticket: Ticket) -> io::Result<()> {
         value: ticket.to_value(),
         rest: [0; 12],
     };
-    // SAFETY: the two have neither arguments nor failures.
+    // SAFETY: both calls have no arguments and cannot fail.
     (info.process, info.user) = unsafe { (libc::getpid(), libc::getuid()) };
-    // SAFETY: the kernel reads one siginfo_t, whose size is checked above. The signal has a handler; a number that is no
-    // thread of this process is refused.
+    // SAFETY: the kernel reads one siginfo_t, whose size is checked above. The signal has a handler; the kernel rejects a
+    // number that is not a thread of this process.
     let sent =
         unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, info.process, thread, signal, &raw const info) };
     if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The handler. Nothing in here may allocate, lock, or panic.
+/// The signal handler. Must not allocate, lock, or panic.
 extern "C" fn handle(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: with SA_SIGINFO the kernel passes a siginfo_t and a ucontext_t that live until the handler returns. They
-    // are only read. `Info` has the size and the alignment of a siginfo_t, and any bytes are a value of it. The pool is
-    // never freed. The place of errno is this thread's own.
+    // SAFETY: with SA_SIGINFO the kernel passes a siginfo_t and a ucontext_t that outlive the handler and are only read
+    // here. `Info` has the size and the alignment of a siginfo_t, and any bytes are a valid value. The pool is
+    // never freed. errno belongs to this thread.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
@@ -260,7 +259,7 @@ extern "C" fn handle(_: i32, info: *mut libc::siginfo_t, context: *mut libc::c_v
 }
 
 impl Pool {
-    /// On the sampled thread.
+    /// Fills the slot, on the sampled thread.
     fn fill(&self, ticket: Ticket, registers: Registers) {
         let Some(slot) = self.slots.get(ticket.slot) else { return };
         let requested = ticket.number << 2 | REQUESTED;
@@ -301,11 +300,11 @@ fn registers(context: &libc::ucontext_t) -> Registers {
     Registers { instruction: machine.pc, stack: machine.sp, frame: get(29), link: get(30) }
 }
 
-/// Blocks a signal on the calling thread, or no longer.
+/// Blocks or unblocks a signal on the calling thread.
 #[cfg(test)]
 pub(super) fn block(signal: i32, block: bool) {
     let how = if block { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
-    // SAFETY: a set of zeros is a valid, empty one, and lives through both calls.
+    // SAFETY: a set of zeros is a valid, empty set, and outlives both calls.
     unsafe {
         let mut set = std::mem::zeroed();
         assert_eq!(libc::sigaddset(&raw mut set, signal), 0);
@@ -313,7 +312,7 @@ pub(super) fn block(signal: i32, block: bool) {
     }
 }
 
-/// There is one pool at a time.
+/// Serializes the tests that use the pool.
 #[cfg(test)]
 pub(super) fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -334,7 +333,7 @@ mod tests {
         };
         install_theirs();
         let theirs = nothing as extern "C" fn(i32) as usize;
-        // Not even for a moment is it another: another thread looks all the time.
+        // The handler is never replaced, not even briefly: another thread checks it continuously.
         let ended = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             let looks = scope.spawn(|| {
@@ -356,21 +355,21 @@ mod tests {
         for signal in [0, 65, libc::SIGSEGV, libc::SIGKILL] {
             assert!(matches!(install(signal), Err(StartError::UnusableSignal(_))), "{signal}");
         }
-        // Those that the C library keeps for itself.
+        // The signals that the C library reserves for itself.
         assert!(matches!(install(32), Err(StartError::Handler { .. })));
         install(libc::SIGURG).unwrap();
         install(libc::SIGURG).unwrap();
     }
 
     #[test]
-    fn a_thread_answers_once_and_only_the_request_that_it_was_sent() {
+    fn a_thread_answers_only_its_own_request_and_once() {
         let _alone = alone();
         install(libc::SIGURG).unwrap();
         let pool = Pool::of_this_process(4096);
         let this = memory::current_thread();
         let ticket = pool.request(libc::SIGURG, this, 0).unwrap();
-        // A thread gets its own signal before the call returns.
-        let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
+        // A thread receives its own signal before the call returns.
+        let Answer::Ready(registers, words) = pool.answer(ticket) else { panic!("no answer") };
         let here = ptr::from_ref(&ticket) as u64;
         assert!(registers.stack <= here && here < registers.stack + 4096 * 8);
         assert_eq!(words.len(), 512);
@@ -378,12 +377,12 @@ mod tests {
         assert!(!pool.release(Ticket { number: ticket.number + 1, ..ticket }));
         assert!(pool.release(ticket));
         let ticket = pool.request(libc::SIGURG, this, here + 64).unwrap();
-        let Answer::Here(registers, words) = pool.answer(ticket) else { panic!("no answer") };
+        let Answer::Ready(registers, words) = pool.answer(ticket) else { panic!("no answer") };
         assert_eq!(registers.stack + words.len() as u64 * 8, here / 8 * 8 + 64);
         assert!(pool.release(ticket));
-        // Late: nobody waits for it any more.
+        // A late answer, whose request was released.
         pool.fill(ticket, registers);
         assert!(matches!(pool.answer(ticket), Answer::Pending));
-        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 0), Err(NoTicket::Refused));
+        assert_eq!(pool.request(libc::SIGURG, 5_000_000, 0), Err(NoTicket::Rejected));
     }
 }

@@ -1,7 +1,7 @@
-//! From addresses to functions, by the symbols of the files that the code came from: `.symtab`, else `.dynsym`. For code
-//! without a symbol, the unwind tables say where its function begins and ends.
+//! From addresses to functions, by the symbols of the files that contain the code: `.symtab`, else `.dynsym`. For code
+//! without a symbol, the unwind tables provide the range of its function.
 //!
-//! Each address is looked up once. Refuses to do it while threads are sampled: it opens and reads whole symbol tables.
+//! Each address is looked up once. Not done while threads are sampled, because complete symbol tables are read.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,41 +12,41 @@ use std::path::Path;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSymbol, ReadCache, SymbolKind};
 
-use super::modules::{Known, Object, Tables};
+use super::modules::{KnownObjects, Object, Tables};
 use crate::{Function, FunctionName, ModuleFile, Names, Sampler};
 
-/// Finds the names of the functions of the modules that a sampler has seen.
+/// Finds the names of functions in the modules that a sampler has seen.
 #[derive(Debug)]
 pub struct Namer {
-    known: Known,
-    /// By their addresses.
+    known: KnownObjects,
+    /// The functions by address.
     functions: BTreeMap<u64, Function>,
-    /// Names that the program gave.
+    /// The names that the program provided.
     given: Vec<(u64, String)>,
 }
 
-/// A symbol, at addresses in its file.
+/// A symbol, with addresses in its file.
 struct Symbol {
     start: u64,
     size: u64,
-    /// What is preferred among symbols of the same place.
+    /// The preference among symbols at one address.
     global: bool,
     name: String,
 }
 
 impl Namer {
-    /// For the samples of `sampler`.
+    /// Creates a namer for the samples of `sampler`.
     pub fn new(sampler: &Sampler) -> Self {
         Self { known: sampler.known(), functions: BTreeMap::new(), given: Vec::new() }
     }
 
-    /// Has functions of the program named, whatever its symbols say: for a binary without symbols. Each is a function's
-    /// address and its name as Rust writes it (`my_crate::module::function`).
+    /// Adds names of functions, which override symbols: for a binary without symbols. Each entry is a function's address and
+    /// its name as written in Rust (`my_crate::module::function`).
     pub fn add(&mut self, functions: impl IntoIterator<Item = (u64, String)>) {
         self.given.extend(functions);
     }
 
-    /// Takes in what was given, as soon as its module was seen.
+    /// Adds the provided names whose modules were seen.
     fn take_given(&mut self, known: &[Object]) {
         let functions = &mut self.functions;
         self.given.retain(|(start, name)| {
@@ -59,7 +59,7 @@ impl Namer {
         });
     }
 
-    /// The functions that contain the addresses. What is in no module has no name.
+    /// Returns the functions that contain the addresses. Addresses in no module have no function.
     pub fn names(&mut self, addresses: impl IntoIterator<Item = u64>) -> Names {
         let mut addresses: Vec<u64> = addresses.into_iter().collect();
         addresses.sort_unstable();
@@ -115,12 +115,12 @@ impl Namer {
     }
 }
 
-/// The object at an address: the last one that was there.
+/// Returns the object at an address: the last one that was loaded there.
 fn object_of(known: &[Object], address: u64) -> Option<(usize, &Object)> {
     known.iter().enumerate().rev().find(|(_, object)| object.range.contains(&address))
 }
 
-/// For each of the sorted addresses the function's symbol, if there is one.
+/// Returns the function's symbol for each of the sorted addresses. `None` if there is none.
 fn symbols(object: &Object, addresses: &[u64], bounds: &[Option<Range<u64>>]) -> Vec<Option<Symbol>> {
     let mut found: Vec<Option<Symbol>> = addresses.iter().map(|_| None).collect();
     let Some(file) = open(object) else { return found };
@@ -146,7 +146,7 @@ fn match_symbols<'a>(
             continue;
         }
         let (start, size) = (symbol.address(), symbol.size());
-        // What was written in assembly often has no size: it reaches as far as the unwind table says.
+        // Assembly code often has no size: use the range in the unwind table.
         let first = addresses.partition_point(|address| *address < start);
         let places = addresses.iter().zip(bounds).zip(&mut *found).skip(first);
         for ((address, bounds), place) in places {
@@ -162,7 +162,7 @@ fn match_symbols<'a>(
                 |old: &Symbol| (size > 0, start, global).cmp(&(old.size > 0, old.start, old.global)).is_gt();
             if place.as_ref().is_none_or(better)
                 && let Ok(name) = symbol.name_bytes()
-                // `$x` and the like mark code for disassemblers.
+                // `$x` and similar symbols mark code for disassemblers.
                 && name.first().is_some_and(|first| *first != b'$')
             {
                 let name = String::from_utf8_lossy(name).into_owned();
@@ -172,18 +172,18 @@ fn match_symbols<'a>(
     }
 }
 
-/// The file of an object, if it is still the one that was loaded.
+/// Opens the file of an object, if it is still the one that was loaded.
 fn open(object: &Object) -> Option<File> {
     let program = Path::new("/proc/self/exe");
-    // The link leads to the program even if it was deleted or replaced.
+    // The link leads to the program even if its file was deleted or replaced.
     let path =
         if fs::read_link(program).is_ok_and(|path| path == object.path) { program } else { &object.path };
     let file = File::open(path).ok()?;
-    // The device differs on file systems with subvolumes, although the file is the same.
+    // On file systems with subvolumes the device may differ for an identical file.
     (file.metadata().ok()?.ino() == object.file.2).then_some(file)
 }
 
-/// For each address the bounds of its function as the unwind table says, if the object is still in memory.
+/// Returns the range of the function at each address from the unwind tables, if the object is still in memory.
 fn bounds(object: &Object, addresses: &[u64]) -> Vec<Option<Range<u64>>> {
     let tables = Tables::read(object);
     addresses.iter().map(|address| tables.as_ref()?.function(*address)).collect()

@@ -1,4 +1,4 @@
-//! What `/proc` says of this process's threads. Refuses to judge: `threads` does.
+//! The state of this process's threads from `/proc`.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,34 +6,34 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 const TASKS: &str = "/proc/self/task";
 
-/// The numbers of all threads.
+/// Returns the ids of all threads.
 pub(super) fn threads() -> io::Result<Vec<libc::pid_t>> {
     let mut threads = Vec::new();
     for entry in fs::read_dir(TASKS)? {
-        // A thread that ends meanwhile is no error.
+        // A thread that exits meanwhile is not an error.
         let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<libc::pid_t>().ok();
         threads.extend(entry.ok().and_then(number));
     }
     Ok(threads)
 }
 
-/// Says how many threads there are, at a fraction of the cost of [`threads`].
+/// Detects changes of the number of threads, at a fraction of the cost of [`threads`].
 #[derive(Debug)]
 pub(super) struct Count(Option<File>);
 
 impl Count {
-    /// Kept open: the way to the folder takes longer than the question.
+    /// Opens the directory once, because opening it takes longer than the query.
     pub(super) fn open() -> Self {
         Self(File::open(TASKS).ok())
     }
 
-    /// A number that changes with that of the threads; `None` if the kernel does not say.
+    /// Returns a number that changes with the number of threads. `None` if the kernel does not provide it.
     pub(super) fn now(&self) -> Option<u64> {
         Some(self.0.as_ref()?.metadata().ok()?.nlink())
     }
 }
 
-/// Whether a thread blocks a signal; `None` if the kernel does not say.
+/// Returns whether a thread blocks a signal. `None` if unknown.
 pub(super) fn blocks(thread: libc::pid_t, signal: i32) -> Option<bool> {
     let status = fs::read_to_string(format!("{TASKS}/{thread}/status")).ok()?;
     let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
@@ -42,47 +42,47 @@ pub(super) fn blocks(thread: libc::pid_t, signal: i32) -> Option<bool> {
     Some(mask.checked_shr(bit)? & 1 == 1)
 }
 
-/// What a thread is doing, as its file `syscall` says.
+/// The activity of a thread, according to its file `syscall`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// It runs, or would if there were a processor.
+    /// The thread runs, or is ready to run.
     Running,
-    /// It waits in the kernel.
+    /// The thread waits in the kernel.
     Waiting(Wait),
-    /// The kernel does not say.
+    /// The activity is unknown.
     Unknown,
 }
 
-/// Where a thread waits.
+/// The wait of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wait {
-    /// The system call; negative if it is none, as for a page fault.
+    /// The number of the system call; negative if there is none, as for a page fault.
     pub(super) call: i64,
-    /// A `futex` that has a time limit, or may have one: a signal ends it with EINTR, `SA_RESTART` or not.
+    /// A `futex` call that may have a time limit: a signal ends it with EINTR, even with `SA_RESTART`.
     pub(super) limited: bool,
     pub(super) stack: u64,
     pub(super) instruction: u64,
 }
 
 impl Wait {
-    /// Whether a signal with `SA_RESTART` goes unnoticed: for waits that end without cause anyway, so that every caller
-    /// waits again, and for those that the kernel restarts. Sleeping and polling end early; waiting for a `futex` and
-    /// reading from a socket with a time limit, too.
+    /// Returns whether a signal with `SA_RESTART` is not noticed: for waits that may end spuriously, so that every caller
+    /// waits again, and for those that the kernel restarts. Sleeping and polling end early, as do waiting for a `futex` and
+    /// reading from a socket with a time limit.
     pub(super) fn survives_a_signal(self) -> bool {
         let restarted = [libc::SYS_futex, libc::SYS_wait4, libc::SYS_waitid, libc::SYS_flock];
         restarted.contains(&self.call) && !self.limited
     }
 }
 
-/// A thread's file that says what it is doing. Kept open where there are not too many: to open it takes longer than to
-/// read it.
+/// The file with a thread's activity. Kept open unless there are many, because opening it takes longer than
+/// reading it.
 #[derive(Debug)]
-pub(super) struct Doing {
+pub(super) struct ActivityFile {
     thread: libc::pid_t,
     file: Option<File>,
 }
 
-impl Doing {
+impl ActivityFile {
     pub(super) fn of(thread: libc::pid_t, keep_open: bool) -> Self {
         Self { thread, file: keep_open.then(|| Self::open(thread)).flatten() }
     }
@@ -91,7 +91,7 @@ impl Doing {
         File::open(format!("{TASKS}/{thread}/syscall")).ok()
     }
 
-    /// What the thread is doing at this moment.
+    /// Returns the current activity of the thread.
     pub(super) fn now(&self) -> Activity {
         match &self.file {
             Some(file) => read(file),
@@ -131,14 +131,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_line_is_understood() {
+    fn lines_of_the_kernel_are_parsed() {
         assert_eq!(parse("running\n"), Activity::Running);
         let wait = |call| {
             Activity::Waiting(Wait { call, limited: false, stack: 0x7ffc_1234, instruction: 0x7f00_5678 })
         };
         assert_eq!(parse("230 0x0 0x0 0x7ffd 0x7ffe 0x0 0x0 0x7ffc1234 0x7f005678\n"), wait(230));
         assert_eq!(parse("-1 0x7ffc1234 0x7f005678\n"), wait(-1));
-        // Only what the kernel restarts may be signalled: not a `futex` with a time limit, its fourth argument.
+        // Only waits that the kernel restarts may be signalled: not a `futex` with a time limit, its fourth argument.
         let survives = |line: &str| match parse(line) {
             Activity::Waiting(wait) => wait.survives_a_signal(),
             other => panic!("{line}: {other:?}"),
@@ -164,11 +164,11 @@ mod tests {
         let this = super::super::memory::current_thread();
         assert!(threads().unwrap().contains(&this));
         for keep_open in [true, false] {
-            let doing = Doing::of(this, keep_open);
-            assert!(matches!(doing.now(), Activity::Running | Activity::Waiting(_)));
-            assert_eq!(doing.now(), doing.now());
+            let activity_file = ActivityFile::of(this, keep_open);
+            assert!(matches!(activity_file.now(), Activity::Running | Activity::Waiting(_)));
+            assert_eq!(activity_file.now(), activity_file.now());
         }
-        assert_eq!(Doing::of(5_000_000, true).now(), Activity::Unknown);
+        assert_eq!(ActivityFile::of(5_000_000, true).now(), Activity::Unknown);
     }
 
     #[test]
@@ -176,7 +176,7 @@ mod tests {
         let count = Count::open();
         let (told, wait) = std::sync::mpsc::channel::<()>();
         let (begun, begins) = std::sync::mpsc::channel();
-        // Threads of other tests start and end meanwhile; 40 more outweigh them.
+        // Threads of other tests start and exit meanwhile; 40 more outweigh them.
         let before = count.now().unwrap();
         assert!(before > 2);
         let wait = std::sync::Mutex::new(wait);

@@ -1,35 +1,34 @@
-//! What is known of one thread, and when its answer is not to be expected any more. Refuses to ask or to read: `threads`
-//! does.
+//! The state of one thread, and the decision when to give up waiting for its answer.
 
 use std::time::{Duration, Instant};
 
 use super::signal::Ticket;
-use super::task::{self, Activity, Doing, Wait};
+use super::task::{self, Activity, ActivityFile, Wait};
 
-/// A thread that has run for so many nanoseconds without an answer blocks the signal.
+/// A thread that has run for this many nanoseconds without an answer blocks the signal.
 const BLOCKED: u64 = 2_000_000;
-/// One that still waits in the kernel after so many rounds without an answer was not woken: as a rule it blocks the
+/// A thread that still waits in the kernel after this many rounds without an answer was not woken: usually it blocks the
 /// signal, too.
 const UNANSWERED_ROUNDS: u32 = 10;
-/// A wait of so many nanoseconds is not told from none.
+/// A wait of fewer nanoseconds is not distinguished from none.
 const SHORTEST_WAIT: u64 = 10_000;
-/// For this long it is not asked again.
+/// How long a thread that blocks the signal gets no further one.
 const MUTE: Duration = Duration::from_secs(1);
 
-/// What is known of a thread.
+/// The state of a thread.
 #[derive(Debug)]
 pub(super) struct Thread {
-    pub(super) doing: Doing,
-    /// Processor time at the last look.
+    pub(super) activity_file: ActivityFile,
+    /// The processor time at the last check.
     pub(super) time: Option<u64>,
-    /// When it was last found running, and its processor time then.
+    /// The time when it was last found running, and its processor time then.
     pub(super) ran: Option<(Instant, u64)>,
-    /// Where it waited at the last look.
+    /// Its wait at the last check.
     pub(super) wait: Option<Wait>,
     pub(super) pending: Option<Pending>,
     pub(super) muted: Option<Instant>,
     pub(super) running: bool,
-    /// Where its stack begins, 0 until it was seen.
+    /// The start of its stack, 0 until it was seen.
     pub(super) top: u64,
     pub(super) stack: Vec<u64>,
     pub(super) complete: bool,
@@ -38,7 +37,7 @@ pub(super) struct Thread {
 impl Thread {
     pub(super) fn new(id: libc::pid_t, keep_open: bool) -> Self {
         Self {
-            doing: Doing::of(id, keep_open),
+            activity_file: ActivityFile::of(id, keep_open),
             time: None,
             ran: None,
             wait: None,
@@ -51,8 +50,8 @@ impl Thread {
         }
     }
 
-    /// Whether it has had a processor all the time since it was last found running. If it waits now, then for a few
-    /// microseconds, and it would have been signalled in as short a time after any other question.
+    /// Returns whether the thread has had a processor all the time since it was last found running. If it waits now, then
+    /// only for microseconds, and a signal would be as likely to interrupt it after any other check.
     pub(super) fn has_not_waited(&self, now: Instant, time: u64) -> bool {
         self.ran.is_some_and(|(then, before)| {
             let since = now.saturating_duration_since(then).as_nanos();
@@ -60,24 +59,25 @@ impl Thread {
         })
     }
 
-    /// Whether it blocked the signal a short while ago.
+    /// Returns whether it recently blocked the signal.
     pub(super) fn is_muted(&self) -> bool {
         self.muted.is_some_and(|since| since.elapsed() < MUTE)
     }
 
-    /// Whether its request will hardly be answered. A thread that was woken by the signal and has no processor yet counts
-    /// as running.
+    /// Returns whether its request will hardly be answered. A thread that was woken by the signal and has no processor yet
+    /// counts as running.
     pub(super) fn is_hopeless(&self) -> bool {
         self.pending.is_some_and(|pending| {
             pending.ran() >= BLOCKED
-                || pending.rounds >= UNANSWERED_ROUNDS && matches!(self.doing.now(), Activity::Waiting(_))
+                || pending.rounds >= UNANSWERED_ROUNDS
+                    && matches!(self.activity_file.now(), Activity::Waiting(_))
         })
     }
 
-    /// Its request is given up.
+    /// Gives up its request.
     pub(super) fn withdraw(&mut self, id: libc::pid_t, signal: i32) {
         let Some(pending) = self.pending.take() else { return };
-        // Neither woken nor blocking the signal: it waits for a disk, and can be asked again when it runs.
+        // Neither woken nor blocking the signal: it waits for a disk, and can be signalled again when it runs.
         let muted = pending.ran() >= BLOCKED || task::blocks(id, signal).unwrap_or(true);
         self.muted = muted.then(Instant::now);
         // As if it had just been found: if it waits, it is read from outside.
@@ -85,20 +85,20 @@ impl Thread {
     }
 }
 
-/// A request that was not answered yet.
+/// A request without an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pending {
     pub(super) ticket: Ticket,
-    /// Processor time when it was asked, and at the last look.
+    /// The processor time at the request, and at the last check.
     pub(super) asked_at: u64,
     pub(super) seen_at: u64,
     pub(super) running: bool,
-    /// Rounds that have ended without an answer. From the second on, the thread is reported with its last stack.
+    /// The rounds that have ended without an answer. From the second on, the thread is reported with its last stack.
     pub(super) rounds: u32,
 }
 
 impl Pending {
-    /// How long the thread has run since it was asked, in nanoseconds.
+    /// Returns how long the thread has run since the request, in nanoseconds.
     fn ran(self) -> u64 {
         self.seen_at.saturating_sub(self.asked_at)
     }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_used_all_the_time_has_not_waited() {
+    fn a_thread_that_used_all_the_time_has_not_waited() {
         let mut thread = Thread::new(1, false);
         let then = Instant::now();
         let later = then + Duration::from_millis(1);

@@ -1,15 +1,15 @@
-//! Which threads are looked at in a round, and how.
+//! Decides which threads are sampled in a round, and how.
 //!
 //! ```text
-//! used no processor time since the last look        reported again, as waiting
-//! runs                                              a signal; reported as running
-//! waits where a signal goes unnoticed               a signal, once: until it has run again
-//! waits elsewhere, or blocks the signal             read from outside: its stack stands still
+//! used no processor time since the last round       reported again, as waiting
+//! runs                                              gets a signal; reported as running
+//! waits where a signal is not noticed               gets a signal, once until it has run again
+//! waits elsewhere, or blocks the signal             read from outside: its stack does not change
 //! ```
 //!
-//! A thread that is asked and does not answer at once, because it has no processor, is not waited for: its answer is
-//! collected in one of the next rounds. One that blocks the signal never answers: its request is withdrawn, and for a
-//! while it gets no other.
+//! A signalled thread that does not answer at once, because it has no processor, is not waited for: its answer is
+//! collected in a later round. A thread that blocks the signal never answers: its request is withdrawn, and for some
+//! time it gets no other.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::memory;
-use super::modules::Known;
+use super::modules::KnownObjects;
 use super::signal::{Answer, NoTicket, Pool, Registers, Ticket};
 use super::task::{self, Activity, Wait};
 use super::thread::{Pending, Thread};
@@ -26,22 +26,22 @@ use super::unwind::UNKNOWN;
 use super::unwinder::Unwinder;
 use crate::{Options, Sample, Statistics};
 
-/// A thread that has just been asked has used some time in the handler.
+/// The processor time of the handler, in nanoseconds.
 const HANDLER_TIME: u64 = 20_000;
-/// How often the list of threads is read although their number is the same: one that was never seen may have ended as
-/// another began.
+/// The number of rounds after which the list of threads is read although their number is unchanged: a thread that was
+/// never seen may have exited while another started.
 const LIST_EVERY: u64 = 100;
-/// How often their number is asked for. A thread that begins is seen so many periods later at the most.
+/// The number of rounds between checks of the number of threads: a new thread is seen at most this many periods later.
 const COUNT_EVERY: u64 = 4;
-/// How long answers are waited for: a thread that has a processor takes some microseconds.
-const PATIENCE: Duration = Duration::from_micros(250);
+/// How long to wait for answers: a thread that has a processor needs some microseconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_micros(250);
 const POLL: Duration = Duration::from_micros(20);
-/// Of as many threads a file is kept open.
+/// The most threads whose files are kept open.
 const MAX_OPEN: usize = 128;
-/// A stack that is read from outside may have so many words.
-const LONGEST_STACK: usize = 1 << 17;
+/// The most words of a stack that is read from outside.
+const MAX_STACK_WORDS: usize = 1 << 17;
 
-/// All threads but the sampler's.
+/// All threads except the sampler's.
 pub(super) struct Threads {
     options: Options,
     this: libc::pid_t,
@@ -50,29 +50,29 @@ pub(super) struct Threads {
     count: task::Count,
     listed: Option<u64>,
     unwinder: Unwinder,
-    /// A stack that is read from outside.
+    /// A buffer for a stack that is read from outside.
     words: Vec<AtomicU64>,
-    /// Requests that nobody waits for any more and that a thread was just answering.
+    /// Withdrawn requests whose threads were just answering.
     abandoned: Vec<Ticket>,
     pub(super) statistics: Statistics,
 }
 
-/// As many threads as possible are being asked.
+/// An error: no slot is free for another request.
 struct NoSlot;
 
-/// What becomes of a thread in a round.
-enum Look {
+/// The result of checking a thread in a round.
+enum CheckResult {
     Gone,
-    Asked,
-    /// It was asked in an earlier round.
-    Late,
-    Again,
+    Signalled,
+    /// The thread was signalled in an earlier round.
+    Pending,
+    Repeated,
     Fresh,
     Nothing,
 }
 
 impl Threads {
-    pub(super) fn new(options: Options, known: Known) -> Self {
+    pub(super) fn new(options: Options, known: KnownObjects) -> Self {
         let pool = Pool::of_this_process(options.stack_bytes);
         let unwinder = Unwinder::new(known, options.max_frames);
         let words = space(options.stack_bytes.div_ceil(8));
@@ -90,7 +90,7 @@ impl Threads {
         }
     }
 
-    /// Looks at all threads once and reports each.
+    /// Samples all threads once and reports each.
     pub(super) fn round(&mut self, report: &mut dyn FnMut(&Sample<'_>)) -> io::Result<()> {
         if self.listed.is_none() {
             self.list()?;
@@ -99,23 +99,23 @@ impl Threads {
         let ids: Vec<libc::pid_t> = self.table.keys().copied().collect();
         let mut asked = Vec::new();
         for id in ids {
-            // Taken out while it is looked at, so that everything else can be used.
+            // Removed from the map while it is checked, so that all other fields can be used.
             let Some(mut thread) = self.table.remove(&id) else { continue };
-            let look = self.look(id, &mut thread);
+            let look = self.check(id, &mut thread);
             match look {
-                Look::Gone => {
+                CheckResult::Gone => {
                     self.forget(&thread);
                     continue;
                 }
-                Look::Asked => asked.push(id),
-                Look::Late => {
+                CheckResult::Signalled => asked.push(id),
+                CheckResult::Pending => {
                     if !self.answered(id, &mut thread, report) {
                         self.unanswered(id, &mut thread, report);
                     }
                 }
-                Look::Again => self.tell(id, &thread, true, report),
-                Look::Fresh => self.tell(id, &thread, false, report),
-                Look::Nothing => {}
+                CheckResult::Repeated => self.report(id, &thread, true, report),
+                CheckResult::Fresh => self.report(id, &thread, false, report),
+                CheckResult::Nothing => {}
             }
             self.table.insert(id, thread);
             if asked.len() >= super::signal::SLOTS {
@@ -130,7 +130,7 @@ impl Threads {
         listed
     }
 
-    /// Forgets all threads: what is known of them is out of date when sampling goes on.
+    /// Forgets all threads: their state is outdated when sampling continues.
     pub(super) fn rest(&mut self) {
         for thread in std::mem::take(&mut self.table).values() {
             self.forget(thread);
@@ -162,37 +162,38 @@ impl Threads {
         Ok(())
     }
 
-    fn look(&mut self, id: libc::pid_t, thread: &mut Thread) -> Look {
+    fn check(&mut self, id: libc::pid_t, thread: &mut Thread) -> CheckResult {
         let now = Instant::now();
         let Some(time) = memory::processor_time(id) else {
             self.listed = None;
-            return Look::Gone;
+            return CheckResult::Gone;
         };
         if thread.time.is_some_and(|before| time < before) {
-            // Another one has its number.
+            // Another thread has its id.
             self.forget(thread);
             *thread = Thread::new(id, self.table.len() < MAX_OPEN);
         }
         if let Some(pending) = &mut thread.pending {
             pending.seen_at = time;
-            return Look::Late;
+            return CheckResult::Pending;
         }
-        let again = if thread.stack.is_empty() { Look::Nothing } else { Look::Again };
+        let again = if thread.stack.is_empty() { CheckResult::Nothing } else { CheckResult::Repeated };
         let ran = thread.time.is_none_or(|before| time != before);
         if !ran {
-            // It waits, if only for a processor.
+            // It waits, perhaps only for a processor.
             thread.running = false;
             return again;
         }
-        // What a thread does is the most expensive question of all.
-        let activity = if thread.has_not_waited(now, time) { Activity::Running } else { thread.doing.now() };
+        // Reading a thread's activity is the most expensive check.
+        let activity =
+            if thread.has_not_waited(now, time) { Activity::Running } else { thread.activity_file.now() };
         thread.ran = (activity == Activity::Running).then_some((now, time));
         match activity {
             Activity::Running => self.ask(id, thread, time, again),
             Activity::Waiting(wait) => {
                 let used = thread.time.map_or(u64::MAX, |before| time.saturating_sub(before));
                 if thread.wait == Some(wait) && used < HANDLER_TIME && !thread.stack.is_empty() {
-                    // Not the time: small amounts add up.
+                    // Keep the time, so that small amounts add up.
                     thread.running = false;
                     return again;
                 }
@@ -206,17 +207,17 @@ impl Threads {
                     self.read(id, thread, wait, again)
                 }
             }
-            // Nobody knows what it would interrupt.
+            // It is unknown what a signal would interrupt.
             Activity::Unknown if thread.time.is_none() => {
                 thread.time = Some(time);
-                Look::Nothing
+                CheckResult::Nothing
             }
             Activity::Unknown => self.ask(id, thread, time, again),
         }
     }
 
-    /// Asks a thread that runs.
-    fn ask(&mut self, id: libc::pid_t, thread: &mut Thread, time: u64, again: Look) -> Look {
+    /// Signals a running thread.
+    fn ask(&mut self, id: libc::pid_t, thread: &mut Thread, time: u64, again: CheckResult) -> CheckResult {
         if thread.is_muted() {
             return again;
         }
@@ -230,23 +231,23 @@ impl Threads {
         thread: &mut Thread,
         time: u64,
         running: bool,
-    ) -> Result<Look, NoSlot> {
+    ) -> Result<CheckResult, NoSlot> {
         match self.pool.request(self.options.signal, id, thread.top) {
             Ok(ticket) => {
                 self.statistics.signals += 1;
                 thread.time = Some(time);
                 let (asked_at, seen_at) = (time, time);
                 thread.pending = Some(Pending { ticket, asked_at, seen_at, running, rounds: 0 });
-                Ok(Look::Asked)
+                Ok(CheckResult::Signalled)
             }
             Err(NoTicket::Full) => Err(NoSlot),
-            Err(NoTicket::Refused) => Ok(Look::Gone),
+            Err(NoTicket::Rejected) => Ok(CheckResult::Gone),
         }
     }
 
-    /// Reads the stack of a thread that waits, all of it: that costs the thread nothing. If it ran meanwhile, what was
-    /// read is worth nothing.
-    fn read(&mut self, id: libc::pid_t, thread: &mut Thread, wait: Wait, again: Look) -> Look {
+    /// Reads the complete stack of a waiting thread from outside, which costs the thread nothing. If the thread ran meanwhile,
+    /// the result is discarded.
+    fn read(&mut self, id: libc::pid_t, thread: &mut Thread, wait: Wait, again: CheckResult) -> CheckResult {
         let registers =
             Registers { instruction: wait.instruction, stack: wait.stack, frame: UNKNOWN, link: UNKNOWN };
         // First only the part that unwinding needed last time.
@@ -254,22 +255,22 @@ impl Threads {
         loop {
             let before = memory::processor_time(id);
             let copied = memory::copy_words(wait.stack, self.words.get(..wanted).unwrap_or_default()) / 8;
-            if thread.doing.now() != Activity::Waiting(wait) || memory::processor_time(id) != before {
+            if thread.activity_file.now() != Activity::Waiting(wait) || memory::processor_time(id) != before {
                 return again;
             }
             (thread.wait, thread.time, thread.running) = (Some(wait), before, false);
             let words = std::mem::take(&mut self.words);
             self.unwinder.unwind(thread, registers, words.get(..copied).unwrap_or_default());
-            let cut = !thread.complete && copied == wanted && copied < LONGEST_STACK;
+            let cut = !thread.complete && copied == wanted && copied < MAX_STACK_WORDS;
             self.words = if cut && copied == words.len() { space(copied.saturating_mul(4)) } else { words };
             wanted = self.words.len();
             if !cut {
-                return Look::Fresh;
+                return CheckResult::Fresh;
             }
         }
     }
 
-    /// Waits a little for the answers of the threads that were asked, and reports them.
+    /// Waits briefly for the answers of the signalled threads, and reports them.
     fn collect(&mut self, asked: &mut Vec<libc::pid_t>, report: &mut dyn FnMut(&Sample<'_>)) {
         let start = Instant::now();
         loop {
@@ -279,7 +280,7 @@ impl Threads {
                 self.table.insert(*id, thread);
                 waiting
             });
-            if asked.is_empty() || start.elapsed() >= PATIENCE {
+            if asked.is_empty() || start.elapsed() >= ANSWER_TIMEOUT {
                 break;
             }
             thread::sleep(POLL);
@@ -300,23 +301,23 @@ impl Threads {
     ) -> bool {
         let Some(pending) = thread.pending else { return true };
         let pool = self.pool;
-        let Answer::Here(registers, words) = pool.answer(pending.ticket) else { return false };
+        let Answer::Ready(registers, words) = pool.answer(pending.ticket) else { return false };
         self.unwinder.unwind(thread, registers, words);
         pool.release(pending.ticket);
         thread.pending = None;
         if !pending.running {
-            // What the handler used is no reason to ask again.
+            // The handler's time is not a reason to signal again.
             thread.time = memory::processor_time(id);
         }
         thread.running = pending.running;
-        self.tell(id, thread, false, report);
+        self.report(id, thread, false, report);
         true
     }
 
-    /// Reports a thread that has not answered where it was before: it had no processor since, or blocks the signal.
+    /// Reports a thread without an answer with its last stack: it had no processor since, or blocks the signal.
     fn unanswered(&mut self, id: libc::pid_t, thread: &mut Thread, report: &mut dyn FnMut(&Sample<'_>)) {
         let Some(pending) = &mut thread.pending else { return };
-        // In the round in which it was asked, the answer may still come in time.
+        // In the round of the request, the answer may still arrive in time.
         let late = pending.rounds > 0;
         pending.rounds = pending.rounds.saturating_add(1);
         let ticket = pending.ticket;
@@ -327,11 +328,11 @@ impl Threads {
         }
         thread.running = false;
         if late && !thread.stack.is_empty() {
-            self.tell(id, thread, true, report);
+            self.report(id, thread, true, report);
         }
     }
 
-    fn tell(
+    fn report(
         &mut self,
         id: libc::pid_t,
         thread: &Thread,
@@ -350,7 +351,7 @@ impl Threads {
     }
 }
 
-/// The number of words from a stack pointer to the last known end of the stack, `usize::MAX` if the pointer is beyond it.
+/// Returns the number of words from a stack pointer to the known end of the stack, `usize::MAX` if the pointer is beyond it.
 fn known(top: u64, stack: u64) -> usize {
     let bytes = top.checked_sub(stack).filter(|bytes| *bytes > 0);
     bytes.and_then(|bytes| usize::try_from(bytes.div_ceil(8)).ok()).unwrap_or(usize::MAX)
@@ -367,17 +368,17 @@ mod tests {
 
     fn ask(threads: &mut Threads, id: libc::pid_t) -> Ticket {
         let mut thread = Thread::new(id, false);
-        let asked = threads.ask(id, &mut thread, 0, Look::Nothing);
-        assert!(matches!(asked, Look::Asked));
+        let asked = threads.ask(id, &mut thread, 0, CheckResult::Nothing);
+        assert!(matches!(asked, CheckResult::Signalled));
         thread.pending.unwrap().ticket
     }
 
     #[test]
-    fn a_late_answer_to_an_earlier_sampler_is_not_taken() {
+    fn a_late_answer_to_an_earlier_sampler_is_ignored() {
         let _alone = signal::alone();
         let options = Options::default();
         signal::install(options.signal).unwrap();
-        let new = || Threads::new(options.clone(), Known::default());
+        let new = || Threads::new(options.clone(), KnownObjects::default());
         let this = memory::current_thread();
         signal::block(options.signal, true);
         let mut earlier = new();
@@ -385,7 +386,7 @@ mod tests {
         assert!(earlier.pool.release(withdrawn));
         drop(earlier);
         let mut later = new();
-        // Another thread, which answers in its own time: never here.
+        // Another thread, which never answers here.
         let (sender, id) = std::sync::mpsc::channel();
         let (end, wait) = std::sync::mpsc::channel::<()>();
         let other = thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! From registers and a copy of a stack to addresses, never on the thread whose stack it is.
+//! Unwinding from registers and a copy of a stack to addresses, on the sampler's thread.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,22 +9,22 @@ use super::memory;
 use super::modules::Modules;
 use super::signal::Registers;
 
-/// A register whose value could not be had. It points nowhere and is not 0, which would be the end of a stack.
+/// The value of an unknown register. It points nowhere and is not 0, which would be the end of a stack.
 pub(super) const UNKNOWN: u64 = 1;
 
-/// Rules that have been found, for all stacks.
+/// A cache of unwind rules, for all stacks.
 pub(super) type Cache = CacheNative<MayAllocateDuringUnwind>;
 
-/// How a stack was unwound.
+/// The result of unwinding a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unwound {
-    /// To the end, and where that is: nothing beyond was needed.
+    /// Unwound to the end, with the end of the needed part of the stack.
     pub(super) end: Option<u64>,
-    /// It led to an address where no code was known.
+    /// Unwinding led to an address without known code.
     pub(super) strange: bool,
 }
 
-/// Writes the frames to `stack`, leaf first, at most `most`.
+/// Writes at most `most` frames to `stack`, leaf first.
 pub(super) fn unwind(
     modules: &Modules,
     cache: &mut Cache,
@@ -53,7 +53,7 @@ pub(super) fn unwind(
                 stack.push(address);
                 at = next;
             }
-            // Whatever this is, nobody returns there.
+            // No function returns to such an address.
             Ok(Some(_)) => return Unwound { end: None, strange: true },
             // At most once: from then on the register is known.
             Err(_) if find_frame(modules, &mut state, at, &mut read) => {}
@@ -76,10 +76,10 @@ fn start(_: &Modules, registers: Registers) -> framehop::UnwindRegsNative {
     framehop::UnwindRegsNative::new_with_ptr_auth_mask(mask, registers.link, registers.stack, registers.frame)
 }
 
-/// Finds the frame pointer of a function that has one, if the register could not be had: whether it was found.
+/// Finds the frame pointer of a function that has one, if the register is unknown. Returns whether it was found.
 ///
-/// What such a function leaves on the stack, its caller's frame pointer and the address to return to, is looked for above
-/// the stack pointer. It is the first pair whose address comes after an instruction that calls this function, or may.
+/// Such a function leaves its caller's frame pointer and the return address on the stack, above the stack pointer. The
+/// first pair whose address follows an instruction that calls this function, or may call it, is used.
 #[cfg(target_arch = "x86_64")]
 fn find_frame(
     modules: &Modules,
@@ -104,7 +104,7 @@ fn find_frame(
     false
 }
 
-/// Arm's calling convention has the link register saved beside the frame pointer: there is nothing to look for.
+/// Always fails: Arm's calling convention saves the link register next to the frame pointer, so nothing can be searched.
 #[cfg(target_arch = "aarch64")]
 fn find_frame(
     _: &Modules,
@@ -115,8 +115,8 @@ fn find_frame(
     false
 }
 
-/// Whether the instruction before an address calls a function: that function if it names one, any if it gets the address
-/// from a register or from memory.
+/// Returns whether the instruction before an address calls a function: `function` if the instruction names its target, any
+/// function if the target is in a register or in memory.
 #[cfg(target_arch = "x86_64")]
 fn may_call(address: u64, function: u64) -> bool {
     let mut code = [0; 7];
@@ -126,7 +126,7 @@ fn may_call(address: u64, function: u64) -> bool {
     let [_, opcode, operand, offset @ ..] = code;
     let near = address.wrapping_add_signed(i64::from(i32::from_le_bytes(offset)));
     match (opcode, operand) {
-        // By a pointer beside the code, as between crates and libraries.
+        // Through a pointer next to the code, as between crates and libraries.
         (0xff, 0x15) => {
             let mut pointer = [0; 8];
             let read = memory::copy_bytes(near, &mut pointer);
@@ -137,7 +137,7 @@ fn may_call(address: u64, function: u64) -> bool {
     }
 }
 
-/// Whether these bytes are one instruction that calls what a register or memory says: `ff /2`.
+/// Returns whether these bytes are one instruction that calls a target in a register or in memory: `ff /2`.
 #[cfg(target_arch = "x86_64")]
 fn calls_indirectly(code: &[u8]) -> bool {
     let [0xff, operand, rest @ ..] = code else { return false };
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn calls_are_recognized() {
-        // An address after the six bytes, and where a call with the distance 0x10 leads from there.
+        // The address after the six bytes, and the target of a call with the distance 0x10 from there.
         let after = |code: [u8; 7]| Box::leak(Box::new(code)).as_ptr() as u64 + 7;
         let near = after([0x90, 0x90, 0xe8, 0x10, 0, 0, 0]);
         assert!(may_call(near, near + 0x10));

@@ -1,39 +1,40 @@
-//! Unwinds the stacks of threads one after the other: owns the list of modules and what was learnt of it, and reads that
-//! again when it may be out of date. Refuses to get at a stack: `threads` does.
+//! Unwinds the stacks of threads: has the list of modules and the cache of unwind rules, and reads the list
+//! again when it may be outdated.
 
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use super::modules::{Known, Modules};
+use super::modules::{KnownObjects, Modules};
 use super::signal::Registers;
 use super::thread::Thread;
 use super::unwind::{self, Cache};
 
-/// How often the list of modules is read because of a strange address, and how often without a reason.
-const REFRESH_AT_MOST: Duration = Duration::from_millis(50);
-const REFRESH_AT_LEAST: Duration = Duration::from_secs(2);
-/// What the last frame may look at beyond its stack pointer.
+/// The least time between refreshes of the list of modules due to unknown addresses, and the time after which it is always
+/// refreshed.
+const MIN_REFRESH_INTERVAL: Duration = Duration::from_millis(50);
+const MAX_REFRESH_INTERVAL: Duration = Duration::from_secs(2);
+/// The number of bytes beyond its stack pointer that the last frame may need.
 const SLACK: u64 = 64;
 
-/// What stacks are unwound with.
+/// The state for unwinding stacks.
 pub(super) struct Unwinder {
     modules: Modules,
     refreshed: Instant,
     cache: Cache,
-    /// Frames of a stack.
-    most: usize,
+    /// The frames of a stack.
+    max_frames: usize,
 }
 
 impl Unwinder {
-    pub(super) fn new(known: Known, most: usize) -> Self {
+    pub(super) fn new(known: KnownObjects, max_frames: usize) -> Self {
         let mut modules = Modules::new(known);
         modules.refresh();
-        Self { modules, refreshed: Instant::now(), cache: Cache::new(), most }
+        Self { modules, refreshed: Instant::now(), cache: Cache::new(), max_frames }
     }
 
-    /// Reads the list of modules if that was long ago.
+    /// Reads the list of modules if it is old.
     pub(super) fn keep_fresh(&mut self) {
-        if self.refreshed.elapsed() >= REFRESH_AT_LEAST {
+        if self.refreshed.elapsed() >= MAX_REFRESH_INTERVAL {
             self.refresh();
         }
     }
@@ -43,13 +44,13 @@ impl Unwinder {
         self.modules.refresh()
     }
 
-    /// Unwinds what is on the stack of a thread.
+    /// Unwinds the stack of a thread.
     pub(super) fn unwind(&mut self, thread: &mut Thread, registers: Registers, words: &[AtomicU64]) {
-        let most = self.most;
+        let max_frames = self.max_frames;
         let stack = &mut thread.stack;
-        let mut unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, most, stack);
-        if unwound.strange && self.refreshed.elapsed() >= REFRESH_AT_MOST && self.refresh() {
-            unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, most, stack);
+        let mut unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, max_frames, stack);
+        if unwound.strange && self.refreshed.elapsed() >= MIN_REFRESH_INTERVAL && self.refresh() {
+            unwound = unwind::unwind(&self.modules, &mut self.cache, registers, words, max_frames, stack);
         }
         thread.complete = unwound.end.is_some();
         if let Some(end) = unwound.end {

@@ -1,8 +1,8 @@
-//! The processor time of this process, by its clock.
+//! The processor time of this process, from its clock.
 
 use std::time::Duration;
 
-/// What all its threads have used so far.
+/// Returns the processor time of all threads so far.
 pub(super) fn processor_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let nanoseconds = u32::try_from(used.tv_nsec).unwrap_or(0);

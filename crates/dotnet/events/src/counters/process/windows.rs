@@ -1,8 +1,8 @@
-//! The processor time of this process, as Windows has it.
+//! The processor time of this process on Windows.
 
 use std::time::Duration;
 
-/// What all its threads have used so far, in the kernel too.
+/// Returns the processor time of all threads so far, including kernel time.
 pub(super) fn processor_time() -> Duration {
     runtap_os::windows::process::processor_time(std::process::id()).unwrap_or_default()
 }

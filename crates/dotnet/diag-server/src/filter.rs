@@ -1,10 +1,10 @@
-//! Whether a session wants an event: as .NET 8 and 10 were measured to deliver.
+//! Decides whether a session records an event, as measured on .NET 8 and 10.
 
 use runtap_diag_proto::{EventFilter, Provider};
 use runtap_nettrace::Metadata;
 
-/// Whether a session with these providers gets the event. The first entry of a provider counts, names are
-/// case-sensitive, an event without keywords always passes, level 0 lets everything through.
+/// Returns whether a session with these providers records the event. The first entry of a provider applies, names are
+/// case-sensitive, an event without keywords always passes, and level 0 passes all events.
 pub(crate) fn passes(providers: &[Provider], event: &Metadata) -> bool {
     let Some(provider) = providers.iter().find(|provider| provider.name == event.provider) else {
         return false;
@@ -21,7 +21,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Event 7 of the provider `P`.
+    /// Returns event 7 of the provider `P`.
     pub(crate) fn event(keywords: u64, level: u32) -> Metadata {
         let mut event = Metadata::new("P", 7, "E");
         (event.keywords, event.level) = (keywords, level);
@@ -29,7 +29,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_delivered() {
+    fn keywords_and_levels_select_events() {
         let with = |keywords, level| vec![Provider::new("P", keywords, level)];
         // (session keywords, session level, event keywords, event level, passes)
         for (keywords, level, event_keywords, event_level, expected) in [

@@ -1,40 +1,40 @@
-//! The state of a reading between two blocks and inside one. Owns no bytes: every call gets the window of the stream
-//! that is at hand, which begins where the last [`Core::shift`] left it and may only have grown since.
+//! The state of the decoder between blocks and inside a block. Owns no bytes: every call gets the current window of the
+//! stream, which begins where the last [`Decoder::shift`] left it and may only have grown since.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
 
 use super::counts::Counts;
-use crate::block::blob::{Blobs, Head};
+use crate::block::blob::{BlobHeader, Blobs};
 use crate::block::guid;
 use crate::block::label::LabelTable;
 use crate::block::netperf::{self, NetPerfEvent};
 use crate::block::stack::StackTable;
 use crate::block::thread::ThreadTable;
 use crate::metadata::MetadataTable;
-use crate::raw::{Format, Framing, Kind};
+use crate::raw::{Format, Framing, ObjectKind};
 use crate::sequence::Sequences;
 use crate::{Error, Event, Item, Labels, Limits, Partial, SequencePoint, Thread, TraceHeader};
 
-/// A reading.
+/// Decodes a stream from windows of its bytes.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent of each other")]
-pub(crate) struct Core {
+pub(crate) struct Decoder {
     pub(super) framing: Framing,
-    pub(super) state: State,
+    pub(super) state: DecoderState,
     /// Stream offset of the first byte of the window.
     pub(super) base: u64,
-    /// How many bytes of the window are done with.
+    /// The number of consumed bytes of the window.
     pub(super) at: usize,
-    /// Bytes behind those that the item handed out last borrows; they go with the next call.
+    /// The number of further bytes that the last item borrows, to be consumed by the next call.
     pub(super) release: usize,
-    /// Length of the block at hand, in the states that are inside one.
+    /// The length of the current block, in the states inside a block.
     pub(super) block: usize,
-    /// Place in a block of events, or of Nettrace 4's definitions.
+    /// The position in a block of events, or of Nettrace 4's definitions.
     pub(super) blobs: Blobs,
-    /// Place in a block of Nettrace 6's definitions or of `NetPerf`'s events.
+    /// The position in a block of Nettrace 6's definitions or of `NetPerf`'s events.
     pub(super) row: usize,
-    /// The event at hand of `NetPerf`.
+    /// The current event of `NetPerf`.
     pub(super) netperf: NetPerfEvent,
     pub(super) header: Option<TraceHeader>,
     pub(super) tables: Tables,
@@ -44,21 +44,21 @@ pub(crate) struct Core {
     pub(super) finished: bool,
     pub(super) complete: bool,
     pub(super) partial: Option<Partial>,
-    /// Where the own bytes of the part that is read begin.
+    /// The offset where the current part of the stream starts.
     pub(super) part_start: u64,
-    /// Whether the stream goes on behind the part that is read.
+    /// Whether the stream continues after the current part.
     pub(super) part_ends: bool,
-    /// Whether events that were read are still to be looked at: what they name must stay. See [`Step::Waiting`].
+    /// Whether events are held back, so that everything they refer to must be kept. See [`Step::Waiting`].
     pub(super) held_back: bool,
-    /// Where the event at hand begins in its block, if no definition has its id: it is not handed out.
+    /// The position of the current event in its block if its id has no definition: the event is not returned.
     pub(super) undefined: Option<usize>,
-    /// Whether the stream had definitions that could not be read: events may name them.
+    /// Whether the stream had unreadable definitions, which events may refer to.
     pub(super) definitions_lost: bool,
-    /// Threads to be removed when nothing is held back any more.
+    /// Threads to remove when no more events are held back.
     pub(super) removed: HashSet<u64, RandomState>,
 }
 
-/// What blocks define and events name.
+/// The contents of blocks that events refer to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tables {
     pub(super) metadata: MetadataTable,
@@ -67,21 +67,21 @@ pub(super) struct Tables {
     pub(super) labels: LabelTable,
 }
 
-/// Where in the stream the next byte is.
+/// The position in the structure of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum DecoderState {
     /// Between the payloads of two objects.
     Between,
-    /// At the first byte of a payload, which may not be there as a whole.
-    Payload { kind: Kind, version: u32, size: usize },
-    /// Inside a block of events; `cut` means that the stream ends inside it.
-    Events { cut: bool },
+    /// At the first byte of a payload, which may be incomplete.
+    Payload { kind: ObjectKind, version: u32, size: usize },
+    /// Inside a block of events; `truncated` means that the stream ends inside it.
+    Events { truncated: bool },
     /// Inside a block of Nettrace 4's definitions.
     Definitions,
     /// Inside a block of Nettrace 6's definitions.
     Rows,
     /// Inside a block of `NetPerf` 3.
-    NetPerf { cut: bool },
+    NetPerf { truncated: bool },
     /// Among the events of `NetPerf` 1 or 2.
     Bare,
     /// Inside the payload of an object that is not read.
@@ -90,7 +90,7 @@ pub(super) enum State {
     Over,
 }
 
-/// What one step led to.
+/// The result of one step.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Again,
@@ -99,23 +99,23 @@ pub(super) enum Step {
     Metadata(u32),
     Event,
     SequencePoint,
-    /// What comes next would take away or replace what events that are held back name. Comes only while
-    /// [`Core::held_back`].
+    /// The next block would remove or replace data that held-back events refer to. Occurs only while
+    /// [`Decoder::held_back`] is set.
     Waiting,
     End,
 }
 
-impl Default for Core {
+impl Default for Decoder {
     fn default() -> Self {
         Self::new(Limits::default())
     }
 }
 
-impl Core {
+impl Decoder {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             framing: Framing::default(),
-            state: State::Between,
+            state: DecoderState::Between,
             base: 0,
             at: 0,
             release: 0,
@@ -144,25 +144,25 @@ impl Core {
         &self.limits
     }
 
-    /// No more bytes will come.
+    /// Marks the end of the stream.
     pub(super) fn finish(&mut self) {
         self.finished = true;
     }
 
-    /// Whether nothing more can be read.
+    /// Returns whether nothing more can be read.
     pub(super) fn is_over(&self) -> bool {
-        self.state == State::Over
+        self.state == DecoderState::Over
     }
 
-    /// Whether further bytes have a place in the reading; counts those behind the end.
+    /// Returns whether further bytes are accepted; counts bytes after the end.
     pub(super) fn accepts(&mut self, bytes: usize) -> bool {
         if self.complete {
             self.counts.trailing_bytes += bytes as u64;
         }
-        !self.finished && self.state != State::Over
+        !self.finished && self.state != DecoderState::Over
     }
 
-    /// Says how many bytes of the window are done with; the next window begins behind them.
+    /// Returns the number of consumed bytes of the window; the next window begins after them.
     pub(super) fn shift(&mut self) -> usize {
         let done = self.at + std::mem::take(&mut self.release);
         self.at = 0;
@@ -170,7 +170,7 @@ impl Core {
         done
     }
 
-    /// The same while bytes from the stream offset `kept` on are still needed.
+    /// Like [`shift`](Self::shift), while bytes from the stream offset `kept` on are still needed.
     pub(super) fn shift_to(&mut self, kept: u64) -> usize {
         let ahead = usize::try_from(kept.saturating_sub(self.base)).unwrap_or(usize::MAX);
         let done = self.at.min(ahead);
@@ -179,60 +179,60 @@ impl Core {
         done
     }
 
-    /// How many bytes to add to a window of `pending` bytes that was not enough. At least 1; more than that may be
-    /// needed then.
+    /// Returns how many bytes to add to a window with `pending` bytes that was too short. At least 1; more may be needed
+    /// after that.
     pub(super) fn wanted(&self, pending: usize) -> usize {
         match self.state {
-            State::Payload { size, .. } => size.saturating_sub(pending).max(1),
-            // About a frame.
+            DecoderState::Payload { size, .. } => size.saturating_sub(pending).max(1),
+            // The approximate size of a frame.
             _ => 64,
         }
     }
 
-    /// Stream offset of what is read next.
+    /// Returns the stream offset of the next data to read.
     pub(super) fn offset(&self) -> u64 {
         let inside = match self.state {
-            State::Events { .. } | State::Definitions => self.blobs.position(),
-            State::Rows | State::NetPerf { .. } => self.row,
+            DecoderState::Events { .. } | DecoderState::Definitions => self.blobs.position(),
+            DecoderState::Rows | DecoderState::NetPerf { .. } => self.row,
             _ => self.release,
         };
         self.base + (self.at + inside) as u64
     }
 
-    /// Stream offset of the first byte that is not done with.
+    /// Returns the stream offset of the first unconsumed byte.
     pub(super) fn here(&self) -> u64 {
         self.base + self.at as u64
     }
 
-    /// What is not done with.
+    /// Returns the unconsumed bytes.
     #[inline]
     pub(super) fn pending<'w>(&self, window: &'w [u8]) -> &'w [u8] {
         window.get(self.at..).unwrap_or_default()
     }
 
-    /// The payload at hand.
+    /// Returns the current payload.
     #[inline]
     pub(super) fn payload<'w>(&self, window: &'w [u8]) -> &'w [u8] {
         self.pending(window).get(..self.block).unwrap_or_default()
     }
 
-    /// Goes to the next item.
+    /// Advances to the next item.
     #[inline]
     pub(super) fn step(&mut self, window: &[u8]) -> Result<Step, Error> {
-        if matches!(self.state, State::Events { .. }) && self.next_event(window) {
+        if matches!(self.state, DecoderState::Events { .. }) && self.next_event(window) {
             return Ok(Step::Event);
         }
         self.advance(window)
     }
 
-    /// The item that a step led to.
+    /// Returns the item that a step led to.
     #[inline]
     pub(super) fn item<'a>(&'a self, step: Step, window: &'a [u8]) -> Option<Item<'a>> {
         match step {
             Step::Event => Some(Item::Event(self.event(window))),
             Step::Header => self.header.as_ref().map(Item::Header),
             Step::Metadata(id) => self.tables.metadata.get(id).map(Item::Metadata),
-            // Decoded once before, when its threads were counted.
+            // Validated before, when its threads were counted.
             Step::SequencePoint => {
                 let mut r = runtap_wire::Reader::new(self.payload(window));
                 SequencePoint::decode(&mut r, self.framing.format()).ok().map(Item::SequencePoint)
@@ -242,7 +242,7 @@ impl Core {
         }
     }
 
-    /// The event at hand.
+    /// Returns the current event.
     #[inline]
     fn event<'a>(&'a self, window: &'a [u8]) -> Event<'a> {
         match self.framing.format() {
@@ -251,7 +251,7 @@ impl Core {
         }
     }
 
-    /// The event of Nettrace that a cursor stands on.
+    /// Returns the Nettrace event at a cursor.
     #[inline]
     pub(super) fn event_of<'a>(&'a self, blobs: &Blobs, block: &'a [u8]) -> Event<'a> {
         let head = &blobs.head;
@@ -284,13 +284,13 @@ impl Core {
             activity_id: event.activity_id,
             related_activity_id: event.related_activity_id,
             labels: Labels::default(),
-            // The runtime wrote them in the order of time.
+            // The runtime wrote the events in order of time.
             sorted: true,
             payload: block.get(event.payload.clone()).unwrap_or_default(),
         }
     }
 
-    /// Whether the tail of `NetPerf` 1 and 2 is next; `None` if there are too few bytes to tell.
+    /// Returns whether the tail of `NetPerf` 1 and 2 is next. `None` if more bytes are needed.
     pub(super) fn is_tail(&self, window: &[u8]) -> Option<bool> {
         let tail = self.pending(window).get(..netperf::TAIL)?;
         Some(netperf::is_tail(tail, self.here()))
@@ -298,7 +298,7 @@ impl Core {
 }
 
 impl Tables {
-    /// An event of Nettrace 4.
+    /// Creates an event of Nettrace 4.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -306,7 +306,7 @@ impl Tables {
     )]
     pub(super) fn event_v4<'a>(
         &'a self,
-        head: &Head,
+        head: &BlobHeader,
         metadata: Option<&'a crate::Metadata>,
         payload: &'a [u8],
     ) -> Event<'a> {
@@ -331,8 +331,7 @@ impl Tables {
         }
     }
 
-    /// An event of Nettrace 6. `threads` are the one that the event is about, and the one
-    /// that wrote it.
+    /// Creates an event of Nettrace 6. The two threads are the one that the event is about and the one that wrote it.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -340,7 +339,7 @@ impl Tables {
     )]
     pub(super) fn event_v6<'a>(
         &'a self,
-        head: &Head,
+        head: &BlobHeader,
         metadata: Option<&'a crate::Metadata>,
         [thread, capture_thread]: [Option<&'a Thread>; 2],
         labels: Labels<'a>,

@@ -1,40 +1,40 @@
-//! How much memory a session's events may take: threads take it in portions, the reader's task gives it back.
+//! The memory limit of a session's events: threads reserve memory in portions, and the reader's task releases it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// The largest portion that a thread takes in advance.
+/// The largest portion that a thread reserves in advance.
 const PORTION: usize = 32 << 10;
-/// The reader's task is woken before its time for each so many bytes.
+/// The reader's task is woken early after this many reserved bytes.
 const WAKE_EVERY: usize = 1 << 20;
 
 /// The memory of one session.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct MemoryBudget {
     limit: usize,
     taken: AtomicUsize,
-    /// How often something was given back: what waiting threads look at.
+    /// The number of releases, which waiting threads check.
     given_back: Mutex<u64>,
     changed: Condvar,
 }
 
-/// What a thread has taken.
+/// A reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct Reservation {
     pub bytes: usize,
-    /// It is time that the reader's task empties the buffers.
+    /// Whether the reader's task should empty the buffers.
     pub wake: bool,
 }
 
-impl Room {
+impl MemoryBudget {
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, taken: AtomicUsize::new(0), given_back: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Takes at least `least` bytes, and what makes a portion if there is so much.
-    pub(crate) fn take(&self, least: usize) -> Option<Taken> {
-        // So that some dozens of threads that have taken a portion each do not fill a small buffer.
+    /// Reserves at least `least` bytes, and a portion if that much is available. `None` if there is not enough.
+    pub(crate) fn take(&self, least: usize) -> Option<Reservation> {
+        // Limit portions, so that dozens of threads with one each do not fill a small buffer.
         let portion = PORTION.min(self.limit / 64).max(least);
         let mut before = self.taken.load(Ordering::Relaxed);
         loop {
@@ -47,7 +47,7 @@ impl Room {
             match self.taken.compare_exchange_weak(before, after, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => {
                     let step = WAKE_EVERY.min(self.limit / 4).max(1);
-                    return Some(Taken { bytes, wake: before / step != after / step });
+                    return Some(Reservation { bytes, wake: before / step != after / step });
                 }
                 Err(changed) => before = changed,
             }
@@ -63,18 +63,18 @@ impl Room {
         self.changed.notify_all();
     }
 
-    /// Wakes all that wait, for whatever reason they should look again.
+    /// Wakes all waiting threads, so that they check their condition again.
     pub(crate) fn wake_all(&self) {
         *self.given_back.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.changed.notify_all();
     }
 
-    /// Number for [`wait`](Self::wait), to be asked before the last try.
+    /// Returns the version for [`wait`](Self::wait), to be read before the last attempt.
     pub(crate) fn version(&self) -> u64 {
         *self.given_back.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until something was given back since `version`, or until `deadline`: `false`.
+    /// Waits until memory was released since `version`. `false` if `deadline` has passed.
     pub(crate) fn wait(&self, version: u64, deadline: Instant) -> bool {
         let mut given_back = self.given_back.lock().unwrap_or_else(PoisonError::into_inner);
         while *given_back == version {
@@ -95,9 +95,9 @@ mod tests {
 
     #[test]
     fn the_limit_holds_and_what_is_given_back_can_be_taken_again() {
-        let room = Room::new(1000);
+        let room = MemoryBudget::new(1000);
         assert_eq!(room.take(1001), None);
-        assert_eq!(room.take(900), Some(Taken { bytes: 900, wake: true }));
+        assert_eq!(room.take(900), Some(Reservation { bytes: 900, wake: true }));
         assert_eq!(room.take(1).map(|taken| taken.bytes), Some(15), "a portion of a small buffer is small");
         assert_eq!(room.take(86), None);
         assert_eq!(room.take(85).map(|taken| taken.bytes), Some(85));
@@ -107,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken_by_what_is_given_back() {
-        let room = Room::new(10);
+    fn waiting_threads_are_woken_by_a_release() {
+        let room = MemoryBudget::new(10);
         room.take(10).unwrap();
         let version = room.version();
-        assert!(!room.wait(version, Instant::now()), "nobody has given anything back");
+        assert!(!room.wait(version, Instant::now()), "nothing was released");
         let far = Instant::now() + std::time::Duration::from_mins(5);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| room.wait(version, far));

@@ -1,4 +1,4 @@
-//! Where a client's connections come from: it dials the runtime, or the runtime dials in.
+//! The source of a client's connections: the client connects to the runtime, or the runtime connects to a port.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use runtap_transport::{Endpoint, Stream};
 use crate::Error;
 use crate::ports::Slot;
 
-/// The way to one runtime. Cheap to clone.
+/// A source of connections to one runtime. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(crate) enum Dial {
-    /// It listens there.
+pub(crate) enum Connector {
+    /// The runtime listens on this endpoint.
     Out(Endpoint),
-    /// It dials in on a port of ours, once for each command.
+    /// The runtime connects to a port of this process, once for each command.
     In(Arc<Slot>),
 }
 
-impl Dial {
-    /// The name of the place, for messages.
+impl Connector {
+    /// Returns the endpoint or port, for messages.
     pub(crate) fn endpoint(&self) -> &Endpoint {
         match self {
             Self::Out(endpoint) => endpoint,
@@ -26,7 +26,7 @@ impl Dial {
         }
     }
 
-    /// A connection that nothing was sent on.
+    /// Returns a connection on which nothing was sent.
     pub(crate) async fn connect(&self, within: Duration) -> Result<Stream, Error> {
         match self {
             Self::Out(endpoint) => Ok(endpoint.connect(within).await?),
