@@ -22,7 +22,7 @@ use crate::java::JavaWatch;
 use crate::job::{Job, Phase};
 use crate::launch::Launched;
 use crate::start;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
 /// How often it looks whether the tree lives, once its first process has ended.
 const LOOK: Duration = Duration::from_millis(200);
@@ -165,7 +165,7 @@ impl PortHost {
         let claims = (runtime.claims_another_id() == Some(true)).then(|| runtime.process_id());
         // Without children the first one is the one.
         let arrivals = if self.job.spec.children { self.arrivals.clone() } else { self.arrivals.take() };
-        let (job, subject) = (Arc::clone(&self.job), Subject::dialled_in(runtime));
+        let (job, subject) = (Arc::clone(&self.job), ResolvedTarget::connected(runtime));
         job.report(Event::DialledIn { process: subject.label(), claims });
         let Some(arrivals) = arrivals else {
             self.attending.spawn(async move { start::let_go(&job, &subject).await });

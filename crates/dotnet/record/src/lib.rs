@@ -58,7 +58,7 @@ use std::sync::Arc;
 
 use runtap_diag::ports::Port;
 use runtap_os::{allow_many_files, in_a_thread};
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
@@ -125,7 +125,7 @@ impl Prepared {
 }
 
 /// Records processes that run, and if it is asked for all below them.
-async fn running(job: Job, subjects: Vec<Subject>) -> Result<Outcome, Error> {
+async fn running(job: Job, subjects: Vec<ResolvedTarget>) -> Result<Outcome, Error> {
     let job = Arc::new(job);
     let (tell, arrivals) = mpsc::unbounded_channel();
     if job.spec.children {
@@ -145,8 +145,8 @@ async fn running(job: Job, subjects: Vec<Subject>) -> Result<Outcome, Error> {
 }
 
 /// Starts a session in each, all at the same time. The recording begins when all have: its end is the same for all.
-async fn begin_all(job: &Arc<Job>, subjects: Vec<Subject>) -> Vec<Arrival> {
-    let begin = |subject: Subject| {
+async fn begin_all(job: &Arc<Job>, subjects: Vec<ResolvedTarget>) -> Vec<Arrival> {
+    let begin = |subject: ResolvedTarget| {
         let (job, label, active) = (Arc::clone(job), subject.label(), job.begin_one());
         tokio::spawn(async move { Arrival { label, started: start::begin(&job, subject).await, active } })
     };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtap_diag::Client;
 use runtap_discover::{Process, System};
 use runtap_os::in_a_thread;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use runtap_transport::Endpoint;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -82,7 +82,7 @@ where
 }
 
 async fn hand_over(job: Arc<Job>, process: Process, endpoint: Endpoint, arrivals: UnboundedSender<Arrival>) {
-    let subject = Subject::new(Client::new(endpoint), Some(process));
+    let subject = ResolvedTarget::new(Client::new(endpoint), Some(process));
     let (label, active) = (subject.label(), job.begin_one());
     let started = start::begin(&job, subject).await;
     // Nobody wants it any more: then it is not recorded.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_diag::ports::{Port, Runtime};
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use runtap_transport::BindError;
 use tokio::time::sleep;
 
@@ -104,7 +104,7 @@ pub enum ResumeError {
 /// # Errors
 /// It does not go on.
 pub async fn resume(
-    subject: &Subject,
+    subject: &ResolvedTarget,
     limit: Duration,
     guard: Option<&[OsString]>,
     tell: &(impl Fn(Resumption<'_>) + Clone + Send + Sync + 'static),

@@ -14,7 +14,7 @@ use runtap_os::output::plain_name;
 
 use crate::Command;
 use crate::stop_event::StopEvent;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
 /// How files are called for which nobody gave a name.
 #[derive(Clone)]
@@ -106,7 +106,7 @@ impl Specification {
 #[derive(Debug)]
 pub enum Target {
     /// Processes that run.
-    Running(Vec<Subject>),
+    Running(Vec<ResolvedTarget>),
     /// Whoever dials in there.
     Port(Port),
     /// A command that is started.

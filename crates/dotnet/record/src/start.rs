@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use runtap_diag::ports::Runtime;
 use runtap_diag::{Backlog, Client, Request, Session, Timeouts};
 use runtap_os::in_a_thread;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use tokio::time::sleep;
 
 use crate::Error;
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A session that has begun.
 #[derive(Debug)]
 pub(crate) struct Started {
-    pub(crate) subject: Subject,
+    pub(crate) subject: ResolvedTarget,
     pub(crate) outputs: Outputs,
     pub(crate) running: Running,
 }
@@ -41,7 +41,7 @@ pub(crate) type Asked = Option<Result<(Session, Outputs, OtherSessions), Error>>
 ///
 /// # Errors
 /// There is no session. The runtime goes on all the same.
-pub(crate) async fn begin(job: &Job, subject: Subject) -> Result<Option<Started>, Error> {
+pub(crate) async fn begin(job: &Job, subject: ResolvedTarget) -> Result<Option<Started>, Error> {
     // The others of several would wait for it until it is given up.
     if let Some((pid, finding)) = subject.stopped() {
         return Err(Error::NotReached { pid, finding });
@@ -51,7 +51,7 @@ pub(crate) async fn begin(job: &Job, subject: Subject) -> Result<Option<Started>
 }
 
 /// The first half of [`begin`]: opens the outputs, and only then asks for a session.
-pub(crate) async fn ask(job: &Job, subject: &Subject) -> Asked {
+pub(crate) async fn ask(job: &Job, subject: &ResolvedTarget) -> Asked {
     let outputs = match job.outputs_of(subject.number()) {
         Ok(outputs) => outputs,
         Err(error) => return Some(Err(error)),
@@ -81,7 +81,11 @@ pub(crate) async fn ask(job: &Job, subject: &Subject) -> Asked {
 }
 
 /// The second half: lets the runtime go on.
-pub(crate) async fn go_on(job: &Job, subject: Subject, asked: Asked) -> Result<Option<Started>, Error> {
+pub(crate) async fn go_on(
+    job: &Job,
+    subject: ResolvedTarget,
+    asked: Asked,
+) -> Result<Option<Started>, Error> {
     let since = Instant::now();
     let_go(job, &subject).await;
     match asked {
@@ -115,7 +119,7 @@ async fn ended(runtime: Option<&Runtime>) {
 }
 
 /// Lets a process go on, if it waits.
-pub(crate) async fn let_go(job: &Job, subject: &Subject) {
+pub(crate) async fn let_go(job: &Job, subject: &ResolvedTarget) {
     if !job.spec.resume {
         return;
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use runtap_diag::{Chunks, Client, Control, Session, SessionConfig};
 use runtap_os::in_a_thread;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Tap {
     /// Until the end: what has dialled in needs its port.
-    subject: Subject,
+    subject: ResolvedTarget,
     session: Session,
     since: Instant,
     /// The sessions of others beside it.
@@ -47,7 +47,7 @@ pub struct Drained<T> {
 /// Starts a session in each, all at the same time, and lets those go on that wait at their start. Without a session, and without
 /// an error, where the end was asked for before; those that are stopped come first.
 pub async fn tap_all(
-    subjects: Vec<Subject>,
+    subjects: Vec<ResolvedTarget>,
     config: &SessionConfig,
     stops: &Stops,
 ) -> Vec<(Option<u32>, Result<Option<Tap>, Error>)> {
@@ -69,7 +69,7 @@ pub async fn tap_all(
 
 impl Tap {
     async fn begin(
-        subject: Subject,
+        subject: ResolvedTarget,
         pid: Option<u32>,
         config: SessionConfig,
         stops: Stops,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use runtap_diag::{CoreDump, ErrorReply};
 use runtap_diag_server::Commands;
 use runtap_record::dump::{Error, Event, Kind, Outcome, Prepared, Specification, Wanted};
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use runtap_testkit::FakeRuntime;
 use tokio::sync::Notify;
 
@@ -48,7 +48,7 @@ async fn dump(
             told.borrow_mut().push(name);
         }
     };
-    let outcome = prepared.write(&Subject::at_port(runtime.path()), stopped, &tell).await;
+    let outcome = prepared.write(&ResolvedTarget::at_port(runtime.path()), stopped, &tell).await;
     let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     (outcome, told.take(), names.map(|name| name.into_string().unwrap()).collect())
 }

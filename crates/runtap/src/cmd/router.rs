@@ -14,7 +14,7 @@ use runtap_record::Stops;
 use runtap_route::router::{
     Back, Ended, Front, Gate, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
 };
-use runtap_target::Given;
+use runtap_target::TargetArgs;
 use runtap_text::document::RouterDocument;
 use runtap_transport::remote::HostPort;
 use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
@@ -214,7 +214,7 @@ async fn dial_runtime(runtime: &RuntimeListens, common: &Common, output: Output)
 
 /// A path, in every form that the tools take for a port.
 fn socket(port: &str) -> anyhow::Result<PathBuf> {
-    let given = Given { port: Some(port), ..Given::default() };
+    let given = TargetArgs { port: Some(port), ..TargetArgs::default() };
     match runtap_target::TargetSpec::parse(&given) {
         Ok(runtap_target::TargetSpec::Port(port)) => Ok(port.path),
         Ok(_) => Err(usage(format!("'{port}' is no path of a socket"))),

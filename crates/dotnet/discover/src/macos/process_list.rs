@@ -1,5 +1,5 @@
-//! The processes of a system without `/proc`, as its `ps` lists them: macOS. Every Unix has the columns that are asked
-//! for, so this is tested on Linux too. Refuses to guess: a line of another shape is passed over.
+//! Lists processes with `ps`, for macOS. Every Unix has the required columns, so this is tested on Linux too. Malformed lines are
+//! skipped.
 //!
 //! Source: POSIX `ps`; `lstart` is common to macOS, the BSDs and Linux.
 
@@ -8,36 +8,36 @@ use std::process::Command;
 #[cfg(test)]
 use runtap_testkit::Skip;
 
-/// A process by its line.
+/// A process as listed by `ps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
     pub pid: u32,
     pub uid: u32,
     pub user: String,
-    /// Seconds since 1970: the key in the name of its socket.
+    /// The start time in seconds since 1970, which is the key in the name of its socket.
     pub start: u64,
-    /// The executable and its arguments, joined by blanks.
+    /// The executable and its arguments, joined by spaces.
     pub command: String,
 }
 
-/// All of them. Empty without `ps`.
+/// Lists all processes. Empty without `ps`.
 pub(super) fn all() -> Vec<Listed> {
     let mut ps = Command::new("ps");
-    // The start is printed in local time and in the language of the user.
+    // The start time is printed in local time and in the user's language.
     ps.env("TZ", "UTC").env("LC_ALL", "C");
     ps.args(["-axww", "-o", "pid=,uid=,user=,lstart=,command="]);
     ps.output().map(|output| parse(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
 }
 
-/// The processes in whose lines there is `text` when `ps` shows environments too. Empty without `ps`.
+/// Returns the processes whose line contains `text` if `ps` shows environments too. Empty without `ps`.
 pub(super) fn with_environment(text: &[u8]) -> Vec<u32> {
     let mut ps = Command::new("ps");
-    // Without a hyphen, as every `ps` of the BSDs has it, and that of Linux.
+    // All BSDs and Linux accept the options without a hyphen.
     ps.args(["axeww", "-o", "pid=,command="]);
     ps.output().map(|output| lines_with(&output.stdout, text)).unwrap_or_default()
 }
 
-/// Linux has none without its package `procps`.
+/// Linux systems without the package `procps` have no `ps`.
 #[cfg(test)]
 pub(crate) fn is_there() -> Result<(), Skip> {
     let version = Command::new("ps").args(["-p", "1"]).output();
@@ -57,7 +57,7 @@ fn parse(list: &str) -> Vec<Listed> {
     list.lines().filter_map(parse_line).collect()
 }
 
-/// `  501   501 ann  Sat Nov 21 16:05:31 2026 /usr/bin/dotnet app.dll`
+/// Parses `  501   501 ann  Sat Nov 21 16:05:31 2026 /usr/bin/dotnet app.dll`.
 fn parse_line(line: &str) -> Option<Listed> {
     let mut rest = line;
     let mut field = || {
@@ -76,7 +76,7 @@ fn parse_line(line: &str) -> Option<Listed> {
     Some(Listed { pid, uid, user, start, command: rest.trim().to_owned() })
 }
 
-/// Seconds since 1970 of a moment in UTC.
+/// Returns the seconds since 1970 of a time in UTC.
 fn seconds(year: u64, month: &str, day: u64, time: &str) -> Option<u64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -82,7 +82,7 @@ fn a_clock_of_its_own_hides_nobody_in_a_crowd() {
     let error = fake.system().process(43).unwrap_err();
     assert_eq!(error.reason, Reason::Crowded { directory: temp });
     assert_eq!(error.reason.code().name(), "tmp-crowded");
-    let told = error.looked_at.iter().any(|step| step.contains("not all names were looked at"));
+    let told = error.looked_at.iter().any(|step| step.contains("not all of them were checked"));
     assert!(told, "{:?}", error.looked_at);
 }
 

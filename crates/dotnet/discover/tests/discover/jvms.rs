@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use runtap_discover::{Kind, Options, Process, System};
+use runtap_discover::{Options, Process, ProcessKind, System};
 use runtap_testkit::{Skip, require};
 
 use crate::fake::{Fake, FakeProcess};
@@ -44,7 +44,10 @@ fn java_machines_are_found_by_their_counters() {
         fs::write(fake.path(file), "").unwrap();
     }
     let all = System::at(fake.dir.path(), uid).processes(Options::default());
-    assert_eq!(all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm), (43, Kind::Jvm)]);
+    assert_eq!(
+        all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(),
+        [(42, ProcessKind::Jvm), (43, ProcessKind::Jvm)]
+    );
     // Nothing was written yet; after that it is known what runs in it, unless somebody has put a pipe there.
     assert_eq!(all[0].java, Some(runtap_discover::Java::default()));
     fs::write(fake.path("tmp/hsperfdata_ann/42"), counters("shop.Main --port 80")).unwrap();
@@ -95,7 +98,10 @@ fn java_machines_without_counters_are_found_by_their_library() {
     fs::write(fake.path("tmp/.java_pid43"), "").unwrap();
     fs::write(fake.path("tmp/.java_pid45x"), "").unwrap();
     let all = System::at(fake.dir.path(), uid).processes(Options::default());
-    assert_eq!(all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm), (43, Kind::Jvm)]);
+    assert_eq!(
+        all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(),
+        [(42, ProcessKind::Jvm), (43, ProcessKind::Jvm)]
+    );
     let java = all[0].java.as_ref().unwrap();
     assert_eq!((java.main(), java.version()), (Some("shop.Main"), Some("17.0.15")));
     assert_eq!(java.command, "shop.Main --port 80");
@@ -197,7 +203,7 @@ fn no_crowd_of_counters_is_read() {
         fs::hard_link(&first, first.with_file_name(n.to_string())).unwrap();
     }
     let find = || System::at(fake.dir.path(), 0).processes(Options::default());
-    assert_eq!(find().iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm)]);
+    assert_eq!(find().iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, ProcessKind::Jvm)]);
     // Its file in the folder of another user, and the other way round, is of nobody.
     fs::rename(fake.path("tmp/hsperfdata_own/42"), fake.path("tmp/hsperfdata_z/42")).unwrap();
     fs::rename(fake.path("tmp/hsperfdata_b/42"), fake.path("tmp/hsperfdata_own/42")).unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::thread;
 
-use runtap_discover::{Code, Facts, Fix, ProcessState, Reason, Runtime, Startup, System, TempState};
+use runtap_discover::{Facts, Fix, ProcessState, Reason, ReasonCode, Runtime, Startup, System, TempState};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -232,7 +232,7 @@ fn processes_that_may_not_be_looked_into() {
         .unwrap();
     let reason = Reason::all(&System::at(fake.dir.path(), 0).facts(36)).remove(0);
     assert_eq!(reason, Reason::Denied { label: Some("docker-default (enforce)".to_owned()), capable: true });
-    assert_eq!(reason.code(), Code::Lsm);
+    assert_eq!(reason.code(), ReasonCode::Lsm);
     assert!(reason.to_string().contains("docker-default (enforce)"), "{reason}");
 }
 

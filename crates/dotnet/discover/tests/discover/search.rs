@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use runtap_discover::{Kind, Options, Process, System};
+use runtap_discover::{Options, Process, ProcessKind, System};
 use runtap_transport::SocketState;
 use runtap_transport::naming::SocketName;
 
@@ -27,7 +27,7 @@ fn a_process_is_described() {
     assert_eq!(fake.system().process(42).unwrap(), process);
     assert_eq!((process.pid, process.ns_pid, process.start_time), (42, 42, 900));
     assert_eq!((process.uid, process.user.as_str()), (1000, "ann"));
-    assert_eq!(process.kind, Kind::Dotnet);
+    assert_eq!(process.kind, ProcessKind::Dotnet);
     assert_eq!(process.comm, ".NET (x) y");
     assert_eq!(process.exe.as_deref(), Some(Path::new("/opt/dotnet/dotnet")));
     assert_eq!(process.command_line, ["dotnet", "app dll", ""]);
@@ -202,7 +202,7 @@ fn environments_of_all_processes_together_are_bounded() {
     assert_eq!(facts.len(), 20);
     let cut = facts.iter().filter(|facts| facts.environment.as_ref().unwrap().is_truncated).count();
     assert!((5..15).contains(&cut), "{cut} of 20");
-    assert!(facts.last().unwrap().steps().iter().any(|step| step.contains("only its beginning was read")));
+    assert!(facts.last().unwrap().steps().iter().any(|step| step.contains("only the first part was read")));
     // What people have is read all the same.
     assert!(facts.iter().all(|facts| facts.sockets.len() == 1));
     // By itself each is read to its end.

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! - A [`Specification`] says what; [`Prepared::open`] opens the files before anybody is asked for anything;
-//!   [`Prepared::write`] has a [`Subject`](runtap_target::Subject) write the dump. What happens meanwhile are [`Event`]s, what there is in the end is the
+//!   [`Prepared::write`] has a [`ResolvedTarget`](runtap_target::ResolvedTarget) write the dump. What happens meanwhile are [`Event`]s, what there is in the end is the
 //!   [`Outcome`].
 //! - `place`: where it is wanted, and whether there is room. `way`: where the target writes; the rules are in
 //!   `docs/design/trust.md`. `ask`: the request, and how the file grows.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use runtap_diag::DumpForm;
 use runtap_os::in_a_thread;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
 use crate::dump::ask::{Watched, ask, watch};
 use crate::dump::place::{Files, Found, Place};
@@ -35,7 +35,7 @@ impl Prepared {
     /// There is no dump. [`Error::Interrupted`] if `stopped` became ready before the target was asked for anything, or when it was done.
     pub async fn write(
         self,
-        target: &Subject,
+        target: &ResolvedTarget,
         stopped: impl Future<Output = ()>,
         tell: &dyn Fn(Event<'_>),
     ) -> Result<Outcome, Error> {

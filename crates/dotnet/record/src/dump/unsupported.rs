@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
 use crate::dump::{Error, Event, Outcome, Specification};
 
@@ -25,7 +25,7 @@ impl Prepared {
     /// None.
     pub async fn write(
         self,
-        _target: &Subject,
+        _target: &ResolvedTarget,
         _stopped: impl Future<Output = ()>,
         _tell: &dyn Fn(Event<'_>),
     ) -> Result<Outcome, Error> {

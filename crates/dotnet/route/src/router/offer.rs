@@ -15,9 +15,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_discover::{Kind, Process};
+use runtap_discover::{Process, ProcessKind};
 use runtap_os::{in_a_thread, my_uid};
-use runtap_target::{Listing, Seen};
+use runtap_target::{Listing, ProcessStatus};
 use runtap_transport::remote::{
     Handshake, HandshakeError, Listed, Refusal, Request, RouterHandshake, Token, drive, nonce,
 };
@@ -244,10 +244,11 @@ async fn send(handshake: &mut RouterHandshake, stream: &mut TcpStream, relay: &R
 async fn list() -> io::Result<Vec<Listed>> {
     let mut processes = in_a_thread(|| Listing::now(false).processes).await?;
     let me = my_uid();
-    processes.retain(|process| process.uid == me && process.kind == Kind::Dotnet && !is_router(process));
+    processes
+        .retain(|process| process.uid == me && process.kind == ProcessKind::Dotnet && !is_router(process));
     let started: Vec<(u32, u64)> =
         processes.iter().map(|process| (process.pid, process.start_time)).collect();
-    let seen = Seen::all(processes).await;
+    let seen = ProcessStatus::all(processes).await;
     let listed = seen.into_iter().filter(|seen| seen.reachable).filter_map(|seen| {
         let (_, started) = *started.iter().find(|(pid, _)| *pid == seen.pid)?;
         Some(Listed {
