@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use runtap_diag::{CoreDump, ErrorReply};
 use runtap_diag_server::Commands;
-use runtap_record::dump::{Error, Event, Kind, Outcome, Prepared, Specification, Wanted};
+use runtap_record::dump::{Destination, DumpKind, Error, Event, Outcome, Prepared, Specification};
 use runtap_target::ResolvedTarget;
 use runtap_testkit::FakeRuntime;
 use tokio::sync::Notify;
@@ -38,8 +38,8 @@ async fn dump(
 ) -> (Result<Outcome, Error>, Vec<String>, Vec<String>) {
     let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
     let folder = tempfile::tempdir().unwrap();
-    let wanted = Wanted::Given(folder.path().join("x.core"));
-    let prepared = Prepared::open(Specification::new(Kind::Mini, wanted)).unwrap();
+    let wanted = Destination::Exact(folder.path().join("x.core"));
+    let prepared = Prepared::open(Specification::new(DumpKind::Mini, wanted)).unwrap();
     let told = RefCell::new(Vec::new());
     let tell = |event: Event<'_>| {
         look(&event);
@@ -91,7 +91,8 @@ async fn one_that_was_not_asked_leaves_nothing() {
 
 #[test]
 fn what_can_not_be_a_dump_is_refused_before_anybody_is_asked() {
-    let open = |path: &str| Prepared::open(Specification::new(Kind::Full, Wanted::Given(path.into())));
+    let open =
+        |path: &str| Prepared::open(Specification::new(DumpKind::Full, Destination::Exact(path.into())));
     assert!(matches!(open("/"), Err(Error::NoName(_))));
     assert!(matches!(open("/dev/null"), Err(Error::NotOrdinary(_))));
     assert!(matches!(open("/tmp/."), Err(Error::NotOrdinary(_))));

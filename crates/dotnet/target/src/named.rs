@@ -18,7 +18,7 @@ use crate::user::UserFilter;
 pub(crate) const DEADLINE: Duration = Duration::from_millis(250);
 
 /// The time for a second attempt, if the wanted process may be among those that did not answer in time.
-const PATIENCE: Duration = Duration::from_secs(3);
+const SECOND_DEADLINE: Duration = Duration::from_secs(3);
 
 /// The processes that have a name.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl<'a> Named<'a> {
         let left_out = called(name, others, DEADLINE);
         // The wanted process, or the whole machine, may be busy.
         let ours = async {
-            for limit in [DEADLINE, PATIENCE] {
+            for limit in [DEADLINE, SECOND_DEADLINE] {
                 let (found, others) = called(name, mem::take(&mut silent), limit).await;
                 silent = others;
                 if !found.is_empty() {

@@ -25,10 +25,10 @@ use crate::error::{Error, MatchingProcess};
 use crate::resolved::ResolvedTarget;
 
 /// Time-out for connecting and the handshake. The router may have to query all its processes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Buffer sizes for requests and for answers.
-const UPWARD: usize = 4 << 10;
-const DOWNWARD: usize = 64 << 10;
+const REQUEST_BUFFER: usize = 4 << 10;
+const ANSWER_BUFFER: usize = 64 << 10;
 
 /// A process on another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub enum RemoteError {
     #[error("its list can't be read: {0}")]
     List(#[from] DecodeError),
     /// The router did not answer in time.
-    #[error("the router did not answer within {} s", PATIENCE.as_secs())]
+    #[error("the router did not answer within {} s", TIMEOUT.as_secs())]
     TooSlow,
 }
 
@@ -132,7 +132,7 @@ impl RemoteSpec {
             let answer = drive(&mut handshake, &mut stream).await??;
             Ok((answer, stream))
         };
-        timeout(PATIENCE, asking).await.unwrap_or(Err(RemoteError::TooSlow))
+        timeout(TIMEOUT, asking).await.unwrap_or(Err(RemoteError::TooSlow))
     }
 
     fn failed(&self, source: RemoteError) -> Error {
@@ -161,8 +161,13 @@ async fn carry(spec: Arc<RemoteSpec>, request: Request, mut calls: mpsc::Unbound
                 Ok((mut local, mut remote)) => {
                     if answer.send(Ok(())).is_ok() {
                         // If one side closes, the other side sees the end of the stream.
-                        let _ =
-                            copy_bidirectional_with_sizes(&mut local, &mut remote, UPWARD, DOWNWARD).await;
+                        let _ = copy_bidirectional_with_sizes(
+                            &mut local,
+                            &mut remote,
+                            REQUEST_BUFFER,
+                            ANSWER_BUFFER,
+                        )
+                        .await;
                     }
                 }
                 Err(error) => {

@@ -1,4 +1,4 @@
-//! What wins over what, and what is told of it.
+//! Precedence of the parts of a selection, and remarks.
 
 use runtap_diag_proto::EventFilter;
 
@@ -118,9 +118,9 @@ fn filters_are_for_providers_that_are_chosen() {
     let one = filtered(&["Microsoft-Windows-DotNETRuntime=1,2"]).unwrap();
     assert_eq!(one, [None, Some(EventFilter::only([1, 2]))]);
     for (filters, message) in [
-        (&["B=1"][..], "a filter is for B, which is not chosen"),
-        (&["A=1", "A=!2"], "two filters are for A"),
-        (&["A=x"], "'x' is no list of event ids such as 1,2,10-20"),
+        (&["B=1"][..], "there is a filter for B, which is not enabled"),
+        (&["A=1", "A=!2"], "there are two filters for A"),
+        (&["A=x"], "'x' is not a list of event ids (for example 1,2,10-20)"),
     ] {
         assert_eq!(filtered(filters).unwrap_err().to_string(), message);
     }
@@ -129,7 +129,7 @@ fn filters_are_for_providers_that_are_chosen() {
 #[test]
 fn an_unknown_profile_names_the_nearest() {
     let message = resolve(&[], &["gc-colect"], None).unwrap_err().to_string();
-    let start = "'gc-colect' is not a profile; did you mean 'gc-collect'? There are dotnet-common, ";
+    let start = "'gc-colect' is not a profile; did you mean 'gc-collect'? Valid values: dotnet-common, ";
     assert!(message.starts_with(start), "{message}");
 }
 

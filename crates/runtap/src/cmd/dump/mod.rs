@@ -10,7 +10,7 @@ use jiff::Zoned;
 use runtap_discover::System;
 use runtap_os::in_a_thread;
 use runtap_record::Stops;
-use runtap_record::dump::{Error, Event, Outcome, Prepared, Refusal, Specification, Wanted};
+use runtap_record::dump::{Destination, Error, Event, Outcome, Prepared, Refusal, Specification};
 use runtap_target::ResolvedTarget;
 
 use super::failure::explain;
@@ -55,7 +55,7 @@ const NAME: (&str, &str) = if cfg!(windows) { ("dump_", ".dmp") } else { ("core_
 /// is in the name.
 fn prepare(options: &Dump, in_the_name: Option<u32>) -> anyhow::Result<Prepared> {
     let base = format!("{}{}{}", NAME.0, Zoned::now().strftime("%Y%m%d_%H%M%S"), NAME.1);
-    let wanted = Wanted::at(options.output.as_deref(), &base, in_the_name);
+    let wanted = Destination::at(options.output.as_deref(), &base, in_the_name);
     let mut spec = Specification::new(options.r#type, wanted);
     (spec.logging, spec.crash_report) = (options.diag, options.crashreport);
     Prepared::open(spec).map_err(explained)

@@ -68,7 +68,7 @@ fn leftover_sockets_that_are_not_named_are_counted() {
     assert!(few.contains("rm /tmp/0 /tmp/1 ") && few.ends_with(" /tmp/19"), "{few}");
     for folder in ["/tmp", "/proc/42/root/tmp"] {
         let many = shown(folder, 45);
-        assert!(many.ends_with("/tmp/19 (and 25 more, which are named once these are gone)"), "{many}");
+        assert!(many.ends_with("/tmp/19 (and 25 more, which are listed once these are deleted)"), "{many}");
     }
 }
 
