@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use runtap_diag_proto::{Advertise, InfoForm, Request, Uuid};
-use runtap_route::router::{Back, Front, Gate, Notice, Router, Statistics};
+use runtap_route::router::{Acceptor, Back, Front, Notice, Router, Statistics};
 use runtap_testkit::{Skip, eventually, require};
 use runtap_transport::{BindOptions, Endpoint, Listener};
 use rustix::process::{Uid, geteuid};
@@ -27,9 +27,9 @@ fn router(tool: Option<Endpoint>) -> (SocketAddr, Arc<Mutex<Vec<Notice>>>, Arc<S
     let run = async move {
         let folder = tempfile::tempdir().unwrap();
         let listener = Listener::bind(folder.path().join("tools"), BindOptions::default()).unwrap();
-        let gate = Gate::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+        let gate = Acceptor::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
         let address = gate.to_string().parse().unwrap();
-        let front = tool.map_or_else(|| Front::Listen(Gate::Local(Box::new(listener))), Front::Dial);
+        let front = tool.map_or_else(|| Front::Listen(Acceptor::Local(Box::new(listener))), Front::Connect);
         let router = Router::new(front, Back::Listen(gate)).on_notice(move |notice| {
             if matches!(notice, Notice::NoPlace { .. }) {
                 told.lock().unwrap().push(notice.clone());

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use runtap_diag_proto::{Advertise, ErrorReply, Hresult, InfoForm, Request, SessionId, Uuid};
 use runtap_diag_server::{Builder, ProcessDescription, ServerThread};
-use runtap_route::router::{Back, Ended, Front, Gate, Limits, Notice, Router, RuntimeAddress, Statistics};
+use runtap_route::router::{
+    Acceptor, Back, Ended, Front, Limits, Notice, Router, RuntimeAddress, Statistics,
+};
 use runtap_testkit::eventually;
 use runtap_transport::{BindOptions, Endpoint, Listener};
 use tempfile::TempDir;
@@ -41,12 +43,12 @@ impl Running {
         let (tell, ready) = mpsc::channel();
         let run = async move {
             let listener = Listener::bind(path, BindOptions::default()).unwrap();
-            let front = Front::Listen(Gate::Local(Box::new(listener)));
+            let front = Front::Listen(Acceptor::Local(Box::new(listener)));
             let mut address = None;
             let back = match runtime {
-                Runtime::Listens(path) => Back::Dial(RuntimeAddress::Local(Endpoint::unix(path))),
+                Runtime::Listens(path) => Back::Connect(RuntimeAddress::Local(Endpoint::unix(path))),
                 Runtime::DialsTcp => {
-                    let gate = Gate::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+                    let gate = Acceptor::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
                     address = Some(gate.to_string().parse().unwrap());
                     Back::Listen(gate)
                 }
@@ -161,7 +163,7 @@ fn silence_and_half_a_request_cost_nobody_anything() {
     // The oldest were disconnected, and the newest are still there.
     eventually("the end of most of the crowd", || (router.statistics.silent() >= 450).then_some(()));
     drop(crowd);
-    assert_eq!(router.end(), Ended::Told);
+    assert_eq!(router.end(), Ended::Stopped);
 }
 
 #[test]
