@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_code_told_twice_is_one_method() {
+    fn code_reported_twice_is_one_method() {
         let mut map = map(&[(1, 100, 10, Some(50), "a"), (1, 100, 10, None, "a again")]);
         map.seal();
         assert_eq!(map.len(), 1);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn reused_memory_is_told_apart_by_time() {
+    fn reused_memory_is_distinguished_by_time() {
         let mut map = map(&[(1, 100, 10, Some(10), "old")]);
         map.unload(code(1, 100, 10), 20, || unreachable!("known already"));
         map.load(code(2, 100, 20), Some(30), || Some("new".to_owned()));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_id_may_be_used_again() {
+    fn a_module_id_may_be_reused() {
         let mut map = CodeMap::default();
         map.module(1, Some(10), "old".into());
         map.module(1, Some(20), "new".into());

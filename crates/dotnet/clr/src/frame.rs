@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_module_tells_the_origin() {
+    fn the_module_determines_the_origin() {
         let of = |module, name| clr(module, name).origin;
         assert_eq!(of(Some("System.Private.CoreLib"), "A()"), Origin::Runtime);
         assert_eq!(of(Some("Microsoft.Extensions.Hosting"), "A()"), Origin::Runtime);
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_names() {
+    fn addresses_are_not_names() {
         let is_named = |name| clr(None, name).kind == FrameKind::Code;
         assert_eq!(["0x7f", "0x", "0x7g", "A.B()", ""].map(is_named), [false, false, true, true, true]);
     }

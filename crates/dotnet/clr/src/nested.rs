@@ -49,7 +49,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_ends_what_a_search_from_the_end_finds(steps in prop::collection::vec((0u64..4, any::<bool>()), 0..60)) {
+        fn an_end_matches_a_linear_search_from_the_end(steps in prop::collection::vec((0u64..4, any::<bool>()), 0..60)) {
             let (mut nested, mut list) = (Nested::default(), Vec::new());
             for (at, (number, begins)) in steps.into_iter().enumerate() {
                 if begins {

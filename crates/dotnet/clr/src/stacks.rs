@@ -149,13 +149,13 @@ mod tests {
 
     use super::*;
 
-    /// A stack that defines this id, without frames, in a block of Nettrace 6.
+    /// Defines a stack with this id, without frames, in a block of Nettrace 6.
     fn empty_stack(id: u8) -> Vec<u8> {
         [&[12, 0, 0, 5][..], &[id, 0, 0, 0], &[1, 0, 0, 0], &[0; 4]].concat()
     }
 
     #[test]
-    fn a_stack_is_looked_at_once_however_often_others_are_defined_anew() {
+    fn a_stack_is_hashed_once_even_if_others_are_redefined() {
         let mut writer = Writer::with_version(&TraceHeader::new(0, 0, 1), Version::Nettrace6);
         let metadata_id = writer.define_event(&Metadata::new("P", 1, "E")).unwrap();
         let mut bytes = Vec::new();

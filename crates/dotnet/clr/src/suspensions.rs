@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_belongs_to_the_thread_that_began() {
+    fn an_end_belongs_to_the_thread_that_started_it() {
         let mut suspensions = Suspensions::default();
         suspensions.begin(1, 10, Why::of(0));
         suspensions.begin(2, 11, Why::of(1));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_anew_has_ended() {
+    fn a_restarted_suspension_has_ended() {
         let mut suspensions = Suspensions::default();
         suspensions.begin(1, 10, Why::of(6));
         suspensions.begin(1, 20, Why::of(5));

@@ -1,4 +1,4 @@
-//! Filters: what they select of an event that is known, and how they tell what is wrong.
+//! Filters: which events they select, and how they report errors.
 
 use runtap_clr::payload::Decoder;
 use runtap_clr::{Filter, Record};
@@ -7,7 +7,7 @@ use runtap_nettrace::{
 };
 use runtap_wire::Writer as Bytes;
 
-/// One event of every type of field, 1.5 s after the start of the session.
+/// One event with a field of every type, 1.5 s after the start of the session.
 fn stream() -> Vec<u8> {
     let mut writer = Writer::new(&TraceHeader::new(1_700_000_000_000_000_000, 0, 1_000_000_000));
     let mut metadata = Metadata::new("My.Source", 7, "Request");
@@ -139,7 +139,7 @@ fn comparisons() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_have_a_message_and_a_position() {
     for (filter, marked, said) in [
         ("", ">>><<<", "expected a field, but the filter ends (column 1)"),
         ("provder = X", ">>>provder<<< = X", "unknown field 'provder'; did you mean 'provider'? (column 1)"),
@@ -176,7 +176,7 @@ fn what_is_wrong_is_told_with_its_place() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_a_filter_or_an_error_with_a_place(text in "[a-z_.=!<>~()'\" ü\\\\0-9]{0,40}") {
+    fn any_text_is_a_filter_or_an_error_with_a_position(text in "[a-z_.=!<>~()'\" ü\\\\0-9]{0,40}") {
         if let Err(error) = text.parse::<Filter>() {
             let marked = error.marked();
             proptest::prop_assert_eq!(marked.replace(">>>", "").replace("<<<", ""), text.replace(">>>", "").replace("<<<", ""));

@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_no_runtime_and_runs() {
+    fn this_process_is_running_without_a_runtime() {
         #[cfg(unix)]
         runtap_testkit::require!(crate::macos::process_list::is_there());
         let me = std::process::id();

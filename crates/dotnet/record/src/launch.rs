@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_that_are_there_are_kept() {
+    fn existing_ports_are_kept() {
         let port = Path::new("/tmp/p");
         assert_eq!(ports(port, None), "/tmp/p,suspend,connect");
         let both = ports(port, Some(OsStr::new("/a,nosuspend")));

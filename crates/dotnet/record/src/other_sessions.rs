@@ -66,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_has_ended() {
-        // The server, and our own.
+    fn a_missing_thread_is_an_ended_session() {
+        // The server, and this session.
         assert!(!ended(&[&[1], &[1, 2], &[1, 2, 3]]));
-        // One that was there before, and one that came and went.
+        // One that existed before, and one that came and went.
         assert!(ended(&[&[1, 9], &[1, 9, 2], &[1, 2]]));
         assert!(ended(&[&[1], &[1, 2, 9], &[1, 2], &[1, 2]]));
-        // The process has ended.
+        // The process has exited.
         assert!(!ended(&[&[1, 9], &[1, 9, 2], &[]]));
         assert!(!ended(&[&[]]));
     }

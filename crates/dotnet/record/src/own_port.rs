@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_has_a_name_that_a_runtime_can_read() {
+    fn places_have_names_that_a_runtime_can_parse() {
         for place in places() {
             let path = place.join(EXAMPLE).join(SOCKET);
             let text = path.to_str().unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_has_a_folder_that_goes_with_it() {
+    async fn the_folder_of_a_port_is_removed_with_it() {
         let place = tempfile::tempdir().unwrap();
         let (directory, port) = make_in(place.path()).unwrap();
         let (folder, path) = (directory.0.clone(), port.path().to_owned());
@@ -132,18 +132,18 @@ mod tests {
         assert_eq!(mode(&folder), if everybody { 0o711 } else { 0o700 });
         assert_eq!(mode(&path), if everybody { 0o666 } else { 0o600 });
         assert_eq!(port.exposure(), Exposure::Private);
-        // A guard has it.
+        // A guard has the port.
         port.leave();
         drop(directory);
         assert!(path.exists());
-        // And ends.
+        // The guard exits.
         fs::remove_file(&path).unwrap();
         drop(PortDirectory::of(&path).unwrap());
         assert!(!folder.exists());
     }
 
     #[tokio::test]
-    async fn no_port_is_made_where_others_take_names() {
+    async fn no_port_is_created_where_others_can_create_names() {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let told = make_in(place.path()).unwrap_err().to_string();
@@ -163,14 +163,14 @@ mod tests {
             fs::set_permissions(&inner, fs::Permissions::from_mode(of_inner)).unwrap();
             is_reached_by_all(&inner)
         };
-        // Whether others get to the temporary folder of this test is not known.
+        // It is unknown whether other users have access to the temporary directory of this test.
         let above = is_reached_by_all(outer.path().parent().unwrap());
         assert_eq!([modes(0o755, 0o711), modes(0o755, 0o750), modes(0o700, 0o755)], [above, false, false]);
         assert!(!is_reached_by_all(&inner.join("none")));
     }
 
     #[test]
-    fn ports_of_ours_are_known_by_their_names() {
+    fn ports_of_launched_commands_are_recognized_by_their_names() {
         assert!(PortDirectory::of(&Path::new("/none").join(EXAMPLE).join(SOCKET)).is_some());
         for other in [
             "/none/port",

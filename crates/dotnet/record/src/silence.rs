@@ -234,17 +234,17 @@ mod tests {
     use EnabledBy::{ClrEvents, Providers};
 
     #[test]
-    fn who_speaks_to_the_end_is_worth_no_word() {
+    fn a_provider_active_until_the_end_is_not_reported() {
         let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
         let lively = received(&[("a", 10 * SECOND, 1), ("B", 9 * SECOND, SECOND / 5)]);
         assert_eq!(lively.silence(&asked, END, true), None);
-        // One that speaks seldom may have nothing to say.
+        // A provider with rare events may have none to send.
         let seldom = received(&[("A", 5 * SECOND, SECOND), ("B", 9 * SECOND, SECOND / 5)]);
         assert_eq!(seldom.silence(&asked, END, true), None);
     }
 
     #[test]
-    fn who_falls_silent_when_another_session_ends() {
+    fn a_provider_silent_after_the_end_of_another_session_is_reported() {
         let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
         let cut = received(&[("A", SECOND / 50, 1000), ("B", 10 * SECOND, SECOND)]);
         let overtaken = |providers: &[(&str, Option<Duration>)]| {
@@ -253,15 +253,15 @@ mod tests {
         };
         let twentieth = Duration::from_millis(20);
         assert_eq!(cut.silence(&asked, END, true), overtaken(&[("A", Some(twentieth))]));
-        // A single event is no rhythm, and none is less.
+        // A single event has no typical interval, and neither has none.
         let one = received(&[("A", 1, 0)]).silence(&asked, END, true);
         assert_eq!(one, overtaken(&[("B", None), ("A", Some(Duration::from_nanos(1)))]));
-        // Without such a session the program may have ended its work.
+        // Without such a session, the program may have finished its work.
         assert_eq!(cut.silence(&asked, END, false), None);
     }
 
     #[test]
-    fn what_diagnostic_source_can_not_do_is_kept() {
+    fn errors_of_diagnostic_source_are_kept() {
         let mut received = Received::default();
         for message in [
             "DiagnosticSource: Enabling 'Demo/Error'",
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_speaks() {
+    fn providers_without_events_are_reported() {
         let both = asked(&[("A", Providers), ("B", ClrEvents)]);
         let never =
             |names: &[&str]| Some(Silence::Never(names.iter().map(|name| (*name).to_owned()).collect()));

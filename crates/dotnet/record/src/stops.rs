@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_listener_hears_what_comes_and_the_stronger_of_two() {
+    async fn a_listener_receives_new_requests_and_the_stronger_of_two() {
         let stops = Stops { requests: watch::Sender::new(Requests::default()) };
         let mut early = stops.listener();
         assert!(!stops.is_stopping());

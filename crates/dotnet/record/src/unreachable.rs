@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_obstacle_that_is_known_is_told() {
+    fn every_known_obstacle_is_reported() {
         let of_runtime = |name, payload, keywords, level, filter| {
             event(RUNTIME, Some(name), payload).unreachable(&requested(keywords, level, filter))
         };
@@ -161,17 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn what_may_come_is_no_obstacle() {
+    fn events_that_may_occur_are_not_reported() {
         let asked = requested(1, Level::Informational, Some(EventFilter::only([1])));
         for event in [
             event(RUNTIME, Some("GC/Start"), Some("Depth:2,Reason:0")),
             event(RUNTIME, None, None),
-            // The process defines them.
+            // The process defines these events.
             event("Demo-Orders", Some("Anything"), Some("Any:1")),
         ] {
             assert_eq!(event.unreachable(&asked), None, "{event:?}");
         }
-        // A level of 0 is every level, an event without keywords comes with any, and what switches an event on may be unknown.
+        // Level 0 means every level, an event without keywords is sent with any keywords, and the settings that enable an event may
+        // be unknown.
         for (name, keywords, level) in [
             ("GC/AllocationTick", 1, Level::LogAlways),
             ("Runtime/Start", 1, Level::Informational),

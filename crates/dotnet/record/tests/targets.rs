@@ -1,4 +1,4 @@
-//! What is told, and what is left behind, by targets that write something: runtimes of ours in this process.
+//! Reports and leftover files of dumps by targets that write something: runtimes in this process.
 #![cfg(target_os = "linux")]
 
 use std::cell::RefCell;
@@ -30,7 +30,7 @@ impl<F: Fn(&Path) + Send + Sync + 'static> Commands for Writer<F> {
     }
 }
 
-/// A dump into a folder, of a target that writes like this; what became of it, what was told, and what is there.
+/// Requests a dump to a directory from a target that writes like this. Returns the result, the events, and the files.
 async fn dump(
     write: impl Fn(&Path) + Send + Sync + 'static,
     stopped: impl Future<Output = ()>,
@@ -54,7 +54,7 @@ async fn dump(
 }
 
 #[tokio::test]
-async fn what_is_no_core_is_not_kept() {
+async fn files_that_are_not_core_files_are_not_kept() {
     let write = |path: &Path| fs::write(path, "no core at all").unwrap();
     let (outcome, told, there) = dump(write, std::future::pending(), |_| {}).await;
     assert!(matches!(outcome, Err(Error::NoCore { .. })), "{outcome:?}");
@@ -62,12 +62,12 @@ async fn what_is_no_core_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_target_that_was_asked_and_is_not_waited_for_keeps_its_file() {
+async fn an_abandoned_dump_is_left_in_place() {
     let (end, goes_on) = mpsc::channel::<()>();
     let (goes_on, asked) = (Mutex::new(goes_on), Notify::new());
     let write = move |path: &Path| {
         fs::write(path, "half").unwrap();
-        // Until nobody waits any more.
+        // Until the dump is abandoned.
         let _over = goes_on.lock().unwrap().recv();
     };
     let look = |event: &Event<'_>| match event {
@@ -83,14 +83,14 @@ async fn a_target_that_was_asked_and_is_not_waited_for_keeps_its_file() {
 }
 
 #[tokio::test]
-async fn one_that_was_not_asked_leaves_nothing() {
+async fn a_dump_that_was_not_requested_leaves_nothing() {
     let (outcome, told, there) = dump(|_| {}, std::future::ready(()), |_| {}).await;
     assert!(!matches!(outcome, Ok(Outcome::Written(_) | Outcome::Interrupted { goes_on: Some(_), .. })));
     assert!(there.is_empty() && !told.contains(&"Asked".to_owned()), "{there:?} {told:?}");
 }
 
 #[test]
-fn what_can_not_be_a_dump_is_refused_before_anybody_is_asked() {
+fn invalid_destinations_are_rejected_before_the_request() {
     let open =
         |path: &str| Prepared::open(Specification::new(DumpKind::Full, Destination::Exact(path.into())));
     assert!(matches!(open("/"), Err(Error::NoName(_))));

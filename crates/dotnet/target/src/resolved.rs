@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_called_as_its_assembly() {
+    fn a_program_is_named_after_its_assembly() {
         let name = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             name_of(&words, "comm")
@@ -156,13 +156,13 @@ mod tests {
         assert_eq!(name(&["/usr/bin/dotnet", "exec", "--depsfile", "a.json", "My.App.DLL"]), "My.App.DLL");
         assert_eq!(name(&["dotnet", "--info"]), "dotnet");
         assert_eq!(name(&["/srv/worker/worker", "--verbose"]), "worker");
-        // What can't be looked into, and what names itself nothing.
+        // A process that is not readable, and one with an empty name.
         assert_eq!(name(&[]), "comm");
         assert_eq!(name(&[""]), "comm");
     }
 
     #[test]
-    fn without_a_process_it_is_called_by_its_port() {
+    fn without_a_process_it_is_named_after_its_port() {
         let subject = ResolvedTarget::at_port(Path::new("/run/x"));
         assert_eq!((subject.pid(), subject.number()), (None, 0));
         assert!(subject.label().starts_with("the process behind "), "{}", subject.label());

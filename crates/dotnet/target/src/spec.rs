@@ -126,7 +126,7 @@ mod tests {
         let word = |word| parsed(TargetArgs { word: Some(word), ..TargetArgs::default() });
         assert_eq!(word("42"), TargetSpec::Pid(42));
         assert_eq!(word("42a"), name("42a", None));
-        // No process has that number, but a file may.
+        // No process has that id, but a file may have that name.
         assert_eq!(word("99999999999"), name("99999999999", None));
         assert_eq!(parsed(TargetArgs::default()), TargetSpec::Ask);
     }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_other_protocols_are_no_names() {
+    fn addresses_of_other_protocols_are_not_names() {
         for address in ["http://host:9000", "HTTPS://host", "tcp://host:9000", "ws://host:9000/web"] {
             let word = TargetArgs { word: Some(address), ..TargetArgs::default() };
             for given in [word, TargetArgs { port: Some(address), ..TargetArgs::default() }] {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_says_who_is_there_first() {
+    fn a_port_specifies_who_listens() {
         let port = |port| TargetSpec::parse(&TargetArgs { port: Some(port), ..TargetArgs::default() });
         let is = |role| TargetSpec::Port(PortSpec { path: "/p".into(), role });
         assert_eq!(port("/p").unwrap(), is(Role::Either));

@@ -50,12 +50,12 @@ mod tests {
         assert!(!UserFilter(None).matches(us + 1, "whoever"));
         assert!(UserFilter(Some("ann")).matches(us + 1, "ann"));
         assert!(UserFilter(Some("33")).matches(33, "www-data"));
-        // A number is one, even where a user is called so.
+        // A number is a user id, even if a user has that name.
         assert!(!UserFilter(Some("33")).matches(34, "33"));
     }
 
     #[test]
-    fn a_user_whom_nobody_knows_is_refused() {
+    fn an_unknown_user_is_rejected() {
         assert!(matches!(UserFilter(Some("n0b0dy:")).check(), Err(Error::UnknownUser(_))));
         for known in [None, Some("root"), Some("4000000")] {
             UserFilter(known).check().unwrap();

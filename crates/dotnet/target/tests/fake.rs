@@ -1,4 +1,4 @@
-//! A runtime of our own, in this process, is found and asked by every word that it can be chosen by.
+//! A runtime in this process is found and queried in every way in which it can be specified.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -13,7 +13,7 @@ use runtap_target::{
 use runtap_testkit::FakeRuntime;
 use runtap_transport::naming::SocketName;
 
-/// One that discovery finds: its socket has the name, and the place, of this process's own.
+/// A runtime that discovery finds: its socket has the name and location of this process's own.
 struct Found {
     _runtime: FakeRuntime,
     socket: PathBuf,
@@ -39,7 +39,7 @@ impl Drop for Found {
     }
 }
 
-/// Somebody who gives these answers.
+/// A user who gives these answers.
 #[derive(Default)]
 struct Person {
     answers: RefCell<Vec<String>>,
@@ -67,9 +67,9 @@ fn named(name: &str, user: Option<&str>) -> TargetSpec {
     TargetSpec::parse(&TargetArgs { word: Some(name), user, ..TargetArgs::default() }).unwrap()
 }
 
-// One test, because a process has one socket of its own.
+// A single test, because a process has one socket.
 #[tokio::test]
-async fn every_word_leads_to_the_same_process() {
+async fn every_specification_selects_the_process() {
     let runtime = Found::new("fake");
     let us = std::process::id();
     let name = runtime.name.as_str();
@@ -87,7 +87,7 @@ async fn every_word_leads_to_the_same_process() {
     assert_eq!(by_pid.pids().await.unwrap(), (us, Some(us)));
     assert_eq!(named(name, None).resolve_all(&()).await.unwrap().len(), 1);
 
-    // One invalid_answer is forgiven, two are not.
+    // One invalid answer is accepted, two are not.
     let person = |answers: &[&str]| {
         let answers = answers.iter().rev().map(|answer| (*answer).to_owned()).collect();
         Person { answers: RefCell::new(answers), ..Person::default() }
@@ -124,14 +124,14 @@ async fn every_word_leads_to_the_same_process() {
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_not_found() {
+async fn missing_processes_are_not_found() {
     let error = named("n0b0dy", None).resolve(&()).await.unwrap_err();
     assert!(matches!(&error, Error::NoMatch { name, user: None, .. } if name == "n0b0dy"), "{error:?}");
     let error = named("n0b0dy", Some("n0b0dy:")).resolve(&()).await.unwrap_err();
     assert!(matches!(error, Error::UnknownUser(_)), "{error:?}");
     let error = named("n0b0dy", None).examine(true, &()).await.unwrap_err();
     assert!(matches!(error, Error::NoDotnetMatch { .. }), "{error:?}");
-    // No process has this number.
+    // No process has this id.
     let error = TargetSpec::Pid(u32::MAX).resolve(&()).await.unwrap_err();
     assert!(matches!(error, Error::NotFound(_)), "{error:?}");
     assert!(matches!(TargetSpec::Ask.resolve(&()).await, Err(Error::NotSpecified)));
@@ -142,7 +142,7 @@ fn port(port: &str) -> TargetSpec {
 }
 
 #[tokio::test]
-async fn a_runtime_that_listens_is_asked_at_its_port() {
+async fn a_runtime_that_listens_is_queried_at_its_port() {
     let runtime = FakeRuntime::spawn();
     let path = runtime.path().display();
     for spec in [format!("{path}"), format!("uds:{path},connect")] {
@@ -153,7 +153,7 @@ async fn a_runtime_that_listens_is_asked_at_its_port() {
 }
 
 #[tokio::test]
-async fn the_first_that_dials_in_is_taken() {
+async fn the_first_runtime_that_connects_is_selected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("port");
     let runtime = FakeRuntime::builder().connect_port(ConnectPort::new(&path).suspend(true)).spawn();

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn older_and_newer_versions_decode_and_cut_ones_say_where() {
+    fn older_and_newer_versions_decode_and_truncated_ones_report_the_offset() {
         let bytes = payload("N", "m", "()");
         let v0 = bytes.len() - 10;
         assert!(MethodEvent::decode(RUNTIME, 143, &bytes[..v0]).unwrap().is_some());
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn other_events_are_none_of_its_business() {
+    fn other_events_are_ignored() {
         assert_eq!(MethodEvent::decode(RUNDOWN, 150, &[]).unwrap(), None);
         assert_eq!(MethodEvent::decode("Other", 143, &[]).unwrap(), None);
     }

@@ -103,7 +103,7 @@ mod tests {
             ("My.Proxies", Some("My.Proxies"), None),
             ("/x/System.Private.CoreLib.ni.dll", Some("System.Private.CoreLib"), Some(true)),
             ("C:\\x\\mscorlib.NI.DLL", Some("mscorlib"), Some(true)),
-            // Of Rust programs that send such events.
+            // As in Rust programs that send such events.
             ("/usr/lib/libc.so.6", Some("libc.so.6"), Some(false)),
             ("/srv/app.d/server", Some("server"), Some(false)),
             ("", None, None),

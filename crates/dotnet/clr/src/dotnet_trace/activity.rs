@@ -382,7 +382,7 @@ mod tests {
     use super::super::paths::Place;
     use super::*;
 
-    /// Frames, leaf first: `r` runs tasks, `h` helps to, `t` tells, `s` helps to tell, `?` is not known.
+    /// Frames, leaf first: `r` runs tasks, `h` helps to run, `t` writes the event, `s` helps to write it, `?` is unknown.
     fn frames(text: &str) -> Vec<Framed> {
         let frame = TraceBuilder::new().label("x");
         let part = |c| match c {
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_the_event_is_no_part_of_its_origin() {
+    fn frames_that_write_the_event_are_not_part_of_its_origin() {
         for (stack, rest) in
             [("tssab", 2), ("atsb", 1), ("sab", 3), ("ab", 2), ("t?sb", 1), ("tasb", 3), ("", 0)]
         {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_as_such() {
+    fn ids_derived_from_numbers_are_recognized() {
         let id = |text: u128| runtap_nettrace::Uuid::from_u128(text).to_bytes_le();
         let made_up = id(0x0000_00cd_0000_0000_0607_0809_0a0b_0c0d);
         assert_eq!(text(&made_up, 42), "HTTP/Id=000000cd");

@@ -287,10 +287,10 @@ mod tests {
         requests.of(Execution::Own(thread)).map(|it| requests.labels(it).join(" ")).unwrap_or_default()
     }
 
-    /// One thread of a program with pairs of events inside each other, and exceptions, which have the id of the pair that
-    /// they happen in: one that leaves its handler by a throw is never told to have ended.
+    /// One thread of a program with nested pairs of events, and with exceptions, which have the id of the pair in which they occur.
+    /// An exception whose handler throws has no end event.
     #[test]
-    fn an_exception_takes_the_end_of_what_it_happens_in() {
+    fn an_exception_consumes_the_end_of_its_outer_activity() {
         let (mut requests, mut at) = (Requests::default(), 0);
         let mut after = |begins: bool, span: Span| {
             at += 1;
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_lies_in_what_its_thread_does_or_says() {
+    fn a_command_is_inside_the_activity_of_its_thread_or_event() {
         let command =
             |id, inside: u8, related| Span { inside: Some([inside; 16]), ..span(id, related, "SQL") };
         let mut requests = Requests::default();
@@ -339,7 +339,7 @@ mod tests {
         requests.settle();
         assert_eq!(labels(&requests, 7), "");
         assert_eq!(requests.of(Execution::Task(3)), None, "it has ended for all");
-        // Its awaits stand under it, unless they began later.
+        // Its awaits are below it, unless they began later.
         assert_eq!(requests.of_await(Execution::Task(3), 15), Some(0));
         assert_eq!(requests.of_await(Execution::Task(3), 25), None);
         assert_eq!(requests.span(0, 99), Some((7, 10, 20)));

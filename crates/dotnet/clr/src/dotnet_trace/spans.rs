@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::payload::Schema;
 
-    /// What an event of this kind tells of an activity, with the id and the related id of the number given.
+    /// Returns the span of an event of this kind with these numbers as ids.
     fn told(metadata: &Metadata, ids: (u128, u128), write: impl FnOnce(&mut Bytes)) -> Option<Span> {
         let mut stream = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
         let metadata_id = stream.define_event(metadata).unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_have_ids_and_words_of_their_own() {
+    fn commands_have_their_own_ids_and_labels() {
         let text = FieldType::String;
         let fields = [("objectId", FieldType::I32), ("dataSource", text.clone())];
         let fields = [&fields[..], &[("databaseName", text.clone()), ("commandText", text)]].concat();
@@ -305,12 +305,12 @@ mod tests {
                 (span.task.as_str(), span.inside),
                 ("SQLCommand", Some(Uuid::from_u128(7).to_bytes_le()))
             );
-            // Its end has the same number, and so the same id.
+            // The end has an equal number, and therefore an equal id.
             let end = kind(ADO_NET, 2, "EndExecute", &[("objectId", FieldType::I32)]);
             assert_eq!(told(&end, (8, 0), |w| _ = w.u32(0xAB)).unwrap().id, span.id);
         }
         assert!(told(&begin, (7, 0), |w| _ = w.u16(1)).is_none(), "no number, no activity");
-        // One that states an opcode is a pair like all others.
+        // An event with an opcode follows the general rule.
         let mut stated = begin;
         stated.opcode = Some(1);
         assert!(told(&stated, (7, 0), |w| _ = w.u32(1)).is_none(), "its id is no path");
@@ -335,7 +335,7 @@ mod tests {
         let named = [("Id", text.clone()), ("Name", text)];
         let label = |span: Option<Span>| span.unwrap().label;
         assert_eq!(label(insights("RequestStart", 0, &named)), format!("Activity Request({SHOWN},00-1)"));
-        // Without a name the id; an id of 1 is none.
+        // Without a name, the id is shown. Id 1 stands for none.
         let one = 1 << 96;
         assert_eq!(
             label(insights("RequestStart", one, &named[..1])),
@@ -344,12 +344,12 @@ mod tests {
         assert!(insights("RequestStart", 2, &named).is_none(), "it is part of another one");
         assert!(insights("RequestStop", 2, &named).is_some(), "that matters at the beginning only");
         assert!(insights("DependencyStart", 0, &named).is_none());
-        // Of all others the id has to be a path.
+        // For all other providers, the id must be a path.
         assert!(told(&kind("Mine", 1, "RequestStart", &fields), (ID, 0), words).is_none());
     }
 
     #[test]
-    fn a_label_has_the_beginning_of_a_long_name() {
+    fn a_long_name_is_truncated_in_labels() {
         const PATH: u128 = 0x0000_3012_0000_0000_0000_0000_bfc9_9d59;
         let field = "F".repeat(9_000);
         let begin = kind("Mine", 1, &("N".repeat(9_000) + "Start"), &[(&field, FieldType::String)]);

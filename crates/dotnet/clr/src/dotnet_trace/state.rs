@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// What became of the time between calls: `+` the thread ran, `-` it waited; from, to.
+    /// The time between calls: `+` the thread ran, `-` it waited; start, end.
     fn log(calls: &[(u64, bool)]) -> Vec<String> {
         let mut builder = TraceBuilder::new();
         let frame = builder.label("x");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn time_counts_for_what_the_thread_did_before() {
+    fn time_counts_for_the_previous_state() {
         assert_eq!(
             log(&[(1, true), (2, true), (3, false), (4, false), (6, true), (7, true)]),
             ["+1..2", "+2..3", "-3..4", "-4..6", "+6..7"]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_at_the_start_of_the_session_does_not_count() {
+    fn events_at_time_zero_do_not_count() {
         assert_eq!(log(&[(0, true), (2, true), (3, true)]), ["+2..3"]);
         assert_eq!(log(&[(0, false), (2, false), (3, false)]), ["-2..3"]);
     }

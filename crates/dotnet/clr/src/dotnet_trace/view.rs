@@ -161,9 +161,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against a search of everything at each moment.
+        /// Compares with an exhaustive search at each moment.
         #[test]
-        fn what_counts_is_the_greatest_of_all(
+        fn the_sample_with_the_highest_precedence_counts(
             made in prop::collection::vec((0u64..30, 0u64..30, 0u64..3, 0usize..3), 0..20),
         ) {
             let mut builder = TraceBuilder::new();

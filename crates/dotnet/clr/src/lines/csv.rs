@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_no_formulas() {
+    fn texts_are_not_formulas() {
         for (text, shown) in [
             ("=1+1", "'=1+1"),
             ("+1", "'+1"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
+    fn cells_are_quoted_if_necessary() {
         for (text, quoted) in
             [("a b", "a b"), ("", ""), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\nb", "\"a\nb\"")]
         {

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_back_and_harm_no_terminal() {
+    fn texts_round_trip_and_do_not_act_on_a_terminal() {
         for original in [
             "",
             "plain C#",

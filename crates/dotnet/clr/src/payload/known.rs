@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_several_has_several_names() {
+    fn an_event_with_variants_has_several_names() {
         let known = known_events(RUNTIME).unwrap();
         let names: Vec<_> = known.iter().filter(|event| event.id == 39).map(|event| event.name).collect();
         assert_eq!(names, ["GC/Dynamic", "GC/CommittedUsage"]);

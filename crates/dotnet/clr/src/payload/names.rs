@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_shown_alike_are_numbered() {
+    fn names_that_are_equal_when_shown_are_numbered() {
         let long = "x".repeat(300);
         let names = [long.clone() + "a", long + "b"];
         let distinct = distinct(names.iter().map(String::as_str));

@@ -142,7 +142,7 @@ mod tests {
     use crate::clr::{RUNDOWN, RUNTIME};
 
     #[test]
-    fn every_row_can_be_read_and_is_there_once() {
+    fn every_row_is_valid_and_unique() {
         let mut keys = HashSet::new();
         let (mut section, mut rows) = ("", 0);
         for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {

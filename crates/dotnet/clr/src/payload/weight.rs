@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_without_bytes_are_few() {
+    fn fields_without_bytes_are_limited() {
         let empty = || FieldType::Object(Vec::new());
         let around = |inner| FieldType::Object(vec![Field::new("", inner)]);
         let fixed = |inner, n| FieldType::FixedArray(Box::new(inner), n);

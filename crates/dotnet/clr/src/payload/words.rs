@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_can_be_read_and_names_a_field() {
+    fn every_row_is_valid_and_names_a_field() {
         let mut provider = "";
         for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             if let Some(section) = line.strip_prefix('[') {
@@ -178,7 +178,7 @@ mod tests {
             }
             let id = key.parse().unwrap();
             assert_eq!(find(provider, id).len(), row.split_ascii_whitespace().count(), "{line}");
-            // Its fields come with the stream.
+            // The fields of these events are defined in the stream.
             if provider == TPL {
                 continue;
             }

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_objects_stand_for_the_mean_and_large_ones_for_themselves() {
+    fn small_objects_represent_the_mean_and_large_ones_themselves() {
         assert!((102_400..102_500).contains(&standing_for(24)));
         assert_eq!(standing_for(10_000_000), 10_000_000);
         assert_eq!(standing_for(0), 102_400);

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_range_belongs_to_it_and_nothing_is_at_zero() {
+    fn ranges_include_their_end_and_never_address_zero() {
         let mut ranges = Ranges::default();
         for (start, last, since, text) in [
             (0, 0, 0, "hidden"),

@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_not_finite_are_three_different_texts() {
+    fn non_finite_numbers_are_three_different_texts() {
         let point = |value| CounterSeries {
             value: Some(value),
             quantiles: quantiles("0.5=NaN;0.95=3"),
@@ -364,7 +364,7 @@ mod tests {
             );
             assert_eq!(document["delta"], serde_json::Value::Null);
         }
-        // The extremes of the numbers among them.
+        // The extremes of the finite numbers.
         let mut series = point(f64::NAN).settle();
         series.add(point(2.0).settle());
         assert_eq!((series.min, series.max, series.value), (Some(2.0), Some(2.0), Some(2.0)));
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_up_and_down_has_the_extremes_of_its_values() {
+    fn up_down_counters_have_the_extremes_of_their_values() {
         let point = |value, delta| {
             let new = CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Updown);
             CounterSeries { value: Some(value), delta: Some(delta), ..new }.settle()

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn none_is_left_out() {
+    fn all_lists_every_kind() {
         assert!(
             ReportKind::ALL.iter().enumerate().all(|(n, kind)| *kind as usize == n),
             "in the order of the enum"

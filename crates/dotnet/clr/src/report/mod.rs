@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_times_that_were_taken() {
+    fn quantiles_are_actual_durations() {
         let durations = Durations::of(vec![5, 1, 2, 4, 3]);
         assert_eq!(durations, Durations { timed_count: 5, total_ns: 15, max_ns: 5, p50_ns: 3, p95_ns: 5 });
         assert_eq!(Durations::of(Vec::new()), Durations::default());

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_has_the_main_class_behind_its_options() {
+    fn the_main_class_follows_the_options() {
         let main = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             Java::of_command_line(&words).command
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn older_machines_say_their_own_version_only() {
+    fn older_machines_report_only_their_own_version() {
         let java = Java { vm_version: "25.402-b06".into(), ..Java::default() };
         assert_eq!(java.version(), Some("25.402-b06"));
         assert_eq!(Java::default().version(), None);

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_uses_up_what_others_need() {
+    fn a_user_does_not_use_up_the_budget_of_others() {
         let mut budgets = UserBudgets::new(100, 7);
         assert_eq!([0, 7, 33].map(|user| budgets.left(user)), [100, 100, 25]);
         budgets.spend(33, 1000);

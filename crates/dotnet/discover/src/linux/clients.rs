@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_is_waited_for_blocks() {
+    fn the_awaited_connection_is_the_blocking_one() {
         let connection = |pid, wait| Connection { holders: vec![Holder { pid, ..Holder::default() }], wait };
         let blocking = |connections: &[Connection]| {
             let clients = Clients { connections: Some(connections.to_vec()), ..Clients::default() };

@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// However it is cut when it is read.
+    /// Independent of the sizes of the pieces.
     #[test]
     fn in_pieces() {
         let long = "x".repeat(LONGEST_ENTRY);
@@ -208,12 +208,12 @@ mod tests {
             assert!(entries.begun.len() <= LONGEST_ENTRY);
             assert_eq!(entries.finish(false), whole, "{size}");
         }
-        // Half a value is none.
+        // An incomplete value is ignored.
         let mut entries = Entries::default();
         entries.add(b"DOTNET_DiagnosticPorts=/p\0TMPDIR=/ha");
         let cut = Environment { ports: Some("/p".into()), is_truncated: true, ..Environment::default() };
         assert_eq!(entries.finish(true), cut);
-        // A value that is too long is none, and stands before a later one all the same.
+        // A value that is too long is ignored, but still hides a later one.
         let mut entries = Entries::default();
         for piece in ["TMPDIR=", &long, &long, "\0TMPDIR=/z\0DOTNET_DiagnosticPorts=", &long, &long] {
             entries.add(piece.as_bytes());

@@ -297,7 +297,7 @@ mod tests {
     use super::*;
     use crate::Capabilities;
 
-    /// An executable with as many sections as there can be, of which the last one has the names: some 8 MiB in all.
+    /// An executable with the maximum number of sections, of which the last one has the names: about 8 MiB.
     fn slow_executable() -> Vec<u8> {
         const SECTIONS: u16 = 65_279;
         let names = [b"DotNetRuntimeInfo\0".to_vec(), b"a\0".repeat(2 << 20)].concat();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn executables_that_take_long_to_read_use_up_what_is_read_of_their_users() {
+    fn large_executables_use_up_the_budget_of_their_user() {
         let (slow, ordinary) = (slow_executable(), std::env::current_exe().unwrap());
         let names = ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"];
         let read = |budget: &mut u64| exports_of(io::Cursor::new(&slow), names, budget);
@@ -327,7 +327,7 @@ mod tests {
             assert_eq!(read(&mut budget), None);
         }
         assert!(budget <= left);
-        // Ordinary ones take nothing from it, and are read when it is used up.
+        // Ordinary executables do not count, and are read even if the budget is used up.
         let mut budget = 0;
         assert_eq!(exports_of(fs::File::open(ordinary).unwrap(), names, &mut budget), Some([false; 2]));
     }

@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// A server of ours that waits for a client of ours, as a runtime does.
+    /// A server in this process that waits for a client in this process, as a runtime does.
     #[test]
     fn a_real_connection() {
         let system = System::current();
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!((pids(&path), pids(dir.path())), (vec![me], vec![]));
         assert_eq!(holders.is_listened_on(&path.metadata().unwrap()), Some(true));
 
-        // What is not looked at is said, and nothing is concluded from it.
+        // If descriptors were not checked, that is reported and nothing is concluded.
         let mut few = system.holders();
         few.most = 3;
         let clients = few.clients(me);

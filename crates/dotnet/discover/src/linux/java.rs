@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_that_may_be_machines_are_told_by_their_paths() {
+    fn programs_that_may_be_machines_are_recognized_by_their_paths() {
         let is = |path: &str| is_called_java(Path::new(path));
         assert!(
             is("/usr/bin/java")
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_told_by_its_name() {
+    fn the_library_is_recognized_by_its_name() {
         let maps = |path: &str| is_library(format!("7f0-7f8 r-xp 00000000 08:01 42     {path}").as_bytes());
         assert!(maps("/jdk/lib/server/libjvm.so") && maps("/jdk/lib/client/libjvm.so (deleted)"));
         assert!(!maps("/jdk/lib/libjvm.so.1") && !maps("/x/notlibjvm.so") && !maps(""));

@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(shifted(900, 0), Some(vec![900]));
         assert_eq!(shifted(900, 3 * TICK), Some(vec![903]));
         assert_eq!(shifted(900, -900 * TICK), Some(vec![0]));
-        // A part of a tick more or less.
+        // A fraction of a tick more or less.
         assert_eq!(shifted(900, 3 * TICK + 1), Some(vec![903, 904]));
         assert_eq!(shifted(900, -1), Some(vec![899, 900]));
         assert_eq!(shifted(900, -901 * TICK), None);

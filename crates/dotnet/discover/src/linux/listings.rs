@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_read_once_whatever_it_is_called() {
+    fn a_folder_is_read_once_under_any_path() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("a")).unwrap();
         symlink(".", dir.path().join("link")).unwrap();
@@ -161,15 +161,15 @@ mod tests {
             assert_eq!(listings.of(open(&dir.path().join(path))).of(12), [name]);
         }
         assert_eq!(listings.read.len(), 1);
-        // `.`, `..` and what was made here.
+        // `.`, `..` and what the test created.
         assert_eq!(before - listings.budget.entries, 5);
         assert_eq!(listings.of(open(&dir.path().join("none"))).folder, None);
     }
 
-    /// The first look takes the kernel long where a folder is merged of others (overlay), whatever is read then: without
-    /// anything left there is none. A folder that was read has a new time of access.
+    /// The first read of an overlay directory takes the kernel long, so it must not happen if the budget is used up. Reading a
+    /// directory changes its access time.
     #[test]
-    fn a_folder_for_which_nothing_is_left_is_not_even_begun() {
+    fn a_folder_is_not_opened_for_reading_without_a_budget() {
         let dir = tempfile::tempdir().unwrap();
         let past = Timespec { tv_sec: 1000, tv_nsec: 0 };
         let is_read = |entries, kept| {
@@ -180,14 +180,14 @@ mod tests {
             let is_truncated = listings.of(open(dir.path())).is_truncated;
             (rustix::fs::stat(dir.path()).unwrap().st_atime != past.tv_sec, is_truncated)
         };
-        // Not every file system notes it.
+        // Not every file system records it.
         if is_read(100, 100).0 {
             assert_eq!((is_read(0, 100), is_read(100, 0)), ((false, true), (false, true)));
         }
     }
 
     #[test]
-    fn what_is_not_read_any_more_is_said_to_be_cut() {
+    fn unread_entries_are_reported_as_truncation() {
         let dir = tempfile::tempdir().unwrap();
         for folder in ["a", "b", "c"] {
             fs::create_dir(dir.path().join(folder)).unwrap();

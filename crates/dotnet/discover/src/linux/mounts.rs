@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_volume_is_found_where_it_is_mounted() {
-        // A folder of our root file system, and the whole of another disk.
+        // A directory of the root file system, and the whole of another disk.
         let theirs = b"90 80 0:44 / / rw - overlay overlay rw\n\
             91 90 8:1 /var/dumps /out rw - ext4 /dev/sda1 rw\n\
             92 90 8:2 / /disk rw - ext4 /dev/sda2 rw\n";
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_path_comes_first_then_the_latest_mount() {
+    fn an_equal_path_comes_first_then_the_latest_mount() {
         let theirs = b"21 1 8:1 / / rw - ext4 d rw\n\
             22 21 8:1 /var /mnt/var rw - ext4 d rw\n\
             23 21 8:1 /var/x /mnt/x rw - ext4 d rw\n";

@@ -128,9 +128,9 @@ mod tests {
         PathOwner { pid: std::process::id(), dir, user: 1000 }
     }
 
-    /// Whatever lies there afterwards: what was seen once is not looked at again, by whatever path.
+    /// A name is examined once, even if it changes later and whatever the path is.
     #[test]
-    fn a_name_in_a_folder_is_looked_at_once() {
+    fn a_name_in_a_folder_is_examined_once() {
         let temp = tempfile::tempdir().unwrap();
         let own = temp.path().join("own");
         fs::create_dir(&own).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_is_enough_of_links() {
+    fn time_spent_on_links_is_limited() {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir(temp.path().join("own")).unwrap();
         symlink("own", temp.path().join("link")).unwrap();
@@ -161,7 +161,7 @@ mod tests {
         let error = paths.open(path_owner(&dir), &at("link"), POINT).unwrap_err();
         assert!(is_too_long(&error), "{error}");
         assert_eq!(paths.look(path_owner(&dir), &at("link/x")), FileStatus::TooFar);
-        // Without one, and for others, it goes on.
+        // Paths without links, and those of other users, still work.
         assert!(paths.open(path_owner(&dir), &at("own"), POINT).is_ok());
         assert!(paths.open(PathOwner { user: 0, ..path_owner(&dir) }, &at("link"), POINT).is_ok());
     }

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_endless_arguments_the_first_are_kept() {
+    fn long_argument_lists_are_truncated() {
         let proc = tempfile::tempdir().unwrap();
         fs::create_dir(proc.path().join("7")).unwrap();
         let arguments = |text: &[u8]| {

@@ -241,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn threads_tell_how_far_it_has_come() {
+    fn threads_show_the_progress_of_the_startup() {
         let waiting = ["dotnet", ".NET SynchManag", ".NET EventPipe"];
         let done = ["dotnet", ".NET SynchManag", ".NET EventPipe", ".NET Finalizer"];
         let off = ["dotnet", ".NET SynchManag", ".NET Finalizer"];
         let runtime = coreclr("/n/libcoreclr.so");
         assert_eq!(startup(&runtime, &waiting), Startup::Waiting);
         assert_eq!(startup(&runtime, &["dotnet"]), Startup::Waiting);
-        // .NET Core 3.1 while it runs.
+        // .NET Core 3.1 at run time.
         assert_eq!(startup(&runtime, &["dotnet", "dotnet"]), Startup::Unknown);
         assert_eq!(serves(&runtime, &["dotnet", "dotnet"]), None);
         assert_eq!(startup(&runtime, &done), Startup::Done);

@@ -111,13 +111,13 @@ mod tests {
 
     use super::*;
 
-    /// However many sockets somebody makes, those that come behind are seen, or it is known that they may be there.
+    /// If there are very many sockets, those at the end are still found, or it is known that some may be missing.
     #[test]
-    fn a_long_table_hides_nobody() {
+    fn a_long_table_hides_no_socket() {
         let line = |path: &str| format!("0000000000000000: 00000002 00000000 00010000 0001 01 1 {path}\n");
         let other = line(&format!("/tmp/{}", "x".repeat(100))).into_bytes();
         let own = line("/run/x/dotnet-diagnostic-12-34-socket").into_bytes();
-        // 50 MB, and not in memory.
+        // 50 MB, which are not kept in memory.
         let many = (0..300_000).map(|_| other.as_slice()).chain([own.as_slice()]);
         let mut lines = many.flatten().copied();
         let table = BufReader::new(Bytes(&mut lines));

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_lives_below_us_until_it_ends() {
+    fn a_child_is_in_the_tree_until_it_exits() {
         let system = System::current();
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let start = system.start_time(child.id()).unwrap();
@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_found_by_what_they_were_started_with() {
+    fn processes_are_found_by_their_initial_environment() {
         let system = System::current();
         let mark = format!("mark-of-{}", std::process::id());
         assert_eq!(system.started_with(mark.as_bytes(), |_| true), [0; 0]);
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo up; read line"]).env("RUNTAP_TEST", &mark);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Its environment is there some time after the kernel has let its creator go on.
+        // The environment is available some time after the kernel has resumed the parent.
         let mut said = BufReader::new(child.stdout.take().unwrap());
         said.read_line(&mut String::new()).unwrap();
         assert_eq!(system.started_with(mark.as_bytes(), |_| true), [child.id()]);

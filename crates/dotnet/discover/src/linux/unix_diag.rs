@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_connection_of_ours() {
+    fn both_ends_of_a_connection_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         let listener = UnixListener::bind(&path).unwrap();
@@ -153,9 +153,9 @@ mod tests {
         assert_eq!((find(near).peer, &find(near).name), (Some(far), &None));
     }
 
-    /// Whatever the kernel says, no byte is read that is not there, and nothing loops.
+    /// Malformed messages cause neither out-of-bounds reads nor endless loops.
     #[test]
-    fn cut_and_wrong_datagrams() {
+    fn truncated_and_malformed_datagrams() {
         let attribute = |kind: u16, value: &[u8]| {
             let length = u16::try_from(4 + value.len()).unwrap();
             let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
@@ -191,7 +191,7 @@ mod tests {
         assert!(!parse(&[], &mut Vec::new()).unwrap());
         let refused = message(NLMSG_ERROR, &(-2i32).to_ne_bytes());
         assert_eq!(parse(&refused, &mut Vec::new()).unwrap_err().kind(), io::ErrorKind::NotFound);
-        // A message that claims no length at all.
+        // A message with length 0.
         assert!(parse(&[0; 32], &mut Vec::new()).unwrap());
     }
 }

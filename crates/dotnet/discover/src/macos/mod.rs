@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// This test is the process; its start comes from `ps`, as it would there.
+    /// The test process itself; its start time comes from `ps`, as on macOS.
     #[test]
     fn a_process_is_found_by_its_start() {
         require!(process_list::is_there());
@@ -194,13 +194,13 @@ mod tests {
         assert_eq!((found.start_time, found.uid, found.sockets.len()), (start, uid, 2));
         assert_eq!((&found.sockets[0].path, found.sockets[0].state), (&place(start), SocketState::Matching));
         assert!(!found.comm.is_empty() && !found.command_line.is_empty());
-        // Somebody else does not see it, unless asked for everybody.
+        // Another user does not see it, unless all users are requested.
         assert_eq!(own(processes(dir.path(), uid + 1, Options::default())), None);
         assert!(own(processes(dir.path(), uid + 1, Options::default().all_users(true))).is_some());
     }
 
     #[test]
-    fn what_is_not_there_or_somebody_elses() {
+    fn missing_processes_and_those_of_other_users() {
         require!(process_list::is_there());
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(process(dir.path(), 0, u32::MAX).unwrap_err().reason, Reason::NoSuchProcess);

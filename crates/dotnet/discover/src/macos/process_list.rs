@@ -136,7 +136,7 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo up; read line"]).env("RUNTAP_TEST", &mark);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Its environment is there some time after the kernel has let its creator go on.
+        // The environment is available some time after the kernel has resumed the parent.
         let mut said = BufReader::new(child.stdout.take().unwrap());
         said.read_line(&mut String::new()).unwrap();
         assert_eq!(with_environment(mark.as_bytes()), [child.id()]);
@@ -150,7 +150,7 @@ mod tests {
         let me = all.iter().find(|listed| listed.pid == std::process::id()).expect("ps lists this process");
         assert_eq!(me.uid, rustix::process::geteuid().as_raw());
         assert!(!me.command.is_empty() && !me.user.is_empty());
-        // It was started before now, and not long ago.
+        // It was started before now, but recently.
         let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
         assert!(me.start <= now + 2 && me.start + 24 * 3600 > now, "{} is not a time before {now}", me.start);
     }

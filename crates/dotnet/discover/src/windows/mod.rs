@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_older_than_its_parent_is_no_child() {
+    fn a_process_older_than_its_parent_is_not_a_child() {
         let entry = |pid, parent| Entry { pid, parent, name: String::new() };
         let listed = [entry(4, 0), entry(8, 4), entry(12, 8), entry(16, 8), entry(20, 20)];
         let since = |pid| Some(if pid == 16 { 1 } else { u64::from(pid) });

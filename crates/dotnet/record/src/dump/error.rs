@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_right_to_trace_is_known_by_its_text() {
+    fn a_missing_permission_to_trace_is_recognized_by_its_text() {
         let text =
             "[createdump] Problem suspending threads: ptrace(ATTACH, 1) FAILED Operation not permitted (1)";
         assert_eq!(Refusal::of_words(text), Some(Refusal::NoPtrace));

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_gets_a_fresh_name_and_a_file_its_own() {
+    fn a_folder_gets_an_unused_name_and_a_file_its_own() {
         let folder = tempfile::tempdir().unwrap();
         let fresh = |name| Destination::Unused(folder.path().join(name));
         let at = || Destination::at(Some(folder.path()), "core_1", None);

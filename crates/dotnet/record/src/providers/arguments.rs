@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn torn_values_are_quoted() {
+    fn values_that_would_be_split_are_quoted() {
         for (written, sent) in [
             ("a=b=c", "a=\"b=c\""),
             ("a=b=c;d=e", "a=\"b=c\";d=e"),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_sent_as_they_are() {
+    fn other_values_are_unchanged() {
         for text in [
             "",
             "a=b",

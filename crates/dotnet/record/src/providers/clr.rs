@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_told_with_the_nearest() {
+    fn an_unknown_name_is_reported_with_the_most_similar() {
         let error = clr_keywords("gc+exceptoin").unwrap_err();
         assert_eq!(error.to_string(), "'exceptoin' is not a CLR event keyword; did you mean 'exception'?");
         let error = clr_keywords("gc++jit").unwrap_err();

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_lets_through_or_holds_back() {
+    fn a_filter_includes_or_excludes_ids() {
         assert_eq!(parse_event_filter("A-B=1,2").unwrap(), ("A-B", EventFilter::only([1, 2])));
         assert_eq!(parse_event_filter("A-B = !3").unwrap(), ("A-B", EventFilter::except([3])));
         for text in ["A-B", "=1", "", "A-B=", "A-B=!"] {

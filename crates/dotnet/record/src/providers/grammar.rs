@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_may_be_left_out() {
+    fn parts_may_be_omitted() {
         let spec = |keywords, level, arguments: Option<&str>| ProviderSpec {
             name: "A-B".into(),
             keywords,
@@ -250,20 +250,20 @@ mod tests {
     }
 
     #[test]
-    fn clr_keyword_names_are_taken_too() {
+    fn clr_keyword_names_are_accepted_too() {
         assert_eq!(one("Microsoft-Windows-DotNETRuntime:gc+exception").keywords, Some(0x8001));
-        // "a" is a hexadecimal number first.
+        // "a" is parsed as a hexadecimal number first.
         assert_eq!(one("Microsoft-Windows-DotNETRuntime:a").keywords, Some(10));
     }
 
     #[test]
-    fn what_was_meant_is_the_nearest() {
+    fn the_most_similar_name_is_suggested() {
         assert_eq!(nearest("colect", ["gc", "collect"].into_iter()), Some("collect"));
         assert_eq!(nearest("zzzzzz", ["gc", "collect"].into_iter()), None);
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_described() {
         for (text, message) in [
             ("Microsoft-Windows-DotNETRuntime:gc+", "a CLR event keyword is missing in 'gc+'"),
             ("", "a provider name is missing in ''"),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn one_for_all_one_for_each_and_some_apart() {
+    fn destinations_for_all_events_for_providers_and_for_ids() {
         let all = Tracepoints::all_to;
         assert_eq!(tracepoints(&["dn_{pid}_{provider}"]), [all("dn_42_A_B"), all("dn_42_C")]);
         assert_eq!(tracepoints(&["rest", "A-B=ab"]), [all("ab"), all("rest")]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_sent_is_told() {
+    fn invalid_destinations_are_rejected() {
         for (specs, message) in [
             (&["A-B=x"][..], "tracepoints of C: neither a default nor a set is given"),
             (&[], "tracepoints of A-B: neither a default nor a set is given"),

@@ -302,7 +302,7 @@ mod tests {
 
     const RUNTIME: Advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 7 };
 
-    /// The runtime dials in, is asked, and its connection ends.
+    /// The runtime connects, is queried, and its connection ends.
     async fn is_asked_once(board: &Arc<RuntimeRegistry>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let runtime = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_runtime_that_dials_in_late_arrives_again() {
+    async fn a_runtime_that_connects_late_is_a_new_arrival() {
         let board = Arc::new(RuntimeRegistry::new(Limits::default(), NoticeReporter::default()));
         let mut arrivals = board.arrivals();
         is_asked_once(&board).await;
@@ -324,7 +324,7 @@ mod tests {
         is_asked_once(&board).await;
         let second = arrivals.try_recv().expect("it has come again");
         assert_eq!(board.teller.statistics().runtimes(), 2);
-        // The task that dials a tool for the first arrival ends even if it did not look meanwhile.
+        // The task that connects to a tool for the first arrival ends even if it has not checked meanwhile.
         board.is_gone(&first).await;
         assert!(timeout(Duration::ZERO, board.is_gone(&second)).await.is_err());
     }

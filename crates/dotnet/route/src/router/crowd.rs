@@ -247,7 +247,7 @@ impl ClientPool {
 mod tests {
     use super::*;
 
-    /// A crowd in which somebody who says nothing holds each place that he can get.
+    /// A pool in which a silent client occupies each place that it can get.
     async fn enter_from(crowd: &mut ClientPool, stage: Stage, origin: Origin) -> AbortHandle {
         let permit = crowd.admit().await;
         let task = tokio::spawn(async move {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn silence_never_takes_all_places() {
+    async fn silent_clients_never_occupy_all_places() {
         let mut crowd = ClientPool::new(16, 16, NoticeReporter::default());
         for _ in 0..100 {
             enter(&mut crowd, Stage::Silent).await;
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_all_places_are_taken_the_silent_one_leaves() {
+    async fn a_silent_client_leaves_if_all_places_are_taken() {
         let mut crowd = ClientPool::new(4, 4, NoticeReporter::default());
         let mut asked = Vec::new();
         for _ in 0..3 {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_was_abandoned_leaves_before_all_others() {
+    async fn an_abandoned_client_leaves_first() {
         let mut crowd = ClientPool::new(8, 8, NoticeReporter::default());
         let mut asked = Vec::new();
         for stage in [Stage::Asked, Stage::Abandoned, Stage::Abandoned].into_iter().cycle().take(7) {
@@ -304,7 +304,7 @@ mod tests {
         enter(&mut crowd, Stage::Asked).await;
         assert!(silent.is_finished());
         assert!([0, 3, 6].iter().all(|stays| !asked[*stays].is_finished()));
-        // That somebody was abandoned is noticed while the next one waits.
+        // An abandoned client is noticed while the next one waits.
         let progress = crowd.asked[0].progress.clone();
         tokio::spawn(async move {
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_got_least_far_leaves_first() {
+    async fn the_client_with_the_least_progress_leaves_first() {
         let mut crowd = ClientPool::new(16, 3, NoticeReporter::default());
         let greeted = enter(&mut crowd, Stage::Greeted).await;
         let silent = enter(&mut crowd, Stage::Silent).await;
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_newcomer_stays_where_all_others_have_greeted() {
+    async fn a_new_client_stays_if_all_others_have_greeted() {
         for places in [1, 2, 16] {
             let mut crowd = ClientPool::new(places * 4, places, NoticeReporter::default());
             let mut greeted = Vec::new();
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crowd_drives_out_only_its_own() {
+    async fn clients_displace_only_those_of_their_own_origin() {
         let mut crowd = ClientPool::new(64, 16, NoticeReporter::default());
         let [one, other] = ["2001:db8::1", "2001:db8::2"].map(|text| Origin::at(text.parse().unwrap()));
         assert_eq!(one, other, "of one network");
@@ -359,9 +359,9 @@ mod tests {
         assert!(!client.is_finished() && !greeted.is_finished(), "{crowd:?}");
     }
 
-    /// A client needs a moment for its greeting, and others come meanwhile.
+    /// A client needs a moment for its greeting, while others arrive.
     #[tokio::test]
-    async fn greetings_and_silence_do_not_drive_out_each_other() {
+    async fn greeted_and_silent_clients_do_not_displace_each_other() {
         let mut crowd = ClientPool::new(64, 16, NoticeReporter::default());
         for _ in 0..32 {
             enter(&mut crowd, Stage::Greeted).await;

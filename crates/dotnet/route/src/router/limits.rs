@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_few_descriptors_there_are_silence_leaves_room() {
+    fn silent_clients_leave_room_with_any_number_of_descriptors() {
         for descriptors in [64, 256, 1024, 4096, 16_384, 1 << 20, usize::MAX] {
             let limits = Limits::within(descriptors);
             assert!(limits.silent * 4 <= limits.connections, "{limits:?}");

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_lost_least_with_leaves_first() {
+    async fn the_least_used_runtime_leaves_first() {
         let mut places = Places::default();
         let kind = |number| match number {
             // The router stands for this one.
@@ -165,13 +165,13 @@ mod tests {
             left.push(gone);
             places.entries.push(entry(number, OTHER, 1, false));
         }
-        // Until both have the same.
+        // Until both have equal numbers.
         assert_eq!(left, (1..=20).rev().chain((29..=40).rev()).collect::<Vec<_>>());
         assert!(places.entries.iter().any(|entry| entry.advertise.process_id == 0));
     }
 
     #[tokio::test]
-    async fn those_of_the_own_user_stay() {
+    async fn runtimes_of_the_own_user_stay() {
         let mut places = Places::default();
         let own = Origin::User(runtap_os::my_uid());
         for number in 0..64 {
@@ -180,9 +180,9 @@ mod tests {
         assert_eq!(places.make_room(advertise(64), ONE).map(|gone| gone.process_id), Some(64));
     }
 
-    /// A user may act as thousands of others.
+    /// One user may have thousands of user ids.
     #[tokio::test]
-    async fn the_first_of_the_own_user_has_a_place() {
+    async fn the_first_runtime_of_the_own_user_has_a_place() {
         // The first runtime, for which the router stands, never leaves.
         for routed in [u32::MAX - 63, u32::MAX - 2] {
             let mut places = Places::default();

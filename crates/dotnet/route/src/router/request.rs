@@ -123,14 +123,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_passes_as_it_came() {
+    async fn a_request_is_forwarded_unchanged() {
         for request in [
             Request::ProcessInfo(InfoForm::ProcessInfo2),
             Request::StopTracing(SessionId(7)),
             Request::ApplyStartupHook { path: "/hook.dll".into() },
         ] {
             let mut bytes = request.to_bytes().unwrap();
-            // Runtimes ignore that field; it passes all the same.
+            // Runtimes ignore that field, but it is forwarded.
             bytes[18] = 9;
             let one_by_one: Vec<&[u8]> = bytes.chunks(1).collect();
             let and_more = [&bytes[..], b"more"].concat();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_kills_a_runtime_is_answered() {
+    async fn requests_that_crash_a_runtime_are_answered() {
         let message = |command: Command, payload: &[u8]| {
             let size = u16::try_from(HEADER_LEN + payload.len()).unwrap().to_le_bytes();
             let [set, id] = command.0.to_be_bytes();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_cut_off_is_answered_and_silence_is_not() {
+    async fn truncated_requests_are_answered_and_silence_is_not() {
         let bytes = Request::StopTracing(SessionId(7)).to_bytes().unwrap();
         for cut in 1..bytes.len() {
             let ReceivedRequest::Refused(answer, _) = asked(&[&bytes[..cut]], true).await else {

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_answer_has_its_word() {
+    fn every_answer_has_a_code() {
         let reason = |answer| Examination { answer, ..Examination::default() }.diagnose().reason();
         assert_eq!(reason(Answer::Answered(None)), None);
         assert_eq!(reason(Answer::TimedOut), Some(ReasonCode::Busy));

@@ -1,4 +1,4 @@
-//! Every finding by its facts. What produces such facts is tried on real processes elsewhere.
+//! Every finding from its facts. How such facts occur is tested on real processes elsewhere.
 
 mod machine;
 
@@ -20,7 +20,7 @@ fn socket(path: &str, key: u64, state: SocketState) -> Socket {
     Socket::new(path, SocketName::runtime(42, key), state)
 }
 
-/// A healthy process of ours that answers.
+/// A healthy process of the current user that answers.
 fn healthy() -> Examination {
     let mut facts = Facts::default();
     facts.pid = 42;
@@ -41,7 +41,7 @@ fn healthy() -> Examination {
     examination
 }
 
-/// The healthy one with changes.
+/// The healthy process with changes.
 fn but(change: impl FnOnce(&mut Examination)) -> Diagnosis {
     let mut examination = healthy();
     change(&mut examination);
@@ -62,7 +62,7 @@ fn only(diagnosis: &Diagnosis, code: ReasonCode, severity: Severity) -> Finding 
     finding
 }
 
-/// What to do about it, where that is said in words.
+/// Returns the text of a suggestion.
 #[track_caller]
 fn words(fix: &Fix) -> &str {
     let Fix::Text(text) = fix else { panic!("it is not in words: {fix:?}") };
@@ -106,7 +106,7 @@ fn obstacles_come_from_the_facts() {
     let other = but(|it| {
         it.facts.sockets.clear();
         (it.facts.runtime, it.answer) = (Runtime::None, Answer::NotQueried);
-        // A program without a runtime has no createdump, and that is no news.
+        // A program without a runtime has no createdump, which is not reported.
         it.facts.createdump = Createdump::Unknown;
     });
     only(&other, ReasonCode::NotDotnet, Severity::Error);
@@ -124,7 +124,7 @@ fn obstacles_come_from_the_facts() {
 }
 
 #[test]
-fn what_came_of_dialling() {
+fn results_of_connecting() {
     let asked = |answer: Answer, viewer: u32, capabilities: Capabilities| {
         but(|it| {
             it.answer = answer;
@@ -145,7 +145,7 @@ fn what_came_of_dialling() {
 }
 
 #[test]
-fn a_label_is_told_where_access_is_denied() {
+fn a_label_is_reported_if_access_is_denied() {
     let denied = but(|it| {
         it.answer = Answer::NotPermitted;
         it.facts.viewer.capabilities = PTRACE;
@@ -156,7 +156,7 @@ fn a_label_is_told_where_access_is_denied() {
 }
 
 #[test]
-fn who_keeps_it_busy() {
+fn clients_that_block_the_server() {
     let busy = |change: fn(&mut Examination)| {
         let diagnosis = but(|it| {
             it.answer = Answer::TimedOut;
@@ -234,7 +234,7 @@ fn suspended(value: &str, listeners: &[Holder]) -> Finding {
 }
 
 #[test]
-fn whom_a_suspended_process_waits_for() {
+fn what_a_suspended_process_waits_for() {
     let abandoned = suspended("p.sock", &[]);
     assert!(abandoned.detail.contains("p.sock, but nothing is listening there"), "{abandoned:?}");
     assert_eq!(abandoned.fixes, [Fix::Resume { pid: 42, port: Some("/host/p.sock".into()) }]);
@@ -257,7 +257,7 @@ fn whom_a_suspended_process_waits_for() {
 }
 
 #[test]
-fn ports_that_are_ignored_are_told_of_a_process_that_runs() {
+fn ignored_ports_are_reported_for_a_running_process() {
     let ignored = but(|it| it.warnings = diagnostic_ports::lint(b"/p,listen"));
     let ignored = only(&ignored, ReasonCode::DiagnosticPorts, Severity::Warning);
     assert!(ignored.detail.contains("the port is ignored"), "{ignored:?}");
@@ -265,7 +265,7 @@ fn ports_that_are_ignored_are_told_of_a_process_that_runs() {
 }
 
 #[test]
-fn a_truncated_name_of_a_socket_is_told() {
+fn a_truncated_name_of_a_socket_is_reported() {
     let truncated = |it: &mut Examination| {
         it.facts.start_time = 900;
         it.facts.sockets = vec![socket("/tmp/dotnet-diagnostic-42-900-sock", 900, SocketState::Matching)];
@@ -345,9 +345,10 @@ fn what_may_mislead_other_tools() {
     assert!(fix(&only(&stale, ReasonCode::StaleSocket, Severity::Info)).contains(r"rm '/tmp/it'\''s old'"));
 }
 
-/// A process chooses its folders, and root pastes what the doctor says. What names commands of ours is shown elsewhere.
+/// Processes choose their directories, and root may paste the suggested commands. Suggestions of this program's own commands are
+/// formatted elsewhere.
 #[test]
-fn what_a_process_is_called_is_no_command() {
+fn names_chosen_by_a_process_are_quoted() {
     const NAME: &str = "/tmp/x $(touch it)'y";
     let named = || PathBuf::from(NAME);
     let other = |code, change: &dyn Fn(&mut Examination)| {
@@ -369,9 +370,9 @@ fn what_a_process_is_called_is_no_command() {
     }
 }
 
-/// What a container calls its files is none of our paths; and none of ours leads there, where its links would lead on.
+/// Paths of a container are not valid outside, and translated paths could be redirected by links in the container.
 #[test]
-fn paths_of_a_container_are_told_as_such() {
+fn paths_of_a_container_are_marked() {
     let mode = but(|it| {
         it.facts.other_root = true;
         it.facts.createdump = Createdump::NotExecutable("/n/createdump".into());

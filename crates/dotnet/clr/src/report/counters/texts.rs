@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_told_apart() {
+    fn tags_are_split() {
         assert_eq!(tags("", "="), of(&[]));
         assert_eq!(tags("shop=a,region=", "="), of(&[("shop", "a"), ("region", "")]));
         assert_eq!(tags("route=/a,b,q=1=2", "="), of(&[("route", "/a,b"), ("q", "1=2")]));

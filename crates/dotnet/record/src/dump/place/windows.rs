@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_on_a_disk_are_taken() {
+    fn only_paths_on_a_disk_are_accepted() {
         for path in [
             r"\\server\share\x.dmp",
             r"//server/share/x.dmp",
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_replaced() {
+    fn existing_files_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.dmp");
         fs::write(&path, "mine").unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_minidump_is_not_kept() {
+    fn files_that_are_not_minidumps_are_not_kept() {
         let folder = tempfile::tempdir().unwrap();
         for (text, expected) in
             [(Some("text"), "no minidump"), (Some(""), "is empty"), (None, "can't be taken")]

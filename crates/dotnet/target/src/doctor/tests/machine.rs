@@ -1,4 +1,4 @@
-//! What is wrong with a machine, and findings of one that is laid out.
+//! Problems of a machine, and findings of a fake one.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::doctor::{Answer, Examination, Severity, machine};
 
 #[test]
 fn a_machine() {
-    // One of an empty folder: nothing is set there.
+    // A fake machine in an empty directory, on which nothing is configured.
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("tmp")).unwrap();
     let fresh = || -> Machine {
@@ -54,7 +54,7 @@ fn a_machine() {
 }
 
 #[test]
-fn leftover_sockets_that_are_not_named_are_counted() {
+fn stale_sockets_that_are_not_listed_are_counted() {
     let root = tempfile::tempdir().unwrap();
     let looked_at = System::at(root.path(), 0).machine();
     let shown = |folder: &str, n: usize| {
@@ -72,9 +72,9 @@ fn leftover_sockets_that_are_not_named_are_counted() {
     }
 }
 
-/// From the kernel's files to findings, on a system with yama and `SELinux`, whatever this one has.
+/// From the kernel's files to findings, on a fake system with Yama and `SELinux`.
 #[test]
-fn security_settings_of_a_laid_out_system() {
+fn security_settings_of_a_fake_system() {
     let root = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
         let path = root.path().join(path);
