@@ -11,8 +11,10 @@
 //! main thread          serve → tick_until_stopped → tick               four Tick events per second
 //! ```
 //!
-//! * `work`: the functions of the worker. * `telemetry`: its metrics and log messages. * `child`: runs the program as a child
-//! process. * [`jvm`]: an imitated Java program for collectors of Bytefrog.
+//! * `work`: the functions of the worker.
+//! * `telemetry`: its metrics and log messages.
+//! * `child`: runs the program as a child process.
+//! * [`jvm`]: an imitated Java program for collectors of Bytefrog.
 //!
 //! [`serve`] is the program; [`Program`] starts a command that calls it, and stops it.
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  Target::Running  ──┐
-//!   (relatives: children) ├─► start: a session, then the runtime goes on ─► conductor: all of them at once ─► files
-//!  host: port, command ──┘       (guard: for those who outlive us)            └ one ─ session ─ recorder
+//!   (relatives: children) ├─► start: a session, then resume ─► conductor: all recordings at once ─► files
+//!  host: port, command ──┘       (guard: for surviving processes)           └ one ─ session ─ recorder
 //! ```
 //!
 //! A [`Specification`] describes what is recorded, and the output files. [`Prepared::open`] opens the files before any request is

@@ -9,7 +9,6 @@
 //! | the last interval of a thread is lost | it is kept |
 //! | the frames of a task are on the stack and thread of the code that started it | on its own stack |
 //! | an unknown address is `?!?` | its number is shown |
-//!
 //! | work for a request or another activity is below it at the root | the view `request` |
 //!
 //! Timers are not supported, as in dotnet-trace.

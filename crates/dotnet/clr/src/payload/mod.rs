@@ -4,7 +4,7 @@
 //!
 //! * the definition of the event in the stream ([`runtap_nettrace::Metadata`]), for self-describing providers;
 //! * a built-in table (`native.txt`), for the runtime's native providers, which do not describe their events, and for a few others
-//! that can't in older streams.
+//!   that can't in older streams.
 //!
 //! A second table (`words.txt`) has the names of numbers, such as the reason for a collection. A third one (`levels.txt`) has the
 //! level and keywords of the runtime's events.

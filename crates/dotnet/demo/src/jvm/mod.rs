@@ -1,8 +1,9 @@
 //! Imitates a Java program with an agent, without a JVM: an invented shop, whose calls are sent in the real protocol over real
 //! connections.
 //!
-//! * `shop`: the program, in which every call and its duration are fixed. * `encoder`: the encoder for the selected version. *
-//! `agent`: the connections.
+//! * `shop`: the program, in which every call and its duration are fixed.
+//! * `encoder`: the encoder for the selected version.
+//! * `agent`: the connections.
 //!
 //! [`serve`] reports what was sent, so that a collector can be verified.
 

@@ -17,10 +17,10 @@
 //! ```
 //!
 //! - A [`Specification`] describes the dump. [`Prepared::open`] opens the files before any request is sent; [`Prepared::write`]
-//! requests the dump from a [`ResolvedTarget`](runtap_target::ResolvedTarget). [`Event`]s report the progress, the [`Outcome`] is
-//! the result.
+//!   requests the dump from a [`ResolvedTarget`](runtap_target::ResolvedTarget). [`Event`]s report the progress, the [`Outcome`] is
+//!   the result.
 //! - `place`: the destination, and whether there is enough space. `way`: where the target writes; the rules are in
-//! `docs/design/trust.md`. `ask`: the request, and how the file grows.
+//!   `docs/design/trust.md`. `ask`: the request, and how the file grows.
 //! - [`Dump::flaw`] checks whether the file is a complete core file (on Windows: minidump) of the target.
 //!
 //! On Windows the target writes beside the destination, which must be on a local disk, and no existing file is replaced

@@ -10,14 +10,14 @@
 //! malformed ones. Therefore:
 //!
 //! - A request is **read completely and validated** before it is sent to the runtime ([`runtap_diag_proto::server`]). The router
-//! answers malformed and unknown requests itself, as a healthy runtime would.
+//!   answers malformed and unknown requests itself, as a healthy runtime would.
 //! - Each client has its own connection to the runtime. A runtime that connects has one connection at a time, for which clients wait
-//! in order, in a bounded queue, for a bounded time.
+//!   in order, in a bounded queue, for a bounded time.
 //! - Answers are forwarded **byte for byte**, including the end of each direction: the stream of a session continues while a second
-//! connection requests its stop.
+//!   connection requests its stop.
 //! - A session whose client is gone is stopped, and read meanwhile, because a runtime with nothing to send would keep it forever.
 //! - A client that sends nothing uses one descriptor and little memory. It is disconnected after [`Limits::request`], or earlier if
-//! there is no room.
+//!   there is no room.
 //!
 //! To a tool that listens, the router sends the runtime's own Advertise message with its cookie. Descriptors for `user_events`
 //! sessions can't be forwarded; such requests are answered with `NOTSUPPORTED`.
