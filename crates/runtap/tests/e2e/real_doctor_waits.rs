@@ -35,7 +35,7 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     let abandoned = launch(port.to_str().unwrap())?.spawn_unready();
     let waiting = wait_for_suspension(&abandoned);
     let me = std::process::id();
-    says(&waiting, "detail", &format!("{}, on which process {me} ", port.display()));
+    says(&waiting, "detail", &format!("{}, where process {me} ", port.display()));
     drop(listener);
     let waiting = wait_for_suspension(&abandoned);
     says(&waiting, "detail", "but nothing is listening there");
@@ -64,7 +64,7 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     // A slip in the variable.
     let slip = launch(",nosuspend")?.in_folder(dir.path()).spawn_unready();
     let waiting = wait_for_suspension(&slip);
-    says(&waiting, "detail", "the port nosuspend");
+    says(&waiting, "detail", "port nosuspend");
     says(&waiting, "detail", "DOTNET_DiagnosticPorts 'nosuspend'");
 
     let own = idle(runtime)?.env("TMPDIR", dir.path()).env("DOTNET_DefaultDiagnosticPortSuspend", "1");
