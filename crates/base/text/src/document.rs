@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtap_clr::EventCount;
-use runtap_clr::report::{DiffReport, DiffSide, FrameChange, Kind, Report};
+use runtap_clr::report::{DiffReport, DiffSide, FrameChange, Report, ReportKind};
 use runtap_convert::source::Reason;
 use runtap_model::MAX_THREADS;
 use runtap_nettrace::TraceHeader;
@@ -103,7 +103,7 @@ pub struct ReportDocument<'a, R> {
 
 impl<'a, R: Report> ReportDocument<'a, R> {
     /// The document for a report on a file.
-    pub fn new(kind: Kind, file: &'a str, lost: u64, partial: Option<Partial>, report: R) -> Self {
+    pub fn new(kind: ReportKind, file: &'a str, lost: u64, partial: Option<Partial>, report: R) -> Self {
         Self { schema: kind.schema(), file, lost, partial, report }
     }
 }

@@ -1,62 +1,62 @@
-//! Which method lay at an address at a time.
+//! Maps addresses and times to methods.
 //!
-//! Code memory is used again: after an unload, or when a hotter version of a method replaces the old one, other code
-//! may stand at the same place. So a method is an address range *and* a span of time.
+//! Code memory is reused: after an unload, or when a more optimized version of a method replaces the old one, another method may
+//! have the address. So a method is an address range *and* a time span.
 
 use hashbrown::HashMap;
 
 use crate::clr;
 
-/// How many methods are looked at for one address. Real code overlaps only where memory was used again, a few times
-/// over; a made-up stream may overlap without end, and must not take all day.
-const MOST_STEPS: usize = 256;
+/// The number of methods that are examined for one address. Real code overlaps only a few times, where memory was reused; a crafted
+/// stream may contain any number of overlaps.
+const MAX_STEPS: usize = 256;
 
-/// A module, as its events name it.
+/// The id of a module in its events.
 pub type ModuleId = u64;
 
-/// A method of a [`CodeMap`].
+/// A handle of a method in a [`CodeMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MethodId(u32);
 
-/// What an event says about code besides its name and its time.
+/// What an event reports about code, except for its name and time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Code {
     /// The runtime's id of the method.
     pub id: u64,
-    /// Its module.
+    /// The id of its module.
     pub module: ModuleId,
-    /// First byte.
+    /// The address of the first byte.
     pub start: u64,
-    /// Number of bytes.
+    /// The size in bytes.
     pub size: u32,
-    /// As in [`MethodEvent::flags`](crate::clr::MethodEvent::flags).
+    /// The flags, as in [`MethodEvent::flags`](crate::clr::MethodEvent::flags).
     pub flags: u32,
-    /// Its number among the versions of the method that profilers made; 0 for the original.
+    /// The number of this version of the method if profilers replaced it. 0 for the original.
     pub rejit_id: u64,
 }
 
-/// Code of one method.
+/// The code of one method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
-    /// The runtime's id.
+    /// The runtime's id of the method.
     pub id: u64,
-    /// Its module.
+    /// The id of its module.
     pub module: ModuleId,
-    /// First byte.
+    /// The address of the first byte.
     pub start: u64,
-    /// One behind the last byte.
+    /// The address after the last byte.
     pub end: u64,
-    /// How optimized it is: see [`clr::tier_name`](crate::clr::tier_name).
+    /// The optimization tier; see [`clr::tier_name`](crate::clr::tier_name).
     pub tier: &'static str,
-    /// Its number among the versions of the method that profilers made; 0 for the original.
+    /// The number of this version of the method if profilers replaced it. 0 for the original.
     pub rejit_id: u64,
-    /// `Namespace.Type.Method(args)`, or `0xADDR` where nothing tells.
+    /// `Namespace.Type.Method(args)`, or `0xADDR` if the name is unknown.
     pub name: String,
-    /// Whether something tells.
+    /// Whether the name is known.
     pub has_name: bool,
-    /// Ticks of its load; 0 where it was there before.
+    /// The time of its load in ticks. 0 if it was already loaded.
     pub loaded: u64,
-    /// Ticks of its unload; `u64::MAX` where it stayed.
+    /// The time of its unload in ticks. `u64::MAX` if it was not unloaded.
     pub unloaded: u64,
 }
 
@@ -70,55 +70,55 @@ impl Method {
     }
 }
 
-/// What lies at an address.
+/// The result of a lookup of an address without a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Address {
-    /// Nothing that is known.
+    /// No method is known there.
     Unknown,
-    /// One method, whatever the time.
+    /// One method, regardless of the time.
     Always(MethodId),
-    /// It depends on the time: ask [`CodeMap::at`].
+    /// The method depends on the time; see [`CodeMap::at`].
     Depends,
 }
 
-/// All methods of a process.
+/// The methods of a process.
 #[derive(Debug, Clone, Default)]
 pub struct CodeMap {
     methods: Vec<Method>,
-    /// Methods that were not unloaded yet, by id and start.
+    /// The methods that have not been unloaded, by id and start.
     live: HashMap<(u64, u64), MethodId, foldhash::fast::RandomState>,
-    /// Names that each module id has had, with the ticks from which on; `seal` puts them in order.
+    /// The names of each module id, with the time in ticks from which each is valid. Sorted by `seal`.
     modules: HashMap<ModuleId, Vec<(u64, String)>, foldhash::fast::RandomState>,
-    /// Methods by start; built by `seal`.
+    /// The methods sorted by start. Built by `seal`.
     by_start: Vec<MethodId>,
-    /// The start of each of them: one cache line has eight.
+    /// The start of each of them. One cache line has eight.
     starts: Vec<u64>,
-    /// For each place in `by_start` the largest end up to there.
+    /// For each position in `by_start`, the largest end up to there.
     reach: Vec<u64>,
 }
 
 impl CodeMap {
-    /// A module that was loaded at `time`, or (`None`) that was seen to be there. An id is used again after an unload,
-    /// so that it may have several names.
+    /// Adds a module that was loaded at `time`, or that already existed (`None`). Ids are reused after an unload, so one id may have
+    /// several names.
     pub fn module(&mut self, id: ModuleId, time: Option<u64>, name: String) {
         let names = self.modules.entry(id).or_default();
         match time {
             Some(time) => names.push((time, name)),
-            // What is there at the end was loaded at a time that is known, or was there all the time.
+            // A module found at the end was either loaded at a known time or existed from the start.
             None if names.is_empty() => names.push((0, name)),
             None => {}
         }
     }
 
-    /// The name of a module at a time.
+    /// Returns the name of a module at a time.
     pub fn module_name(&self, id: ModuleId, time: u64) -> Option<&str> {
         let names = self.modules.get(&id)?;
         let then = names.partition_point(|(from, _)| *from <= time).saturating_sub(1);
         names.get(then).map(|(_, name)| name.as_str())
     }
 
-    /// A method that was loaded at `time`, or (`None`) that was seen to be there. The same code told twice, live and by
-    /// the rundown, is one method.
+    /// Adds a method that was loaded at `time`, or that already existed (`None`). Code that is reported both live and by the rundown
+    /// is one method.
     pub fn load(&mut self, code: Code, time: Option<u64>, name: impl FnOnce() -> Option<String>) {
         let Code { id, module, start, size, .. } = code;
         let end = start.saturating_add(u64::from(size));
@@ -126,7 +126,7 @@ impl CodeMap {
             && known.end == end
         {
             known.loaded = known.loaded.min(time.unwrap_or(known.loaded));
-            // One event may have a name that another lacks.
+            // An event may have a name that another one lacks.
             if !known.has_name
                 && let Some(name) = name()
             {
@@ -157,8 +157,8 @@ impl CodeMap {
         self.starts.clear();
     }
 
-    /// A method that was unloaded at `time`; the event carries its whole description, so that one that was never seen
-    /// before is known by its unload.
+    /// Records that a method was unloaded at `time`. The event has the complete description, so a method that was not known before
+    /// is added.
     pub fn unload(&mut self, code: Code, time: u64, name: impl FnOnce() -> Option<String>) {
         self.load(code, None, name);
         if let Some(m) = self.live.remove(&(code.id, code.start))
@@ -168,29 +168,29 @@ impl CodeMap {
         }
     }
 
-    /// How many methods are known.
+    /// Returns the number of methods.
     pub fn len(&self) -> usize {
         self.methods.len()
     }
 
-    /// Whether none is known.
+    /// Whether there are no methods.
     pub fn is_empty(&self) -> bool {
         self.methods.is_empty()
     }
 
-    /// The method behind a handle.
+    /// Returns the method with this handle.
     pub fn method(&self, id: MethodId) -> Option<&Method> {
         self.methods.get(id.0 as usize)
     }
 
-    /// All of them, in the order in which they became known.
+    /// Returns all methods, in the order in which they were added.
     pub fn methods(&self) -> impl Iterator<Item = &Method> {
         self.methods.iter()
     }
 
-    /// Orders the methods for look-ups. Call it after the last `load` and `unload`.
+    /// Sorts the methods for lookups. Must be called after the last `load` and `unload`.
     pub fn seal(&mut self) {
-        // Those of one time in the order in which they were told.
+        // The sort is stable: names of equal times stay in the order of their events.
         self.modules.values_mut().for_each(|names| names.sort_by_key(|(from, _)| *from));
         self.by_start = (0..self.methods.len()).filter_map(|i| u32::try_from(i).ok()).map(MethodId).collect();
         let methods = &self.methods;
@@ -208,7 +208,7 @@ impl CodeMap {
             .collect();
     }
 
-    /// What lies at `address`.
+    /// Returns what is at `address` at any time.
     pub fn lookup(&self, address: u64) -> Address {
         let mut found = self.candidates(address);
         match (found.next(), found.next()) {
@@ -218,13 +218,13 @@ impl CodeMap {
         }
     }
 
-    /// The method at `address` at `time`: the one that lived then, the latest of several; else the one whose life is
-    /// nearest, because load events come a moment after the code first runs.
+    /// Returns the method at `address` at `time`. If no method existed then, returns the one closest in time, because load events
+    /// are sent shortly after the code first runs.
     pub fn at(&self, address: u64, time: u64) -> Option<MethodId> {
         self.look_at(address, time).0
     }
 
-    /// [`at`](Self::at), with the number of methods that were examined.
+    /// Returns the method as [`at`](Self::at) does, and the number of methods that were examined.
     pub(crate) fn look_at(&self, address: u64, time: u64) -> (Option<MethodId>, usize) {
         let distance = |m: &Method| {
             let away = if m.lives_at(time) {
@@ -243,12 +243,12 @@ impl CodeMap {
         (nearest, steps)
     }
 
-    /// All methods that ever covered `address`, from the last start backwards.
+    /// Returns all methods that ever covered `address`, by descending start.
     fn candidates(&self, address: u64) -> impl Iterator<Item = MethodId> + '_ {
         self.near(address).filter(move |id| self.method(*id).is_some_and(|m| m.covers(address)))
     }
 
-    /// Those among which they are.
+    /// Returns the methods that may cover `address`.
     fn near(&self, address: u64) -> impl Iterator<Item = MethodId> + '_ {
         let behind = self.starts.partition_point(|start| *start <= address);
         let starts = self.by_start.get(..behind).unwrap_or_default().iter();
@@ -256,7 +256,7 @@ impl CodeMap {
         starts
             .zip(reach)
             .rev()
-            .take(MOST_STEPS)
+            .take(MAX_STEPS)
             .take_while(move |(_, reach)| **reach > address)
             .map(|(id, _)| *id)
     }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_code_told_twice_is_one_method() {
+    fn code_reported_twice_is_one_method() {
         let mut map = map(&[(1, 100, 10, Some(50), "a"), (1, 100, 10, None, "a again")]);
         map.seal();
         assert_eq!(map.len(), 1);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn reused_memory_is_told_apart_by_time() {
+    fn reused_memory_is_distinguished_by_time() {
         let mut map = map(&[(1, 100, 10, Some(10), "old")]);
         map.unload(code(1, 100, 10), 20, || unreachable!("known already"));
         map.load(code(2, 100, 20), Some(30), || Some("new".to_owned()));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_id_may_be_used_again() {
+    fn a_module_id_may_be_reused() {
         let mut map = CodeMap::default();
         map.module(1, Some(10), "old".into());
         map.module(1, Some(20), "new".into());

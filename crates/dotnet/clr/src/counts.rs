@@ -1,4 +1,4 @@
-//! How many events of which kind a stream holds.
+//! Counts the events in a stream by kind.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -8,41 +8,41 @@ use serde::Serialize;
 use crate::lines::Chooser;
 use crate::payload::Schema;
 
-/// Events of one kind.
+/// The number of events of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct EventCount {
-    /// Provider, empty where the stream does not say.
+    /// The provider. Empty if the stream does not define the event.
     pub provider: String,
-    /// Event id.
+    /// The event id.
     pub id: u32,
-    /// Event version.
+    /// The event version.
     pub version: u32,
-    /// Name as the stream has it, or `Task/Opcode` for the runtime's own events, which bring none.
+    /// The name in the stream, or `Task/Opcode` for the runtime's native events, which have no names there.
     pub name: String,
-    /// How many.
+    /// The number of events.
     pub n: u64,
 }
 
-/// Counts events while a stream is read: one addition an event.
+/// Counts events while a stream is read.
 #[derive(Debug, Default)]
 pub struct EventCounts {
     by_metadata: IdTable<Tally>,
-    /// What has no place there: events without a definition, definitions that were replaced.
-    others: HashMap<Kind, u64, RandomState>,
+    /// Counts of events without a definition, and of definitions that were replaced.
+    others: HashMap<EventKey, u64, RandomState>,
     total: u64,
 }
 
-/// Provider, id, version, name.
-type Kind = (String, u32, u32, String);
+/// The provider, id, version and name.
+type EventKey = (String, u32, u32, String);
 
 #[derive(Debug, Clone)]
 struct Tally {
-    kind: Kind,
+    kind: EventKey,
     n: u64,
 }
 
 impl EventCounts {
-    /// Nothing counted yet.
+    /// Creates empty counts.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,7 +60,7 @@ impl EventCounts {
     #[cold]
     fn add_rare(&mut self, id: u32, metadata: Option<&Metadata>) {
         let Some(metadata) = metadata else {
-            *self.others.entry(Kind::default()).or_default() += 1;
+            *self.others.entry(EventKey::default()).or_default() += 1;
             return;
         };
         if let Some(tally) = self.by_metadata.get_mut(id) {
@@ -72,7 +72,7 @@ impl EventCounts {
         self.by_metadata.insert(id, Tally { kind, n: 1 });
     }
 
-    /// Takes the next item of a stream, and counts it if it is an event that `chooser` takes, which sees the others.
+    /// Processes the next item of a stream: counts an event if `chooser` accepts it, and passes other items to `chooser`.
     pub fn chosen(&mut self, chooser: &mut Chooser, item: &Item<'_>) {
         if let Item::Event(event) = item {
             if chooser.choose(event).is_some() {
@@ -84,19 +84,19 @@ impl EventCounts {
         }
     }
 
-    /// Call when the stream defines a metadata id anew: what was counted under the old definition stays counted.
+    /// Must be called when the stream redefines a metadata id. Events counted under the old definition stay counted.
     pub fn redefined(&mut self, metadata_id: u32) {
         if let Some(old) = self.by_metadata.remove(metadata_id) {
             *self.others.entry(old.kind).or_default() += old.n;
         }
     }
 
-    /// All events.
+    /// Returns the number of all events.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// The counts, sorted by provider, id, version and name. Definitions that agree in these are one row.
+    /// Returns the counts sorted by provider, id, version and name. Definitions that agree in all of these are merged.
     pub fn rows(&self) -> Vec<EventCount> {
         let dense = self.by_metadata.values().map(|tally| (&tally.kind, tally.n));
         let mut tallies: Vec<_> = dense.chain(self.others.iter().map(|(kind, n)| (kind, *n))).collect();

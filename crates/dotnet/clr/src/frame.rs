@@ -1,15 +1,15 @@
-//! What a frame of the CLR is in the model: a method or an address without a name, and whose code it is.
+//! Frames of the CLR in the model: methods or unnamed addresses, and their origin.
 
 use runtap_model::{Frame, Origin};
 
-/// The frame of a method, or of an address (`0xADDR`) that is the name of what has none.
+/// Creates the frame of a method, or of an unnamed address (`0xADDR`).
 pub(crate) fn clr<'a>(module: Option<&'a str>, name: &'a str) -> Frame<'a> {
     let frame = Frame::new(module, name);
     let origin = if module.is_some_and(is_framework) { Origin::Runtime } else { Origin::Own };
     if is_address(name) { frame.address() } else { frame.of(origin) }
 }
 
-/// The class libraries: modules `System.*` and `Microsoft.*`. Packages of Microsoft's have such names too.
+/// Whether a module belongs to the class libraries: `System.*` and `Microsoft.*`. Packages by Microsoft have such names too.
 fn is_framework(module: &str) -> bool {
     ["System", "Microsoft"].iter().any(|vendor| {
         module.strip_prefix(vendor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_module_tells_the_origin() {
+    fn the_module_determines_the_origin() {
         let of = |module, name| clr(module, name).origin;
         assert_eq!(of(Some("System.Private.CoreLib"), "A()"), Origin::Runtime);
         assert_eq!(of(Some("Microsoft.Extensions.Hosting"), "A()"), Origin::Runtime);
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_names() {
+    fn addresses_are_not_names() {
         let is_named = |name| clr(None, name).kind == FrameKind::Code;
         assert_eq!(["0x7f", "0x", "0x7g", "A.B()", ""].map(is_named), [false, false, true, true, true]);
     }

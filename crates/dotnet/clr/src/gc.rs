@@ -1,6 +1,6 @@
-//! The words for the numbers that the collector's events have.
+//! Names of the numbers in the events of the garbage collector.
 
-/// Why a collection was started.
+/// Returns the name of the reason for a collection.
 pub fn reason_name(reason: u32) -> &'static str {
     match reason {
         0 => "AllocSmall",
@@ -25,7 +25,7 @@ pub fn reason_name(reason: u32) -> &'static str {
     }
 }
 
-/// How a collection works: while the program runs, or not.
+/// Returns the name of the type of a collection: whether the program runs meanwhile.
 pub fn type_name(kind: u32) -> &'static str {
     match kind {
         0 => "blocking",

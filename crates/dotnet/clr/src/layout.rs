@@ -1,4 +1,4 @@
-//! What a stream consists of, block by block: what is kept of it, and how JSON has it (docs/recordings.md).
+//! The blocks of a stream: a summary, and their JSON form (docs/recordings.md).
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use runtap_nettrace::Metadata;
 use runtap_nettrace::inspect::{Block, Content, Inspected, Listed};
 use serde_json::{Value, json};
 
-/// What was found in a stream by now.
+/// A summary of the blocks read so far.
 #[derive(Debug, Default)]
 pub struct Layout {
-    /// How many blocks there are.
+    /// The number of blocks.
     pub blocks_count: u64,
-    /// Whether one of them is damaged.
+    /// Whether a block is damaged.
     pub is_damaged: bool,
-    /// Where the end marker begins and ends.
+    /// The offsets of the start and the end of the end marker. `None` if there is none.
     pub end: Option<(u64, u64)>,
-    /// What no reader gets beyond.
+    /// The point where reading stops before the end of the file.
     pub gap: Option<Gap>,
 }
 
-/// Where a stream can't be read any further.
+/// A point in a stream where reading stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// Where it is, from the start of the stream.
+    /// The offset from the start of the stream.
     pub offset: u64,
-    /// What is there.
+    /// Why reading stops.
     pub what: GapKind,
 }
 
@@ -32,26 +32,26 @@ pub struct Gap {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GapKind {
-    /// It ends inside a block of this name.
-    CutBlock(String),
-    /// It ends with so many bytes that are nothing whole.
-    Cut(u64),
-    /// What is there is no block.
+    /// The stream ends inside a block with this name.
+    TruncatedBlock(String),
+    /// The stream ends with this number of bytes that are no complete block.
+    Truncated(u64),
+    /// The data is not a valid block.
     Damage(runtap_nettrace::Error),
 }
 
 impl fmt::Display for GapKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CutBlock(name) => write!(f, "cut off inside {name}"),
-            Self::Cut(left) => write!(f, "cut off: {left} bytes from here on belong to nothing whole"),
+            Self::TruncatedBlock(name) => write!(f, "truncated inside {name}"),
+            Self::Truncated(left) => write!(f, "truncated: {left} bytes from here on are no complete block"),
             Self::Damage(error) => write!(f, "damaged: {error}"),
         }
     }
 }
 
 impl Layout {
-    /// Takes what was found next.
+    /// Adds the next element of the stream.
     pub fn see(&mut self, found: &Inspected) {
         let (offset, what) = match found {
             Inspected::Block(block) => {
@@ -60,27 +60,27 @@ impl Layout {
                 if !block.is_truncated {
                     return;
                 }
-                (block.offset, GapKind::CutBlock(block.name.clone()))
+                (block.offset, GapKind::TruncatedBlock(block.name.clone()))
             }
             Inspected::End { offset, end } => {
                 self.end = Some((*offset, *end));
                 return;
             }
-            Inspected::Truncated { offset, left } => (*offset, GapKind::Cut(*left)),
+            Inspected::Truncated { offset, left } => (*offset, GapKind::Truncated(*left)),
             Inspected::Damage { offset, error } => (*offset, GapKind::Damage(error.clone())),
             _ => return,
         };
         self.gap = Some(Gap { offset, what });
     }
 
-    /// How many of the `bytes` of a file follow the end marker.
+    /// Returns the number of bytes that follow the end marker in a file of `bytes` bytes.
     pub fn trailing_bytes(&self, bytes: u64) -> u64 {
         self.end.map_or(0, |(_, end)| bytes.saturating_sub(end))
     }
 }
 
-/// A block as JSON has it: `content` names the kind of what is in it, whose members follow. `left_out` is how many elements of
-/// its list are not listed.
+/// Returns the JSON form of a block. `content` names the kind of content, whose members follow; `left_out` is the number of list
+/// elements that are not included.
 pub fn json(block: &Block) -> Value {
     let mut value = json!({
         "offset": block.offset,
@@ -162,7 +162,7 @@ pub fn json(block: &Block) -> Value {
     value
 }
 
-/// Threads and their last numbers.
+/// Returns threads with their last sequence numbers.
 fn pairs(threads: &Listed<(u64, u32)>) -> Vec<Value> {
     threads.listed().iter().map(|(thread, sequence)| json!([thread, sequence])).collect()
 }

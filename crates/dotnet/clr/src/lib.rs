@@ -1,21 +1,20 @@
-//! What the events of the CLR mean: names of methods, profiles, counts and reports.
+//! Interprets events of the CLR: names of methods, profiles, counts and reports.
 //!
-//! * [`EventCounts`]: how many events of which kind a stream holds.
-//! * [`ProfileBuilder`]: samples, method names and modules of a stream → a [`runtap_model::Trace`].
-//! * [`DotnetTraceBuilder`]: the same as dotnet-trace would have it.
-//! * [`payload`]: the fields of any event, by the stream's own descriptions or by what is built in.
-//! * [`Record`]: an event with everything that is known of it; [`Filter`]: a condition on records.
+//! * [`EventCounts`]: the number of events of each kind in a stream.
+//! * [`ProfileBuilder`]: a [`runtap_model::Trace`] from the samples, method names and modules of a stream.
+//! * [`DotnetTraceBuilder`]: a trace as dotnet-trace creates it.
+//! * [`payload`]: the fields of any event, by the stream's descriptions or by built-in ones.
+//! * [`Record`]: an event with everything that is known about it; [`Filter`]: a condition on records.
 //! * [`lines`]: events as JSON Lines, CSV or text.
-//! * [`report`]: time, collections, exceptions, locks, requests, counters, logs: what people ask of a recording, or of two.
-//! * [`layout`]: what a stream consists of, block by block.
-//! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods that their addresses are in.
-//! * [`clr`]: the events that names and profiles are made of, as structs.
+//! * [`report`]: time, collections, exceptions, locks, requests, counters and logs of a recording, or of two.
+//! * [`layout`]: the blocks of a stream.
+//! * [`Stacks`], [`CodeMap`]: the distinct stacks of a stream, and the methods at their addresses.
+//! * [`clr`]: the events from which names and profiles are derived, as structs.
 //!
-//! Reading fields by their descriptions, filters, lines, counts and the layout know nothing of the CLR but how some of its
-//! own events are called, and serve any stream. Who tells of another runtime in another way gets a crate of his own beside
-//! this one.
+//! Payloads, filters, lines, counts and the layout work for any stream; apart from the names of a few events, they do not depend on
+//! the CLR.
 //!
-//! Nothing here opens a file or a socket: events come in by reference, answers go out as values.
+//! The crate opens no file or socket: events are passed by reference, results are values.
 
 #![deny(clippy::disallowed_methods)]
 

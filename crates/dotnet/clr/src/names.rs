@@ -1,4 +1,4 @@
-//! Names for addresses: what the events of a stream tell about methods and modules, and the look-up.
+//! Maps addresses to names, as learned from the events of a stream.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use runtap_wire::DecodeError;
 use crate::clr::{self, MethodEvent, MethodEventKind, ModuleEvent, ProcessInfoEvent};
 use crate::code_map::{Address, Code, CodeMap, MethodId};
 
-/// Learns the names of methods and modules from a stream: show it every item, [`seal`](Self::seal) it, and ask.
+/// Learns the names of methods and modules from a stream. Pass every item, then call [`seal`](Self::seal), then look up names.
 ///
-/// Names of precompiled code come last in a stream, so that a recording is read to its end before anything is named.
+/// Names of precompiled code come last in a stream, so a recording must be read to its end first.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     code: CodeMap,
@@ -22,26 +22,26 @@ pub struct Names {
     has_other_module: bool,
     /// The major version of the runtime.
     major: Option<u16>,
-    /// Whether an event tells something, by metadata id.
+    /// Whether events have names, by metadata id.
     tells: IdTable<bool>,
     malformed: u64,
 }
 
-/// What is known of a frame.
+/// The result of a lookup.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub(crate) method: Option<MethodId>,
-    /// Whether it is the same at any time.
+    /// Whether the result does not depend on the time.
     pub(crate) is_always: bool,
-    /// How many steps it took ([`MAX_STEPS`](runtap_model::MAX_STEPS)).
+    /// The number of steps ([`MAX_STEPS`](runtap_model::MAX_STEPS)).
     pub(crate) steps: usize,
 }
 
-/// Steps of a search among all methods.
+/// The number of steps that a search among all methods counts.
 pub(crate) const LOOK_UP: usize = 16;
 
 impl Names {
-    /// Nothing learned yet.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
@@ -59,7 +59,7 @@ impl Names {
         }
     }
 
-    /// Takes an event for which [`tells`] is true.
+    /// Processes an event for which [`names_something`] is true.
     pub(crate) fn learn(&mut self, event: &NamingEvent<'_>) {
         if self.try_learn(event).is_err() {
             self.malformed += 1;
@@ -102,18 +102,17 @@ impl Names {
         Ok(())
     }
 
-    /// Orders what was learned. Call it before any question, and again after more items.
+    /// Sorts what was learned. Must be called before lookups, and again after more items.
     pub fn seal(&mut self) {
         self.code.seal();
     }
 
-    /// The command line of the program.
+    /// Returns the command line of the program.
     pub fn command_line(&self) -> Option<&str> {
         self.command_line.as_deref()
     }
 
-    /// Whether the program is known to have no CLR: all of its modules are files of machine code, as in a Rust program that
-    /// sends such events.
+    /// Whether the program is known to have no CLR because all its modules are native, as in a Rust program that sends such events.
     pub(crate) fn is_native(&self) -> bool {
         self.has_other_module && !self.has_assembly
     }
@@ -123,27 +122,27 @@ impl Names {
         self.is_native() || self.major.is_some_and(|major| major >= 10)
     }
 
-    /// How many events of a known kind had a payload that can't be read.
+    /// Returns the number of events of a known kind whose payload could not be read.
     pub fn malformed(&self) -> u64 {
         self.malformed
     }
 
-    /// All methods.
+    /// Returns all methods.
     pub fn code(&self) -> &CodeMap {
         &self.code
     }
 
-    /// The method of a frame at a time (in ticks of the target's clock), and whether it is the same at any time.
+    /// Returns the method of a frame at a time (in ticks of the target's clock), and whether it does not depend on the time.
     ///
-    /// `is_leaf` tells an address that was executed from a return address, which stands behind its call.
+    /// `is_leaf` distinguishes an executed address from a return address, which is after its call.
     pub fn method(&self, ip: u64, is_leaf: bool, time: u64) -> (Option<MethodId>, bool) {
         let found = self.look_up(ip, is_leaf, time);
         (found.method, found.is_always)
     }
 
-    /// [`method`](Self::method), with the number of steps that it took.
+    /// Returns the result of [`method`](Self::method) with its number of steps.
     pub(crate) fn look_up(&self, ip: u64, is_leaf: bool, time: u64) -> Found {
-        // The call is before the return address, and at the end of a method the next one begins right there.
+        // The call is before the return address, at which the next method may begin.
         let address = if is_leaf { ip } else { ip.saturating_sub(1) };
         let found = |method, is_always, steps| Found { method, is_always, steps };
         match self.code.lookup(address) {
@@ -156,7 +155,7 @@ impl Names {
         }
     }
 
-    /// Module and name of a method.
+    /// Returns the module and the name of a method.
     pub fn texts(&self, method: MethodId) -> (Option<&str>, &str) {
         match self.code.method(method) {
             Some(method) => (self.code.module_name(method.module, method.loaded), &method.name),
@@ -164,7 +163,7 @@ impl Names {
         }
     }
 
-    /// The text of a frame: `Module!Namespace.Type.Method(args)`, or `?!0xADDR` where nothing is known.
+    /// Returns the text of a frame: `Module!Namespace.Type.Method(args)`, or `?!0xADDR` if unknown.
     pub fn frame(&self, ip: u64, is_leaf: bool, time: u64) -> FrameText<'_> {
         FrameText { ip, texts: self.method(ip, is_leaf, time).0.map(|method| self.texts(method)) }
     }
@@ -181,7 +180,7 @@ impl Observe for Names {
     }
 }
 
-/// What is needed of an event that tells a name.
+/// The parts of an event that are needed for names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamingEvent<'a> {
     provider: &'a str,
@@ -197,19 +196,19 @@ impl<'a> NamingEvent<'a> {
     }
 }
 
-/// Events that tell names, kept in their order until it is their turn.
+/// Events with names, kept in order for later.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NamingEvents {
     events: Vec<(&'static str, u32, u64, usize)>,
-    /// Their payloads, one after the other; each event has its end.
+    /// The concatenated payloads. Each event has the end of its own.
     bytes: Vec<u8>,
-    /// Size of the code of each method, by id and start, that was last told to be there. To tell it again changes nothing.
+    /// The code size of each method that was last reported as existing, by id and start. Equal reports are dropped.
     known: HashMap<(u64, u64), u32, RandomState>,
     malformed: u64,
 }
 
 impl NamingEvents {
-    /// Keeps an event for which [`tells`] is true, unless it says nothing new.
+    /// Keeps an event for which [`names_something`] is true, unless it is redundant.
     pub(crate) fn take(&mut self, event: &NamingEvent<'_>) {
         let all = [clr::RUNTIME, clr::RUNDOWN, clr::EVENT_PIPE];
         let Some(provider) = all.into_iter().find(|name| *name == event.provider) else { return };
@@ -234,7 +233,7 @@ impl NamingEvents {
         self.events.push((provider, event.id, event.timestamp, self.bytes.len()));
     }
 
-    /// Shows the events to `names`.
+    /// Passes the events to `names`.
     pub(crate) fn replay(&self, names: &mut Names) {
         let mut start = 0;
         for (provider, id, timestamp, end) in &self.events {
@@ -248,7 +247,7 @@ impl NamingEvents {
 /// `Runtime/Start`, which has the version of the runtime.
 const RUNTIME_START: u32 = 187;
 
-/// Whether an event tells a name.
+/// Whether an event has a name.
 pub(crate) fn names_something(metadata: &Metadata) -> bool {
     matches!(
         (metadata.provider.as_str(), metadata.event_id),
@@ -258,7 +257,7 @@ pub(crate) fn names_something(metadata: &Metadata) -> bool {
     )
 }
 
-/// A frame as people read it.
+/// The text of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameText<'a> {
     ip: u64,
@@ -269,7 +268,7 @@ impl fmt::Display for FrameText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.texts {
             Some((module, name)) => write!(f, "{}!{name}", module.unwrap_or("?")),
-            // An address without a method bears its own number, not that of the call before it.
+            // An unknown address is shown as it is, not as that of the call before it.
             None => write!(f, "?!{:#x}", self.ip),
         }
     }

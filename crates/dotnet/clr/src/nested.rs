@@ -1,13 +1,13 @@
-//! Things of one thread that begin and end within each other, such as compilations.
+//! Nested intervals on one thread, such as compilations.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-/// What has begun and not ended, each thing by a number that several may have. No question costs more than was begun.
+/// Open intervals, identified by numbers that several may share. The total cost is proportional to the number of intervals.
 #[derive(Debug, Clone)]
 pub(crate) struct Nested<T> {
     open: Vec<(u64, T)>,
-    /// Where things of a number were put; some may be gone.
+    /// The positions at which intervals with a number were added. Some may be gone.
     places: HashMap<u64, Vec<usize>, RandomState>,
 }
 
@@ -23,7 +23,7 @@ impl<T> Nested<T> {
         self.open.push((number, thing));
     }
 
-    /// Ends the last one of a number. What began later and never ended has failed, and goes with it.
+    /// Ends the last interval with a number, and discards later ones that never ended.
     pub(crate) fn end(&mut self, number: u64) -> Option<T> {
         let places = self.places.get_mut(&number)?;
         while let Some(place) = places.pop() {
@@ -35,7 +35,7 @@ impl<T> Nested<T> {
         None
     }
 
-    /// The innermost one.
+    /// Returns the innermost open interval.
     pub(crate) fn innermost(&mut self) -> Option<&mut T> {
         self.open.last_mut().map(|(_, thing)| thing)
     }
@@ -49,7 +49,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_ends_what_a_search_from_the_end_finds(steps in prop::collection::vec((0u64..4, any::<bool>()), 0..60)) {
+        fn an_end_matches_a_linear_search_from_the_end(steps in prop::collection::vec((0u64..4, any::<bool>()), 0..60)) {
             let (mut nested, mut list) = (Nested::default(), Vec::new());
             for (at, (number, begins)) in steps.into_iter().enumerate() {
                 if begins {

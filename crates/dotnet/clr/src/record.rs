@@ -1,4 +1,4 @@
-//! An event as a record: what every event has, under the names that people see, and its payload.
+//! Events as records: the common members of events and the payload.
 
 use std::fmt;
 
@@ -6,55 +6,55 @@ use runtap_nettrace::{Event, TraceHeader};
 
 use crate::payload::{Payload, Value};
 
-/// An event with all that is known of it.
+/// An event with everything that is known about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     /// The stream's header.
     pub header: &'a TraceHeader,
     /// The event.
     pub event: &'a Event<'a>,
-    /// Its payload, with its schema.
+    /// The payload, with its schema.
     pub payload: Payload<'a>,
 }
 
-/// What every event has.
+/// A common member of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Member {
-    /// Nanoseconds since the session's start.
+    /// The nanoseconds since the start of the session.
     TsNs,
     /// The time in UTC.
     Time,
     /// The provider.
     Provider,
-    /// The event's name.
+    /// The name of the event.
     Name,
-    /// The event's number in its provider.
+    /// The id of the event.
     Id,
-    /// The event's version.
+    /// The version of the event.
     Version,
-    /// 1 critical to 5 verbose; 0 always.
+    /// The level: 0 (always), or 1 (critical) to 5 (verbose).
     Level,
-    /// Categories, a bit each.
+    /// The keywords, as bits.
     Keywords,
-    /// Opcode.
+    /// The opcode.
     Opcode,
     /// The thread that the event is about.
     Thread,
-    /// The thread that wrote it.
+    /// The thread that wrote the event.
     CaptureThread,
-    /// The processor that it was written on.
+    /// The processor on which the event was written.
     Processor,
-    /// The process.
+    /// The process id.
     Process,
-    /// The activity that it belongs to.
+    /// The activity that the event belongs to.
     Activity,
-    /// The activity that started that one.
+    /// The activity that started that activity.
     RelatedActivity,
 }
 
 impl Member {
-    /// All of them, in the order in which they are shown.
+    /// All members, in the order in which they are shown.
     pub const ALL: [Self; 15] = [
         Self::TsNs,
         Self::Time,
@@ -73,7 +73,7 @@ impl Member {
         Self::RelatedActivity,
     ];
 
-    /// The name in filters and files.
+    /// Returns the name in filters and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::TsNs => "ts_ns",
@@ -94,12 +94,12 @@ impl Member {
         }
     }
 
-    /// The member of this name.
+    /// Returns the member with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|member| member.name() == name)
     }
 
-    /// Whether it is a number; the others are texts.
+    /// Whether the member is a number; others are texts.
     pub fn is_number(self) -> bool {
         !matches!(self, Self::Time | Self::Provider | Self::Name | Self::Activity | Self::RelatedActivity)
     }
@@ -111,11 +111,11 @@ impl Member {
 pub enum MemberValue<'a> {
     /// Text.
     Text(&'a str),
-    /// A number.
+    /// A signed number.
     Int(i64),
-    /// A number that is not below zero.
+    /// An unsigned number.
     UInt(u64),
-    /// Bits, which people know in hexadecimal.
+    /// An unsigned number that is shown in hexadecimal.
     Hex(u64),
     /// A point in time.
     Time(UtcNs),
@@ -124,7 +124,7 @@ pub enum MemberValue<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// A member; `None` where the stream does not say.
+    /// Returns the value of a member. `None` if unknown.
     pub fn member(&self, member: Member) -> Option<MemberValue<'a>> {
         let Self { header, event, payload } = *self;
         let metadata = event.metadata;
@@ -150,8 +150,8 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// A field of the payload by its path: `Name`, or `Outer.Inner` for a field of an object. In an array of
-    /// `{Key, Value}`, which `DiagnosticSource` and loggers send, the inner name is a key.
+    /// Returns a field of the payload by its path: `Name`, or `Outer.Inner` for a field of an object. In an array of `{Key, Value}`,
+    /// as sent by `DiagnosticSource` and loggers, the inner name is a key.
     pub fn field(&self, path: &str) -> Option<Value<'a>> {
         if let Some(value) = self.payload.get(path) {
             return Some(value);
@@ -175,12 +175,12 @@ fn inside<'a>(value: Value<'a>, path: &str) -> Option<Value<'a>> {
     }
 }
 
-/// Nanoseconds since 1970, UTC. Displays as RFC 3339 with nine digits: `2026-11-21T09:42:37.000000001Z`.
+/// The nanoseconds since 1970, UTC. Displays as RFC 3339 with nine fractional digits: `2026-11-21T09:42:37.000000001Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UtcNs(pub i64);
 
 impl UtcNs {
-    /// The text, for those who write many of them.
+    /// Returns the text as bytes, which is faster than formatting.
     pub fn to_bytes(self) -> [u8; 30] {
         let (seconds, ns) = (self.0.div_euclid(1_000_000_000), self.0.rem_euclid(1_000_000_000));
         let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -211,9 +211,9 @@ impl fmt::Display for UtcNs {
     }
 }
 
-/// Year, month and day of a day since 1970.
+/// Returns the date of a day since 1970.
 fn date(days: i64) -> (i64, i64, i64) {
-    // Days since 1 March of the year 0, in cycles of 400 years that are all alike; the leap day is the last of a year.
+    // Days since 1 March of year 0, in identical cycles of 400 years; the leap day is the last of a year.
     let since_march = days + 719_468;
     let (cycle, day) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

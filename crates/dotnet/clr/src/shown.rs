@@ -1,12 +1,12 @@
-//! Names as lines and messages show them.
+//! Names as shown in lines and messages.
 
 use std::borrow::Cow;
 
-/// The bytes of a name that are shown: of a provider, an event or a field. A definition has the name, of which there may be
-/// millions of events of a few bytes each.
+/// The maximum length in bytes of the name of a provider, event or field. A definition has the name once, but millions of small
+/// events may refer to it.
 pub(crate) const LONGEST_NAME: usize = 256;
 
-/// A name as it is shown: of a longer one the beginning, and `…`.
+/// Truncates a long name and appends `…`.
 pub(crate) fn shown(name: &str) -> Cow<'_, str> {
     if name.len() <= LONGEST_NAME {
         return Cow::Borrowed(name);

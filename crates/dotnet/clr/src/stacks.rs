@@ -1,4 +1,4 @@
-//! The distinct stacks of a stream: most samples show one that was seen before.
+//! Collects the distinct stacks of a stream.
 
 use std::hash::BuildHasher;
 
@@ -6,41 +6,41 @@ use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
 use runtap_nettrace::Stack;
 
-/// Distinct stacks of addresses, leaf first. Give it the stacks of one reader's events; those of other parts of the stream
-/// have an object of their own ([`Self::of_part`]).
+/// Distinct stacks of addresses, leaf first. All stacks must come from the events of one reader; other parts of the stream need
+/// separate objects ([`Self::of_part`]).
 #[derive(Debug, Clone, Default)]
 pub struct Stacks {
-    /// The addresses of all stacks, one stack after the other.
+    /// The addresses of all stacks, concatenated.
     ips: Vec<u64>,
-    /// Hash of each stack, and where its addresses end; they begin where those before them end.
+    /// The hash of each stack, and the end of its addresses; each stack starts where the previous one ends.
     list: Vec<(u64, usize)>,
     /// Indexes into `list`, by hash.
     by_hash: HashTable<u32>,
     hasher: RandomState,
-    /// Indexes by the definition, so that a deep stack is looked at once: a set ends with each id that is defined anew.
+    /// Indexes by definition, so that a deep stack is hashed once. A set ends with each redefined id.
     by_definition: HashMap<u64, u32, RandomState>,
-    /// Index by the stream's stack id; [`NONE`] where it is not known.
+    /// The index by the stream's stack id; [`NONE`] if unknown.
     by_id: Vec<u32>,
-    /// The ids that are known there: what follows a new set costs what the old one had.
+    /// The ids in that table. Clearing the table costs only as much as it contains.
     known_ids: Vec<usize>,
-    /// Which set of stacks those ids are of.
+    /// The set of stacks that those ids belong to.
     epoch: u64,
     scratch: Vec<u64>,
 }
 
-/// No index.
+/// The value for an unknown index.
 const NONE: u32 = u32::MAX;
-/// Definitions that are remembered, about: more than there are between two sequence points.
+/// The approximate number of definitions that are cached, which exceeds the number between two sequence points.
 const DEFINITIONS: usize = 1 << 16;
 
 impl Stacks {
-    /// For the stacks of a part of the stream, which [`Self::join`] takes in later.
+    /// Creates an object for the stacks of a part of the stream, for [`Self::join`].
     #[must_use]
     pub fn of_part(&self) -> Self {
         Self { hasher: self.hasher.clone(), ..Self::default() }
     }
 
-    /// The index of an event's stack. Indexes begin at 0.
+    /// Returns the index of an event's stack, starting at 0.
     #[inline]
     pub fn index(&mut self, stack: Stack<'_>) -> u32 {
         let id = usize::try_from(stack.id()).unwrap_or(usize::MAX);
@@ -111,9 +111,9 @@ impl Stacks {
         index
     }
 
-    /// Takes in the stacks of the next part; the index here of each of them.
+    /// Adds the stacks of the next part. Returns the index here of each of them.
     pub fn join(&mut self, next: &Self) -> Vec<u32> {
-        // Readers of other parts number their epochs and definitions otherwise.
+        // Readers of other parts number their epochs and definitions differently.
         self.forget_ids();
         self.by_definition.clear();
         (0..next.len())
@@ -121,17 +121,17 @@ impl Stacks {
             .collect()
     }
 
-    /// How many there are.
+    /// Returns the number of stacks.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no stacks.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The addresses of a stack by its index, leaf first.
+    /// Returns the addresses of a stack, leaf first.
     pub fn get(&self, index: usize) -> &[u64] {
         let Some((_, end)) = self.list.get(index) else { return &[] };
         let start = index.checked_sub(1).and_then(|before| self.list.get(before)).map_or(0, |(_, end)| *end);
@@ -149,13 +149,13 @@ mod tests {
 
     use super::*;
 
-    /// A stack that defines this id, without frames, in a block of Nettrace 6.
+    /// Defines a stack with this id, without frames, in a block of Nettrace 6.
     fn empty_stack(id: u8) -> Vec<u8> {
         [&[12, 0, 0, 5][..], &[id, 0, 0, 0], &[1, 0, 0, 0], &[0; 4]].concat()
     }
 
     #[test]
-    fn a_stack_is_looked_at_once_however_often_others_are_defined_anew() {
+    fn a_stack_is_hashed_once_even_if_others_are_redefined() {
         let mut writer = Writer::with_version(&TraceHeader::new(0, 0, 1), Version::Nettrace6);
         let metadata_id = writer.define_event(&Metadata::new("P", 1, "E")).unwrap();
         let mut bytes = Vec::new();

@@ -1,14 +1,13 @@
-//! Which end of a suspension belongs to which beginning.
+//! Matches the ends of suspensions to their starts.
 //!
-//! All threads are stopped for the collector, but also for the sampler, a thousand times a second, and for others. Each
-//! writes the same events, and writes the first of them before it waits for its turn: the sampler's lie inside those of
-//! a collection and across their ends. What tells them apart is the thread: the one that asked for a suspension is the
-//! one that ends it.
+//! All threads are suspended not only for the collector, but also a thousand times per second for the sampler, and for others. Each
+//! of them writes the same events, the first one before it waits for its turn, so the sampler's events are interleaved with those of
+//! a collection. They are distinguished by thread: the thread that requests a suspension also ends it.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-/// The suspensions that go on.
+/// The pending suspensions.
 #[derive(Debug, Default)]
 pub(crate) struct Suspensions {
     by_thread: HashMap<u64, Suspension, RandomState>,
@@ -17,26 +16,26 @@ pub(crate) struct Suspensions {
 /// A suspension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Suspension {
-    /// When it was asked for.
+    /// The time of the request.
     pub(crate) start: u64,
-    /// When all threads stood still, if that was told.
+    /// The time at which all threads were stopped, if reported.
     pub(crate) stopped: Option<u64>,
     pub(crate) why: Why,
 }
 
-/// What for.
+/// The reason for a suspension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
     /// A collection.
     Collection,
-    /// The later steps of a background collection.
+    /// A later phase of a background collection.
     Background,
-    /// Not the collector: the sampler, a debugger, code that is replaced.
+    /// Not the collector: the sampler, a debugger, or code replacement.
     Other,
 }
 
 impl Why {
-    /// The meaning of the event's number.
+    /// Converts the number in the event.
     pub(crate) fn of(reason: u64) -> Self {
         match reason {
             1 => Self::Collection,
@@ -47,19 +46,19 @@ impl Why {
 }
 
 impl Suspensions {
-    /// A thread asks for one. Whatever it asked for before has ended, though its end was not recorded.
+    /// Records a request of a thread. Its previous request has ended, although the end was not recorded.
     pub(crate) fn begin(&mut self, thread: u64, start: u64, why: Why) {
         self.by_thread.insert(thread, Suspension { start, stopped: None, why });
     }
 
-    /// All others stand still.
+    /// Records that all other threads are stopped.
     pub(crate) fn stopped(&mut self, thread: u64, at: u64) {
         if let Some(suspension) = self.by_thread.get_mut(&thread) {
             suspension.stopped.get_or_insert(at);
         }
     }
 
-    /// A thread has let the others run again: what it had asked for, if the collector did.
+    /// Records that a thread has resumed the others. Returns the suspension if it was for the collector.
     pub(crate) fn end(&mut self, thread: u64) -> Option<Suspension> {
         self.by_thread.remove(&thread).filter(|suspension| suspension.why != Why::Other)
     }
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_belongs_to_the_thread_that_began() {
+    fn an_end_belongs_to_the_thread_that_started_it() {
         let mut suspensions = Suspensions::default();
         suspensions.begin(1, 10, Why::of(0));
         suspensions.begin(2, 11, Why::of(1));
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_anew_has_ended() {
+    fn a_restarted_suspension_has_ended() {
         let mut suspensions = Suspensions::default();
         suspensions.begin(1, 10, Why::of(6));
         suspensions.begin(1, 20, Why::of(5));

@@ -1,5 +1,5 @@
-//! What a small stream can have done at great length: each stack of a sample named anew, stacks copied, long names written for each
-//! event, fields without bytes read for each event. It is bounded, and what is left out is counted.
+//! The amount of work that a small stream can cause: naming each stack of a sample again, copying stacks, writing long names for
+//! each event, reading fields without bytes for each event. It is bounded, and what is left out is counted.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,11 +13,11 @@ use runtap_nettrace::{
 };
 use runtap_wire::Writer as Bytes;
 
-/// The writer has at most 100 frames of a stack, as the runtime.
+/// The writer supports at most 100 frames per stack, like the runtime.
 const DEPTH: usize = 98;
 const SAMPLES: u64 = 2_000;
 
-/// A stream of made-up events, a millisecond from each to the next.
+/// A synthetic stream with one event per millisecond.
 struct Stream {
     writer: Writer,
     loads: u32,
@@ -52,7 +52,7 @@ impl Stream {
         self.writer.event(&event).unwrap();
     }
 
-    /// A method is loaded that takes `size` bytes from `start` on.
+    /// Writes the load of a method of `size` bytes at `start`.
     fn load(&mut self, id: u64, start: u64, size: u32) {
         let mut payload = Bytes::new();
         payload.u64(id).u64(1).u64(start).u32(size).u32(0x0600_0001).u32(8);
@@ -89,13 +89,13 @@ fn addresses(from: u64) -> Vec<u64> {
     (from..).take(DEPTH).collect()
 }
 
-/// Room that ends after so many looks.
+/// A room that is full after this number of steps.
 fn looks(often: u32) -> Room {
     let asked = AtomicU32::new(0);
     Room::while_there_is(move || asked.fetch_add(1, Ordering::Relaxed) < often)
 }
 
-/// The root of a deep stack is another method at each sample, so that no two samples share a frame.
+/// The root of a deep stack is another method in each sample, so that samples share no frames.
 fn other_roots() -> Stream {
     let mut stream = Stream::new();
     let stack = [&addresses(0x50_0000)[..], &[0x1008]].concat();
@@ -107,9 +107,9 @@ fn other_roots() -> Stream {
 }
 
 #[test]
-fn memory_is_looked_at_for_frames_and_not_only_for_samples() {
+fn frames_count_towards_the_memory_limit() {
     let all = other_roots().profile(ProfileBuilder::new(), Room::default());
-    // So many methods are told apart at one address.
+    // The number of methods that are distinguished at one address.
     assert_eq!((all.left_out(), all.stacks().len()), (0, 256 * (DEPTH + 1)));
     let some = other_roots().profile(ProfileBuilder::new(), looks(3));
     assert!(some.left_out() > 100, "{}", some.left_out());
@@ -119,7 +119,7 @@ fn memory_is_looked_at_for_frames_and_not_only_for_samples() {
 }
 
 #[test]
-fn a_stack_that_may_mean_something_else_is_named_anew_only_if_it_does() {
+fn a_time_dependent_stack_is_named_again_only_if_it_changed() {
     let stream = || {
         let mut stream = Stream::new();
         (1..=20).for_each(|id| stream.load(id, 0x1000, 0x10_0000));
@@ -128,7 +128,7 @@ fn a_stack_that_may_mean_something_else_is_named_anew_only_if_it_does() {
     };
     let all = stream().profile(ProfileBuilder::new(), Room::default());
     assert_eq!((all.left_out(), all.stacks().len()), (0, DEPTH));
-    // Whether it still means the same takes a step for each method that was there: 2,000 samples of 98 frames.
+    // Checking whether it changed takes a step per method: 2,000 samples of 98 frames.
     let some = stream().profile(ProfileBuilder::new(), Room::default().with_steps(1_000_000));
     assert!((500..2_000).contains(&some.left_out()), "{}", some.left_out());
     let some = stream().of_dotnet_trace(Room::default().with_steps(1_000_000));
@@ -136,7 +136,7 @@ fn a_stack_that_may_mean_something_else_is_named_anew_only_if_it_does() {
 }
 
 #[test]
-fn operations_that_begin_at_one_place_share_its_stack() {
+fn operations_that_start_at_one_place_share_its_stack() {
     let stream = || {
         let mut stream = Stream::new();
         let mut begin = Metadata::new(TPL, 14, "TraceOperationBegin");
@@ -159,23 +159,23 @@ fn operations_that_begin_at_one_place_share_its_stack() {
     };
     let all = stream().profile(ProfileBuilder::of(View::Async), Room::default());
     assert_eq!((all.left_out(), all.stacks().len()), (0, DEPTH + 1_000));
-    // Each of them has a name of its own, and is looked for on the stack.
+    // Each has its own name, which is searched on the stack.
     let some = stream().profile(ProfileBuilder::of(View::Async), Room::default().with_steps(10_000));
     assert!(some.left_out() > 900, "{}", some.left_out());
 }
 
 #[test]
-fn samples_of_one_stack_are_put_together_once() {
+fn samples_with_one_stack_are_built_once() {
     let mut stream = Stream::new();
     stream.load(1, 0x1000, 0x10_0000);
     (0..1_000).for_each(|n| stream.sample(1 + n % 2, &addresses(0x2000)));
-    // Two threads; each has the stack below its own root.
+    // Two threads, each with the stack below its own root.
     let all = stream.of_dotnet_trace(Room::default().with_steps(1_000));
     assert_eq!(all.left_out(), 0);
     assert!((2 * DEPTH..2 * DEPTH + 20).contains(&all.stacks().len()), "{}", all.stacks().len());
 }
 
-/// The events of a stream as lines.
+/// Returns the events of a stream as lines.
 fn lines(stream: Stream, style: Style) -> String {
     let mut written = Vec::new();
     let mut lines = Lines::new(Chooser::new(Choice::default(), None), style, false, &mut written);
@@ -185,7 +185,7 @@ fn lines(stream: Stream, style: Style) -> String {
 }
 
 #[test]
-fn a_line_has_the_beginning_of_a_long_name() {
+fn a_long_name_is_truncated_in_lines() {
     // The payload of the second one is too short, which is an error with the field's name in it.
     for (style, payload) in Style::ALL.into_iter().flat_map(|style| [(style, &[5][..]), (style, &[])]) {
         let mut stream = Stream::new();
@@ -203,14 +203,14 @@ fn without_bytes(n: usize) -> Vec<Field> {
     (0..n).map(|n| Field::new(format!("{n}{}", "x".repeat(20)), FieldType::Object(Vec::new()))).collect()
 }
 
-/// A definition with many fields that take no bytes is one that is not known: its events are shown all the same.
+/// A definition with many fields without bytes is treated as unknown, but its events are still shown.
 #[test]
-fn an_event_costs_no_more_than_its_bytes() {
+fn the_cost_of_an_event_is_bounded_by_its_size() {
     let array = || Field::new("array", FieldType::Array(Box::new(FieldType::U8)));
     for (version, more) in [
         (Version::NetPerf3, None),
         (Version::Nettrace4, None),
-        // The layout of fields that is called version 5.
+        // Version 5 of the field layout.
         (Version::Nettrace4, Some(array())),
         (Version::Nettrace6, None),
         (Version::Nettrace6, Some(Field::new("fixed", FieldType::FixedArray(Box::new(FieldType::U8), 0)))),

@@ -1,4 +1,4 @@
-//! Filters: what they select of an event that is known, and how they tell what is wrong.
+//! Filters: which events they select, and how they report errors.
 
 use runtap_clr::payload::Decoder;
 use runtap_clr::{Filter, Record};
@@ -7,7 +7,7 @@ use runtap_nettrace::{
 };
 use runtap_wire::Writer as Bytes;
 
-/// One event of every type of field, 1.5 s after the start of the session.
+/// One event with a field of every type, 1.5 s after the start of the session.
 fn stream() -> Vec<u8> {
     let mut writer = Writer::new(&TraceHeader::new(1_700_000_000_000_000_000, 0, 1_000_000_000));
     let mut metadata = Metadata::new("My.Source", 7, "Request");
@@ -139,29 +139,29 @@ fn comparisons() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn errors_have_a_message_and_a_position() {
     for (filter, marked, said) in [
-        ("", ">>><<<", "expected a field, and the filter ends (column 1)"),
-        ("provder = X", ">>>provder<<< = X", "there is no field 'provder'; is it 'provider'? (column 1)"),
-        ("id = 1 and payload. = 2", "id = 1 and >>>payload.<<< = 2", "there is no field 'payload.'"),
-        ("colour = 1", ">>>colour<<< = 1", "there are ts_ns, time, provider"),
+        ("", ">>><<<", "expected a field, but the filter ends (column 1)"),
+        ("provder = X", ">>>provder<<< = X", "unknown field 'provder'; did you mean 'provider'? (column 1)"),
+        ("id = 1 and payload. = 2", "id = 1 and >>>payload.<<< = 2", "unknown field 'payload.'"),
+        ("colour = 1", ">>>colour<<< = 1", "valid fields: ts_ns, time, provider"),
         ("id 7", "id >>>7<<<", "expected an operator (= != < <= > >= ~), found '7' (column 4)"),
         (
             "id =",
             "id =>>><<<",
-            "expected a value (in quotes if it has one of ()=<>!~), and the filter ends (column 5)",
+            "expected a value (quote it if it contains any of ()=<>!~), but the filter ends (column 5)",
         ),
         ("id = = 7", "id = >>>=<<< 7", "of ()=<>!~), found '='"),
-        ("(id = 7", "(id = 7>>><<<", "expected 'and', 'or' or ')', and the filter ends"),
+        ("(id = 7", "(id = 7>>><<<", "expected 'and', 'or' or ')', but the filter ends"),
         ("id = 7)", "id = 7>>>)<<<", "expected 'and' or 'or', found ')'"),
         ("id = 7 id = 8", "id = 7 >>>id<<< = 8", "expected 'and' or 'or', found 'id'"),
-        ("name = 'x", "name = >>>'x<<<", "the text is not ended by '"),
-        ("!id = 7", ">>>!<<<id = 7", "write 'not'"),
-        ("id = seven", "id = >>>seven<<<", "'id' is a number, 'seven' is none"),
+        ("name = 'x", "name = >>>'x<<<", "missing closing '"),
+        ("!id = 7", ">>>!<<<id = 7", "use 'not'"),
+        ("id = seven", "id = >>>seven<<<", "'id' is a number, but 'seven' is not"),
         ("level > louder", "level > >>>louder<<<", "'level' is a number"),
-        ("name < null", "name < >>>null<<<", "nothing is less or more than null"),
-        ("name ~ '['", "name ~ >>>'['<<<", "'[' is no regular expression"),
-        ("name = ü and idd = 1", "name = ü and >>>idd<<< = 1", "is it 'id'? (column 14)"),
+        ("name < null", "name < >>>null<<<", "null can't be compared"),
+        ("name ~ '['", "name ~ >>>'['<<<", "invalid regular expression '['"),
+        ("name = ü and idd = 1", "name = ü and >>>idd<<< = 1", "did you mean 'id'? (column 14)"),
         ("name = x or", "name = x or>>><<<", "expected a field"),
     ] {
         let error = filter.parse::<Filter>().unwrap_err();
@@ -176,7 +176,7 @@ fn what_is_wrong_is_told_with_its_place() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_a_filter_or_an_error_with_a_place(text in "[a-z_.=!<>~()'\" ü\\\\0-9]{0,40}") {
+    fn any_text_is_a_filter_or_an_error_with_a_position(text in "[a-z_.=!<>~()'\" ü\\\\0-9]{0,40}") {
         if let Err(error) = text.parse::<Filter>() {
             let marked = error.marked();
             proptest::prop_assert_eq!(marked.replace(">>>", "").replace("<<<", ""), text.replace(">>>", "").replace("<<<", ""));

@@ -1,4 +1,4 @@
-//! Damaged streams: every report and every profile of them ends, without a panic.
+//! Reports and profiles of damaged streams terminate without a panic.
 
 use runtap_clr::report::{Collect, Counters, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, ThreadPool};
 use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
@@ -6,7 +6,7 @@ use runtap_model::View;
 use runtap_nettrace::{EventToWrite, Item, Metadata, Observe, Reader, TraceHeader, Writer};
 use runtap_testkit::{recordings, require};
 
-/// Pseudo-random numbers, the same in every run.
+/// Deterministic pseudo-random numbers.
 struct Dice(u64);
 
 impl Dice {
@@ -16,7 +16,7 @@ impl Dice {
     }
 }
 
-/// Reads what can be read, behind damage too.
+/// Reads what is readable, also after damage.
 fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
     let mut reader = Reader::new();
     reader.feed(bytes);
@@ -73,9 +73,9 @@ fn flipped_bits() {
     assert!(read >= 8, "only {read} recordings");
 }
 
-/// Events of all kinds that are looked at, with payloads of any bytes, at any time.
+/// Events of all relevant kinds, with arbitrary payloads and times.
 #[test]
-fn made_up_payloads() {
+fn arbitrary_payloads() {
     let kinds = [
         (
             "Microsoft-Windows-DotNETRuntime",
@@ -104,7 +104,7 @@ fn made_up_payloads() {
                 .map(|_| if dice.below(3) == 0 { u8::try_from(dice.below(256)).unwrap() } else { 0 })
                 .collect();
             let stack: Vec<u64> = (0..dice.below(6)).map(|_| small(&mut dice) << dice.below(60)).collect();
-            // A writer takes no time that goes back, so that great leaps come last.
+            // The writer rejects times that decrease, so large jumps come last.
             let leap = small(&mut dice) << dice.below(if n > 2_950 { 58 } else { 24 });
             timestamp = u64::saturating_add(timestamp, leap);
             let event = EventToWrite {

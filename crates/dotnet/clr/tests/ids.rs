@@ -1,4 +1,5 @@
-//! The numbers that a stream gives to its definitions mean nothing: large ones, and one for all that is told anew each
+//! Results do not depend on the ids of definitions in a stream: neither on large ids, nor on one id that is redefined for each
+//! event.
 //! time, give the same answers.
 
 use std::collections::HashMap;
@@ -12,10 +13,10 @@ use runtap_model::{FrameTotals, Trace, View};
 use runtap_nettrace::{Item, Metadata, Observe, Reader};
 use runtap_testkit::{require, shared_data};
 
-/// Events of a recording that are looked at: to tell a definition before every event takes its time.
+/// The number of events that are checked, because redefining before every event is slow.
 const ENOUGH: u32 = 400;
 
-/// Hands the first items of a recording to `visit`, with other ids than it has: definitions are told again where one id has
+/// Passes the first items of a recording to `visit` with other ids. A definition is repeated if its id has been reused.
 /// come to mean something else.
 fn renumbered(bytes: &[u8], new: fn(u32) -> u32, visit: &mut dyn FnMut(&Item<'_>)) {
     let mut reader = Reader::new();
@@ -53,7 +54,7 @@ fn renumbered(bytes: &[u8], new: fn(u32) -> u32, visit: &mut dyn FnMut(&Item<'_>
     }
 }
 
-/// All that a sink could see of a profile, in short.
+/// A summary of everything that a sink could see of a profile.
 fn profile(trace: &Trace, view: View) -> String {
     let (frames, totals) = FrameTotals::by_name(trace, view);
     let mut lines: Vec<String> = frames
@@ -66,7 +67,7 @@ fn profile(trace: &Trace, view: View) -> String {
     lines.join("\n")
 }
 
-/// What was written, in a number.
+/// A hash of the output.
 #[derive(Default)]
 struct Hash(DefaultHasher);
 
@@ -81,7 +82,7 @@ impl Write for Hash {
     }
 }
 
-/// What everybody who sees a stream has to say of it.
+/// Returns the results of all consumers of a stream.
 fn answers(bytes: &[u8], new: fn(u32) -> u32) -> Vec<(&'static str, String)> {
     let mut reports = (
         (Counters::default(), Exceptions::default(), Gc::default(), Http::default()),
@@ -128,7 +129,7 @@ fn answers(bytes: &[u8], new: fn(u32) -> u32) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn ids_mean_nothing() {
+fn results_do_not_depend_on_ids() {
     let large: fn(u32) -> u32 = |id| if id == 0 { 0 } else { id * 5_000 + (1 << 24) };
     let one: fn(u32) -> u32 = |id| id.min(1);
     for name in ["net8/startup-suspended", "net8/exceptions", "net9/threadpool", "net10/logs", "net10/meters"]

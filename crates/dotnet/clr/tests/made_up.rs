@@ -1,4 +1,4 @@
-//! Made-up streams: what real recordings hold too seldom to be tested on them.
+//! Synthetic streams, for cases that are rare in real recordings.
 
 use runtap_clr::clr::{RUNDOWN, RUNTIME, SAMPLE_PROFILER};
 use runtap_clr::{EventCounts, ProfileBuilder, ProfileOptions};
@@ -7,7 +7,7 @@ use runtap_nettrace::{EventToWrite, Item, Join, Metadata, Observe, Reader, Trace
 
 const MS: u64 = 1_000_000;
 
-/// A stream in the making: one sampler thread, times in milliseconds.
+/// A stream builder with one sampler thread and times in milliseconds.
 struct Stream {
     writer: Writer,
     load: u32,
@@ -83,7 +83,7 @@ fn read(bytes: &[u8], mut visit: impl FnMut(&Item<'_>)) {
     }
 }
 
-/// `frame;frame weight-in-ms` of every sample of a thread, root first.
+/// Formats every sample of a thread as `frame;frame weight-in-ms`, root first.
 fn lines(trace: &Trace, tid: u64) -> Vec<String> {
     let (_, thread) = trace.threads().find(|(_, thread)| thread.tid() == tid).unwrap();
     let line = |sample: runtap_model::Sample| {
@@ -97,7 +97,7 @@ fn lines(trace: &Trace, tid: u64) -> Vec<String> {
 }
 
 #[test]
-fn code_memory_that_is_used_again_is_named_by_time() {
+fn reused_code_memory_is_named_by_time() {
     let mut stream = Stream::new();
     stream.method(stream.load, 1, 0x1000, "first");
     stream.sample(5, 2, 2, &[0x1004, 0x2008]);
@@ -113,9 +113,9 @@ fn code_memory_that_is_used_again_is_named_by_time() {
     );
 }
 
-/// The clock of a header can be wrong, but distances are right.
+/// The clock in a header may be wrong, but intervals are right.
 #[test]
-fn what_happens_before_the_start_has_its_times() {
+fn events_before_the_start_keep_their_times() {
     let of = |start| {
         let mut stream = Stream::started_at(start);
         for (thread, ms) in [(1, 5), (1, 6), (1, 7), (2, 8), (1, 9)] {
@@ -124,19 +124,19 @@ fn what_happens_before_the_start_has_its_times() {
         stream.profile(&[])
     };
     let (sound, late) = (of(0), of(4000));
-    // In milliseconds: 292 years, the most that 64 bits of nanoseconds count.
+    // In milliseconds: 292 years, the maximum of 64 bits of nanoseconds.
     let far = of(i64::MIN / 1_000_000);
     for wrong in [&late, &far] {
         assert_eq!((lines(wrong, 1), lines(wrong, 2)), (lines(&sound, 1), lines(&sound, 2)));
     }
     assert_eq!(far.start_unix_ns(), None, "unknown");
-    // The first sample is where the profile begins.
+    // The profile starts at the first sample.
     assert_eq!(late.start_unix_ns(), sound.start_unix_ns().map(|start| start + 5_000_000));
 }
 
-/// A runtime records no more than 100 frames: the last of them need not be where the thread began.
+/// A runtime records at most 100 frames, so the last of them need not be the start of the thread.
 #[test]
-fn stacks_of_as_many_frames_as_a_runtime_records_are_marked() {
+fn stacks_of_maximum_depth_are_marked_as_truncated() {
     let mut stream = Stream::new();
     stream.method(stream.load, 1, 0x1000, "deep");
     stream.sample(5, 2, 2, &[0x1004; 100]);
@@ -150,7 +150,7 @@ fn stacks_of_as_many_frames_as_a_runtime_records_are_marked() {
 #[test]
 fn a_return_address_belongs_to_the_code_before_it() {
     let mut stream = Stream::new();
-    // A call as the last instruction of `a` returns to the first byte of `b`.
+    // If the last instruction of `a` is a call, it returns to the first byte of `b`.
     stream.sample(5, 1, 2, &[0x1010, 0x1010]);
     stream.method(stream.exists, 2, 0x1000, "a");
     stream.method(stream.exists, 2, 0x1010, "b");
@@ -158,7 +158,7 @@ fn a_return_address_belongs_to_the_code_before_it() {
 }
 
 #[test]
-fn stack_ids_mean_something_else_behind_a_sequence_point() {
+fn stack_ids_are_reused_after_a_sequence_point() {
     let mut stream = Stream::new();
     stream.sample(5, 1, 1, &[0x1000]);
     stream.writer.sequence_point(MS);
@@ -184,7 +184,7 @@ fn modules_and_threads_are_named() {
 }
 
 #[test]
-fn a_payload_that_is_cut_costs_its_event_only() {
+fn a_truncated_payload_loses_only_its_event() {
     let mut stream = Stream::new();
     stream.sample(5, 1, 2, &[0x1000]);
     stream.event(stream.exists, 1, 2, &[], &[1, 2, 3]);
@@ -196,7 +196,7 @@ fn a_payload_that_is_cut_costs_its_event_only() {
 }
 
 #[test]
-fn counts_join_definitions_that_agree() {
+fn counts_of_equal_definitions_are_merged() {
     let mut writer = Writer::new(&TraceHeader::new(0, 0, 1));
     let first = writer.define_event(&Metadata::new("B", 2, "x")).unwrap();
     let again = writer.define_event(&Metadata::new("B", 2, "x")).unwrap();

@@ -1,4 +1,4 @@
-//! The view `async` on made-up streams: operations that one thread begins in the midst of others.
+//! The view `async` on synthetic streams: operations that one thread starts during others.
 
 use runtap_clr::clr::{RUNDOWN, TPL};
 use runtap_clr::{ProfileBuilder, ProfileOptions};
@@ -6,7 +6,7 @@ use runtap_model::View;
 use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, Observe, Reader, TraceHeader, Writer};
 use runtap_wire::Writer as Bytes;
 
-/// Methods by their addresses.
+/// The addresses of methods.
 const METHODS: [(u64, &str, &str); 6] = [
     (0x10, "P", "Main"),
     (0x20, "P+<First>d__1", "MoveNext"),
@@ -16,7 +16,7 @@ const METHODS: [(u64, &str, &str); 6] = [
     (0x60, "P", "Part"),
 ];
 
-/// A stream in the making; times in milliseconds. Stacks are the addresses of methods, leaf first.
+/// A stream builder with times in milliseconds. Stacks are addresses of methods, leaf first.
 struct Stream {
     writer: Writer,
     kinds: [u32; 4],
@@ -99,7 +99,7 @@ impl Stream {
         self.event(self.kinds[3], ms, &[], &payload);
     }
 
-    /// `frame;frame milliseconds` of every event.
+    /// Formats every event as `frame;frame milliseconds`.
     fn lines(self) -> Vec<String> {
         let mut builder = ProfileBuilder::of(View::Async);
         let mut reader = Reader::new();
@@ -128,9 +128,9 @@ impl Stream {
     }
 }
 
-/// What ends the first operation goes on with the second one, which begins a part that nobody is told to await.
+/// The code that ends the first operation continues with the second one, which starts a part that is not awaited.
 #[test]
-fn an_operation_does_not_lie_in_one_whose_end_let_its_starter_go_on() {
+fn an_operation_is_not_below_one_whose_end_resumed_its_starter() {
     let mut stream = Stream::new();
     stream.begins(10, &[0x20, 0x10], 1, "Async: <First>d__1");
     stream.begins(10, &[0x30, 0x10], 2, "Async: <Second>d__2");
@@ -157,18 +157,18 @@ fn an_operation_does_not_lie_in_one_whose_end_let_its_starter_go_on() {
     );
 }
 
-/// The same if those on the stack began before the recording.
+/// As above, if the operations on the stack began before the recording.
 #[test]
-fn what_resumed_the_starter_did_not_call_it() {
+fn code_that_resumed_the_starter_is_not_its_caller() {
     let mut stream = Stream::new();
     stream.begins(120, &[0x40, 0x60, 0x30, 0x50, 0x20, 0x50, 0x70], 3, "Async: <Part>d__3");
     stream.ends(200, 3);
     assert_eq!(stream.lines(), ["P+<Second>d__2.MoveNext();P.Part();P+<Part>d__3.MoveNext() 80"]);
 }
 
-/// A timer tells its end when all is done that it let go on.
+/// A timer reports its end after everything that it resumed.
 #[test]
-fn what_was_awaited_is_over_when_its_awaiter_goes_on() {
+fn an_awaited_operation_is_over_when_its_awaiter_resumes() {
     let mut stream = Stream::new();
     stream.begins(10, &[0x20, 0x10], 5, "Task.Delay");
     stream.begins(10, &[0x20, 0x10], 1, "Async: <First>d__1");

@@ -1,4 +1,4 @@
-//! Streams that are read in parts: the profile is that of the whole, wherever the parts begin.
+//! Profiles of streams that are read in parts equal those of the whole, wherever the parts start.
 
 use proptest::prelude::*;
 use runtap_clr::clr::{RUNDOWN, RUNTIME, SAMPLE_PROFILER};
@@ -8,7 +8,7 @@ use runtap_nettrace::{EventToWrite, Item, Join, Metadata, Observe, Reader, Scan,
 use runtap_testkit::{recordings, require};
 
 fn read(reader: &mut Reader, bytes: &[u8], visit: &mut impl FnMut(&Item<'_>)) {
-    // Damage is for others to tell.
+    // Damage is tested elsewhere.
     let mut items = reader.items(bytes);
     while items.for_each(|item| visit(&item)).is_err() {}
 }
@@ -22,7 +22,7 @@ fn whole(bytes: &[u8]) -> ProfileBuilder {
     builder
 }
 
-/// Reads parts of about `size` bytes; with the number of those that had to be read again.
+/// Reads parts of about `size` bytes. Returns the number of those that had to be read again.
 fn in_parts(bytes: &[u8], size: u64) -> (ProfileBuilder, usize, usize) {
     let mut builder = ProfileBuilder::new();
     let new = builder.parts().unwrap();
@@ -49,7 +49,7 @@ fn in_parts(bytes: &[u8], size: u64) -> (ProfileBuilder, usize, usize) {
     (builder, parts.len(), again)
 }
 
-/// Everything that a sink could see.
+/// Returns everything that a sink could see.
 fn dump(builder: ProfileBuilder) -> Vec<String> {
     let mut lines = vec![format!("{} {}", builder.malformed(), builder.samples())];
     let trace: Trace = builder.finish(&ProfileOptions::default());
@@ -65,7 +65,7 @@ fn dump(builder: ProfileBuilder) -> Vec<String> {
 }
 
 #[test]
-fn every_recording_is_the_same_in_parts() {
+fn every_recording_gives_equal_results_in_parts() {
     let mut seen = 0;
     for recording in require!(recordings()) {
         let (name, bytes) = (recording.path.display(), &recording.bytes);
@@ -79,14 +79,14 @@ fn every_recording_is_the_same_in_parts() {
     assert!(seen > 500, "{seen} parts");
 }
 
-/// What a stream brings next.
+/// An element of a stream.
 #[derive(Debug, Clone)]
 enum Step {
-    /// A sample: of which thread, how much later (or, in one case, earlier), on which stack.
+    /// A sample: thread, time difference (in one case negative), stack.
     Sample(u64, u64, u64),
-    /// An event about code: which kind, of which method, with which size.
+    /// An event about code: kind, method, size.
     Code(usize, u64, u32),
-    /// A payload that nobody can read.
+    /// A payload that can't be read.
     Damaged,
     /// A sequence point.
     Point,
@@ -152,7 +152,7 @@ fn stream(steps: &[Step]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn any_stream_is_the_same_in_parts(steps in prop::collection::vec(step(), 0..80), size in 1..600_u64) {
+    fn any_stream_gives_equal_results_in_parts(steps in prop::collection::vec(step(), 0..80), size in 1..600_u64) {
         let bytes = stream(&steps);
         let (builder, ..) = in_parts(&bytes, size);
         prop_assert_eq!(dump(builder), dump(whole(&bytes)));

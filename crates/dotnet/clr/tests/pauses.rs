@@ -1,4 +1,4 @@
-//! Pauses of collections beside the sampler, which stops all threads too: on a made-up stream, as a runtime writes it.
+//! Pauses of collections and of the sampler, which stops all threads too, on synthetic streams as a runtime writes them.
 
 use runtap_clr::clr::RUNTIME;
 use runtap_clr::report::{Collect, Gc, GcReport};
@@ -11,14 +11,14 @@ const SAMPLER: u64 = 9;
 const USER: u64 = 1;
 const BACKGROUND: u64 = 2;
 
-/// What a thread tells at a time, in microseconds.
+/// An event of a thread at a time in microseconds.
 enum Told {
     Suspend(u32),
     Stopped,
     Resumed,
-    /// Number, generation, type.
+    /// Number, generation and type.
     Start(u32, u32, u32),
-    /// The reason of a collection of the oldest generation.
+    /// The reason for a collection of the oldest generation.
     Why(u32),
     Stop(u32),
 }
@@ -74,7 +74,7 @@ fn report(stream: &[u8]) -> GcReport {
     gc.finish()
 }
 
-/// The pause of each collection, and that of all, in microseconds.
+/// Returns the pause of each collection, and the total, in microseconds.
 fn pauses(report: &GcReport) -> (Vec<u64>, u64) {
     (report.collections.iter().map(|it| it.pause_ns / US).collect(), report.pauses.total_ns / US)
 }
@@ -92,16 +92,16 @@ fn view_total(stream: &[u8]) -> u64 {
 }
 
 #[test]
-fn the_sampler_s_suspensions_are_not_the_collector_s() {
+fn suspensions_of_the_sampler_are_not_attributed_to_the_collector() {
     let stream = stream(&[
         (90, SAMPLER, Suspend(0)),
         (95, SAMPLER, Stopped),
         (100, USER, Suspend(1)),
-        // It had its turn first, and ends inside the pause.
+        // It had its turn first and ends inside the pause.
         (110, SAMPLER, Resumed),
         (120, USER, Stopped),
         (130, USER, Start(1, 0, 0)),
-        // It asks again, and gets its turn only when the collection is done.
+        // It requests a suspension again, and has its turn only after the collection.
         (140, SAMPLER, Suspend(0)),
         (400, USER, Stop(1)),
         (500, USER, Resumed),
@@ -121,7 +121,7 @@ fn a_background_collection_has_the_pauses_of_its_steps() {
         (200, USER, Resumed),
         (250, SAMPLER, Suspend(0)),
         (260, SAMPLER, Resumed),
-        // Another one while it goes on.
+        // Another collection during the background collection.
         (300, USER, Suspend(1)),
         (310, USER, Start(2, 0, 2)),
         (330, USER, Stop(2)),
@@ -137,7 +137,7 @@ fn a_background_collection_has_the_pauses_of_its_steps() {
 }
 
 #[test]
-fn one_that_is_done_first_takes_the_pause_from_its_start_on() {
+fn a_nested_collection_gets_the_pause_from_its_start() {
     let stream = stream(&[
         (100, USER, Suspend(1)),
         (110, USER, Stopped),
@@ -150,14 +150,14 @@ fn one_that_is_done_first_takes_the_pause_from_its_start_on() {
 }
 
 #[test]
-fn suspensions_without_a_collection_are_told_apart() {
+fn suspensions_without_a_collection_are_counted_separately() {
     let stream = stream(&[
         (100, USER, Suspend(6)),
         (170, USER, Resumed),
         (200, USER, Suspend(1)),
         (210, USER, Start(1, 0, 0)),
         (240, USER, Resumed),
-        // Nobody asked for this, as far as was recorded.
+        // The request was not recorded.
         (300, USER, Resumed),
     ]);
     let report = report(&stream);
@@ -166,7 +166,7 @@ fn suspensions_without_a_collection_are_told_apart() {
 }
 
 #[test]
-fn reasons_have_names_and_those_of_the_program_count_as_induced() {
+fn reasons_have_names_and_program_requests_count_as_induced() {
     let told: Vec<_> = (0u32..19).map(|reason| (u64::from(reason), USER, Why(reason))).collect();
     let report = report(&stream(&told));
     let names: Vec<_> = report.collections.iter().map(|collection| collection.reason).collect();

@@ -1,5 +1,5 @@
-//! Laws of payloads: what is written comes back, a cut one gives the fields in front of the cut, and nothing of a
-//! stranger's making panics or takes long.
+//! Properties of payloads: values round-trip, a truncated payload gives the fields before the truncation, and arbitrary data neither
+//! panics nor takes long.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use runtap_clr::payload::{Fields, Payload, PayloadError, Schema, Value};
 use runtap_nettrace::{Field, FieldType, Metadata};
 use runtap_wire::Writer;
 
-/// A type with a value of it: what is written, and what must be read.
+/// A type with a value: the encoding, and the expected result.
 #[derive(Debug, Clone)]
 enum Made {
     Bool(bool),
@@ -181,7 +181,7 @@ fn any_type() -> impl Strategy<Value = FieldType> {
     })
 }
 
-/// Looks at everything; how many values there were.
+/// Visits everything. Returns the number of values.
 fn walk(fields: Fields<'_>) -> (usize, Option<PayloadError>) {
     fn count(value: Value<'_>) -> usize {
         1 + match value {
@@ -218,7 +218,7 @@ fn walk(fields: Fields<'_>) -> (usize, Option<PayloadError>) {
 
 proptest! {
     #[test]
-    fn what_is_written_comes_back(made in prop::collection::vec(made(), 2..6), newer in prop::collection::vec(any::<u8>(), 0..5)) {
+    fn values_round_trip(made in prop::collection::vec(made(), 2..6), newer in prop::collection::vec(any::<u8>(), 0..5)) {
         let schema = schema_of(fields_of(&made), 8);
         // A newer version appends fields.
         let mut bytes = bytes_of(&made);
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_payload_gives_the_fields_in_front_of_the_cut(made in prop::collection::vec(made(), 2..6)) {
+    fn a_truncated_payload_gives_the_fields_before_the_truncation(made in prop::collection::vec(made(), 2..6)) {
         let schema = schema_of(fields_of(&made), 8);
         let bytes = bytes_of(&made);
         for n in 0..bytes.len() {
@@ -252,16 +252,16 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_by_any_schema_end_soon(types in prop::collection::vec(any_type(), 0..5), bytes: Vec<u8>, four: bool) {
+    fn any_bytes_with_any_schema_terminate_soon(types in prop::collection::vec(any_type(), 0..5), bytes: Vec<u8>, four: bool) {
         let types = types.into_iter().map(|t| Field::new("f", t)).collect();
         let schema = schema_of(types, if four { 4 } else { 8 });
         let (values, _) = walk(Payload::new(&schema, &bytes).fields());
-        // Each value is a byte at least, or an object or array around one, or without one.
+        // Each value has at least one byte, or is an object or array with or without values.
         prop_assert!(values <= 64 * (bytes.len() + 8), "{values} values of {} bytes", bytes.len());
     }
 
     #[test]
-    fn any_bytes_for_the_events_of_the_runtime_end_soon(id in 0u32..310, bytes: Vec<u8>, four: bool) {
+    fn any_bytes_for_runtime_events_terminate_soon(id in 0u32..310, bytes: Vec<u8>, four: bool) {
         for provider in ["Microsoft-Windows-DotNETRuntime", "Microsoft-Windows-DotNETRuntimeRundown"] {
             let schema = Schema::of(&Metadata::new(provider, id, ""), if four { 4 } else { 8 });
             let (values, _) = walk(Payload::new(&schema, &bytes).fields());
@@ -271,21 +271,21 @@ proptest! {
 }
 
 #[test]
-fn lengths_without_bytes_are_refused() {
+fn lengths_without_bytes_are_rejected() {
     let nothing = FieldType::Array(Box::new(FieldType::Object(Vec::new())));
     for field_type in [nothing.clone(), FieldType::Array(Box::new(nothing))] {
         let schema = schema_of(vec![Field::new("f", field_type)], 8);
         let error = Payload::new(&schema, &[0xff; 4]).fields().next().unwrap().unwrap_err();
         assert!(error.to_string().contains("without bytes"), "{error}");
     }
-    // BulkType says how many types it has.
+    // BulkType states its number of types.
     let schema = Schema::of(&Metadata::new("Microsoft-Windows-DotNETRuntime", 15, ""), 8);
     let mut fields = Payload::new(&schema, &[0xff; 40]).fields();
     let error = fields.find_map(Result::err).unwrap();
     assert_eq!(error.to_string(), "Values[0].Name at offset 31 of the payload: needs 11 bytes, 9 are left");
 }
 
-/// What only Nettrace 6 can describe.
+/// Types that only Nettrace 6 can describe.
 #[test]
 fn newer_types() {
     let text = FieldType::Array(Box::new(FieldType::Utf8Unit));
@@ -326,7 +326,7 @@ fn newer_types() {
 }
 
 #[test]
-fn the_same_bytes_are_not_shown_again_and_again() {
+fn shared_bytes_are_not_shown_repeatedly() {
     let all = || FieldType::DataLoc(Box::new(FieldType::U8));
     let schema = schema_of((0..1000).map(|i| Field::new(format!("f{i}"), all())).collect(), 8);
     let bytes = [0, 0, 0xa0, 0x0f].repeat(1000);
@@ -335,7 +335,7 @@ fn the_same_bytes_are_not_shown_again_and_again() {
 }
 
 #[test]
-fn older_versions_end_where_newer_ones_go_on() {
+fn older_versions_may_have_fewer_fields() {
     let schema = Schema::of(&Metadata::new("Microsoft-Windows-DotNETRuntime", 81, ""), 8);
     let names = |bytes: &[u8]| -> Result<Vec<String>, PayloadError> {
         Payload::new(&schema, bytes).fields().map(|field| field.map(|(name, _)| name.to_owned())).collect()

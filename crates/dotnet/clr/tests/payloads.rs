@@ -1,4 +1,4 @@
-//! Payloads of real recordings: every event of every one of them, and the answers of others.
+//! Payloads of real recordings: every event is read, and compared with the results of other tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use runtap_clr::payload::{Decoder, Payload, Value};
 use runtap_nettrace::{Event, Item, Observe, Reader};
 use runtap_testkit::{recordings, require, shared_data};
 
-/// Shows every event of a stream with its payload.
+/// Passes every event of a stream with its payload.
 fn read(bytes: &[u8], mut visit: impl FnMut(&Event<'_>, Payload<'_>)) {
     let (mut reader, mut decoder) = (Reader::new(), Decoder::new());
     reader.feed(bytes);
@@ -19,7 +19,7 @@ fn read(bytes: &[u8], mut visit: impl FnMut(&Event<'_>, Payload<'_>)) {
     }
 }
 
-/// A value as text: numbers as they are, objects as `{name=value,…}`.
+/// Formats a value as text: numbers as they are, objects as `{name=value,…}`.
 fn show(value: Value<'_>) -> String {
     match value {
         Value::Bool(value) => value.to_string(),
@@ -54,7 +54,7 @@ fn all(payload: Payload<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What has no description at all: arrays in events that are not self-describing. .NET leaves them all out.
+/// Events without any description: arrays in events that are not self-describing, which .NET omits.
 fn is_indescribable(provider: &str, name: &str) -> bool {
     matches!(
         (provider, name),
@@ -64,13 +64,13 @@ fn is_indescribable(provider: &str, name: &str) -> bool {
     )
 }
 
-/// Events that have more bytes than their descriptions say: one that a program describes wrongly on purpose, and one
+/// Events that have more bytes than their descriptions: one that a program describes wrongly on purpose, and one of one-collect.
 /// of one-collect's.
 fn is_odd(name: &str) -> bool {
     matches!(name, "Mismatch" | "ProcessMapping")
 }
 
-/// Nothing is left over either, except where an event is described wrongly.
+/// No bytes are left over either, except if an event is described wrongly.
 #[test]
 fn every_payload_of_every_recording_can_be_read() {
     let mut events = 0;
@@ -104,7 +104,7 @@ fn every_payload_of_every_recording_can_be_read() {
     assert!(events > 300_000, "only {events} events");
 }
 
-/// `Provider/Task/Opcode, count`, a line a kind of event.
+/// Lines of `Provider/Task/Opcode, count`, one per kind of event.
 fn baseline(name: &str) -> BTreeMap<String, u64> {
     let text = shared_data(format!("nettrace/{name}.baseline.txt")).unwrap();
     let text = String::from_utf8(text).unwrap();
@@ -117,7 +117,7 @@ fn baseline(name: &str) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn names_are_those_that_traceevent_shows() {
+fn names_match_traceevent() {
     require!(recordings());
     for (name, extension) in [
         ("eventpipe-dotnetcore3.0-win-x64-objver4.nettrace", ".zst"),
@@ -128,13 +128,13 @@ fn names_are_those_that_traceevent_shows() {
         let mut ours: BTreeMap<String, u64> = BTreeMap::new();
         read(&bytes, |event, payload| {
             let metadata = event.metadata.unwrap();
-            // TraceEvent takes these in and shows none of them.
+            // TraceEvent processes these without showing them.
             let hidden = matches!(
                 (metadata.provider.as_str(), metadata.event_id),
                 ("Microsoft-Windows-DotNETRuntime", 190)
                     | ("Microsoft-Windows-DotNETRuntimeRundown", 144 | 150)
             );
-            // It has no names of its own for these two.
+            // TraceEvent has no names for these two.
             let shown = payload
                 .schema()
                 .task_and_opcode()
@@ -149,7 +149,7 @@ fn names_are_those_that_traceevent_shows() {
 }
 
 #[test]
-fn values_are_those_that_traceevent_shows() {
+fn values_match_traceevent() {
     let bytes = require!(shared_data("nettrace/eventpipe-dotnetcore5.0-win-x64-arraytypes.nettrace.zst"));
     let mut shown = Vec::new();
     read(&bytes, |event, payload| {
@@ -169,7 +169,7 @@ fn values_are_those_that_traceevent_shows() {
     );
 
     let bytes = require!(shared_data("nettrace/eventpipe-dotnetcore3.0-win-x64-objver4.nettrace.zst"));
-    // Events are not in the order of time; the first one is what TraceEvent shows.
+    // Events are not sorted by time; TraceEvent shows the first one.
     let mut first: BTreeMap<u32, (u64, Vec<String>)> = BTreeMap::new();
     read(&bytes, |event, payload| {
         let metadata = event.metadata.unwrap();
@@ -199,7 +199,7 @@ fn values_are_those_that_traceevent_shows() {
     assert_eq!(first(91).join(" "), "ContentionFlags=0 ClrInstanceID=3 DurationNs=137400255.24159124");
 }
 
-/// All kinds of types, written by a program that is in the shared folder.
+/// All types, written by a program in the shared folder.
 #[test]
 fn values_of_all_types() {
     let bytes = require!(shared_data("nettrace/net10/logs.nettrace.zst"));

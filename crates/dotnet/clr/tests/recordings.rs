@@ -1,5 +1,4 @@
-//! Real recordings, with answers that were computed by others: event counts, and the samples of a program whose
-//! call tree is known.
+//! Real recordings, compared with results of other tools: event counts, and the samples of a program whose call tree is known.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use runtap_nettrace::{Item, Observe, Reader};
 use runtap_testkit::{Skip, recordings, require, shared_data};
 use serde_json::{Value, json};
 
-/// A recording that TraceEvent or the program itself gives the answers to, by its name without extension.
+/// A recording for which TraceEvent or the program itself provides the results, by its name without extension.
 fn recording(name: &str) -> Result<(Vec<u8>, Value), Skip> {
     let answers = shared_data(format!("nettrace/{name}.json"))?;
     Ok((shared_data(format!("nettrace/{name}.nettrace.zst"))?, serde_json::from_slice(&answers).unwrap()))
@@ -36,7 +35,7 @@ fn profile(bytes: &[u8]) -> Trace {
     builder.finish(&ProfileOptions::default())
 }
 
-/// Samples in which a frame is on the stack, by its name without arguments.
+/// The samples in which a frame is on the stack, by the frame's name without arguments.
 fn inclusive(trace: &Trace, tid: u64) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     let (_, thread) = trace.threads().find(|(_, thread)| thread.tid() == tid).unwrap();
@@ -76,7 +75,7 @@ fn samples_of_a_known_program_are_named_and_counted() {
 }
 
 #[test]
-fn every_managed_frame_is_named_where_there_is_a_rundown() {
+fn every_managed_frame_is_named_if_there_is_a_rundown() {
     for name in ["net10/cpu-spin", "net9/cpu-async-stacks"] {
         let trace = profile(&require!(recording(name)).0);
         let totals = runtap_model::FrameTotals::new(&trace, View::ThreadTime, None);
@@ -103,7 +102,7 @@ fn counts_equal_those_of_other_readers() {
             _ => {}
         });
         assert_eq!(counts.total(), expected["events"].as_u64().unwrap(), "{path}");
-        // Others have the names of the stream alone, not those of the runtime's own events.
+        // Other tools have only the names in the stream, not those of the runtime's native events.
         let of_stream =
             |name: &str| expected["counts"].as_array().unwrap().iter().any(|row| row["name"] == name);
         let rows: Vec<Value> = counts

@@ -1,4 +1,4 @@
-//! The view `request` on made-up streams: whose code runs after an await, and requests beside each other.
+//! The view `request` on synthetic streams: code after an await, and concurrent requests.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use runtap_model::{Trace, View};
 use runtap_nettrace::{EventToWrite, Field, FieldType, Metadata, Observe, Reader, TraceHeader, Uuid, Writer};
 use runtap_wire::Writer as Bytes;
 
-/// An id as the runtime gives them out: the numbers of a path, each below 11.
+/// An id as the runtime assigns it: the numbers of a path, each less than 11.
 fn activity(path: &[u8]) -> Option<Uuid> {
     if path.is_empty() {
         return None;
@@ -23,13 +23,13 @@ fn activity(path: &[u8]) -> Option<Uuid> {
     Some(Uuid::from_bytes_le(id))
 }
 
-/// A stream in the making; times in milliseconds. Events are of a thread in an activity.
+/// A stream builder with times in milliseconds. Each event has a thread and an activity.
 struct Stream {
     writer: Writer,
     start: u32,
     stop: u32,
     sample: u32,
-    /// By their ids.
+    /// The metadata ids.
     tasks: BTreeMap<u32, u32>,
 }
 
@@ -84,7 +84,7 @@ impl Stream {
         self.event(self.tasks[&10], at, path, &[ip], payload.as_bytes());
     }
 
-    /// An event of an operation: 14 it begins, 15 it ends, 17 a thread goes on with it, 18 the thread leaves it.
+    /// An event of an operation: 14 start, 15 end, 17 resumed by a thread, 18 suspended.
     fn operation(&mut self, id: u32, at: (u64, u64), path: &[u8], number: i32) {
         let mut payload = Bytes::new();
         payload.i32(number).i32(2).u16(0).i64(0);
@@ -92,7 +92,7 @@ impl Stream {
         self.event(self.tasks[&id], at, path, stack, payload.as_bytes());
     }
 
-    /// A thread is found in managed code, or waits for something to do.
+    /// A sample of a thread in managed code, or waiting for work.
     fn sample(&mut self, at: (u64, u64), ip: Option<u64>) {
         let kind: i32 = if ip.is_some() { 2 } else { 1 };
         self.event(self.sample, at, &[], ip.as_slice(), &kind.to_le_bytes());
@@ -110,7 +110,7 @@ impl Stream {
     }
 }
 
-/// `request;frame milliseconds` by stack.
+/// Sums `request;frame milliseconds` by stack.
 fn lines(trace: &Trace) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for (_, thread) in trace.threads() {
@@ -125,8 +125,8 @@ fn lines(trace: &Trace) -> Vec<String> {
     sums.into_iter().map(|(stack, ms)| format!("{stack} {ms}")).collect()
 }
 
-/// Two requests await something on one thread; what ends the awaits, a timer or a thread of the program, then runs their
-/// code itself, the second in the midst of the first.
+/// Two requests await something on one thread. A timer or a thread of the program ends the awaits and then runs their code itself,
+/// the second during the first.
 fn inline_continuations(has_resumptions: bool) -> Trace {
     let (a, b): (&[u8], &[u8]) = (&[1, 1], &[1, 2]);
     let mut stream = Stream::new();
@@ -158,7 +158,7 @@ fn inline_continuations(has_resumptions: bool) -> Trace {
 }
 
 #[test]
-fn code_that_a_timer_runs_after_an_await_is_that_of_its_request() {
+fn code_run_by_a_timer_after_an_await_belongs_to_its_request() {
     let trace = inline_continuations(true);
     assert_eq!(
         lines(&trace),
@@ -179,13 +179,13 @@ fn code_that_a_timer_runs_after_an_await_is_that_of_its_request() {
 }
 
 #[test]
-fn what_tells_nothing_of_resumptions_is_known_to_lack_them() {
+fn streams_without_resumptions_are_marked() {
     let trace = inline_continuations(false);
     assert!(trace.lacks_resumptions());
     assert!(lines(&trace).iter().all(|line| !line.contains("0xa")), "{:?}", lines(&trace));
 }
 
-/// `start` and `stop` in the order of time, of paths.
+/// `start` and `stop` events of paths, in order of time.
 fn requests(events: &[(u64, &[u8])]) -> Vec<String> {
     let mut stream = Stream::new();
     let mut begun: Vec<&[u8]> = Vec::new();
@@ -202,7 +202,7 @@ fn requests(events: &[(u64, &[u8])]) -> Vec<String> {
 }
 
 #[test]
-fn requests_beside_each_other_have_their_own_time() {
+fn concurrent_requests_have_their_own_time() {
     let (a, b, c): (&[u8], &[u8], &[u8]) = (&[1, 1], &[1, 2], &[1, 3]);
     assert_eq!(
         requests(&[(10, a), (11, b), (12, c), (110, a), (312, c), (511, b)]),
@@ -211,7 +211,7 @@ fn requests_beside_each_other_have_their_own_time() {
 }
 
 #[test]
-fn requests_within_another_one_lie_below_it_if_their_time_fits() {
+fn inner_requests_are_below_the_outer_one_if_their_time_fits() {
     let outer: &[u8] = &[1, 1];
     let (a, b, c): (&[u8], &[u8], &[u8]) = (&[1, 1, 2], &[1, 1, 3], &[1, 1, 4]);
     // One after the other.
@@ -219,12 +219,12 @@ fn requests_within_another_one_lie_below_it_if_their_time_fits() {
         requests(&[(10, outer), (20, a), (50, a), (60, b), (70, b), (100, outer)]),
         ["GET /1;GET /2;[unknown] 30", "GET /1;GET /3;[unknown] 10", "GET /1;[unknown] 50"]
     );
-    // The first two at one time, the last alone.
+    // The first two concurrently, the last alone.
     assert_eq!(
         requests(&[(10, outer), (20, a), (30, b), (50, a), (60, b), (70, c), (75, c), (100, outer)]),
         ["GET /1;GET /4;[unknown] 5", "GET /1;[unknown] 85", "GET /2;[unknown] 30", "GET /3;[unknown] 30"]
     );
-    // One that goes on behind it.
+    // One that ends after the outer one.
     assert_eq!(
         requests(&[(10, outer), (20, a), (30, outer), (90, a)]),
         ["GET /1;[unknown] 20", "GET /2;[unknown] 70"]

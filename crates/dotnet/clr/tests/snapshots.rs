@@ -1,4 +1,4 @@
-//! An answer that is asked for while the stream goes on is that of what was seen, and asking changes nothing.
+//! A report requested in the middle of a stream covers what has been read, and does not change later results.
 
 use runtap_clr::report::{
     Collect, Counters, CpuReport, Exceptions, Gc, Http, Jit, Locks, Logs, Loss, Report, ThreadPool,
@@ -9,7 +9,7 @@ use runtap_nettrace::{Item, Observe, Reader};
 use runtap_testkit::{require, shared_data};
 use serde_json::json;
 
-/// Hands the first `most` items of a recording to `visit`; how many there were.
+/// Passes the first `most` items of a recording to `visit`. Returns their number.
 fn read(bytes: &[u8], most: usize, mut visit: impl FnMut(&Item<'_>)) -> usize {
     let mut reader = Reader::new();
     reader.feed(bytes);
@@ -24,7 +24,7 @@ fn read(bytes: &[u8], most: usize, mut visit: impl FnMut(&Item<'_>)) -> usize {
     items
 }
 
-/// Compares a collector that is asked in mid-stream, at several places, with those that have seen no more than that.
+/// Compares a collector that is queried at several points with collectors that have read only that much.
 #[track_caller]
 fn check<C: Observe, R: Report>(
     name: &str,
@@ -48,7 +48,7 @@ fn check<C: Observe, R: Report>(
             answers.push(json!(snapshot(&asked)));
         }
     });
-    // Not by assert_eq: what it would print is long.
+    // Not `assert_eq`, whose output would be long.
     for (place, answer) in places.into_iter().zip(&answers) {
         assert!(*answer == seen(place).0, "{name}, after {place} items");
     }

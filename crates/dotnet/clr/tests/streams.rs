@@ -1,4 +1,4 @@
-//! Streams as they come: in pieces, cut, and looked at from the outside.
+//! Streams in pieces and truncated streams, and their blocks.
 
 use runtap_clr::layout::{self, GapKind, Layout};
 use runtap_clr::lines::{Choice, Chooser, Lines, Live, Style};
@@ -11,7 +11,7 @@ fn recording(name: &str) -> Result<Vec<u8>, runtap_testkit::Skip> {
     shared_data(format!("nettrace/{name}.nettrace.zst"))
 }
 
-/// The lines of a stream that comes in pieces of so many bytes, how many items were seen, and whether it is whole.
+/// Reads a stream in pieces of this size. Returns the lines, the number of items, and whether it is complete.
 fn live(bytes: &[u8], piece: usize) -> (Vec<u8>, usize, bool) {
     let mut lines = Vec::new();
     let mut seen = 0;
@@ -39,7 +39,7 @@ fn pieces_make_no_difference() {
 }
 
 #[test]
-fn what_was_written_before_the_output_failed_is_all() {
+fn only_output_before_a_failure_is_written() {
     let bytes = require!(recording("net8/logs"));
     let mut room = [0; 500];
     let mut live =
@@ -48,7 +48,7 @@ fn what_was_written_before_the_output_failed_is_all() {
 }
 
 #[test]
-fn events_that_are_chosen_are_counted() {
+fn selected_events_are_counted() {
     let bytes = require!(recording("net8/exceptions"));
     let count = |filter: Option<&str>| {
         let choice =
@@ -65,7 +65,7 @@ fn events_that_are_chosen_are_counted() {
     assert!(all.rows().contains(row));
 }
 
-/// What is found in a stream, and its blocks as JSON.
+/// Returns the elements of a stream, and its blocks as JSON.
 fn look(bytes: &[u8]) -> (Layout, Vec<serde_json::Value>) {
     let (mut layout, mut blocks) = (Layout::default(), Vec::new());
     let mut inspect = Inspect::new();
@@ -81,7 +81,7 @@ fn look(bytes: &[u8]) -> (Layout, Vec<serde_json::Value>) {
 }
 
 #[test]
-fn what_a_stream_consists_of() {
+fn the_blocks_of_a_stream() {
     let mut bytes = require!(recording("net8/logs"));
     let (whole, blocks) = look(&bytes);
     let length = bytes.len() as u64;
@@ -96,6 +96,6 @@ fn what_a_stream_consists_of() {
     let (cut, fewer) = look(&bytes[..begin + 40]);
     let gap = cut.gap.as_ref().unwrap();
     assert_eq!((gap.offset, fewer.len(), cut.end), (begin as u64, blocks.len(), None));
-    assert_eq!(gap.what, GapKind::CutBlock(last["name"].as_str().unwrap().to_owned()));
+    assert_eq!(gap.what, GapKind::TruncatedBlock(last["name"].as_str().unwrap().to_owned()));
     assert_eq!(cut.trailing_bytes(7), 0);
 }

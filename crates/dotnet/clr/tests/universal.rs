@@ -1,4 +1,4 @@
-//! Recordings of whole machines: samples of threads that ran and that waited, named by what each process has mapped.
+//! Recordings of whole machines: samples of running and waiting threads, named by the mappings of each process.
 
 use runtap_clr::{ProfileBuilder, ProfileOptions};
 use runtap_model::{SampleKind, Trace, View};
@@ -73,7 +73,7 @@ impl Stream {
         let range = |last: &'static str| {
             [("StartAddress", number.clone()), ("EndAddress", number.clone()), (last, text.clone())]
         };
-        // The numbers are the writer's own: these are not one-collect's.
+        // Ids are chosen by the writer; these differ from those of one-collect.
         let cpu = define("Universal.Events", 21, "cpu", &[("Value", number.clone())]);
         let symbol = define("Universal.System", 22, "ProcessSymbol", &range("Name"));
         let mapping = define("Universal.System", 23, "ProcessMapping", &range("FileName"));
@@ -114,7 +114,7 @@ fn addresses_are_named_by_symbols_and_mappings() {
     stream.range(symbol, 0x1100, 0x110f, "malloc");
     stream.range(symbol, 0x1110, 0x111f, "free");
     stream.range(symbol, 0, 0, "a kernel function whose address is hidden");
-    // The last address of a symbol is its own; a caller's is the one behind the call.
+    // The last address of a symbol belongs to it; that of a caller is the one after the call.
     for (ms, stack) in [(1, [0x110f, 0x1110]), (2, [0x1110, 0x3008]), (3, [0x1500, 0x5000])] {
         stream.sample(ms, &stack);
     }

@@ -1,10 +1,10 @@
-//! Numbers that not every recording has: on made-up streams, as runtimes write them.
+//! Numbers that are missing in some recordings, on synthetic streams as runtimes write them.
 
 use runtap_clr::clr::{RUNDOWN, RUNTIME};
 use runtap_clr::report::{Collect, Exceptions, ExceptionsReport, Jit, JitReport};
 use runtap_nettrace::{EventToWrite, Metadata, Reader, TraceHeader, Writer};
 
-/// Provider, id of an event, payload.
+/// The provider, the id of an event and the payload.
 type Told = (&'static str, u32, Vec<u8>);
 
 fn report<C: Collect>(told: &[Told]) -> C::Report {
@@ -47,7 +47,7 @@ fn thrown(flags: u16) -> Told {
 }
 
 #[test]
-fn rethrown_exceptions_are_unknown_where_the_runtime_does_not_report_them() {
+fn rethrown_exceptions_are_unknown_if_the_runtime_does_not_report_them() {
     const RETHROWN: u16 = 4;
     let counts = |told: &[Told]| {
         let report: ExceptionsReport = report::<Exceptions>(told);
@@ -66,7 +66,7 @@ fn rethrown_exceptions_are_unknown_where_the_runtime_does_not_report_them() {
     assert_eq!(counts(&two), (2, None), "two recordings in one");
     // With the exception handling of .NET 8.
     assert_eq!(counts(&[started(RUNTIME, 2, 9), thrown(0), thrown(RETHROWN)]), (1, Some(1)));
-    // The start of a runtime alone is no exception.
+    // The start of a runtime is not an exception.
     assert!(runtap_clr::report::Report::is_empty(&report::<Exceptions>(&[started(RUNTIME, 2, 8)])));
 }
 
@@ -91,7 +91,7 @@ fn precompiled_methods_are_counted_once_each_or_unknown() {
         (report.compiled_count, report.precompiled_count)
     };
     assert_eq!(counts(&[loaded(1, JITTED)]), (1, None));
-    // The runtime found no code of the second one.
+    // The runtime found no code for the second one.
     assert_eq!(counts(&[loaded(2, JITTED), looked_up(2, 0)]), (1, Some(0)));
     let twice = [looked_up(1, 0x1000), looked_up(3, 0x3000), looked_up(1, 0x1000), loaded(1, 0)];
     assert_eq!(counts(&twice), (0, Some(2)));

@@ -1,4 +1,4 @@
-//! The views that are made of events: on recordings of programs that counted themselves, and on made-up streams.
+//! Views that consist of events, on recordings of programs that counted the events themselves, and on synthetic streams.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn sum(bytes: &[u8], id: u32, field: &str) -> f64 {
     sum
 }
 
-/// Frames of a sample, root first.
+/// The frames of a sample, root first.
 fn frames(trace: &Trace, sample: &Sample) -> Vec<String> {
     let mut frames: Vec<String> = sample.stack.map_or_else(Vec::new, |stack| {
         trace.stacks().frames(stack).map(|frame| trace.frame(frame).to_string()).collect()
@@ -55,7 +55,7 @@ fn frames(trace: &Trace, sample: &Sample) -> Vec<String> {
     frames
 }
 
-/// Frames and weight of all events, in the order of threads and time.
+/// The frames and weights of all events, sorted by thread and time.
 fn events(trace: &Trace, view: View) -> Vec<(Vec<String>, u64)> {
     let mut events = Vec::new();
     for (_, thread) in trace.threads() {
@@ -64,7 +64,7 @@ fn events(trace: &Trace, view: View) -> Vec<(Vec<String>, u64)> {
     events
 }
 
-/// Number and sum of the events by their last frame.
+/// The number and sum of the events by their last frame.
 fn by_leaf(trace: &Trace, view: View) -> BTreeMap<String, (u64, u64)> {
     let mut sums = BTreeMap::new();
     for (frames, weight) in events(trace, view) {
@@ -94,13 +94,13 @@ fn exceptions_by_type_are_those_that_were_thrown() {
 
 #[test]
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-fn allocations_add_up_to_what_the_runtime_told() {
+fn allocations_add_up_to_the_reported_bytes() {
     let (bytes, _) = require!(recording("net8/gcverbose-allocs"));
     let trace = profile(&bytes, View::Alloc);
     let total: u64 = events(&trace, View::Alloc).iter().map(|(_, weight)| weight).sum();
     assert!((sum(&bytes, 10, "AllocationAmount64") - total as f64).abs() < 1.0);
     let small = by_leaf(&trace, View::Alloc)["SmallObject"];
-    // 400,000 objects of 40 bytes: the program's truth.
+    // 400,000 objects of 40 bytes, according to the program.
     assert!((15_000_000..17_000_000).contains(&small.1), "{small:?}");
     let array = ["allocs!Program.AllocArrays(int32)", "System.Byte[]"].map(str::to_owned);
     assert!(events(&trace, View::Alloc).iter().any(|(frames, _)| frames.ends_with(&array)));
@@ -108,7 +108,7 @@ fn allocations_add_up_to_what_the_runtime_told() {
 
 #[test]
 #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
-fn waits_for_locks_take_the_time_that_the_runtime_told() {
+fn waits_for_locks_have_the_reported_durations() {
     let (bytes, answers) = require!(recording("net8/contention"));
     let trace = profile(&bytes, View::Contention);
     let waits = events(&trace, View::Contention);
@@ -156,9 +156,9 @@ fn compiled_methods_are_those_that_were_emitted() {
     assert!(compiled.iter().all(|(_, ns)| *ns > 0 && *ns < 1_000_000_000));
 }
 
-/// Three methods that await each other for ever: all the time is the innermost one's.
+/// Three methods that await each other forever: all the time belongs to the innermost one.
 #[test]
-fn who_awaits_whom_is_a_stack() {
+fn chains_of_awaits_are_stacks() {
     let (bytes, _) = require!(recording("net9/cpu-async-stacks"));
     let trace = profile(&bytes, View::Async);
     let levels: Vec<String> =
@@ -172,13 +172,13 @@ fn who_awaits_whom_is_a_stack() {
         assert!(frames.iter().any(|f| f == "async!Never.Level1Async()"), "{frames:?}");
     }
     assert!(innermost.iter().any(|(frames, _)| frames[0] == "async!Program.Main(class System.String[])"));
-    // Task.Delay, awaited again and again for three seconds, is most of the loop's time.
+    // Task.Delay, awaited repeatedly for three seconds, is most of the loop's time.
     let delay = ["async!Values+<LoopAsync>d__1.MoveNext()", "Task.Delay"].map(str::to_owned);
     let delays: u64 = stacks.iter().filter(|(frames, _)| frames.ends_with(&delay)).map(|(_, ns)| ns).sum();
     assert!((2_000_000_000..4_000_000_000).contains(&delays), "{delays}");
 }
 
-/// A stream in the making; times in milliseconds.
+/// A stream builder with times in milliseconds.
 struct Stream(Writer);
 
 impl Stream {
@@ -206,7 +206,7 @@ impl Stream {
         self.0.event(&event).unwrap();
     }
 
-    /// `frame;frame milliseconds` of every event.
+    /// Formats every event as `frame;frame milliseconds`.
     fn lines(self, view: View) -> Vec<String> {
         let trace = profile(&self.0.finish(), view);
         let line = |(frames, ns): (Vec<String>, u64)| format!("{} {}", frames.join(";"), ns / 1_000_000);
@@ -221,11 +221,11 @@ fn bytes(write: impl FnOnce(&mut Bytes)) -> Bytes {
 }
 
 #[test]
-fn a_lock_that_is_never_taken_is_waited_for_to_the_end() {
+fn a_lock_that_is_never_acquired_is_waited_for_until_the_end() {
     let mut stream = Stream::new();
     let (start, stop) = (stream.define(RUNTIME, 81, &[]), stream.define(RUNTIME, 91, &[]));
     let wanted = bytes(|w| _ = w.u8(0).u16(0));
-    // An old runtime does not say how long it took.
+    // An old runtime does not report the duration.
     let taken = bytes(|w| _ = w.u8(0).u16(0));
     stream.event(start, 1, 10, &[0x10], &wanted);
     stream.event(start, 2, 20, &[0x20], &wanted);
@@ -236,20 +236,20 @@ fn a_lock_that_is_never_taken_is_waited_for_to_the_end() {
 }
 
 #[test]
-fn pauses_know_their_collections() {
+fn pauses_are_attributed_to_collections() {
     let mut stream = Stream::new();
     let [start, restart, suspend, triggered] = [1, 3, 9, 35].map(|id| stream.define(RUNTIME, id, &[]));
     let nothing = Bytes::new();
     let suspending = |reason| bytes(|w| _ = w.u32(reason).u32(0).u16(0));
     let collection = |depth, reason, kind| bytes(|w| _ = w.u32(1).u32(depth).u32(reason).u32(kind).u16(0));
-    // The sampler's own suspensions are none.
+    // Suspensions of the sampler are not collections.
     stream.event(suspend, 1, 1, &[], &suspending(0));
     stream.event(restart, 1, 2, &[], &nothing);
     stream.event(suspend, 1, 10, &[], &suspending(1));
     stream.event(triggered, 1, 11, &[0x10], &bytes(|w| _ = w.u32(0)));
     stream.event(start, 1, 12, &[], &collection(0, 0, 0));
     stream.event(restart, 1, 30, &[], &nothing);
-    // A collection in the background stops the program twice; one of another thread comes in between.
+    // A background collection stops the program twice; another thread's collection occurs in between.
     stream.event(triggered, 2, 39, &[0x20], &bytes(|w| _ = w.u32(4)));
     stream.event(suspend, 2, 40, &[], &suspending(1));
     stream.event(start, 2, 41, &[], &collection(2, 4, 1));
@@ -288,7 +288,7 @@ fn a_compilation_inside_another_counts_once() {
     stream.event(load, 1, 30, &[], &done(2));
     stream.event(load, 2, 35, &[], &done(1));
     stream.event(load, 1, 60, &[], &done(1));
-    // Loaded without being compiled; compiled without coming to an end.
+    // Loaded without being compiled; compiled without an end.
     stream.event(load, 1, 70, &[], &done(3));
     stream.event(jitting, 1, 80, &[], &begin(4, "failed"));
     assert_eq!(
@@ -298,7 +298,7 @@ fn a_compilation_inside_another_counts_once() {
 }
 
 #[test]
-fn sampled_allocations_count_and_ticks_beside_them_do_not() {
+fn sampled_allocations_take_precedence_over_ticks() {
     let mut stream = Stream::new();
     let (tick, sampled) = (stream.define(RUNTIME, 10, &[]), stream.define(RUNTIME, 303, &[]));
     let name = "System.Byte[]";
@@ -324,7 +324,7 @@ fn sampled_allocations_count_and_ticks_beside_them_do_not() {
 }
 
 #[test]
-fn types_of_sampled_objects_are_told_apart() {
+fn types_of_sampled_objects_are_distinguished() {
     let mut stream = Stream::new();
     let (by_type, types) = (stream.define(RUNTIME, 32, &[]), stream.define(RUNTIME, 15, &[]));
     let object = |type_id: u64| bytes(|w| _ = w.u64(0x10).u64(type_id).u32(3).u64(6_000_000).u16(0));
@@ -342,9 +342,9 @@ fn types_of_sampled_objects_are_told_apart() {
     assert_eq!(stream.lines(View::Alloc), ["A.B 6", "type 0x71 6"]);
 }
 
-/// Tasks that were there before, that await in a circle, or end out of order.
+/// Tasks that existed before, await in a circle, or end out of order.
 #[test]
-fn odd_tasks_cost_nothing_but_themselves() {
+fn inconsistent_tasks_do_not_affect_others() {
     let i32s = |names: &[&'static str]| -> Vec<(&'static str, FieldType)> {
         names.iter().map(|name| (*name, FieldType::I32)).collect()
     };
@@ -372,7 +372,7 @@ fn odd_tasks_cost_nothing_but_themselves() {
     stream.event(ends, 1, 30, &[], &two(1, 1));
     stream.event(ends, 1, 30, &[], &two(77, 1));
     stream.event(runs, 1, 35, &[], &two(2, 2));
-    // The number of a task that has not ended, again.
+    // The number of a task that has not ended is reused.
     stream.event(begins, 1, 40, &[], &begin(2, "other"));
     stream.event(ends, 1, 50, &[], &two(2, 1));
     stream.event(ends, 1, 90, &[], &two(2, 1));

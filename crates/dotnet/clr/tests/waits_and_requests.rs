@@ -1,4 +1,4 @@
-//! Reports on made-up streams: what the recordings of the shared folder have none of.
+//! Reports on synthetic streams, for cases that the recordings in the shared folder do not have.
 
 use runtap_clr::clr::RUNTIME;
 use runtap_clr::report::{Collect, Http, HttpReport, Locks, Logs, ThreadPool};
@@ -50,13 +50,13 @@ fn bytes(write: impl FnOnce(&mut Bytes)) -> Bytes {
 }
 
 #[test]
-fn waits_for_handles_are_told_beside_those_for_locks() {
+fn waits_for_handles_are_reported_separately() {
     let mut stream = Stream::new();
     let (start, stop) = (stream.define(RUNTIME, 301, "", &[]), stream.define(RUNTIME, 302, "", &[]));
     let wait = |source: u8, object: u64| bytes(|w| _ = w.u8(source).u64(object).u16(0));
     let end = bytes(|w| _ = w.u16(0));
     stream.event(start, 1, 10, &wait(1, 0x1234));
-    // What the wait runs waits too.
+    // Code that runs during the wait waits too.
     stream.event(start, 1, 20, &wait(0, 0));
     stream.event(start, 2, 25, &wait(0, 0));
     stream.event(stop, 1, 30, &end);
@@ -78,14 +78,14 @@ fn waits_for_handles_are_told_beside_those_for_locks() {
     );
 }
 
-/// .NET 9 and later tell of what a lock is waited for with, too.
+/// .NET 9 and later also report the wait for the handle behind a lock.
 #[test]
-fn a_wait_for_a_lock_is_no_wait_for_something_else() {
+fn a_wait_for_a_lock_is_not_a_wait_for_a_handle() {
     let mut stream = Stream::new();
     let [wanted, taken, start, stop] = [81, 91, 301, 302].map(|id| stream.define(RUNTIME, id, "", &[]));
     let (lock, nothing) = (bytes(|w| _ = w.u8(0).u16(0)), bytes(|w| _ = w.u16(0)));
     let handle = bytes(|w| _ = w.u8(0).u64(0).u16(0));
-    // The first attempt is in vain.
+    // The first attempt fails.
     for (kind, ms, payload) in [
         (wanted, 10, &lock),
         (start, 11, &handle),
@@ -110,9 +110,9 @@ fn a_wait_for_a_lock_is_no_wait_for_something_else() {
     assert_eq!(report.handle_wait_times.total_ns, 5 * MS);
 }
 
-/// Those of managed code come from a provider of their own.
+/// Work items of managed code are reported by a separate provider.
 #[test]
-fn work_items_are_counted_whoever_tells_of_them() {
+fn work_items_are_counted_from_any_source() {
     let framework = "System.Diagnostics.Eventing.FrameworkEventSource";
     let count = |events: &[(&str, u32)]| {
         let mut stream = Stream::new();
@@ -152,7 +152,7 @@ fn a_client_s_failures_and_statuses() {
         }
         match status {
             Some(status) => stream.event(stop, 1, 10 * n + 2, &bytes(|w| _ = w.i32(status))),
-            // Nothing tells its end but the failure.
+            // Only the failure reports its end.
             None => stream.event(failed, 1, 10 * n + 2, &bytes(|w| _ = w.utf16z("cancelled"))),
         }
     }
@@ -188,7 +188,7 @@ fn client_requests(events: &[&str]) -> HttpReport {
     http.finish()
 }
 
-/// `PATH: FAILED failed, UNFINISHED unfinished, {STATUSES}, UNKNOWN unknown, DURATION ms` of each endpoint.
+/// Formats each endpoint as `PATH: FAILED failed, UNFINISHED unfinished, {STATUSES}, UNKNOWN unknown, DURATION ms`.
 fn endpoints(report: &HttpReport) -> Vec<String> {
     let known = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
     let mut lines: Vec<String> = report
@@ -206,35 +206,35 @@ fn endpoints(report: &HttpReport) -> Vec<String> {
     lines
 }
 
-/// Which end is whose is unknown from the first moment that two are open until none is.
+/// While two requests are open, it is unknown which end belongs to which.
 #[test]
-fn requests_that_overlap_are_not_told_apart() {
-    // The last one is as alone as the first.
+fn overlapping_requests_are_not_distinguished() {
+    // The last one is as isolated as the first.
     let report = client_requests(&["+/a", "-200", "+/b", "+/c", "-404", "-200", "+/d", "-503"]);
     assert_eq!(
         endpoints(&report),
         ["a: 0 0 {200: 1} 0, 10 ms", "b: 0 0 {} 1, 0 ms", "c: 0 0 {} 1, 0 ms", "d: 0 0 {503: 1} 0, 10 ms"]
     );
     assert_eq!((report.overlapping_count, report.client_error_statuses_count), (2, 2));
-    // One that begins between overlaps too, though it is alone at its end.
+    // One that begins during an overlap is affected too, although it is alone at its end.
     let report = client_requests(&["+/a", "+/b", "-200", "+/c", "-404", "-500"]);
     assert_eq!(endpoints(&report), ["a: 0 0 {} 1, 0 ms", "b: 0 0 {} 1, 0 ms", "c: 0 0 {} 1, 0 ms"]);
 }
 
 #[test]
-fn what_is_true_of_all_overlapping_requests_is_known() {
-    // All have the same status, or the same path.
+fn properties_common_to_overlapping_requests_are_known() {
+    // All have equal statuses, or equal paths.
     let report = client_requests(&["+/a", "+/b", "-200", "-200", "+/c", "+/c", "-404", "-failed", "--1"]);
     assert_eq!(
         endpoints(&report),
         ["a: 0 0 {200: 1} 0, 0 ms", "b: 0 0 {200: 1} 0, 0 ms", "c: 1 0 {404: 1} 0, 0 ms"]
     );
     assert_eq!((report.overlapping_count, report.client_failures_count), (4, 1));
-    // One failed, whichever.
+    // One failed, but it is unknown which.
     let report = client_requests(&["+/a", "+/b", "-failed", "--1", "-200"]);
     assert_eq!(endpoints(&report), ["a: ? 0 {} 1, 0 ms", "b: ? 0 {} 1, 0 ms"]);
     assert_eq!(report.client_failures_count, 1);
-    // One did not end, or neither.
+    // One did not end, or neither did.
     let report = client_requests(&["+/a", "+/b", "-200"]);
     assert_eq!(endpoints(&report), ["a: 0 ? {} 1, 0 ms", "b: 0 ? {} 1, 0 ms"]);
     let report = client_requests(&["+/a", "+/b"]);
@@ -242,22 +242,22 @@ fn what_is_true_of_all_overlapping_requests_is_known() {
     assert_eq!(report.overlapping_count, 0, "nothing about them is unknown");
 }
 
-/// Then one of those before may have been its own.
+/// The end may have belonged to one of the requests before.
 #[test]
-fn the_end_of_a_request_that_began_before_the_recording_leaves_nothing_certain() {
+fn the_end_of_a_request_from_before_the_recording_makes_others_uncertain() {
     let report = client_requests(&["+/a", "-200", "+/b", "-404", "-200", "+/c", "-200"]);
     assert_eq!(endpoints(&report), ["a: 0 0 {} 1, 0 ms", "b: 0 0 {} 1, 0 ms", "c: 0 0 {200: 1} 0, 10 ms"]);
 }
 
 #[test]
-fn texts_of_messages_do_not_tell_exceptions() {
+fn texts_of_messages_do_not_include_exceptions() {
     let fields = [("Level", FieldType::I32), ("LoggerName", FieldType::String)];
     for (name, known) in [("FormattedMessage", None), ("MessageJson", Some(0))] {
         let mut stream = Stream::new();
         let message = stream.define("Microsoft-Extensions-Logging", 1, name, &fields);
         let scope = stream.define("Microsoft-Extensions-Logging", 3, "ActivityStart", &[]);
         stream.event(message, 1, 1, &bytes(|w| _ = w.i32(2).utf16z("App")));
-        // Scopes come with texts, too.
+        // Scopes are reported with texts, too.
         stream.event(scope, 1, 2, &bytes(|_| {}));
         let mut logs = Logs::default();
         stream.read(|item| logs.item(item));
@@ -267,7 +267,7 @@ fn texts_of_messages_do_not_tell_exceptions() {
     }
 }
 
-/// With a look at all requests for each end, this would take minutes.
+/// Searching all requests for each end would take minutes.
 #[test]
 fn any_number_of_requests_may_overlap() {
     const REQUESTS: usize = 50_000;

@@ -1,11 +1,11 @@
-//! The program in a process of its own, as somebody sees it who starts it as a target.
+//! Runs the program as a child process.
 
 use std::io::{self, BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crate::{Error, native};
 
-/// A process that runs [`serve`](crate::serve). It ends when this is dropped.
+/// A child process that runs [`serve`](crate::serve). Terminated on drop.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
@@ -14,14 +14,15 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts it with a command that calls [`serve`](crate::serve) for its stdout, and waits until it can be tapped.
+    /// Starts the program with a command that calls [`serve`](crate::serve) for its standard output, and waits until tools can
+    /// attach to it.
     ///
     /// # Errors
-    /// [`Error::NotSpawned`] without a process, [`Error::NotStarted`] for one that ended at once.
+    /// [`Error::NotSpawned`] if there is no process, [`Error::NotStarted`] if it exited at once.
     pub fn start(mut command: Command) -> Result<Self, Error> {
         native::prepare(&mut command);
         let mut child = command
-            // It would wait for a tool that is not ours.
+            // The program would wait for another tool.
             .env_remove("DOTNET_DiagnosticPorts")
             .stdin(native::stdin())
             .stdout(Stdio::piped())
@@ -37,15 +38,15 @@ impl Program {
         Ok(program)
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Ends it and returns its own account of what it did, as JSON.
+    /// Stops the program, and returns its report on what it did, as JSON.
     ///
     /// # Errors
-    /// It gave none.
+    /// Returns an error if there is no report.
     pub fn end(mut self) -> Result<String, Error> {
         self.terminate();
         let truth = self.line_that_starts_with("truth")?;
@@ -68,11 +69,11 @@ impl Program {
 }
 
 impl Drop for Program {
-    /// Also when the recording failed: nothing of ours stays behind.
+    /// Also stops the program if the recording failed.
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             self.terminate();
-            // It answers the signal at once.
+            // The program handles the signal at once.
             let _ = self.child.wait();
         }
     }

@@ -1,45 +1,45 @@
-//! Why the program did not run.
+//! Errors of the program.
 
 use std::io;
 
 use runtap_diag_server::{DefineError, StartError};
 use runtap_events::SamplesError;
 
-/// Why the program did not run, or could not be used as a target.
+/// An error because of which the program did not run or could not be used as a target.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An event of it could not be defined.
+    /// An event could not be defined.
     #[error("{what} can't be defined")]
     Define {
-        /// Which.
+        /// The kind of event.
         what: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         error: DefineError,
     },
-    /// Its threads can't be sampled.
-    #[error("can't be sampled")]
+    /// The threads can't be sampled.
+    #[error("can't sample the threads of the built-in program")]
     Samples(#[from] SamplesError),
-    /// There is no diagnostics server.
-    #[error("can't be made diagnosable")]
+    /// The diagnostics server can't be started.
+    #[error("can't start the diagnostics server of the built-in program")]
     Server(#[source] StartError),
-    /// The thread that does the work has panicked.
-    #[error("the worker failed")]
+    /// The worker thread panicked.
+    #[error("the worker thread of the built-in program failed")]
     Worker,
-    /// There is no process.
+    /// The process could not be started.
     #[error("can't start the built-in program")]
     NotSpawned(#[source] io::Error),
-    /// It ended before it could be tapped: as a rule there is no temporary directory that it can write to.
+    /// The process exited before tools could attach to it, usually because there is no writable temporary directory.
     #[error("the built-in program did not start")]
     NotStarted,
-    /// Its stdout was not piped.
+    /// The standard output of the process is not a pipe.
     #[error("the built-in program has no output")]
     NoOutput,
-    /// It ended without its own account.
-    #[error("the built-in program did not say what it did")]
+    /// The process exited without a report.
+    #[error("the built-in program did not report what it did")]
     NoTruth,
-    /// There is no thread or no signal to be had, or the output can't be written or read.
+    /// An I/O error: a thread or signal handler could not be created, or the output could not be written or read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -1,20 +1,22 @@
-//! The built-in target: a small program that any .NET diagnostic tool can tap, without a .NET runtime.
+//! The built-in target: a small program to which any .NET diagnostic tool can attach, without a .NET runtime.
 //!
-//! It is no .NET program, but what it says is true: its threads really run the functions below, [`runtap_events`] samples
-//! them once a millisecond (where it can: on Windows the worker says where it is, and that is sampled), and [`runtap_diag_server`] tells it in the real protocol over a real socket.
+//! It is not a .NET program, but its data is real: its threads run the functions below, [`runtap_events`] samples them once per
+//! millisecond (on Windows the worker reports its position, which is sampled), and [`runtap_diag_server`] serves the real protocol
+//! on a real socket.
 //!
 //! ```text
-//! thread demo-worker   serve → handle_request → hot_work            3 units of CPU a request
+//! thread demo-worker   serve → handle_request → hot_work            3 units of CPU time per request
 //!                                             → warm_work → parse   1 unit
-//!                            → wait_for_request                     a millisecond of rest
-//! main thread          serve → tick_until_told → tick               four Tick events a second
+//!                            → wait_for_request                     sleeps for a millisecond
+//! main thread          serve → tick_until_stopped → tick               four Tick events per second
 //! ```
 //!
-//! * `work`: the functions of the worker. * `telemetry`: its metrics and log messages. * `child`: the program in a process of its own. * [`jvm`]: a Java program without a
-//!   JVM, for collectors of Bytefrog.
+//! * `work`: the functions of the worker.
+//! * `telemetry`: its metrics and log messages.
+//! * `child`: runs the program as a child process.
+//! * [`jvm`]: an imitated Java program for collectors of Bytefrog.
 //!
-//! [`serve`] is the program; [`Program`] starts a command that calls it, and ends it. Refuses to know the command line, and
-//! how it is recorded.
+//! [`serve`] is the program; [`Program`] starts a command that calls it, and stops it.
 
 mod child;
 mod error;
@@ -40,19 +42,19 @@ pub use self::child::Program;
 pub use self::error::Error;
 use self::telemetry::Telemetry;
 
-/// What tools show as the program's name.
+/// The name of the program in tools.
 const NAME: &str = "demo";
 const TICK_EVERY: Duration = Duration::from_millis(250);
 
-/// Lives for `lifetime`, or until SIGTERM or SIGINT (on Windows Ctrl-C, Ctrl-Break or the end of standard input), and says on `out` when it can be tapped and what it did: the lines
-/// `pid N`, `ready`, `truth {"ticks":…,"requests":…,"logs":…,…}`, `done`. What the server reports about its clients goes to
-/// `on_notice`, on the server's thread.
+/// Runs for `lifetime`, or until SIGTERM or SIGINT (on Windows Ctrl-C, Ctrl-Break or the end of standard input). Writes to `out`
+/// when tools can attach, and what it did: the lines `pid N`, `ready`, `truth {"ticks":…,"requests":…,"logs":…,…}`, `done`. Notices
+/// of the server about its clients are passed to `on_notice`, on the server's thread.
 ///
-/// The meter `runtap.demo` has the counter `requests` and the histogram `latency` (in ms, one value a request); every
-/// hundredth request is logged under the category `Runtap.Demo`.
+/// The meter `runtap.demo` has the counter `requests` and the histogram `latency` (in ms, one value per request). Every hundredth
+/// request is logged with the category `Runtap.Demo`.
 ///
 /// # Errors
-/// It can't be made diagnosable, or can't write its lines.
+/// Returns an error if the server can't be started, or the lines can't be written.
 pub fn serve(
     lifetime: Duration,
     out: &mut dyn Write,
@@ -68,13 +70,13 @@ pub fn serve(
         builder = builder.diagnostic_ports(&ports);
     }
     let server = builder.spawn().map_err(Error::Server)?;
-    // As any .NET program: for a tool that was told to look at the start.
+    // As in any .NET program, a tool may record from startup.
     server.wait_until_resumed();
 
     let stop = Arc::new(AtomicBool::new(false));
     let worker = work::start(Arc::clone(&stop), telemetry.clone())?;
     let ready = || say(out, &format!("pid {}\nready", std::process::id()));
-    let ticks = tick_until_told(lifetime, &tick, ready)?;
+    let ticks = tick_until_stopped(lifetime, &tick, ready)?;
     stop.store(true, Ordering::Relaxed);
     let done = worker.join().map_err(|_panic| Error::Worker)?;
     server.shut_down();
@@ -89,7 +91,7 @@ pub fn serve(
     Ok(say(out, &format!("truth {truth}\ndone"))?)
 }
 
-/// A line at a time, as those who read them need it. Nobody may be reading: that is no reason to end.
+/// Writes lines and flushes them. A missing reader is not an error.
 fn say(out: &mut dyn Write, lines: &str) -> io::Result<()> {
     match writeln!(out, "{lines}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
@@ -104,17 +106,17 @@ fn tick_event() -> Metadata {
     metadata
 }
 
-/// The main thread's work: ticks, counted from 1, until the time is over or a signal comes. Returns their number.
+/// The work of the main thread: ticks, counted from 1, until the time is over or a signal is received. Returns their number.
 #[inline(never)]
-fn tick_until_told(
+fn tick_until_stopped(
     lifetime: Duration,
     event: &Event,
     ready: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<i32> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut told = std::pin::pin!(native::told_to_end()?);
-        // Who reads it may tell it at once.
+        let mut told = std::pin::pin!(native::stop_requested()?);
+        // The reader may send a signal at once.
         ready()?;
         let mut over = std::pin::pin!(sleep(lifetime));
         let mut ticking = interval_at(Instant::now() + TICK_EVERY, TICK_EVERY);

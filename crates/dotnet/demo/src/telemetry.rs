@@ -1,4 +1,4 @@
-//! What the built-in program measures and logs about itself: the meter `runtap.demo` and one log category.
+//! The metrics and log messages of the program: the meter `runtap.demo` and one log category.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,14 +9,14 @@ use runtap_events::{Counter, Histogram, InstrumentSpec, Logger, Logs, MeterSpec,
 
 use crate::Error;
 
-/// The meter's name.
+/// The name of the meter.
 const METER: &str = "runtap.demo";
 /// The category of the log messages.
 const CATEGORY: &str = "Runtap.Demo";
 /// One log message for this many requests.
 const REQUESTS_PER_LOG: u64 = 100;
 
-/// The program's instruments. Clones record into the same ones.
+/// The program's instruments. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct Telemetry {
     requests: Counter,

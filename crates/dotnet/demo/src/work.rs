@@ -1,6 +1,6 @@
-//! The work of the built-in program: requests whose cost is fixed by construction, 3 parts hot and 1 part warm.
+//! The work of the program: requests with a fixed cost, of which 3 parts are hot and 1 part is warm.
 //!
-//! Each function stays one in every build, and does something after its last call, so that it is on the stack meanwhile.
+//! The functions are never inlined, and each does something after its last call, so that it stays on the stack.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,36 +11,36 @@ use std::time::{Duration, Instant};
 use crate::native::at;
 use crate::telemetry::Telemetry;
 
-/// Steps of a unit of work: some hundred microseconds.
+/// The number of steps per unit of work, which take some hundred microseconds.
 const UNIT: u64 = 200_000;
 const REST: Duration = Duration::from_millis(1);
 
-/// Where the worker is, as it says itself: for systems where nobody else can see it.
+/// The function that the worker is in, for systems on which its stack can't be unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum WorkerPosition {
     Serving = 1,
     Hot,
     Warm,
     Waiting,
 }
 
-/// What was done.
+/// The amount of work done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct WorkDone {
     pub(crate) requests: u64,
     pub(crate) hot_units: u64,
     pub(crate) warm_units: u64,
 }
 
 /// Starts the worker thread.
-pub(crate) fn start(stop: Arc<AtomicBool>, telemetry: Telemetry) -> std::io::Result<JoinHandle<Done>> {
+pub(crate) fn start(stop: Arc<AtomicBool>, telemetry: Telemetry) -> std::io::Result<JoinHandle<WorkDone>> {
     thread::Builder::new().name("demo-worker".into()).spawn(move || serve(&stop, &telemetry))
 }
 
 #[inline(never)]
-fn serve(stop: &AtomicBool, telemetry: &Telemetry) -> Done {
-    let mut done = Done::default();
-    at(Place::Serving);
+fn serve(stop: &AtomicBool, telemetry: &Telemetry) -> WorkDone {
+    let mut done = WorkDone::default();
+    at(WorkerPosition::Serving);
     while !stop.load(Ordering::Relaxed) {
         let start = Instant::now();
         handle_request(&mut done);
@@ -51,7 +51,7 @@ fn serve(stop: &AtomicBool, telemetry: &Telemetry) -> Done {
 }
 
 #[inline(never)]
-fn handle_request(done: &mut Done) {
+fn handle_request(done: &mut WorkDone) {
     done.requests += 1;
     hot_work(3);
     done.hot_units += 3;
@@ -61,7 +61,7 @@ fn handle_request(done: &mut Done) {
 
 #[inline(never)]
 fn hot_work(units: u64) {
-    at(Place::Hot);
+    at(WorkerPosition::Hot);
     black_box(burn(units));
 }
 
@@ -73,24 +73,24 @@ fn warm_work(units: u64) {
 
 #[inline(never)]
 fn parse(units: u64) {
-    at(Place::Warm);
+    at(WorkerPosition::Warm);
     black_box(burn(units));
 }
 
 #[inline(never)]
 fn wait_for_request() {
-    at(Place::Waiting);
+    at(WorkerPosition::Waiting);
     thread::sleep(REST);
     black_box(REST);
 }
 
-/// Work that takes the same time for every unit: steps of a xorshift generator, each needing the last.
+/// Work that takes equal time for every unit: steps of a xorshift generator, each depending on the previous one.
 #[expect(clippy::inline_always, reason = "the work is that of the function that is asked for it")]
 #[inline(always)]
 fn burn(units: u64) -> u64 {
     let mut x = 88_172_645_463_325_252_u64;
     let mut left = units * UNIT;
-    // No iterator: in an unoptimized build it would be a function of its own.
+    // Without an iterator, which would be a separate function in an unoptimized build.
     while left > 0 {
         x ^= x << 13;
         x ^= x >> 7;
@@ -100,7 +100,7 @@ fn burn(units: u64) -> u64 {
     x
 }
 
-/// A function of the worker, for those who name it.
+/// A function of the worker and its name.
 #[cfg(windows)]
 pub(crate) struct Function {
     pub(crate) name: &'static str,
@@ -114,7 +114,7 @@ impl Function {
     }
 }
 
-/// All of them; the stacks of the places are parts of it.
+/// All functions of the worker.
 #[cfg(windows)]
 pub(crate) static FUNCTIONS: [Function; 6] = [
     Function { name: "serve", address: || serve as *const () as u64 },
@@ -126,12 +126,12 @@ pub(crate) static FUNCTIONS: [Function; 6] = [
 ];
 
 #[cfg(windows)]
-impl Place {
+impl WorkerPosition {
     pub(crate) fn of(number: u8) -> Option<Self> {
         [Self::Serving, Self::Hot, Self::Warm, Self::Waiting].into_iter().find(|place| *place as u8 == number)
     }
 
-    /// Its stack, the leaf first.
+    /// Returns the stack at this position, leaf first.
     #[expect(clippy::unnecessary_to_owned, reason = "the list lives in this function")]
     pub(crate) fn functions(self) -> impl Iterator<Item = &'static Function> {
         let [serve, handle_request, hot_work, warm_work, parse, wait_for_request] = &FUNCTIONS;

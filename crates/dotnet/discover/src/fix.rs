@@ -1,5 +1,5 @@
-//! What to do about something that stands in the way. A sentence where it holds for every program; else the facts for one
-//! that names the commands of the program that shows it. Refuses to know those.
+//! Suggestions for how to fix a problem. A suggestion is either a sentence, or the data for a sentence that names commands of the
+//! program that shows it; this crate does not know those commands.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -10,40 +10,40 @@ use runtap_transport::linux::seen_by;
 
 use crate::Reason;
 
-/// One thing to do. Not `#[non_exhaustive]`: the compiler points out a new one to whoever shows it.
+/// A suggestion for how to fix a problem. Exhaustive on purpose: programs that show suggestions must handle all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fix {
-    /// In words, with a command of the system where there is one.
+    /// A sentence, with a system command where one exists.
     Text(Cow<'static, str>),
-    /// Choose another process, of those that can be reached.
+    /// Choose another process that can be reached.
     ChooseAnother,
-    /// Choose this process: what was chosen is a thread of it.
+    /// Choose this process: the given id is that of one of its threads.
     Choose {
-        /// Its id.
+        /// The process id.
         pid: u32,
     },
-    /// Try it as that user, or as root.
+    /// Retry as that user, or as root.
     AsUser {
-        /// The user, where it can be seen who that is.
+        /// The name of the user. `None` if unknown.
         user: Option<String>,
     },
-    /// Try it as root, or in the same container.
+    /// Retry as root, or inside the same container.
     AsRootOrInside,
-    /// Examine it as root, who sees more.
+    /// Examine the process as root, who has access to more information.
     ExamineAsRoot {
-        /// The process; `None` for the machine.
+        /// The process id. `None` for the whole machine.
         pid: Option<u32>,
     },
-    /// Trace it as a Java program.
+    /// Trace the process as a Java program.
     TraceJvm {
-        /// Its id.
+        /// The process id.
         pid: u32,
     },
     /// Resume the process.
     Resume {
-        /// Its id.
+        /// The process id.
         pid: u32,
-        /// The port that it waits for, where somebody could listen to record it from its first event.
+        /// The port that it waits for, on which a tool could record it from its first event. `None` for its own port.
         port: Option<PathBuf>,
     },
 }
@@ -61,7 +61,7 @@ impl From<String> for Fix {
 }
 
 impl Reason {
-    /// What to do about it.
+    /// Returns the suggestion for this reason.
     pub fn fix(&self) -> Fix {
         match self {
             Self::NoSuchProcess | Self::Ended => Fix::ChooseAnother,
@@ -74,65 +74,65 @@ impl Reason {
             Self::Jvm { pid } => Fix::TraceJvm { pid: *pid },
             Self::TooOld { .. } => "run the program on .NET Core 3.0 or later".into(),
             Self::DiagnosticsDisabled { variable, .. } => {
-                format!("start it again without that variable: env -u {variable} COMMAND").into()
+                format!("restart it without that variable: env -u {variable} COMMAND").into()
             }
             Self::NoServer { aot: true } => {
-                "build it again with <EventSourceSupport>true</EventSourceSupport>".into()
+                "rebuild it with <EventSourceSupport>true</EventSourceSupport>".into()
             }
             Self::NoServer { aot: false } => {
-                "look for EnableDiagnostics in what starts it, and start it again".into()
+                "look for EnableDiagnostics in the configuration of its host, and restart it".into()
             }
             Self::OtherUser { user, .. } => Fix::AsUser { user: Some(user.clone()) },
             Self::Concealed => Fix::AsUser { user: None },
             Self::OtherNamespace { .. } => Fix::AsRootOrInside,
             Self::Denied { capable: false, .. } => {
-                "try it as root on the host, or give our container the capability: --cap-add SYS_PTRACE".into()
+                "try it as root on the host, or give your container the capability: --cap-add SYS_PTRACE".into()
             }
             Self::Denied { label, .. } => format!(
-                "look for denials in the kernel's log (journalctl -k | grep -i denied) and let us read and connect to {}",
+                "check the kernel log for denials (journalctl -k | grep -i denied) and allow runtap to read and connect to {}",
                 label.as_deref().unwrap_or("the process")
             )
             .into(),
             Self::NoTmpdir { directory, elsewhere } => format!(
-                "its runtime makes the socket at its start only: mkdir -p {}{} and start it again",
+                "the runtime creates its socket only at startup: mkdir -p {}{}, then restart it",
                 shell::path(directory),
                 in_its_files(*elsewhere)
             )
             .into(),
             Self::LongTmpdir { longest, .. } => format!(
-                "start it again with a shorter TMPDIR, of at most {longest} bytes: env TMPDIR=DIRECTORY COMMAND"
+                "restart it with a shorter TMPDIR, of at most {longest} bytes: env TMPDIR=DIRECTORY COMMAND"
             )
             .into(),
             Self::TmpReadOnly { .. } => {
-                "start it again with a directory that it can write to: env TMPDIR=DIRECTORY \
+                "restart it with a writable directory: env TMPDIR=DIRECTORY \
                 COMMAND"
                     .into()
             }
             Self::StaleSocket { sockets } => Self::delete(sockets).into(),
             Self::SocketDeleted { .. } => {
-                "start it again; a cleaner of temporary files leaves it alone with the line \
-                'x /tmp/dotnet-diagnostic-*' in /etc/tmpfiles.d/dotnet.conf"
+                "restart it; to exclude sockets from the cleanup of temporary files, put the line \
+                'x /tmp/dotnet-diagnostic-*' into /etc/tmpfiles.d/dotnet.conf"
                     .into()
             }
             Self::Crowded { .. } => {
-                "have whoever fills that directory stop, and remove what is not needed there".into()
+                "stop the program that fills that directory, and remove files that are not needed".into()
             }
             Self::Starting => "try again in a moment".into(),
         }
     }
 
-    /// How sockets are deleted. Below the root or the working directory of another process no path of ours is given: there
-    /// links lead where its owner wants, and whoever deletes by them would follow.
+    /// Returns a command that deletes sockets. For sockets below the root or working directory of another process, only that
+    /// process's paths are given: symbolic links there could lead `rm` to other files.
     fn delete(sockets: &[PathBuf]) -> String {
-        /// A longer command does not help anybody.
+        /// The number of paths in the command.
         const SHOWN: usize = 20;
         let theirs: Vec<_> = sockets.iter().filter_map(|socket| seen_by(socket)).collect();
         let ours = sockets.iter().filter(|socket| seen_by(socket).is_none());
         let (command, all) = match &theirs[..] {
-            [] => (format!("they can be deleted: rm {}", shell::paths(ours.take(SHOWN))), sockets.len()),
+            [] => (format!("delete them: rm {}", shell::paths(ours.take(SHOWN))), sockets.len()),
             [(pid, _), ..] => (
                 format!(
-                    "they can be deleted where process {pid} has its files, by these names of its own: rm {}",
+                    "delete them in the file system of process {pid}, by the paths that it sees: rm {}",
                     shell::paths(theirs.iter().take(SHOWN).map(|(_, path)| path))
                 ),
                 theirs.len(),
@@ -140,7 +140,7 @@ impl Reason {
         };
         match all.saturating_sub(SHOWN) {
             0 => command,
-            more => format!("{command} (and {more} more, which are named once these are gone)"),
+            more => format!("{command} (and {more} more, which are listed once these are deleted)"),
         }
     }
 }
@@ -151,7 +151,7 @@ fn seen_by(_path: &std::path::Path) -> Option<(u32, PathBuf)> {
     None
 }
 
-/// What stands behind a path in a command, for a process that may see other files than we do (`elsewhere`).
+/// Returns the words that follow a path in a command if the process may see other files (`elsewhere`).
 pub fn in_its_files(elsewhere: bool) -> &'static str {
-    if elsewhere { " where it has its files (that is its name for it, not ours)" } else { "" }
+    if elsewhere { " in the file system of the process (by the path that it sees)" } else { "" }
 }

@@ -1,13 +1,13 @@
-//! Which managed programs run here, where their sockets are, and what stands in the way if one can't be reached.
+//! Finds the managed programs that run on this machine, their diagnostic sockets, and the reasons why a program can't be reached.
 //!
-//! Owns the reading of `/proc` and of the temporary directories. It never connects: whether a server answers is
-//! the client's to find out. Source: "Naming and Location Conventions" of the specification.
+//! The crate reads `/proc` and temporary directories. It never connects to a socket, so it does not know whether a server answers.
+//! Source: "Naming and Location Conventions" of the specification.
 //!
-//! Linux has all of it. On macOS and Windows processes are found and dialled, without the reasons and the files of the
-//! doctor; that code was never run there. The names of their sockets and pipes are in
+//! All functions are available on Linux. On macOS and Windows, processes and their endpoints are found, but not the reasons and the
+//! files that the doctor examines; the code for these systems has never been run on them. Names of sockets and pipes are in
 //! [`naming`](runtap_transport::naming).
 
-// What is for other systems is compiled into the tests on Linux, where it is of no other use.
+// Code for other systems is also compiled into the tests on Linux, where it is not used otherwise.
 mod fix;
 #[cfg(unix)]
 mod jvm;
@@ -37,14 +37,14 @@ pub use linux::*;
 pub use not_linux::{
     Facts, ProcTrouble, Survey, System, is_running, process, processes, start_time, startup, threads,
 };
-pub use process::{Kind, Options, Process, Startup, Thread};
-pub use reason::{Code, NotFound, Reason};
+pub use process::{Options, Process, ProcessKind, Startup, Thread};
+pub use reason::{NotFound, Reason, ReasonCode};
 #[cfg(target_os = "linux")]
 pub use runtap_transport::linux::{CAP_SYS_PTRACE, Capabilities};
 
 use std::path::PathBuf;
 
-/// Our own temporary directory: where the sockets of programs with our environment lie.
+/// Returns the temporary directory of this process, in which the sockets of programs with an equal environment are.
 pub fn temp_dir() -> PathBuf {
     runtap_transport::naming::temp_dir(std::env::var_os("TMPDIR").as_deref())
 }

@@ -1,7 +1,7 @@
-//! What the other systems have, by the same names as on Linux: which processes there are, and what can be known of them
-//! from outside. That is less: nothing shows how far a runtime has come, who is connected to it, or what it dials.
+//! The API of this crate on systems other than Linux. It lists processes, but cannot see the progress of a runtime's startup, the
+//! clients of a runtime, or the ports that a runtime connects to.
 //!
-//! Chooses between `macos` and `windows`, and knows neither.
+//! Selects between `macos` and `windows`.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -59,21 +59,21 @@ mod native {
     }
 }
 
-/// The system that is looked at: the one that runs.
+/// The system that is examined: the running one.
 #[derive(Debug, Clone)]
 pub struct System(());
 
-/// What is wrong with what the system shows of its processes: nothing that would be known here.
+/// A problem with the system's list of processes. There are none on this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcTrouble(Infallible);
 
 impl ProcTrouble {
-    /// Whether there is no use in going on.
+    /// Whether no processes can be found because of it.
     pub fn is_fatal(self) -> bool {
         match self.0 {}
     }
 
-    /// What to do about it.
+    /// Returns how to fix it.
     pub fn fix(self) -> &'static str {
         match self.0 {}
     }
@@ -85,29 +85,29 @@ impl fmt::Display for ProcTrouble {
     }
 }
 
-/// What the system shows of a process.
+/// The facts about a process.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Facts {
-    /// Its id.
+    /// The process id.
     pub pid: u32,
-    /// Whether it is there at all.
+    /// Whether the process exists.
     pub is_there: bool,
-    /// When it was started, in the units of the system; 0 where that is not known.
+    /// The start time in the units of the system. 0 if unknown.
     pub start_time: u64,
-    /// Its user, as [`Process::uid`] has it.
+    /// The user, as in [`Process::uid`].
     pub uid: u32,
     /// The name of that user.
     pub user: String,
-    /// The short name of its program.
+    /// The short name of the program.
     pub comm: String,
-    /// The arguments, program first. Empty where they are not known.
+    /// The arguments, program first. Empty if unknown.
     pub command_line: Vec<String>,
-    /// Its program.
+    /// The path of the program.
     pub exe: Option<PathBuf>,
-    /// Its sockets, or its pipe.
+    /// The sockets or the pipe of the process.
     pub sockets: Vec<Socket>,
-    /// Why it can't be reached, where that is known.
+    /// Why it can't be reached, if known.
     pub not_found: Option<NotFound>,
     endpoint: Option<Endpoint>,
 }
@@ -137,12 +137,12 @@ impl Facts {
         }
     }
 
-    /// Where its diagnostics server is to be dialled.
+    /// Returns the endpoint of its diagnostics server.
     pub fn endpoint(&self) -> Option<Endpoint> {
         self.endpoint.clone()
     }
 
-    /// What was looked at, a line each.
+    /// Returns what was checked and found, one line per step.
     pub fn steps(&self) -> Vec<String> {
         if let Some(not_found) = &self.not_found {
             return not_found.looked_at.clone();
@@ -154,47 +154,47 @@ impl Facts {
     }
 }
 
-/// The facts of all processes that look like .NET.
+/// The processes that look like .NET.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Survey {
-    /// Those.
+    /// The facts about the processes.
     pub processes: Vec<Facts>,
-    /// Of how many it is not known what they are: none here.
+    /// The number of processes that could not be classified: always 0 on this system.
     pub not_looked_at: usize,
 }
 
 #[allow(clippy::unused_self, clippy::trivially_copy_pass_by_ref, reason = "the same questions as on Linux")]
 impl System {
-    /// The one that runs.
+    /// Returns the running system.
     pub fn current() -> Self {
         Self(())
     }
 
-    /// The managed processes.
+    /// Returns the managed processes.
     pub fn processes(&self, options: Options) -> Vec<Process> {
         native::processes(options)
     }
 
-    /// One .NET process.
+    /// Returns one .NET process.
     ///
     /// # Errors
-    /// What stands in the way.
+    /// Returns the reason why it can't be reached.
     pub fn process(&self, pid: u32) -> Result<Process, NotFound> {
         native::process(pid)
     }
 
-    /// What is known of a process.
+    /// Gathers the facts about a process.
     pub fn facts(&self, pid: u32) -> Facts {
         Facts::of(native::process(pid))
     }
 
-    /// The same of several.
+    /// Gathers the facts about several processes.
     pub fn facts_of(&self, pids: &[u32]) -> Vec<Facts> {
         pids.iter().map(|pid| self.facts(*pid)).collect()
     }
 
-    /// The same of all that look like .NET, whosever they are.
+    /// Gathers the facts about all processes that look like .NET, of all users.
     pub fn dotnet_facts(&self) -> Survey {
         let options = Options { jvm: false, ..Options::default() }.all_users(true);
         let processes =
@@ -202,76 +202,76 @@ impl System {
         Survey { processes, not_looked_at: 0 }
     }
 
-    /// Whether it is stopped by a signal or a debugger: that does not show here.
+    /// Whether a process is stopped by a signal or a debugger. Always false on this system.
     pub fn is_stopped(&self, _pid: u32) -> bool {
         false
     }
 
-    /// A process and all below it, as far as the system tells who has started whom.
+    /// Returns a process and its descendants, as far as the system reports parents.
     pub fn tree(&self, root: u32) -> Vec<u32> {
         native::tree(root)
     }
 
-    /// The processes that were started with `text` somewhere in their environment, as far as the system shows it.
-    /// Ourselves left out, and whoever is not `asked`.
+    /// Returns the processes that were started with `text` in their environment, as far as visible. This process, and those for
+    /// which `asked` returns false, are skipped.
     #[cfg(unix)]
     pub fn started_with(&self, text: &[u8], asked: impl Fn(u32) -> bool) -> Vec<u32> {
         native::started_with(text, asked)
     }
 
-    /// When a process was started.
+    /// Returns the start time of a process.
     pub fn start_time(&self, pid: u32) -> Option<u64> {
         native::start_time(pid)
     }
 
-    /// Whether the process that was started then still runs.
+    /// Whether the process with this id and start time is still running.
     pub fn is_running(&self, pid: u32, start_time: u64) -> bool {
         is_running(pid, start_time)
     }
 
-    /// What is wrong with what the system shows of its processes.
+    /// Returns the problem with the system's list of processes, if any.
     pub fn proc_trouble(&self) -> Option<ProcTrouble> {
         None
     }
 
-    /// What a list of processes lacks here, for people.
+    /// Describes what is missing in a list of processes here.
     pub fn blind_spot(&self) -> Option<String> {
         native::blind_spot()
     }
 }
 
-/// The managed processes of the running system.
+/// Returns the managed processes of the running system.
 pub fn processes(options: Options) -> Vec<Process> {
     native::processes(options)
 }
 
-/// One .NET process of the running system.
+/// Returns one .NET process of the running system.
 ///
 /// # Errors
-/// What stands in the way.
+/// Returns the reason why it can't be reached.
 pub fn process(pid: u32) -> Result<Process, NotFound> {
     native::process(pid)
 }
 
-/// When a process was started, in the units of the system.
+/// Returns the start time of a process in the units of the system.
 pub fn start_time(pid: u32) -> Option<u64> {
     native::start_time(pid)
 }
 
-/// Whether the process that was started then still runs.
+/// Whether the process with this id and start time is still running.
 pub fn is_running(pid: u32, start_time: u64) -> bool {
     self::start_time(pid) == Some(start_time)
 }
 
-/// How far a runtime has come: that does not show here.
+/// Returns the progress of the startup of a runtime. Always unknown on this system.
 pub fn startup(_pid: u32) -> Startup {
     Startup::Unknown
 }
 
-/// The threads of a process: their names do not show here.
+/// Returns the threads of a process. Not supported on this system.
 ///
 /// # Errors
-/// Always.
+/// Always returns an error.
 pub fn threads(_pid: u32) -> io::Result<Vec<Thread>> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_no_runtime_and_runs() {
+    fn this_process_is_running_without_a_runtime() {
         #[cfg(unix)]
         runtap_testkit::require!(crate::macos::process_list::is_there());
         let me = std::process::id();

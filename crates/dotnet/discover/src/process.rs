@@ -1,4 +1,4 @@
-//! What is listed of a process with a managed runtime, and of its threads. The same on every system.
+//! Descriptions of processes with a managed runtime, and of their threads. Equal on all systems.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,16 @@ use runtap_transport::{Endpoint, Socket, SocketState, naming};
 
 use crate::Java;
 
-/// What [`processes`](crate::processes) shall list.
+/// What [`processes`](crate::processes) lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Also processes of other users that we may not reach. Off: our own ones, and everybody's for root.
+    /// Whether to include processes of other users that can't be reached. By default only own processes are listed, and those of all
+    /// users for root.
     pub all_users: bool,
-    /// List JVM processes too. On by default.
+    /// Whether to list JVM processes. On by default.
     pub jvm: bool,
-    /// Look into other mount and pid namespaces (containers). On by default.
+    /// Whether to search other mount and PID namespaces (containers). On by default.
     pub namespaces: bool,
 }
 
@@ -25,7 +26,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Also processes of other users that we may not reach.
+    /// Sets whether to include processes of other users that can't be reached.
     #[must_use]
     pub fn all_users(mut self, yes: bool) -> Self {
         self.all_users = yes;
@@ -33,18 +34,18 @@ impl Options {
     }
 }
 
-/// What runs in a process.
+/// The runtime in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ProcessKind {
     /// A .NET runtime with a diagnostics server (`CoreCLR`, Mono or `NativeAOT`).
     Dotnet,
     /// A Java virtual machine.
     Jvm,
 }
 
-impl Kind {
-    /// `dotnet` or `jvm`.
+impl ProcessKind {
+    /// Returns `dotnet` or `jvm`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dotnet => "dotnet",
@@ -57,61 +58,62 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Process {
-    /// Process id in our pid namespace.
+    /// The process id in this process's PID namespace.
     pub pid: u32,
-    /// Process id in its own pid namespace: what its runtime calls itself.
+    /// The process id in its own PID namespace, which its runtime reports.
     pub ns_pid: u32,
-    /// What runs in it.
-    pub kind: Kind,
-    /// Start, in clock ticks since boot (field 22 of `/proc/PID/stat`).
+    /// The runtime in the process.
+    pub kind: ProcessKind,
+    /// The start time in clock ticks since boot (field 22 of `/proc/PID/stat`).
     pub start_time: u64,
-    /// Real user id.
+    /// The real user id.
     pub uid: u32,
-    /// Name of that user by `/etc/passwd`, else the number.
+    /// The name of that user according to `/etc/passwd`, or the number if the user has no name.
     pub user: String,
     /// The kernel's short name (at most 15 bytes).
     pub comm: String,
-    /// The executable, as the process sees it; `None` where we may not look.
+    /// The path of the executable, as seen by the process. `None` if not readable.
     pub exe: Option<PathBuf>,
-    /// The arguments, program first. Empty where we may not look.
+    /// The arguments, program first. Empty if not readable.
     pub command_line: Vec<String>,
-    /// What a Java virtual machine says of itself; `None` for other processes.
+    /// The description of a Java virtual machine. `None` for other processes.
     pub java: Option<Java>,
-    /// Its sockets, the best first: those that fit its start time, then newer before older. Empty for a JVM.
+    /// The sockets of the process, best match first: those that match its start time, newer before older. Empty for a JVM.
     pub sockets: Vec<Socket>,
-    /// Whether its mount namespace is another one than ours: `file_view` translates its paths.
+    /// Whether its mount namespace differs from this process's. `file_view` translates its paths.
     pub other_mount_namespace: bool,
-    /// Whether its pid namespace is another one than ours.
+    /// Whether its PID namespace differs from this process's.
     pub other_pid_namespace: bool,
-    /// The container's id by its control group, if there is one that looks like it (64 hexadecimal digits).
+    /// The id of the container according to the control group, if there is one of 64 hexadecimal digits.
     pub container: Option<String>,
 }
 
 impl Process {
-    /// Where its diagnostics server is to be dialled: who listens there has to be this process.
+    /// Returns the endpoint of its diagnostics server, which only this process may be listening on.
     pub fn endpoint(&self) -> Option<Endpoint> {
         if cfg!(windows) {
-            return (self.kind == Kind::Dotnet).then(|| Endpoint::pipe(naming::windows_pipe(self.pid)));
+            return (self.kind == ProcessKind::Dotnet)
+                .then(|| Endpoint::pipe(naming::windows_pipe(self.pid)));
         }
         Endpoint::of_process(self.pid, self.start_time, &self.sockets)
     }
 
-    /// Sockets that bear its pid and cannot be its own.
+    /// Returns the sockets with its process id that cannot be its own.
     pub fn stale_sockets(&self) -> impl Iterator<Item = &Socket> {
         self.sockets.iter().filter(|socket| socket.state == SocketState::Stale)
     }
 }
 
-/// How far a runtime has come.
+/// The progress of a runtime's startup.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Startup {
-    /// Not known.
+    /// Unknown.
     #[default]
     Unknown,
-    /// It is loaded and runs no program yet: it is starting, or was told to wait.
+    /// The runtime is loaded but does not run the program yet: it is starting, or suspended.
     Waiting,
-    /// It runs its program.
+    /// The runtime runs the program.
     Done,
 }
 
@@ -119,9 +121,9 @@ pub enum Startup {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Thread {
-    /// The kernel's thread id, in our pid namespace.
+    /// The thread id in this process's PID namespace.
     pub tid: u32,
-    /// The thread id in the process's own pid namespace: what its runtime writes into events.
+    /// The thread id in the process's own PID namespace, which its runtime writes into events.
     pub ns_tid: u32,
     /// The kernel's short name (at most 15 bytes).
     pub name: String,

@@ -1,7 +1,7 @@
-//! Which of several sockets with a process's id is its own. The same on every system.
+//! Determines which of several sockets with a process's id is its own, on every system.
 //!
-//! Whoever can write to a folder can make names there, and files of any time and owner: links to those of others. So what
-//! lies where the process itself makes its socket comes first, whatever the others look like.
+//! Any user who can write to a directory can create names there, and files with any time and owner by linking to those of others. So
+//! a socket where the process itself would create it ranks first, whatever the others look like.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,67 +9,63 @@ use std::path::PathBuf;
 use runtap_transport::naming::SocketKind;
 use runtap_transport::{Socket, SocketState};
 
-/// A name that was found somewhere.
+/// A socket name that was found.
 #[derive(Debug)]
 pub(super) struct FoundSocket {
     pub socket: Socket,
-    /// The process itself would make its socket there, under this name.
+    /// Whether the process itself would create its socket there, under this name.
     pub in_own_dir: bool,
-    /// The kernel says that somebody listens who has bound this path.
+    /// Whether the kernel reports a listener that has bound this path.
     pub is_bound: bool,
 }
 
-/// What lies at such a place.
+/// What exists at the location of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum FileStatus {
     Socket(SocketFile),
-    /// Something else.
+    /// Another type of file.
     NoSocket,
     Gone,
-    /// We may not look.
+    /// Access is denied.
     Hidden,
-    /// It takes too long to get there.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there nobody is in the way"))]
+    /// Resolving the path takes too long.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "used on Linux only"))]
     TooFar,
 }
 
-/// What was seen of a socket's file.
+/// The file of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SocketFile {
-    /// Device and number.
+    /// The device and inode number.
     pub identity: (u64, u64),
     pub owner: u32,
-    /// Seconds and nanoseconds since 1970.
+    /// The seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
 }
 
-/// A process makes one socket. More that are gone are somebody else's.
+/// The maximum number of deleted sockets. A process creates one socket, so more are another user's.
 const MAX_DELETED: usize = 16;
 
-/// The sockets of one process, in order.
+/// The sockets of one process, best match first.
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
     pub sockets: Vec<Socket>,
-    /// Those of them that somebody has bound, and whose file is not there any more; of very many the first.
-    #[cfg_attr(
-        target_os = "macos",
-        expect(dead_code, reason = "only on Linux it is said why nobody answers")
-    )]
+    /// The paths that are listened on but whose files are deleted. At most [`MAX_DELETED`].
+    #[cfg_attr(target_os = "macos", expect(dead_code, reason = "used on Linux only"))]
     pub deleted: Vec<PathBuf>,
 }
 
-/// Puts the sockets of one process in order, each once, and says what each can be: its own by the key in the name, then
-/// those that can't be compared (where `is_key` is not known), then what it is not reached by. Of equals the one where
-/// the process makes its own comes first, then those that are there, those of its own user, those that somebody has bound,
-/// and the newer ones.
+/// Sorts the sockets of one process, removes duplicates, and determines the state of each. Matching keys come first, then unknown
+/// ones (if `is_key` is `None`), then the rest. Among equals the order is: where the process creates its own, existing files, files
+/// of its own user, bound paths, newer files.
 pub(super) fn rank(
     found: impl IntoIterator<Item = FoundSocket>,
     is_key: Option<&impl Fn(u64) -> bool>,
     uid: u32,
-    mut look: impl FnMut(&Socket) -> Seen,
+    mut look: impl FnMut(&Socket) -> FileStatus,
 ) -> Ranked {
     let mut found_sockets: Vec<FoundSocket> = Vec::new();
-    // Anybody can make thousands of such names: none is compared with all others.
+    // Any user can create thousands of such names, so avoid comparing each with all others.
     let (mut paths, mut names) = (HashMap::new(), HashMap::new());
     for mut found_socket in found {
         let socket = &mut found_socket.socket;
@@ -88,38 +84,38 @@ pub(super) fn rank(
         };
         found_sockets.push(found_socket);
     }
-    let mut ranked: Vec<(FoundSocket, Seen)> = Vec::with_capacity(found_sockets.len());
+    let mut ranked: Vec<(FoundSocket, FileStatus)> = Vec::with_capacity(found_sockets.len());
     let mut files = HashMap::new();
     for found_socket in found_sockets {
         let socket = &found_socket.socket;
-        // Of what is left behind only the name counts, unless two paths may lead to the one file.
+        // For stale sockets the name is enough, unless two paths may lead to one file.
         let matters = socket.may_be_its_own()
             || found_socket.is_bound
             || names.get(&socket.name).is_some_and(|number| *number > 1);
-        let seen = if matters { look(socket) } else { Seen::Hidden };
+        let seen = if matters { look(socket) } else { FileStatus::Hidden };
         match seen {
-            Seen::NoSocket => continue,
-            Seen::Gone if !found_socket.is_bound => continue,
-            Seen::TooFar if !found_socket.in_own_dir => continue,
-            Seen::Socket(file) => {
+            FileStatus::NoSocket => continue,
+            FileStatus::Gone if !found_socket.is_bound => continue,
+            FileStatus::TooFar if !found_socket.in_own_dir => continue,
+            FileStatus::Socket(file) => {
                 let next = ranked.len();
                 let known = *files.entry((socket.name, file.identity)).or_insert(next);
-                // By two ways to the same place: the first one is the shorter.
+                // Two paths lead to one file; the first path is the shorter.
                 if let Some((known, _)) = ranked.get_mut(known) {
                     known.merge(found_socket);
                     continue;
                 }
             }
-            Seen::Gone | Seen::Hidden | Seen::TooFar => {}
+            FileStatus::Gone | FileStatus::Hidden | FileStatus::TooFar => {}
         }
         ranked.push((found_socket, seen));
     }
     ranked.sort_by_cached_key(|(found_socket, seen)| {
-        let file = if let Seen::Socket(file) = seen { Some(file) } else { None };
+        let file = if let FileStatus::Socket(file) = seen { Some(file) } else { None };
         (
             found_socket.socket.state,
             !found_socket.in_own_dir,
-            *seen == Seen::Gone,
+            *seen == FileStatus::Gone,
             file.is_none_or(|file| file.owner != uid),
             !found_socket.is_bound,
             std::cmp::Reverse(file.map(|file| file.modified)),
@@ -128,7 +124,7 @@ pub(super) fn rank(
     });
     let mut deleted = Vec::new();
     ranked.retain(|(found_socket, seen)| {
-        if *seen != Seen::Gone {
+        if *seen != FileStatus::Gone {
             return true;
         }
         let is_told = deleted.len() < MAX_DELETED;
@@ -141,8 +137,8 @@ pub(super) fn rank(
 }
 
 impl FoundSocket {
-    /// Takes what is known by another way to the same file. It is dialled where the process has it: on another way
-    /// somebody may put another file in its place.
+    /// Merges what is known about another path to the same file. The location where the process created it is kept, because on
+    /// another path an attacker may replace the file.
     fn merge(&mut self, other: Self) {
         self.is_bound |= other.is_bound;
         if other.in_own_dir && !self.in_own_dir {
@@ -158,9 +154,9 @@ mod tests {
     use runtap_transport::linux::Location;
     use runtap_transport::naming::SocketName;
 
-    /// Whoever has laid the other name may put something else there before it is dialled.
+    /// The owner of the other name could replace the file before a connection is made.
     #[test]
-    fn a_file_by_two_names_is_dialled_where_the_process_has_it() {
+    fn a_file_with_two_names_is_used_where_the_process_created_it() {
         let found_socket = |folder: &str, in_own_dir| {
             let name = SocketName::runtime(42, 900);
             let path = format!("{folder}/{name}");
@@ -173,22 +169,22 @@ mod tests {
         let file = SocketFile { identity: (1, 2), owner: 0, modified: (0, 0) };
         let found =
             [found_socket("/short", false), found_socket("/home", true), found_socket("/third", false)];
-        let ranked = rank(found, Some(&|key| key == 900), 0, |_| Seen::Socket(file)).sockets;
+        let ranked = rank(found, Some(&|key| key == 900), 0, |_| FileStatus::Socket(file)).sockets;
         assert_eq!(ranked.len(), 1);
         let Location::Ours(dialled) = ranked[0].location() else { panic!("{ranked:?}") };
         assert!(dialled.starts_with("/home") && ranked[0].path.starts_with("/short"), "{ranked:?}");
     }
 
     #[test]
-    fn of_what_is_gone_little_is_told() {
+    fn few_deleted_sockets_are_reported() {
         let found_socket = |n: u64| {
             let name = SocketName::runtime(42, 900);
             let socket = Socket::new(format!("/{n}/{name}"), name, SocketState::Unknown);
             FoundSocket { socket, in_own_dir: false, is_bound: n != 7 }
         };
-        let ranked = rank((0..10).map(found_socket), Some(&|key| key == 900), 0, |_| Seen::Gone);
+        let ranked = rank((0..10).map(found_socket), Some(&|key| key == 900), 0, |_| FileStatus::Gone);
         assert_eq!((ranked.sockets.len(), ranked.deleted.len()), (9, 9), "one was never bound");
-        let ranked = rank((0..1000).map(found_socket), Some(&|key| key == 900), 0, |_| Seen::Gone);
+        let ranked = rank((0..1000).map(found_socket), Some(&|key| key == 900), 0, |_| FileStatus::Gone);
         assert_eq!((ranked.sockets.len(), ranked.deleted.len()), (MAX_DELETED, MAX_DELETED));
     }
 }

@@ -1,5 +1,5 @@
-//! Why a process can't be reached, in words and in one word. What to do about it is in `fix.rs`, the judgement of the facts
-//! that were gathered is each system's.
+//! Reasons why a process can't be reached, as text and as codes. How to fix them is in `fix.rs`; each system derives them from the
+//! facts it gathers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,49 +7,49 @@ use std::path::PathBuf;
 use runtap_transport::naming::LONGEST_SOCKET_PATH;
 use thiserror::Error;
 
-/// What is wrong with a process or with the machine, in one word. The names are a contract: `runtap.doctor/1`, and the
-/// `reason` of `runtap.ps/1`.
+/// A code for a problem of a process or of the machine. The names are stable: they are in `runtap.doctor/1`, and in the `reason` of
+/// `runtap.ps/1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Code {
-    /// There is no such process, or it has ended.
+pub enum ReasonCode {
+    /// The process does not exist or has exited.
     NoSuchProcess,
-    /// It has no .NET runtime.
+    /// The process has no .NET runtime.
     NotDotnet,
-    /// Its runtime is older than diagnostics.
+    /// The runtime is too old to have a diagnostics server.
     TooOld,
-    /// Its runtime has no diagnostics server, or was told not to start it.
+    /// The runtime has no diagnostics server, or it is disabled.
     DiagnosticsDisabled,
-    /// It belongs to somebody else.
+    /// The process belongs to another user.
     OtherUser,
-    /// It lives in other namespaces.
+    /// The process runs in other namespaces.
     OtherNamespace,
-    /// It has another temporary directory than we, or none.
+    /// The process has another temporary directory, or an unusable one.
     OtherTmpdir,
-    /// A socket without anybody behind it, or a server without its socket.
+    /// A socket without a listener, or a server without its socket.
     StaleSocket,
     /// Another process listens on the socket with its name.
     ForeignSocket,
-    /// It waits at its start.
+    /// The process is suspended at startup.
     Suspended,
-    /// The ports of its environment do not do what they look like.
+    /// The diagnostic ports in its environment do not have the intended effect.
     DiagnosticPorts,
-    /// It does not answer: it is held up by another client, or otherwise.
+    /// The process does not answer, because another client blocks it or for another reason.
     Busy,
-    /// It can't write dumps: the helper is not there, or can't be executed.
+    /// The process can't write dumps because the helper program is missing or not executable.
     NoCreatedump,
-    /// It can't write dumps: the kernel forbids the helper to trace it.
+    /// The process can't write dumps because the kernel forbids the helper program to trace it.
     PtraceScope,
-    /// Its temporary directory, or ours, can't be written to.
+    /// The temporary directory of the process, or of this process, is not writable.
     TmpReadOnly,
-    /// There are more names in its temporary directory than are looked at.
+    /// The temporary directory has too many entries to check all of them.
     TmpCrowded,
-    /// A security module, or a missing capability.
+    /// A security module denies access, or a capability is missing.
     Lsm,
 }
 
-impl Code {
-    /// The name in JSON and text.
+impl ReasonCode {
+    /// Returns the name in JSON and text.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoSuchProcess => "no-such-process",
@@ -73,187 +73,187 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ReasonCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// A process that can't be reached, and what was looked at to say so.
+/// An error that occurs if a process can't be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("process {pid}: {reason}")]
+#[error("process {pid} {reason}")]
 #[non_exhaustive]
 pub struct NotFound {
-    /// The process id that was asked for.
+    /// The process id.
     pub pid: u32,
-    /// What stands in the way.
+    /// Why it can't be reached.
     pub reason: Reason,
-    /// What was looked at, one step a line, in order.
+    /// What was checked, one line per step, in order.
     pub looked_at: Vec<String>,
 }
 
-/// What stands in the way. Shown, it is the end of a sentence that begins with the process.
+/// Why a process can't be reached. Its text is the predicate of a sentence whose subject is the process.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// There is no such process.
-    #[error("there is no such process")]
+    /// The process does not exist.
+    #[error("does not exist")]
     NoSuchProcess,
-    /// It is a thread of another process.
+    /// The id is that of a thread of another process.
     #[error("is a thread of process {tgid}")]
     Thread {
-        /// The process it belongs to.
+        /// The id of the process that the thread belongs to.
         tgid: u32,
     },
-    /// It has ended, and its parent has not noticed.
-    #[error("has ended; its parent has not asked for its exit code yet")]
+    /// The process has exited, and its parent has not collected the exit code.
+    #[error("has exited; its parent has not collected its exit code yet")]
     Ended,
     /// No runtime is loaded and there is no socket.
-    #[error("has no .NET runtime loaded")]
+    #[error("has not loaded a .NET runtime")]
     NotDotnet,
-    /// It is a Java program.
+    /// The process is a Java program.
     #[error("runs a Java virtual machine, not .NET")]
     Jvm {
-        /// Its id.
+        /// The process id.
         pid: u32,
     },
-    /// Its runtime has no diagnostics server.
-    #[error("runs on {runtime}, which is older than the first runtime with a diagnostics server")]
+    /// The runtime is too old to have a diagnostics server.
+    #[error("runs on {runtime}, which is too old to have a diagnostics server")]
     TooOld {
-        /// Which one.
+        /// The runtime and its version.
         runtime: String,
     },
-    /// Its diagnostics are switched off.
-    #[error("runs with {variable}={value}, which switches its diagnostics server off")]
+    /// The diagnostics server is disabled by a variable.
+    #[error("runs with {variable}={value}, which disables its diagnostics server")]
     DiagnosticsDisabled {
         /// The environment variable.
         variable: String,
         /// Its value.
         value: String,
     },
-    /// It has a runtime without a diagnostics server, and nothing says why.
+    /// The process has a runtime without a diagnostics server for an unknown reason.
     #[error("has a .NET runtime without a diagnostics server{}", if *aot {
         ": it was compiled ahead of time without one"
     } else {
-        ": it was switched off by its host, or was not built in"
+        ": it was disabled by its host, or was not built in"
     })]
     NoServer {
-        /// It is `NativeAOT`.
+        /// Whether it is `NativeAOT`.
         aot: bool,
     },
-    /// It belongs to another user, and we are not root.
+    /// The process belongs to another user, and this process is not root.
     #[error("belongs to user {user} (uid {uid}); only that user and root can reach it")]
     OtherUser {
-        /// Its user id.
+        /// The user id.
         uid: u32,
-        /// The user's name, else the number.
+        /// The name of the user, or the number if the user has no name.
         user: String,
     },
-    /// It belongs to another user, and `/proc` shows us nothing of it.
-    #[error("belongs to another user, and /proc shows us only our own processes (hidepid)")]
+    /// The process belongs to another user, and `/proc` hides it.
+    #[error("belongs to another user, and /proc shows only your own processes (hidepid)")]
     Concealed,
-    /// It lives in another namespace, into which we may not look.
-    #[error("lives in another {} namespace; looking into it needs root (CAP_SYS_PTRACE)", namespaces.join(" and "))]
+    /// The process runs in another namespace, and access is denied.
+    #[error("runs in another {} namespace; inspecting it requires root (CAP_SYS_PTRACE)", namespaces.join(" and "))]
     OtherNamespace {
-        /// `mount`, `pid`.
+        /// The kinds of namespaces: `mount`, `pid`.
         namespaces: Vec<&'static str>,
     },
-    /// The kernel keeps us from looking into it though it is our user's, or though we are root.
-    #[error("can't be looked into, though its user is ours or we are root: {}", denial(label.as_deref(), *capable))]
+    /// The kernel denies access even though the process belongs to the current user or this process is root.
+    #[error("can't be inspected even though you own it or are root: {}", denial(label.as_deref(), *capable))]
     Denied {
-        /// The label that a security module has put on it.
+        /// The label that a security module has assigned to it.
         label: Option<String>,
-        /// Whether we have the capability to look into processes (`CAP_SYS_PTRACE`).
+        /// Whether this process has the capability to inspect others (`CAP_SYS_PTRACE`).
         capable: bool,
     },
-    /// Its temporary directory does not exist, so its runtime made no socket.
-    #[error("has the temporary directory {}, which does not exist", directory.display())]
+    /// Its temporary directory does not exist, so its runtime created no socket.
+    #[error("uses the temporary directory {}, which does not exist", directory.display())]
     NoTmpdir {
-        /// Its TMPDIR, as it sees it.
+        /// The directory, as seen by the process.
         directory: PathBuf,
-        /// Whether it sees other files than we do.
+        /// Whether the process sees other files than this process.
         elsewhere: bool,
     },
-    /// Its temporary directory can't be written to, so its runtime made no socket.
-    #[error("has the temporary directory {}, {}", directory.display(), if *mounted {
+    /// Its temporary directory is not writable, so its runtime created no socket.
+    #[error("uses the temporary directory {}, {}", directory.display(), if *mounted {
         "which is mounted read-only"
     } else {
-        "where it may not write"
+        "where it is not permitted to write"
     })]
     TmpReadOnly {
-        /// Its TMPDIR, as it sees it.
+        /// The directory, as seen by the process.
         directory: PathBuf,
-        /// The whole file system is read-only; otherwise the directory's mode forbids it.
+        /// Whether the file system is mounted read-only; otherwise the directory's mode denies access.
         mounted: bool,
     },
-    /// The path of its temporary directory is too long for a socket's name, so its runtime made no socket of its own there.
+    /// The path of its temporary directory is too long for the name of a socket, so its runtime created no usable socket there.
     #[error(
-        "has the temporary directory {}, whose path of {} bytes leaves no room for the name of its socket: a socket's path \
+        "uses the temporary directory {}, whose path of {} bytes leaves no room for the name of a socket: a socket's path \
          has at most {LONGEST_SOCKET_PATH} bytes",
         directory.display(), directory.as_os_str().len()
     )]
     LongTmpdir {
-        /// Its TMPDIR, as it stands in its environment.
+        /// The directory, as in the environment.
         directory: PathBuf,
-        /// The most bytes that the directory of a socket with a complete name can have.
+        /// The maximum length in bytes of a directory for a socket with a complete name.
         longest: usize,
     },
-    /// There are sockets with its pid, all left behind by earlier processes.
-    #[error("has only stale sockets, left behind by earlier processes with its number: {}", display(sockets))]
+    /// All sockets with its process id were left by earlier processes.
+    #[error("has only stale sockets, left behind by earlier processes with its PID: {}", display(sockets))]
     StaleSocket {
-        /// Those sockets.
+        /// The paths of the sockets.
         sockets: Vec<PathBuf>,
     },
-    /// Its server listens, but the file of its socket is gone.
-    #[error("listens, but its socket was deleted: {}", display(sockets))]
+    /// The server listens, but the file of its socket is deleted.
+    #[error("is listening, but its socket was deleted: {}", display(sockets))]
     SocketDeleted {
-        /// Where it was.
+        /// The paths of the sockets.
         sockets: Vec<PathBuf>,
     },
-    /// There are more names in its temporary directory than are looked at: its socket may be among them.
-    #[error("was not found among the names in {}: there are more than are looked at", directory.display())]
+    /// Its temporary directory has too many entries; its socket may be among those that were not checked.
+    #[error("has no known socket: {} has too many entries to check all of them", directory.display())]
     Crowded {
-        /// Its temporary directory, as it is called from here.
+        /// The directory, as seen from here.
         directory: PathBuf,
     },
-    /// Its runtime is not ready yet.
-    #[error("is only starting: its diagnostics server is not there yet")]
+    /// The runtime is not ready yet.
+    #[error("is still starting: its diagnostics server is not ready yet")]
     Starting,
 }
 
 impl Reason {
-    /// It in one word.
-    pub fn code(&self) -> Code {
+    /// Returns the code of this reason.
+    pub fn code(&self) -> ReasonCode {
         match self {
-            Self::NoSuchProcess | Self::Thread { .. } | Self::Ended => Code::NoSuchProcess,
-            Self::NotDotnet | Self::Jvm { .. } => Code::NotDotnet,
-            Self::TooOld { .. } => Code::TooOld,
-            Self::DiagnosticsDisabled { .. } | Self::NoServer { .. } => Code::DiagnosticsDisabled,
-            Self::OtherUser { .. } | Self::Concealed => Code::OtherUser,
-            Self::OtherNamespace { .. } => Code::OtherNamespace,
-            Self::Denied { .. } => Code::Lsm,
-            Self::NoTmpdir { .. } | Self::LongTmpdir { .. } => Code::OtherTmpdir,
-            Self::TmpReadOnly { .. } => Code::TmpReadOnly,
-            Self::StaleSocket { .. } | Self::SocketDeleted { .. } => Code::StaleSocket,
-            Self::Crowded { .. } => Code::TmpCrowded,
-            Self::Starting => Code::Busy,
+            Self::NoSuchProcess | Self::Thread { .. } | Self::Ended => ReasonCode::NoSuchProcess,
+            Self::NotDotnet | Self::Jvm { .. } => ReasonCode::NotDotnet,
+            Self::TooOld { .. } => ReasonCode::TooOld,
+            Self::DiagnosticsDisabled { .. } | Self::NoServer { .. } => ReasonCode::DiagnosticsDisabled,
+            Self::OtherUser { .. } | Self::Concealed => ReasonCode::OtherUser,
+            Self::OtherNamespace { .. } => ReasonCode::OtherNamespace,
+            Self::Denied { .. } => ReasonCode::Lsm,
+            Self::NoTmpdir { .. } | Self::LongTmpdir { .. } => ReasonCode::OtherTmpdir,
+            Self::TmpReadOnly { .. } => ReasonCode::TmpReadOnly,
+            Self::StaleSocket { .. } | Self::SocketDeleted { .. } => ReasonCode::StaleSocket,
+            Self::Crowded { .. } => ReasonCode::TmpCrowded,
+            Self::Starting => ReasonCode::Busy,
         }
     }
 }
 
 fn denial(label: Option<&str>, capable: bool) -> String {
     match (label, capable) {
-        (Some(label), true) => format!("a security module forbids it (the process is labelled {label})"),
+        (Some(label), true) => format!("a security module denies access (the process is labeled {label})"),
         (None, true) => {
-            "we have CAP_SYS_PTRACE, so a security module forbids it, or its user namespace is not ours"
+            "a security module denies access, or it is in another user namespace (runtap has CAP_SYS_PTRACE)"
                 .to_owned()
         }
         (Some(label), false) => {
             format!(
-                "we lack CAP_SYS_PTRACE, or a security module forbids it (the process is labelled {label})"
+                "runtap lacks CAP_SYS_PTRACE, or a security module denies access (the process is labeled {label})"
             )
         }
-        (None, false) => "we lack CAP_SYS_PTRACE, or a security module forbids it".to_owned(),
+        (None, false) => "runtap lacks CAP_SYS_PTRACE, or a security module denies access".to_owned(),
     }
 }
 

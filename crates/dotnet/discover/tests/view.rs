@@ -1,4 +1,4 @@
-//! Paths between us and a process elsewhere: on a system laid out for the test, and in real namespaces.
+//! Translation of paths between this process and another one, on a fake system and in real namespaces.
 
 #![cfg(target_os = "linux")]
 
@@ -12,7 +12,7 @@ use runtap_discover::{FileView, System};
 use runtap_testkit::{MAKE_ROOT, Skip, require};
 use tempfile::TempDir;
 
-/// A process 42 whose root is `/proc/42/root`, below a temporary folder.
+/// A process 42 whose root is `/proc/42/root`, below a temporary directory.
 struct Fake {
     dir: TempDir,
 }
@@ -49,7 +49,7 @@ fn text(mut file: fs::File) -> String {
 }
 
 #[test]
-fn links_are_followed_in_the_targets_own_root() {
+fn links_are_resolved_in_the_targets_own_root() {
     let fake = Fake::new();
     fs::create_dir_all(fake.inside("run/app")).unwrap();
     fs::create_dir_all(fake.inside("etc")).unwrap();
@@ -67,11 +67,11 @@ fn links_are_followed_in_the_targets_own_root() {
         ("/var/run/app/x", "run/app/x"),
         ("/var/rel/x", "run/app/x"),
         ("/var/run/app/../app//./x", "run/app/x"),
-        // Our own users are not what the target means, however it writes it.
+        // Local users are not what the target refers to, however it writes the path.
         ("/run/app/absolute", "etc/passwd"),
         ("/run/app/up", "etc/passwd"),
         ("/../../etc/passwd", "etc/passwd"),
-        // What is still to be made.
+        // A path that does not exist yet.
         ("/var/run/none/new.dmp", "run/none/new.dmp"),
         ("/var/run/app/dangling", "run/app/new"),
         ("/", ""),
@@ -122,11 +122,11 @@ fn what_the_target_cannot_see_has_no_path_there() {
     assert!(view.is_foreign());
     assert_eq!(view.to_target(&ours.path().join("x")).unwrap(), None);
     assert!(view.to_target(&ours.path().join("none/x")).is_err(), "a folder that is nowhere");
-    // One of ours that is spelt as a path of it.
+    // A local path that is spelled as one of the target's.
     let spelt = fake.inside("tmp/x");
     assert_eq!(view.to_target(&spelt).unwrap(), Some("/tmp/x".into()));
 
-    // The same folder on both sides, by the list of mounts. No mount is needed to lay that out: a link will do.
+    // The directory is on both sides, according to the list of mounts. A link is enough to represent the mount.
     let shared = fs::canonicalize(ours.path()).unwrap();
     fs::create_dir(fake.inside("volume")).unwrap();
     let mounts = |process: &str, root: &Path, point: &str| {
@@ -135,7 +135,7 @@ fn what_the_target_cannot_see_has_no_path_there() {
     };
     mounts("self", Path::new("/"), "/");
     mounts("42", &shared, "/volume");
-    // Nothing is mounted there in truth, so it is another folder.
+    // Nothing is mounted there, so it is another directory.
     assert_eq!(view.to_target(&shared.join("x")).unwrap(), None);
 }
 
@@ -150,7 +150,7 @@ fn the_temporary_directory_as_the_target_sees_it() {
 }
 
 #[test]
-fn our_own_view_changes_nothing() {
+fn the_view_of_this_process_changes_nothing() {
     let view = runtap_discover::file_view(std::process::id()).unwrap();
     assert!(!view.is_foreign());
     assert_eq!(view.shown(Path::new("/none/x")), Path::new("/none/x"));
@@ -163,14 +163,14 @@ fn our_own_view_changes_nothing() {
     assert_eq!(runtap_discover::file_view(u32::MAX).unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
-/// A shell in namespaces of its own. Ended when it is dropped.
+/// A shell in its own namespaces. Killed on drop.
 struct Contained {
     shell: Child,
     pid: u32,
 }
 
 impl Contained {
-    /// Runs `script` in them and waits for the line `pid N` that it prints.
+    /// Runs `script` there and waits for the line `pid N` that it prints.
     fn start(script: &str, arguments: &[&Path]) -> Self {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--", "sh", "-ec", script, "sh"]).args(arguments);
@@ -193,7 +193,7 @@ impl Drop for Contained {
     }
 }
 
-/// Only root can make a mount namespace without a user namespace.
+/// Only root can create a mount namespace without a user namespace.
 fn root() -> Result<(), Skip> {
     let root = rustix::process::geteuid().is_root();
     root.then_some(()).ok_or_else(|| Skip::because("only root can make namespaces and look into them"))
@@ -230,13 +230,13 @@ fn a_volume_of_a_real_mount_namespace() {
     assert_eq!(told("hidden/new"), None, "another file system lies over it");
     assert_eq!(told("hidden/under"), None);
     assert_eq!(told("shared/link"), None, "the link leads there");
-    // The working directory of the target, by the path that it has there.
+    // The working directory of the target, by its path there.
     let deep = view.metadata(Path::new("deep")).unwrap();
     assert_eq!(deep.ino(), fs::metadata(dir.join("shared/deep")).unwrap().ino());
     let shown = view.shown(Path::new("deep"));
     assert!(shown.ends_with("inside/volume/deep"), "{shown:?}");
 
-    // A file that the target makes in a file system of its own.
+    // A file that the target creates in a file system of its own.
     fs::write(view.shown(&dir.join("hidden/made")), "theirs").unwrap();
     assert!(!dir.join("hidden/made").exists());
     assert_eq!(text(view.open(&dir.join("hidden/made")).unwrap()), "theirs");
@@ -263,16 +263,16 @@ fn another_root_of_a_real_process() {
     let target = Contained::start(&script, &[&root, &dir.join("volume")]);
     let view = target.view();
     assert!(view.is_foreign());
-    // Mounts in there are by other paths than ours.
+    // Mounts there have other paths than here.
     assert_eq!(view.to_target(&dir.join("volume/deep/x")).unwrap(), Some("/mnt/deep/x".into()));
     assert_eq!(view.to_target(&dir.join("volume")).unwrap(), Some("/mnt".into()));
     assert_eq!(view.to_target(&dir.join("x")).unwrap(), None, "outside of its root");
     assert_eq!(text(view.open(Path::new("/data/users")).unwrap()), "theirs");
 }
 
-/// The user for whom it is made makes it: with his rights, whoever we are, and it is his from its first moment.
+/// The directory is created as its user, with that user's rights, and belongs to the user from the start.
 #[test]
-fn a_private_folder_is_made_by_its_user() {
+fn a_private_folder_is_created_by_its_user() {
     const NOBODY: u32 = 65534;
     require!(root());
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Records every process that is handed over, all at the same time, until the last stream has ended.
+//! Records all processes that arrive, in parallel, until the last stream has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use crate::recorder::Progress;
 use crate::start::Started;
 use crate::stops::StopRequest;
 
-/// A process whose session has begun, or could not be. `None` in it: the end was asked for before.
+/// A process whose session has started, or failed to start. `Ok(None)` if the recording was stopped before.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) label: String,
@@ -24,18 +24,21 @@ pub(crate) struct Arrival {
     pub(crate) active: Active,
 }
 
-/// What came of all of them, in the order in which they came.
+/// The results of all processes, in the order in which they arrived.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct CollectedStreams {
     pub(crate) taken: Vec<EndedStream>,
-    /// Those that could not be recorded.
+    /// The processes that could not be recorded.
     pub(crate) failed: Vec<(String, Error)>,
 }
 
-/// Records until nobody hands anything over any more and all streams have ended.
-pub(crate) async fn record_all(job: &Arc<Job>, mut arrivals: mpsc::UnboundedReceiver<Arrival>) -> Gathered {
+/// Records until no more processes can arrive and all streams have ended.
+pub(crate) async fn record_all(
+    job: &Arc<Job>,
+    mut arrivals: mpsc::UnboundedReceiver<Arrival>,
+) -> CollectedStreams {
     let mut recordings = JoinSet::new();
-    let mut board = Board::default();
+    let mut board = ProgressBoard::default();
     let mut gathered = Vec::new();
     let mut failed = Vec::new();
     let mut requests = job.stops.listener();
@@ -80,10 +83,10 @@ pub(crate) async fn record_all(job: &Arc<Job>, mut arrivals: mpsc::UnboundedRece
     job.report(Event::Recorded);
     job.enter(Phase::Recorded);
     gathered.sort_by_key(|(number, _)| *number);
-    Gathered { taken: gathered.into_iter().map(|(_, taken)| taken).collect(), failed }
+    CollectedStreams { taken: gathered.into_iter().map(|(_, taken)| taken).collect(), failed }
 }
 
-/// The first session runs: the time counts from here.
+/// Called for the first session: the duration counts from here.
 fn begin(job: &Job, started: &Started) {
     for downgrade in started.running.session.downgrades() {
         job.report(Event::Downgraded(downgrade.clone()));
@@ -97,15 +100,15 @@ fn begin(job: &Job, started: &Started) {
     }
 }
 
-/// How far all of them are.
+/// The progress of all recordings.
 #[derive(Debug, Default)]
-struct Board {
+struct ProgressBoard {
     started: Option<Instant>,
     stopped: Option<Instant>,
     all: Vec<Arc<Progress>>,
 }
 
-impl Board {
+impl ProgressBoard {
     fn add(&mut self) -> Arc<Progress> {
         self.started.get_or_insert_with(Instant::now);
         let progress = Arc::new(Progress::default());
@@ -113,7 +116,7 @@ impl Board {
         progress
     }
 
-    /// `None` before the first has begun.
+    /// Returns the progress. `None` before the first recording has started.
     fn progress(&self, job: &Job) -> Option<event::Progress> {
         let elapsed = self.started?.elapsed();
         let sum = |of: fn(&Progress) -> u64| self.all.iter().map(|progress| of(progress)).sum::<u64>();

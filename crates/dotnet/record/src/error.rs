@@ -1,4 +1,4 @@
-//! Why something could not be recorded.
+//! Errors of recordings.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,63 +7,65 @@ use runtap_discover::System;
 use runtap_target::doctor::Finding;
 use runtap_transport::{BindError, Endpoint};
 
-/// Why something could not be recorded, or its files not be made.
+/// An error of a recording, or of the files that are created from it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The runtime, or the way to it.
+    /// The runtime returned an error or could not be reached.
     #[error(transparent)]
     Runtime(#[from] runtap_diag::Error),
-    /// The files.
+    /// A file could not be created or converted.
     #[error(transparent)]
     Files(#[from] runtap_convert::Error),
-    /// The port of a launched command.
+    /// The port of a launched command could not be created.
     #[error(transparent)]
     Port(#[from] BindError),
-    /// There is no place for the port of a launched command.
-    #[error("there is no folder for a socket: set TMPDIR to one that only you can write to")]
+    /// There is no directory in which the port of a launched command could be created.
+    #[error("there is no folder for a socket; set TMPDIR to a folder that only you can write to")]
     NoPlace,
-    /// The same, with the reason.
-    #[error("make a folder for a socket in {}: {error}", place.display())]
+    /// The directory for the port of a launched command could not be created.
+    #[error("can't create a folder for a socket in {}: {error}", place.display())]
     Place {
-        /// Where the last one was tried.
+        /// The parent directory that was tried last.
         place: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// A process did not answer, or can't; looked at when that was seen.
+    /// A process did not answer, or can't answer.
     #[error("process {pid} {}", finding.detail)]
     NotReached {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// What is known of it.
+        /// The result of an examination.
         finding: Finding,
     },
-    /// The command can't be started.
+    /// The command could not be started.
     #[error("can't start {program}")]
     Command {
-        /// Its first word.
+        /// The program.
         program: String,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// The command has no word.
+    /// The command is empty.
     #[error("there is no command to start")]
     NoCommand,
-    /// Of what listens at a path nobody knows the children.
-    #[error("whose children? Give a process, a command, or a port that is listened on")]
+    /// The children of a process behind a socket are unknown.
+    #[error(
+        "can't find the children of a process behind a port; specify a process, a command, or a port to listen on"
+    )]
     NoParent,
-    /// What went into a pipe can't be read again.
-    #[error("the stream went into no file, so nothing else can be made of it")]
+    /// The stream was written to a pipe and can't be read again.
+    #[error("the stream was not written to a file, so it can't be converted")]
     NoFile,
-    /// Somebody has removed or exchanged the recording while it was written.
-    #[error("{} is not what was recorded any more: while it was, somebody has removed or exchanged it", .0.display())]
+    /// Another process removed or replaced the recording while it was written.
+    #[error("another process removed or replaced {} during the recording", .0.display())]
     Exchanged(PathBuf),
-    /// The end was asked for while files were made.
+    /// The conversion was interrupted.
     #[error("interrupted while the recording was converted")]
     Interrupted,
-    /// There is no thread to be had, or no signal.
+    /// A thread can't be started, or another I/O error occurred.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -81,7 +83,7 @@ impl From<runtap_convert::source::Error> for Error {
 }
 
 impl Error {
-    /// What the runtime said, or why it said nothing: the process is looked at now.
+    /// Converts an error of the runtime. If the runtime did not answer, the process is examined to find out why.
     pub fn of_runtime(error: runtap_diag::Error) -> Self {
         let pid = error.unanswered().and_then(Endpoint::process_id);
         match (pid, runtap_target::doctor::explain(&System::current(), &error)) {
@@ -90,7 +92,7 @@ impl Error {
         }
     }
 
-    /// The I/O error behind it, if there is one.
+    /// Returns the underlying I/O error, if any.
     fn io(&self) -> Option<&io::Error> {
         match self {
             Self::Io(error) | Self::Command { error, .. } | Self::Place { error, .. } => Some(error),
@@ -99,17 +101,17 @@ impl Error {
         }
     }
 
-    /// Whether the reader of an output went away.
+    /// Whether the reader of an output closed it.
     pub fn is_closed_pipe(&self) -> bool {
         self.io().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// Whether a disk is full: what was recorded so far is still there.
+    /// Whether a disk is full. What was recorded before is kept.
     pub fn is_full_disk(&self) -> bool {
         self.io().is_some_and(|error| error.kind() == io::ErrorKind::StorageFull)
     }
 
-    /// Whether there was nothing in a recording that could be shown.
+    /// Whether a recording had nothing to show.
     pub fn is_nothing_to_show(&self) -> bool {
         matches!(self, Self::Files(error) if error.is_nothing_to_show())
     }

@@ -1,4 +1,4 @@
-//! What happens meanwhile.
+//! Events that occur during a recording.
 
 use std::fmt;
 use std::io;
@@ -11,133 +11,133 @@ use runtap_convert::source::Partial;
 use runtap_diag::ports::Visitor;
 use runtap_diag::{Downgrade, Error, SessionId};
 
-/// What happens while something is recorded.
+/// An event that occurs during a recording.
 #[derive(Debug)]
 pub enum Event {
-    /// A runtime has dialled in at a port of ours.
+    /// A runtime has connected to the port.
     DialledIn {
-        /// How to call the process.
+        /// The name of the process for messages.
         process: String,
-        /// Another process id than the kernel's, by which it calls itself.
+        /// The process id that the runtime reports, if it differs from the kernel's.
         claims: Option<u64>,
     },
-    /// A session has begun; the runtime knows it by this number.
+    /// A session has started.
     Session {
-        /// The runtime's number for it.
+        /// The runtime's id of the session.
         id: SessionId,
-        /// The command that began it.
+        /// The command that started the session.
         command: String,
     },
-    /// The first session has less than what was asked for.
+    /// The first session has less than requested.
     Downgraded(Downgrade),
     /// The stream of a process is being written.
     Started {
-        /// Of the program.
+        /// The name of the program.
         name: String,
-        /// Process id.
+        /// The process id.
         pid: u64,
-        /// The files that there will be; `None` is standard output.
+        /// The output files. `None` stands for standard output.
         files: Vec<Option<PathBuf>>,
     },
-    /// Once a second.
+    /// The progress, once per second.
     Progress(Progress),
-    /// The end was asked for once more; it has begun already.
+    /// A stop was requested again while stopping.
     StoppingAlready,
-    /// A process may be suspended, and could not be told to go on.
+    /// A process may be suspended and could not be resumed.
     NotResumed {
-        /// How to call the process.
+        /// The name of the process for messages.
         process: String,
-        /// Why.
+        /// The cause.
         error: Error,
     },
-    /// The variable for ports could not be put back in a process, so that its children dial in too.
+    /// The variable for ports could not be restored in a process, so its children will connect too.
     NotRestored {
-        /// The variable.
+        /// The name of the variable.
         name: &'static str,
-        /// Why.
+        /// The cause.
         error: Error,
     },
-    /// A process ended before it could be recorded.
+    /// A process exited before it could be recorded.
     EndedBefore {
-        /// How to call the process.
+        /// The name of the process for messages.
         process: String,
     },
-    /// Somebody has dialled in who is not recorded: a user with whom the command has nothing to do.
+    /// A process of a user who is unrelated to the command connected. It is not recorded.
     Stranger(Visitor),
-    /// No runtime has dialled in for as long as the specification says. The command runs on.
+    /// No runtime connected within the time in the specification. The command continues to run.
     NobodyCame {
-        /// The command.
+        /// The process id of the command.
         pid: u32,
-        /// How long that was.
+        /// The time waited.
         after: Duration,
-        /// A Java virtual machine that it runs, if one was seen.
+        /// The process id of a Java virtual machine that the command runs, if one was found.
         jvm: Option<u32>,
     },
-    /// The command has ended before a runtime had dialled in.
+    /// The command exited before a runtime connected.
     NothingRecorded {
-        /// A Java virtual machine that it ran, if one was seen.
+        /// The process id of a Java virtual machine that the command ran, if one was found.
         jvm: Option<u32>,
     },
-    /// The recording is over, and the command is not.
+    /// The recording is complete, but the command is still running.
     WaitingForCommand,
-    /// Somebody stays behind at the port, for processes that still run.
+    /// A guard process keeps the port for processes that still run.
     GuardLeft {
-        /// Processes that have the port in their environment; `None` where they could not be looked at in time.
+        /// The processes that have the port in their environment. `None` if they could not be determined in time.
         processes: Option<Vec<u32>>,
-        /// The process that stays.
+        /// The process id of the guard.
         guard: u32,
     },
-    /// Nobody could be left behind at the port: what those processes start will wait for it.
+    /// No guard process could be started. Children of these processes will wait for the port.
     NoGuard {
-        /// As in [`GuardLeft`](Self::GuardLeft).
+        /// The processes, as in [`GuardLeft`](Self::GuardLeft).
         processes: Option<Vec<u32>>,
-        /// The port.
+        /// The path of the port.
         port: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// Every stream has ended; the files are made now.
+    /// All streams have ended, and the files are being created.
     Recorded,
-    /// What differs in a file from what somebody may expect.
+    /// A note about an unexpected property of a file.
     Note(Note),
-    /// What was made of a recording lacks what the recording has.
+    /// A converted file lacks parts of the recording.
     LeftOut {
-        /// The recording.
+        /// The path of the recording.
         path: PathBuf,
         /// What is missing.
         partial: Partial,
     },
-    /// Files could not be made of a recording, so the recording itself is kept there.
+    /// Files could not be created, so the recording is kept at this path.
     Kept(PathBuf),
 }
 
-/// How far all recordings are.
+/// The progress of all recordings.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
-    /// Since the first session.
+    /// The time since the first session started.
     pub elapsed: Duration,
-    /// What is left of the time that was asked for.
+    /// The rest of the requested duration.
     pub left: Option<Duration>,
-    /// Bytes received.
+    /// The number of bytes received.
     pub bytes: u64,
-    /// Events in them, as far as they are counted.
+    /// The number of events received, as far as they are counted.
     pub events: u64,
-    /// Events that the target dropped.
+    /// The number of events that the target dropped.
     pub lost: u64,
-    /// Processes that are being recorded.
+    /// The number of processes being recorded.
     pub active: usize,
-    /// Processes that were.
+    /// The number of processes recorded so far, including those.
     pub all: usize,
-    /// The end was asked for, and the runtime tells the names of its methods.
+    /// Whether the recording is stopping, while the runtime sends the names of its methods.
     pub is_stopping: bool,
 }
 
-/// Takes the events, in the order in which they happen, on the threads on which they do.
+/// A callback for events. It is called in the order of events, on the threads on which they occur.
 #[derive(Clone)]
 pub struct Reporter(Arc<dyn Fn(Event) + Send + Sync>);
 
 impl Reporter {
-    /// One that does this with each.
+    /// Creates a reporter from a callback.
     pub fn new(take: impl Fn(Event) + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }

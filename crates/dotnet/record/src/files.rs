@@ -1,4 +1,4 @@
-//! After the last byte: the files that were asked for.
+//! Creates the requested files from recorded streams.
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use runtap_model::Trace;
 use runtap_os::in_thread_called;
 
 use crate::Error;
-use crate::conductor::Gathered;
+use crate::conductor::CollectedStreams;
 use crate::event::{Event, Reporter};
 use crate::job::Job;
 use crate::one::EndedStream;
 use crate::outcome::{Files, Outcome, Part};
 use crate::outputs::Opened;
-use crate::raw::Raw;
+use crate::raw::RawStream;
 use crate::stops::StopListener;
 
-/// Makes the files, one process after the other, or one for all.
-pub(crate) async fn make(job: &Job, gathered: Gathered) -> Outcome {
-    let Gathered { taken, failed } = gathered;
+/// Creates the files, one process after the other, or one for all.
+pub(crate) async fn make(job: &Job, gathered: CollectedStreams) -> Outcome {
+    let CollectedStreams { taken, failed } = gathered;
     let is_unread = taken.iter().any(EndedStream::is_unread);
     let mut outcome = Outcome { failed, is_unread, to_stdout: job.to_stdout(), ..Outcome::default() };
     if is_unread {
@@ -39,7 +39,7 @@ pub(crate) async fn make(job: &Job, gathered: Gathered) -> Outcome {
     outcome
 }
 
-/// Makes the files of one process, or those of all.
+/// Creates the files of one process, or those of all.
 async fn of_group(
     job: &Job,
     mut group: Vec<EndedStream>,
@@ -65,18 +65,22 @@ async fn of_group(
         Err(error) => made.errors.push(error),
     }
     made.files.sort_by_key(|file| job.spec.formats.iter().position(|format| *format == file.format));
-    // An empty one of several is of no use.
+    // An empty recording among several is ignored.
     let matters = |error: &Error| !(error.is_closed_pipe() || several && error.is_nothing_to_show());
     if made.errors.first().is_some_and(matters) {
-        for path in raws.into_iter().filter_map(Raw::keep) {
+        for path in raws.into_iter().filter_map(RawStream::keep) {
             job.report(Event::Kept(path));
         }
     }
     made
 }
 
-/// What there is to read, and into what. The streams stay in any case.
-fn prepare(job: &Job, group: Vec<EndedStream>, made: &mut Files) -> (Vec<Raw>, Result<Conversion, Error>) {
+/// Prepares the conversion. The streams are returned in any case.
+fn prepare(
+    job: &Job,
+    group: Vec<EndedStream>,
+    made: &mut Files,
+) -> (Vec<RawStream>, Result<Conversion, Error>) {
     let base = group.first().map(|taken| taken.base.clone()).unwrap_or_default();
     let (mut raws, mut rest) = (Vec::new(), Vec::new());
     for EndedStream { name, raw, outlets, ended, .. } in group {
@@ -87,12 +91,12 @@ fn prepare(job: &Job, group: Vec<EndedStream>, made: &mut Files) -> (Vec<Raw>, R
     (raws, prepared)
 }
 
-/// Name, files to make and names of threads of each process, beside its stream.
+/// The name, the output files and the thread names of a process.
 type Rest = (String, Vec<Opened>, Vec<(u64, String)>);
 
 fn conversion(
     job: &Job,
-    raws: &[Raw],
+    raws: &[RawStream],
     rest: Vec<Rest>,
     base: &Path,
     made: &mut Files,
@@ -109,15 +113,15 @@ fn conversion(
         }
     }
     if outlets.is_empty() && job.spec.merge {
-        // Nothing came of the process that had them.
+        // The process that had the outputs has no result.
         outlets = job.outputs_of_all(base)?;
     }
     Ok(Conversion { sources, outlets, content: job.spec.content, reporter: job.reporter() })
 }
 
-/// Making the files that were asked for from recorded streams.
+/// The conversion of recorded streams to the requested files.
 struct Conversion {
-    /// The streams, each with what it can't tell. Of what went to standard output nothing can be made.
+    /// The streams, each with information that is not in it. Streams written to standard output are missing.
     sources: Vec<(Recording, ProfileOptions)>,
     outlets: Vec<Opened>,
     content: Content,
@@ -125,7 +129,7 @@ struct Conversion {
 }
 
 impl Conversion {
-    /// What could be made, and what it lacks of what was recorded.
+    /// Converts the streams. Returns the files, and what they lack of the recording.
     fn run(self) -> Result<(Made, Option<Partial>), Error> {
         let Self { sources, outlets, content, reporter } = self;
         if outlets.is_empty() || sources.is_empty() {
@@ -136,7 +140,7 @@ impl Conversion {
         let (mut traces, mut left_out) = (Vec::new(), None);
         for (recording, profile) in sources {
             let Profile { trace, recording, .. } = Profile::read(recording, &content, &profile, &mut tell)?;
-            // What is missing from the stream itself is known.
+            // What is missing in the stream itself is reported elsewhere.
             if recording.is_cut_short()
                 && let Some(partial) = recording.partial()
             {

@@ -1,5 +1,5 @@
-//! Processes that outlive a command and still have its port in their environment. What they start would wait
-//! for ever, so a small process stays behind that lets it go on, until the last of them has ended.
+//! Handles processes that outlive a command and still have its port in their environment. Their children would wait forever, so a
+//! small guard process resumes them until the last of these processes has exited.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,13 +20,13 @@ use tokio::time::{sleep, timeout};
 use crate::event::{Event, Reporter};
 use crate::own_port::{self, PortDirectory};
 
-/// How often it looks who is left.
-const LOOK: Duration = Duration::from_secs(1);
-/// How long it looks before it leaves a guard in any case.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Poll interval for remaining processes.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Time limit for the search before a guard is started anyway.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Looks for the processes that have the port in their environment, and were started by us, by root, or by one of these
-/// users. Anybody can write our path into an environment: those of others keep nobody here.
+/// Returns a function that finds the processes that have the port in their environment and belong to the current user, to root, or
+/// to one of these users. Any user can put the path into an environment, so processes of other users are ignored.
 pub(crate) fn holders(port: &Path, users: &BTreeSet<u32>) -> impl Fn() -> Vec<u32> + Clone + Send + 'static {
     let (port, users, ours) = (port.to_owned(), users.clone(), getuid().as_raw());
     move || {
@@ -35,15 +35,14 @@ pub(crate) fn holders(port: &Path, users: &BTreeSet<u32>) -> impl Fn() -> Vec<u3
     }
 }
 
-/// Whether nobody is found by `look`, such as [`holders`]. It works on a thread of its own: there may be thousands of
-/// processes, and what is read of each is as long as it likes. Looks twice, with a pause behind each, because a process is
-/// not seen for a moment while it turns into another one.
+/// Whether `look`, such as [`holders`], finds no process. Runs on its own thread, because there may be thousands of processes with
+/// large environments. Searches twice, each followed by a pause, because a process is invisible for a moment during `exec`.
 pub(crate) async fn is_free<L>(look: &L, pause: Duration) -> bool
 where
     L: Fn() -> Vec<u32> + Clone + Send + 'static,
 {
     for _ in 0..2 {
-        // Without a thread nothing is known.
+        // Unknown if no thread can be started.
         if !in_a_thread(look.clone()).await.is_ok_and(|holders| holders.is_empty()) {
             return false;
         }
@@ -52,8 +51,8 @@ where
     true
 }
 
-/// Starts a guard for the port if anybody is left who could need it, else closes it. The guard gets the socket as it
-/// is: at no moment is its name free, and no path is resolved again. `arguments` have this program call [`guard_port`].
+/// Starts a guard for the port if a process may still need it, otherwise closes the port. The guard inherits the socket, so its name
+/// is never unused and no path is resolved again. `arguments` make this program call [`guard_port`].
 pub(crate) async fn leave_behind(
     mut port: Port,
     users: &BTreeSet<u32>,
@@ -63,12 +62,12 @@ pub(crate) async fn leave_behind(
     let path = port.path().to_owned();
     let look = holders(&path, users);
     let mut found = None;
-    let looking = async { found = timeout(PATIENCE, in_a_thread(look)).await.ok() };
+    let looking = async { found = timeout(SEARCH_TIMEOUT, in_a_thread(look)).await.ok() };
     port.resume_all(looking, |_, _| {}).await;
     let processes = match found {
         Some(Ok(holders)) if holders.is_empty() => return,
         Some(Ok(holders)) => Some(holders),
-        // The guard is going to know.
+        // The guard will find out.
         _ => None,
     };
     let started = match arguments {
@@ -82,36 +81,36 @@ pub(crate) async fn leave_behind(
     port.leave();
 }
 
-/// This program, on Linux also when its file was replaced meanwhile.
+/// Returns the path of this program, on Linux even if its file was replaced.
 fn ourselves() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }
 
-/// The socket is its stdin.
+/// Starts the guard with the socket as its standard input.
 fn start(socket: OwnedFd, arguments: &[OsString], port: &Path, users: &BTreeSet<u32>) -> io::Result<Child> {
     let mut command = Command::new(ourselves()?);
     command.args(arguments).arg(port).args(users.iter().map(u32::to_string));
     command.stdin(socket).stdout(Stdio::null()).stderr(Stdio::null());
-    // Not with the others of this terminal when Ctrl-C is typed.
+    // A separate process group does not receive Ctrl-C of the terminal.
     command.process_group(0).spawn()
 }
 
-/// Lets everybody go on who dials in, until nobody is left who could. Standard input is the socket of the port.
+/// Resumes every runtime that connects, until no process is left that may. Standard input is the socket of the port.
 ///
 /// # Errors
-/// It is none.
+/// Returns an error if standard input is not a socket.
 pub async fn guard_port(path: &Path, users: &BTreeSet<u32>) -> io::Result<()> {
     let port = io::stdin().as_fd().try_clone_to_owned();
     let mut port = port.and_then(|socket| Port::passed_on(socket, path, own_port::lets_everybody_in()))?;
     let look = holders(path, users);
     let until = async {
-        while !is_free(&look, LOOK).await {
-            sleep(LOOK).await;
+        while !is_free(&look, POLL_INTERVAL).await {
+            sleep(POLL_INTERVAL).await;
         }
     };
     port.resume_all(until, |_, _| {}).await;
     drop(port);
-    // After the socket in it.
+    // Remove the directory after the socket in it.
     drop(PortDirectory::of(path));
     Ok(())
 }

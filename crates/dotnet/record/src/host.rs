@@ -1,7 +1,7 @@
-//! Keeps a port as long as anybody may dial in there, and the command that was launched for it.
+//! Keeps a port while runtimes may connect to it, and the command that was launched for it.
 //!
-//! Every runtime that dials in goes on, whether it is recorded or not, also after the recording is over and while we
-//! wait for the command. Who is recorded is handed over with its session; the rest is not this file's business.
+//! Every runtime that connects is resumed, whether it is recorded or not, even after the recording while waiting for the command to
+//! exit. Sessions of runtimes to be recorded are sent to the conductor.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -22,50 +22,50 @@ use crate::java::JavaWatch;
 use crate::job::{Job, Phase};
 use crate::launch::Launched;
 use crate::start;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
-/// How often it looks whether the tree lives, once its first process has ended.
-const LOOK: Duration = Duration::from_millis(200);
-/// How long a process may not be seen while it turns into another one.
-const TURN: Duration = Duration::from_millis(20);
-/// How long those that are being let go may take when all else is over.
+/// Poll interval for remaining descendants, once the command itself has exited.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// The time for which a process may be invisible during `exec`.
+const EXEC_PAUSE: Duration = Duration::from_millis(20);
+/// Time limit for pending resumptions after everything else has finished.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long it waits for the command without a word.
-const TELL: Duration = Duration::from_secs(1);
-/// Between SIGTERM and SIGKILL.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The time after which waiting for the command is reported.
+const REPORT_DELAY: Duration = Duration::from_secs(1);
+/// The time between SIGTERM and SIGKILL.
+const KILL_DELAY: Duration = Duration::from_secs(5);
 
-/// A port and what belongs to it.
+/// A port, and what belongs to it.
 #[derive(Debug)]
 pub(crate) struct PortHost {
     job: Arc<Job>,
     port: Port,
     command: Option<Launched>,
-    /// Whether the command runs Java, until a runtime has dialled in.
+    /// Detects whether the command runs Java, until a runtime has connected.
     java: JavaWatch,
-    /// Whether it is ended with the recording.
+    /// Whether the command is terminated when the recording ends.
     kill: bool,
-    /// How the command ended.
+    /// The exit status of the command.
     status: Option<io::Result<ExitStatus>>,
-    /// Where processes to record go; gone when there are to be no more.
+    /// The channel for processes to record. `None` when no more are accepted.
     arrivals: Option<UnboundedSender<Arrival>>,
-    /// Runtimes that are being started, or let go.
+    /// Runtimes that are being started or resumed.
     attending: JoinSet<()>,
-    /// The same for those with whom the command has nothing to do. Nobody waits for them: they may never answer.
+    /// Runtimes of unrelated users that are being resumed. They may never answer, so they are not awaited.
     strangers: JoinSet<()>,
     dialled_in: usize,
-    /// Users as whom the command runs programs.
+    /// The users as whom the command runs programs.
     users: BTreeSet<u32>,
     told_untraced: bool,
-    /// When the command is to be killed.
+    /// When the command will be killed.
     kill_at: Option<Instant>,
-    /// When it is to be told that we wait for it.
+    /// When waiting for the command will be reported.
     tell_at: Option<Instant>,
 }
 
-/// A look at the processes that is on its way.
-struct Look {
-    /// How many had dialled in when it began.
+/// A pending search for processes.
+struct ProcessSearch {
+    /// The number of runtimes that had connected when the search started.
     dialled_in: usize,
     is_over: Pin<Box<dyn Future<Output = bool>>>,
 }
@@ -97,11 +97,11 @@ impl PortHost {
         }
     }
 
-    /// Runs until everything is finished and the command has ended; how it did.
+    /// Runs until everything has finished and the command has exited. Returns its exit status.
     pub(crate) async fn run(mut self) -> Option<io::Result<ExitStatus>> {
         let job = Arc::clone(&self.job);
         let patience = Instant::now().checked_add(job.spec.dial_in);
-        let mut look = interval(LOOK);
+        let mut look = interval(POLL_INTERVAL);
         let visitors = self.port.visitors();
         let (mut recorded, mut finished, mut looking) = (false, false, None);
         while !finished || self.is_command_running() {
@@ -118,7 +118,7 @@ impl PortHost {
                     if self.is_idle() { looking = Some(self.look()) }
                 }
                 is_over = over(&mut looking), if looking.is_some() => {
-                    // Whoever has dialled in meanwhile may have started others.
+                    // A runtime that connected meanwhile may have started other processes.
                     let is_news = looking.take().is_none_or(|look| look.dialled_in != self.dialled_in);
                     if is_over && !is_news && self.is_idle() { self.arrivals = None }
                 }
@@ -134,7 +134,7 @@ impl PortHost {
                 () = job.reached(Phase::Finished), if !finished => finished = true,
             }
         }
-        // One that is stopped does not answer; the guard goes on trying.
+        // A stopped process does not answer. The guard will try again.
         let _ = timeout(GRACE, async { while self.attending.join_next().await.is_some() {} }).await;
         if self.command.is_some() && self.dialled_in == 0 && !self.told_untraced && !job.stops.is_stopping() {
             job.report(Event::NothingRecorded { jvm: self.java.found() });
@@ -151,10 +151,10 @@ impl PortHost {
         self.command.is_some() && self.status.is_none()
     }
 
-    /// Starts the recording of a runtime, if it is one to record, and in any case lets it go on.
+    /// Starts the recording of a runtime if it is to be recorded, and resumes it in any case.
     fn attend(&mut self, runtime: Runtime) {
         if self.is_stranger(&runtime) {
-            // It is told to go on, and nothing else. What comes of it is its own affair.
+            // It is only resumed; the result is ignored.
             self.strangers.spawn(async move {
                 let _ = runtime.resume().await;
             });
@@ -163,9 +163,9 @@ impl PortHost {
         self.dialled_in += 1;
         self.java.stop();
         let claims = (runtime.claims_another_id() == Some(true)).then(|| runtime.process_id());
-        // Without children the first one is the one.
+        // Without children, only the first runtime is recorded.
         let arrivals = if self.job.spec.children { self.arrivals.clone() } else { self.arrivals.take() };
-        let (job, subject) = (Arc::clone(&self.job), Subject::dialled_in(runtime));
+        let (job, subject) = (Arc::clone(&self.job), ResolvedTarget::connected(runtime));
         job.report(Event::DialledIn { process: subject.label(), claims });
         let Some(arrivals) = arrivals else {
             self.attending.spawn(async move { start::let_go(&job, &subject).await });
@@ -176,29 +176,28 @@ impl PortHost {
             let label = subject.label();
             let asked = start::ask(&job, &subject).await;
             if asked.is_none() && job.stops.is_stopping() {
-                // What there is to finish does not wait for one that does not answer; the port does.
+                // The recording does not wait for a process that does not answer, but the port does.
                 drop((arrivals, active));
                 start::let_go(&job, &subject).await;
                 return;
             }
             let started = start::go_on(&job, subject, asked).await;
-            // Nobody wants it any more: then it is not recorded.
+            // If no more processes are accepted, it is not recorded.
             let _ = arrivals.send(Arrival { label, started, active });
         });
     }
 
-    /// Whether it belongs to a user with whom the command has nothing to do: everybody may dial in, but not everybody is
-    /// recorded.
+    /// Whether a runtime belongs to a user who is unrelated to the command. Any user may connect, but not every user is recorded.
     fn is_stranger(&mut self, runtime: &Runtime) -> bool {
         let uid = runtime.peer().uid;
         if runtime.is_kin() {
-            // What it has started may have lost its parent, and is of its user all the same.
+            // Its children may have lost their parent but belong to the same user.
             self.users.insert(uid);
         }
         !self.users.contains(&uid)
     }
 
-    /// Once for each user: they may come as often as they like.
+    /// Reports a visitor. Visitors are already limited to one per user.
     fn tell_of(&self, visitor: Visitor) {
         if !self.users.contains(&visitor.peer.uid) {
             self.job.report(Event::Stranger(visitor));
@@ -216,21 +215,21 @@ impl PortHost {
         }
     }
 
-    /// Whether there is nobody to wait for, as far as we know without a look at the processes.
+    /// Whether no process is pending, as far as known without a search.
     fn is_idle(&self) -> bool {
         let ended = if self.command.is_some() { self.status.is_some() } else { self.dialled_in > 0 };
         ended && self.job.active() == 0 && self.attending.is_empty()
     }
 
-    /// Begins to look whether nobody is left who could dial in and be recorded.
-    fn look(&self) -> Look {
+    /// Starts a search for processes that may still connect and be recorded.
+    fn look(&self) -> ProcessSearch {
         let holders = guard::holders(self.port.path(), &self.users);
         let has_command = self.command.is_some();
-        let is_over = async move { !has_command || guard::is_free(&holders, TURN).await };
-        Look { dialled_in: self.dialled_in, is_over: Box::pin(is_over) }
+        let is_over = async move { !has_command || guard::is_free(&holders, EXEC_PAUSE).await };
+        ProcessSearch { dialled_in: self.dialled_in, is_over: Box::pin(is_over) }
     }
 
-    /// Every stream has ended; the command may go on.
+    /// Called when every stream has ended. The command may continue.
     fn recording_ended(&mut self) {
         if !self.is_command_running() {
             return;
@@ -239,14 +238,14 @@ impl PortHost {
             if let Some(command) = &mut self.command {
                 command.end();
             }
-            self.kill_at = Some(Instant::now() + PATIENCE);
+            self.kill_at = Some(Instant::now() + KILL_DELAY);
         } else if self.dialled_in > 0 && self.job.stops.exit_code().is_none() {
-            // Usually it ends by itself at this moment.
-            self.tell_at = Some(Instant::now() + TELL);
+            // Usually the command exits at this moment.
+            self.tell_at = Some(Instant::now() + REPORT_DELAY);
         }
     }
 
-    /// It did not end politely.
+    /// Kills the command, which did not exit on request.
     fn end_command(&mut self) {
         if let Some(command) = &mut self.command {
             command.kill();
@@ -262,8 +261,8 @@ async fn ended(command: &mut Option<Launched>) -> io::Result<ExitStatus> {
     }
 }
 
-/// Whether the tree is over, when that is known.
-async fn over(look: &mut Option<Look>) -> bool {
+/// Returns the result of the search, when it is known.
+async fn over(look: &mut Option<ProcessSearch>) -> bool {
     match look {
         Some(look) => look.is_over.as_mut().await,
         None => future::pending().await,

@@ -1,4 +1,4 @@
-//! Whether a command that no runtime dials in of runs a Java virtual machine: then another verb traces it.
+//! Detects whether a command to which no runtime connects runs a Java virtual machine, which another subcommand traces.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,12 +7,12 @@ use runtap_os::in_a_thread;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// The time until the first look at the processes, and between the first two. A JVM is seen some hundredths of a second after its start.
+/// The delay of the first search, and the initial interval. A JVM is visible some hundredths of a second after its start.
 const FIRST: Duration = Duration::from_millis(100);
-/// The most time between two looks.
+/// The maximum interval.
 const LAST: Duration = Duration::from_secs(5);
 
-/// A look at the processes of a command, again and again until there is a JVM.
+/// Repeated searches for a JVM among the processes of a command.
 #[derive(Debug, Default)]
 pub(crate) struct JavaWatch {
     found: Arc<OnceLock<u32>>,
@@ -20,7 +20,7 @@ pub(crate) struct JavaWatch {
 }
 
 impl JavaWatch {
-    /// Looks at this process and all below it.
+    /// Starts searching this process and its descendants.
     pub(crate) fn start(root: Option<u32>) -> Self {
         let mut watch = Self::default();
         if let Some(root) = root {
@@ -30,7 +30,7 @@ impl JavaWatch {
                 loop {
                     sleep(pause).await;
                     if let Ok(Some(jvm)) = in_a_thread(move || jvm_of(root)).await {
-                        // This task alone sets it.
+                        // Set only once, by this task.
                         let _ = found.set(jvm);
                         return;
                     }
@@ -41,12 +41,12 @@ impl JavaWatch {
         watch
     }
 
-    /// Looks no more.
+    /// Stops searching.
     pub(crate) fn stop(&mut self) {
         self.looking.abort_all();
     }
 
-    /// Returns the first JVM that was seen.
+    /// Returns the process id of the first JVM that was found.
     pub(crate) fn found(&self) -> Option<u32> {
         self.found.get().copied()
     }
@@ -61,7 +61,7 @@ fn jvm_of(root: u32) -> Option<u32> {
     system.facts_of(&tree).into_iter().find(|facts| facts.runtime == Runtime::Jvm).map(|facts| facts.pid)
 }
 
-/// Which process is a JVM does not show here.
+/// JVMs can't be recognized on this system.
 #[cfg(not(target_os = "linux"))]
 fn jvm_of(_: u32) -> Option<u32> {
     None

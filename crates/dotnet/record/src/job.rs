@@ -1,4 +1,4 @@
-//! What all recordings of one specification have in common.
+//! What all recordings of one specification share.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,43 +15,43 @@ use crate::spec::Specification;
 use crate::stop_event::StopEventWatch;
 use crate::stops::Stops;
 
-/// Sessions that are being stopped at the same time. Each runtime writes the names of all its methods then.
+/// The number of sessions that are stopped at the same time. Each runtime then writes the names of all its methods.
 const STOPPING: usize = 16;
 
-/// Everything that a recording needs to know besides its process.
+/// Everything that a recording needs in addition to its process.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) spec: Specification,
     pub(crate) stops: Stops,
     reporter: Reporter,
-    /// What the variable for ports was before we changed it for a command.
+    /// The value of the variable for ports before it was changed for a command.
     pub(crate) restore: Option<Restore>,
     /// Held while a file is being counted.
     count_turn: Arc<Mutex<()>>,
     /// Held while a session is being stopped.
     pub(crate) stop_turns: Semaphore,
-    /// Processes that are being recorded, from the decision to the last byte.
+    /// The number of processes being recorded.
     active: AtomicUsize,
     phase: watch::Sender<Phase>,
-    /// Files that were given to a process.
+    /// The files that were assigned to a process.
     pub(crate) taken: Mutex<BTreeSet<PathBuf>>,
-    /// The outputs with the names that the user gave, until a process has them.
+    /// The outputs with the names given by the user, until they are assigned to a process.
     pub(crate) named: Mutex<Option<Outputs>>,
-    /// How many others there are.
+    /// The number of other outputs.
     pub(crate) numbers: AtomicUsize,
 }
 
-/// How far the whole is.
+/// The phase of the whole recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Recording,
     /// Every stream has ended.
     Recorded,
-    /// The files are there.
+    /// The files have been created.
     Finished,
 }
 
-/// A process that is being recorded, or about to be; counted until it is dropped.
+/// A process that is being recorded. Counted until dropped.
 #[derive(Debug)]
 pub(crate) struct Active(Arc<Job>);
 
@@ -86,7 +86,7 @@ impl Job {
         self.reporter.clone()
     }
 
-    /// When the events of a recording are counted.
+    /// Returns when the events of a recording are counted.
     pub(crate) fn counting(&self) -> Counting {
         let watch = self
             .spec
@@ -100,18 +100,18 @@ impl Job {
         }
     }
 
-    /// Whether a result goes to standard output.
+    /// Whether a result is written to standard output.
     pub(crate) fn to_stdout(&self) -> bool {
         self.spec.output.as_deref() == Some(Path::new("-"))
     }
 
-    /// One more process is going to be recorded.
+    /// Counts one more process until the result is dropped.
     pub(crate) fn begin_one(self: &Arc<Self>) -> Active {
         self.active.fetch_add(1, Ordering::SeqCst);
         Active(Arc::clone(self))
     }
 
-    /// Processes that are being recorded.
+    /// Returns the number of processes being recorded.
     pub(crate) fn active(&self) -> usize {
         self.active.load(Ordering::SeqCst)
     }
@@ -120,7 +120,7 @@ impl Job {
         self.phase.send_replace(phase);
     }
 
-    /// Ready when the whole is that far.
+    /// Waits until the recording has reached a phase.
     #[cfg_attr(not(unix), allow(dead_code, reason = "the host of a port waits for it"))]
     pub(crate) async fn reached(&self, phase: Phase) {
         // Fails only without a sender, which is `self`.

@@ -1,5 +1,4 @@
-//! A command that is started to be recorded: its environment, its input and output, the signals that are passed on
-//! to it, and its end.
+//! Launches a command to be recorded: its environment, its input and output, signals that are forwarded to it, and its exit.
 
 #[cfg_attr(unix, path = "launch/unix.rs")]
 #[cfg_attr(windows, path = "launch/windows.rs")]
@@ -17,38 +16,38 @@ use self::system::Signals;
 use crate::Error;
 use crate::start::PORTS;
 
-/// The older name of the variable, which runtimes read where the newer one is not set.
+/// The older name of the variable, which runtimes read if the newer one is not set.
 const OLD_PORTS: &str = "COMPlus_DiagnosticPorts";
 
-/// What the command's input and output are.
+/// The standard output and error of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Io {
-    /// Nobody sees what it writes.
+    /// The output is discarded.
     Hidden,
-    /// They are ours.
+    /// The output is inherited.
     Shown,
-    /// Stdout carries a result of ours: what the command writes there goes to stderr.
+    /// Standard output is used for a result, so the command's standard output is redirected to standard error.
     ShownOnStderr,
 }
 
-/// A command to start.
+/// A command to launch.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// Program and arguments.
+    /// The program and its arguments.
     pub words: Vec<OsString>,
-    /// Where its output goes.
+    /// Its standard output and error.
     pub io: Io,
-    /// End it when the recording is over.
+    /// Whether to terminate it when the recording ends.
     pub kill: bool,
 }
 
-/// The value that a variable had, or that there was none.
+/// The previous value of a variable. `None` if it was not set.
 #[derive(Debug, Clone)]
 pub(crate) struct Restore {
     pub(crate) value: Option<String>,
 }
 
-/// A command that runs.
+/// A launched command.
 #[derive(Debug)]
 pub struct Launched {
     child: Child,
@@ -56,15 +55,15 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// Starts the command with `port` among its ports.
+    /// Starts the command with `port` added to its ports.
     pub(crate) fn start(command: &Command, port: &Path) -> Result<Self, Error> {
         Self::start_with(command, [(PORTS, ports(port, existing().as_deref()))])
     }
 
-    /// Starts a command with further variables.
+    /// Starts a command with additional variables.
     ///
     /// # Errors
-    /// There is no such program, or it can't be started.
+    /// Returns an error if the program does not exist or can't be started.
     pub fn start_with<'a>(
         command: &Command,
         variables: impl IntoIterator<Item = (&'a str, OsString)>,
@@ -78,7 +77,7 @@ impl Launched {
             Io::Shown => (Stdio::inherit(), Stdio::inherit()),
             Io::ShownOnStderr => (io::stderr().into(), Stdio::inherit()),
         };
-        // Before it is there: from its first moment every signal is passed on.
+        // Listen before the start, so that no signal is lost.
         let signals = Signals::listen()?;
         let child = command.stdout(stdout).stderr(stderr).spawn();
         let child = child
@@ -86,15 +85,15 @@ impl Launched {
         Ok(Self { child, signals })
     }
 
-    /// Its process id, while it runs.
+    /// Returns the process id while the command runs.
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Waits for its end and passes signals on to it meanwhile. Cancel safe.
+    /// Waits until the command exits, and forwards signals meanwhile. Cancel safe.
     ///
     /// # Errors
-    /// It can't be waited for.
+    /// Returns an error if the exit status can't be read.
     pub async fn ended(&mut self) -> io::Result<ExitStatus> {
         loop {
             let signal = tokio::select! {
@@ -105,24 +104,24 @@ impl Launched {
         }
     }
 
-    /// Asks it to end, if it has not ended.
+    /// Requests the command to exit, if it has not exited.
     pub(crate) fn end(&mut self) {
         system::end(&mut self.child);
     }
 
-    /// Ends it, if it has not ended.
+    /// Kills the command, if it has not exited.
     pub(crate) fn kill(&mut self) {
-        // One that has just ended needs nothing.
+        // A command that has just exited needs no signal.
         let _ = self.child.start_kill();
     }
 }
 
-/// The value of the variable for ports without us; what has to be put back.
+/// Returns the value of the variable for ports that must be restored. `None` if it can't be sent.
 pub(crate) fn restore() -> Option<Restore> {
     match std::env::var(PORTS) {
         Ok(value) => Some(Restore { value: Some(value) }),
         Err(std::env::VarError::NotPresent) => Some(Restore { value: None }),
-        // It can't be said in the protocol.
+        // The protocol requires Unicode.
         Err(std::env::VarError::NotUnicode(_)) => None,
     }
 }
@@ -131,7 +130,7 @@ fn existing() -> Option<OsString> {
     std::env::var_os(PORTS).or_else(|| std::env::var_os(OLD_PORTS)).filter(|value| !value.is_empty())
 }
 
-/// The ports that were there, and ours.
+/// Appends the port to the existing ports.
 fn ports(port: &Path, existing: Option<&OsStr>) -> OsString {
     let mut value = existing.map_or_else(OsString::new, |existing| {
         let mut value = existing.to_owned();
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_that_are_there_are_kept() {
+    fn existing_ports_are_kept() {
         let port = Path::new("/tmp/p");
         assert_eq!(ports(port, None), "/tmp/p,suspend,connect");
         let both = ports(port, Some(OsStr::new("/a,nosuspend")));

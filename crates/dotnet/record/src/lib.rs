@@ -2,20 +2,19 @@
 //!
 //! ```text
 //!  Target::Running  ──┐
-//!   (relatives: children) ├─► start: a session, then the runtime goes on ─► conductor: all of them at once ─► files
-//!  host: port, command ──┘       (guard: for those who outlive us)            └ one ─ session ─ recorder
+//!   (relatives: children) ├─► start: a session, then resume ─► conductor: all recordings at once ─► files
+//!  host: port, command ──┘       (guard: for surviving processes)           └ one ─ session ─ recorder
 //! ```
 //!
-//! A [`Specification`] says what, and into which files; [`Prepared::open`] opens these before anybody is asked for anything;
-//! [`Prepared::record`] records a [`Target`]. What happens meanwhile goes to a [`Reporter`] as [`Event`]s, what there is in
-//! the end is the [`Outcome`]. [`Stops`] ends it, by signals or by a call. `examples/watched.rs` is a whole program.
-//! [`write_live`] writes the events of a session as lines instead, as they come.
+//! A [`Specification`] describes what is recorded, and the output files. [`Prepared::open`] opens the files before any request is
+//! sent; [`Prepared::record`] records a [`Target`]. [`Event`]s are sent to a [`Reporter`], the [`Outcome`] is the result. [`Stops`]
+//! stops it, by signals or by a call. `examples/watched.rs` is a complete program. [`write_live`] writes the events of a session as
+//! lines instead.
 //!
-//! Two relatives of a recording are here as well: [`tap_all`] has the events of running programs consumed as they come, without
-//! a file, and [`resume()`] lets programs go on that a killed tool has left waiting at its port.
-//! `UserEvents` is the recording that leaves no file: into tracepoints of the kernel, on Linux.
+//! Related functions: [`tap_all`] consumes the events of running programs without a file. [`resume()`] resumes programs that a
+//! killed tool left suspended at its port. `UserEvents` records to tracepoints of the kernel, on Linux.
 //!
-//! Refuses to print, to choose words for people, and to find processes.
+//! The crate prints nothing and does not search for processes.
 
 mod conductor;
 pub mod dump;
@@ -58,7 +57,7 @@ use std::sync::Arc;
 
 use runtap_diag::ports::Port;
 use runtap_os::{allow_many_files, in_a_thread};
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use tokio::sync::mpsc;
 
 use self::conductor::Arrival;
@@ -81,7 +80,7 @@ pub use self::unreachable::Unreachable;
 #[cfg(target_os = "linux")]
 pub use self::user_events::{UserEvent, UserEvents, UserEventsOutcome};
 
-/// The variable by which processes learn of ports.
+/// The environment variable with the diagnostic ports of a process.
 pub const PORTS: &str = start::PORTS;
 
 /// A recording whose outputs are open.
@@ -89,10 +88,10 @@ pub const PORTS: &str = start::PORTS;
 pub struct Prepared(Job);
 
 impl Prepared {
-    /// Opens the outputs, which for a pipe takes until somebody reads it. `None` if the end was asked for before.
+    /// Opens the outputs, which blocks for a pipe until it has a reader. Returns `None` if a stop was requested before.
     ///
     /// # Errors
-    /// One of them can't be written.
+    /// Returns an error if an output can't be written.
     pub async fn open(spec: Specification, stops: Stops, reporter: Reporter) -> Result<Option<Self>, Error> {
         let job = Job::new(spec, stops.clone(), reporter);
         let open = in_a_thread(move || job.open_outputs().map(|()| job));
@@ -103,11 +102,11 @@ impl Prepared {
         }
     }
 
-    /// Records, makes the files, and hands over what there is: at once, although a command may run on for long and is
-    /// waited for. Gives what `made` gives, and how the command ended, if there was one.
+    /// Records the target, creates the files, and passes the outcome to `made` as soon as it is available, even if a command is
+    /// still running. Returns the result of `made` and the exit status of the command, if there was one.
     ///
     /// # Errors
-    /// Nothing could be begun. What goes wrong later is in the outcome.
+    /// Returns an error if nothing could be started. Later errors are in the outcome.
     pub async fn record<T>(
         self,
         target: Target,
@@ -124,8 +123,8 @@ impl Prepared {
     }
 }
 
-/// Records processes that run, and if it is asked for all below them.
-async fn running(job: Job, subjects: Vec<Subject>) -> Result<Outcome, Error> {
+/// Records running processes, and their descendants if requested.
+async fn running(job: Job, subjects: Vec<ResolvedTarget>) -> Result<Outcome, Error> {
     let job = Arc::new(job);
     let (tell, arrivals) = mpsc::unbounded_channel();
     if job.spec.children {
@@ -135,7 +134,7 @@ async fn running(job: Job, subjects: Vec<Subject>) -> Result<Outcome, Error> {
         }
     } else {
         for arrival in begin_all(&job, subjects).await {
-            // The receiver is right here.
+            // The receiver exists.
             let _ = tell.send(arrival);
         }
     }
@@ -144,36 +143,36 @@ async fn running(job: Job, subjects: Vec<Subject>) -> Result<Outcome, Error> {
     Ok(files::make(&job, gathered).await)
 }
 
-/// Starts a session in each, all at the same time. The recording begins when all have: its end is the same for all.
-async fn begin_all(job: &Arc<Job>, subjects: Vec<Subject>) -> Vec<Arrival> {
-    let begin = |subject: Subject| {
+/// Starts a session in each process in parallel. Recording begins when all have started, so that it ends at one time for all.
+async fn begin_all(job: &Arc<Job>, subjects: Vec<ResolvedTarget>) -> Vec<Arrival> {
+    let begin = |subject: ResolvedTarget| {
         let (job, label, active) = (Arc::clone(job), subject.label(), job.begin_one());
         tokio::spawn(async move { Arrival { label, started: start::begin(&job, subject).await, active } })
     };
     let beginning: Vec<_> = subjects.into_iter().map(begin).collect();
     let mut arrivals = Vec::with_capacity(beginning.len());
     for task in beginning {
-        // A task of ours is not cancelled, and a panic ends the program.
+        // The task is not cancelled, and a panic terminates the program.
         arrivals.extend(task.await);
     }
     arrivals
 }
 
-/// Starts a command and records it from its first event on.
+/// Launches a command and records it from its first event.
 async fn launch<T>(
     mut job: Job,
     command: Command,
     made: impl FnOnce(Outcome) -> T,
 ) -> Result<(T, Option<ExitStatus>), Error> {
     job.restore = launch::restore();
-    // Dropped after the port, and removed unless a guard has that.
+    // Dropped after the port. The directory is removed unless a guard has the port.
     let (_home, port) = own_port::make()?;
     let launched = Launched::start(&command, port.path())?;
     allow_many_files();
     Ok(keep(Arc::new(job), port, Some((launched, command.kill)), made).await)
 }
 
-/// Records who dials in, makes the files, and keeps port and command until all is over.
+/// Records runtimes that connect, creates the files, and keeps the port and the command until everything has finished.
 async fn keep<T>(
     job: Arc<Job>,
     port: Port,

@@ -1,4 +1,4 @@
-//! The events of one session as lines, as they come. Works on a thread of its own.
+//! Writes the events of one live session as lines. Runs on its own thread.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -9,34 +9,34 @@ use runtap_nettrace::Item;
 
 use crate::Received;
 
-/// The runtime writes what it has gathered ten times a second. When nothing came for longer, nothing older will.
-const PATIENCE: Duration = Duration::from_millis(250);
+/// The runtime writes its buffers ten times per second. After a longer pause, no older events can follow.
+const FLUSH_DELAY: Duration = Duration::from_millis(250);
 
-/// How a session ended whose events were written as lines.
+/// The end of a session whose events were written as lines.
 #[derive(Debug)]
 pub struct LiveEnd {
-    /// How many events the target dropped.
+    /// The number of events that the target dropped.
     pub lost: u64,
-    /// Whose events came, and when.
+    /// Statistics of the received events.
     pub received: Received,
-    /// Whether the stream has an end.
+    /// Whether the stream is complete.
     pub is_whole: bool,
-    /// How many events were written, and which names that were asked for no event has.
+    /// The number of selected events, and the names of the selection that did not occur.
     pub matched: Matched,
-    /// Why the lines could not be written.
+    /// The error that occurred while writing lines.
     pub write_error: Option<io::Error>,
-    /// Why the stream could not be read.
+    /// The error that occurred while reading the stream.
     pub read_error: Option<Error>,
 }
 
-/// Writes events as lines until the stream ends or nobody takes them. Blocks.
+/// Writes events as lines until the stream ends or the output is closed. Blocks.
 pub fn write_live<W: Write>(mut chunks: Chunks, lines: Lines<W>) -> LiveEnd {
     let mut lines = Live::new(lines);
     let mut received = Received::default();
     let mut hear = |item: &Item<'_>| received.item(item);
     let mut read_error = None;
     let mut written = loop {
-        let written = match chunks.blocking_next_within(PATIENCE) {
+        let written = match chunks.blocking_next_within(FLUSH_DELAY) {
             Some(Ok(Some(chunk))) => lines.feed(&chunk, &mut hear),
             Some(Ok(None)) => break Ok(()),
             Some(Err(error)) => {

@@ -1,4 +1,4 @@
-//! What a recording lacks, and why.
+//! What a recording lacks.
 
 use std::io::{self, ErrorKind};
 
@@ -7,28 +7,28 @@ use runtap_nettrace::Partial;
 
 use crate::recorder::Recorded;
 
-/// Why something is missing from a recording. What was received is there.
+/// Why something is missing from a recording. What was received is kept.
 #[derive(Debug)]
 pub enum Missing {
-    /// It was given up before the runtime had told its last names.
+    /// The recording was abandoned before the runtime had sent its last names.
     Abandoned,
-    /// It was ended before the program had begun.
+    /// The recording was stopped before the program had started.
     NotBegun,
-    /// The runtime refused to end the session.
+    /// The runtime failed to stop the session.
     Unfinished(Error),
-    /// There is no room on the disk.
+    /// The disk is full.
     DiskFull,
-    /// It could not be written any further.
+    /// The output could not be written.
     NotWritten(io::Error),
     /// The connection broke.
     Broken(Error),
-    /// The target ended, or closed the connection, in mid-stream.
+    /// The target exited, or closed the connection, before the stream was complete.
     MidStream(Partial),
-    /// What came is no event stream.
+    /// The data is not an event stream.
     NoStream(Partial),
 }
 
-/// Takes what a recording lacks out of what is known of it, when nothing else was noticed.
+/// Determines what a recording lacks if no other reason is known.
 pub(crate) fn missing(recorded: &mut Recorded) -> Option<Missing> {
     if let Some(error) = recorded.write_error.take() {
         return Some(match error.kind() {

@@ -1,4 +1,4 @@
-//! The recording of one process, from its first byte to its last: its name, its files, and the draining.
+//! Records one process to the end of its stream.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use crate::Error;
 use crate::event::Event;
 use crate::job::Job;
 use crate::outputs::Opened;
-use crate::raw::Raw;
+use crate::raw::RawStream;
 use crate::recorder::Progress;
-use crate::session::{self, Ended};
+use crate::session::{self, EndedSession};
 use crate::start::Started;
 use runtap_target::local_name;
 
-/// A stream that has ended, and where it is.
+/// A stream that has ended, and where it was written.
 #[derive(Debug)]
 pub(crate) struct EndedStream {
     pub(crate) pid: u64,
-    /// Of the program.
+    /// The name of the program.
     pub(crate) name: String,
-    /// How files of it are called where nobody gave a name.
+    /// The base of file names if the user gave none.
     pub(crate) base: PathBuf,
-    pub(crate) raw: Raw,
-    /// The files that are to be made of it.
+    pub(crate) raw: RawStream,
+    /// The files to be created from the stream.
     pub(crate) outlets: Vec<Opened>,
-    pub(crate) ended: Ended,
+    pub(crate) ended: EndedSession,
 }
 
 impl EndedStream {
-    /// Nobody reads what we write: that is no failure, and nothing is left to do.
+    /// Whether the reader of standard output has closed it. This is not a failure, and nothing is left to do.
     pub(crate) fn is_unread(&self) -> bool {
         self.raw.is_stdout() && self.ended.recorded.is_unread
     }
@@ -43,7 +43,7 @@ pub(crate) async fn record(
     progress: Arc<Progress>,
 ) -> Result<EndedStream, Error> {
     let Started { subject, outputs, running } = started;
-    // .NET Core 3 can be traced without being able to say who it is, and any may end at this moment.
+    // .NET Core 3 does not support the command, and a process may exit at this moment.
     let info = subject.client.process_info().await.ok();
     let pid = subject.pid().map(u64::from).or_else(|| info.as_ref().map(|info| info.process_id)).unwrap_or(0);
     let known = || subject.process.clone().or_else(|| runtap_discover::process(subject.pid()?).ok());
@@ -54,9 +54,9 @@ pub(crate) async fn record(
     let base = job.spec.naming.of(&name, pid);
     let (raw, sink, outlets) = outputs.settle(&job, &base)?;
     let of_stream = match &raw {
-        Raw::Stdout => Some(None),
-        Raw::Asked(path, _) => Some(Some(path.clone())),
-        Raw::Temporary(..) => None,
+        RawStream::Stdout => Some(None),
+        RawStream::Asked(path, _) => Some(Some(path.clone())),
+        RawStream::Temporary(..) => None,
     };
     let of_outlets = outlets.iter().map(|(_, outlet)| match outlet {
         Outlet::Stdout => None,

@@ -1,17 +1,17 @@
-//! Sessions of others in the same process, seen by the threads that serve them.
+//! Detects sessions of other tools in a process by the threads that serve them.
 //!
-//! A runtime that finds the client of a session gone ends that session by itself, some hundredths of a second later. It
-//! works out who still wants the events of a provider under its lock, and tells the provider outside it. A session that
-//! begins at that moment can be overtaken: .NET 8 to 10 then switch the provider off for it too, although it stays
-//! listed, and nothing in the stream tells. The same may happen when any two sessions begin and end at once. So it is
-//! worth a word whether one of others has ended meanwhile ([`Silence`](crate::Silence) says the rest).
+//! When the client of a session disconnects, the runtime ends the session some hundredths of a second later. It determines under its
+//! lock which sessions still need the events of a provider, but notifies the provider outside the lock. A session that starts at
+//! that moment can be affected: .NET 8 to 10 then disable the provider for it too, although it stays listed, and the stream does not
+//! show it. The same may happen whenever sessions start and end concurrently. So the end of another session is worth a note
+//! ([`Silence`](crate::Silence)).
 
 use std::collections::BTreeSet;
 
-/// How the runtime calls the thread of its server, and with it those of the sessions that this one starts.
+/// The name of the runtime's server thread, which the threads of sessions inherit.
 const NAME: &str = ".NET EventPipe";
 
-/// The threads of all sessions of a process, ours among them.
+/// The threads of all sessions of a process, including this one.
 #[derive(Debug, Default)]
 pub(crate) struct OtherSessions {
     pid: Option<u32>,
@@ -20,19 +20,19 @@ pub(crate) struct OtherSessions {
 }
 
 impl OtherSessions {
-    /// Those of a process in which our own session has not begun yet.
+    /// Returns the sessions of a process in which this tool's session has not started yet.
     pub(crate) fn before(pid: Option<u32>) -> Self {
         let mut other_sessions = Self { pid, ..Self::default() };
         other_sessions.look();
         other_sessions
     }
 
-    /// The process, where its id for us is known.
+    /// Returns the process id, if known.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// Looks again. Not to be called any more when our own session was told to stop.
+    /// Updates the threads. Must not be called after this tool's session was requested to stop.
     pub(crate) fn look(&mut self) {
         let threads = self.pid.and_then(|pid| runtap_discover::threads(pid).ok()).unwrap_or_default();
         let threads = threads.into_iter().filter(|thread| thread.name == NAME);
@@ -40,14 +40,14 @@ impl OtherSessions {
     }
 
     fn take(&mut self, now: BTreeSet<u32>) {
-        // A process without its server has ended, and its sessions with it.
+        // Without a server thread the process has exited, together with its sessions.
         if !now.is_empty() {
             self.has_one_ended |= !self.seen.is_subset(&now);
             self.seen.extend(now);
         }
     }
 
-    /// Whether one ended while ours began or ran.
+    /// Whether another session ended while this one started or ran.
     pub(crate) fn has_one_ended(&self) -> bool {
         self.has_one_ended
     }
@@ -66,13 +66,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gone_has_ended() {
-        // The server, and our own.
+    fn a_missing_thread_is_an_ended_session() {
+        // The server, and this session.
         assert!(!ended(&[&[1], &[1, 2], &[1, 2, 3]]));
-        // One that was there before, and one that came and went.
+        // One that existed before, and one that came and went.
         assert!(ended(&[&[1, 9], &[1, 9, 2], &[1, 2]]));
         assert!(ended(&[&[1], &[1, 2, 9], &[1, 2], &[1, 2]]));
-        // The process has ended.
+        // The process has exited.
         assert!(!ended(&[&[1, 9], &[1, 9, 2], &[]]));
         assert!(!ended(&[&[]]));
     }

@@ -1,4 +1,4 @@
-//! What there is in the end.
+//! The result of a recording.
 
 use std::time::Duration;
 
@@ -11,62 +11,62 @@ use crate::missing::Missing;
 use crate::one::EndedStream;
 use crate::silence::Silence;
 
-/// What there is in the end.
+/// The result of a recording.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Each process with its files, in the order in which they came; or all of them with the files that hold all.
+    /// Each process with its files, in the order of arrival; or all processes with their common files.
     pub made: Vec<Files>,
-    /// Those that could not be recorded: how to call them, and why.
+    /// The processes that could not be recorded: name and error.
     pub failed: Vec<(String, Error)>,
-    /// A result went to standard output.
+    /// Whether a result was written to standard output.
     pub to_stdout: bool,
-    /// Nobody read what went there.
+    /// Whether the reader of standard output closed it.
     pub is_unread: bool,
 }
 
-/// What was made of one recording, or of all together.
+/// The files created from one recording, or from all together.
 #[derive(Debug, Default)]
 pub struct Files {
     /// The processes.
     pub parts: Vec<Part>,
-    /// The files that there are.
+    /// The files that were created.
     pub files: Vec<OutputFile>,
-    /// Whether a file, or what went to standard output, ends early.
+    /// Whether a file or standard output is truncated.
     pub is_cut: bool,
-    /// What files lack of what was recorded.
+    /// What the files lack of the recording.
     pub left_out: Option<Partial>,
-    /// Why not all files are there.
+    /// The errors because of which files are missing.
     pub errors: Vec<Error>,
 }
 
 /// The recording of one process.
 #[derive(Debug)]
 pub struct Part {
-    /// Process id.
+    /// The process id.
     pub pid: u64,
-    /// Name of the program.
+    /// The name of the program.
     pub name: String,
-    /// The command that began the session.
+    /// The command that started the session.
     pub command: String,
-    /// What the session has less than what was asked for.
+    /// How the session differs from the request.
     pub downgrades: Vec<Downgrade>,
-    /// Events received.
+    /// The number of events received.
     pub events: u64,
-    /// Events that the target dropped.
+    /// The number of events that the target dropped.
     pub lost: u64,
-    /// Whether the target's buffer can have been full. If not, the events were too large for any buffer.
+    /// Whether the target's buffer may have been full. If not, the dropped events were too large for any buffer.
     pub may_have_filled: bool,
-    /// Bytes received.
+    /// The number of bytes received.
     pub bytes: u64,
-    /// From the start to the stop, without the names that come after it.
+    /// The duration from start to stop, excluding the names sent after it.
     pub duration: Duration,
-    /// Where the readable part of the stream ends, in bytes.
+    /// The length of the readable part of the stream in bytes.
     pub readable_to: u64,
-    /// Whether it has a header: without one nobody can read it.
+    /// Whether the stream has a header, without which it can't be read.
     pub is_readable: bool,
-    /// Why something is missing, if it is.
+    /// Why something is missing, if so.
     pub missing: Option<Missing>,
-    /// What did not come although it was asked for.
+    /// The requested events that were not received.
     pub silence: Vec<Silence>,
 }
 

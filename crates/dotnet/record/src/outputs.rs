@@ -1,7 +1,8 @@
-//! The outputs of one recording, open before its process is asked for anything: a mistake in them costs nobody a
-//! session, and a session that is refused leaves no file behind and none changed.
+//! The outputs of one recording. They are opened before any request is sent, so that an error in them causes no session, and a
+//! rejected session leaves no file created or changed.
 //!
-//! Names that hold the program's name are known only when it has answered; their files are made before, without a name.
+//! File names that contain the program's name are known only when the process has answered; the files are created before, without a
+//! name.
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -9,33 +10,33 @@ use std::sync::atomic::Ordering;
 
 use crate::Error;
 use crate::job::Job;
-use crate::raw::Raw;
+use crate::raw::RawStream;
 use crate::recorder::Sink;
 use runtap_convert::{FileFormat, Planned, free_base, plan};
 use runtap_os::output::{
     Destination, Draft, Outlet, insert_before_extension, is_regular, numbered, with_extension,
 };
 
-/// A format and where it goes.
+/// A format and its output.
 pub(crate) type Opened = (FileFormat, Outlet);
 
-/// Open, and empty.
+/// Outputs that are open and empty.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     opened: Vec<Opened>,
-    /// The stream, where nobody asked for it.
+    /// A temporary file for the stream, if the stream itself was not requested.
     stream: Option<Draft>,
-    /// Which process they are of, by the order in which they were opened. The first one's have the names that the user
-    /// gave, the others' a process id in theirs.
+    /// The index of the process. The outputs of the first process have the names given by the user; those of others include a
+    /// process id.
     number: usize,
 }
 
 impl Outputs {
-    /// Opens all of a process; with `pid`, under names with that in it. Those of one file for all processes are opened
-    /// once, and else only the stream.
+    /// Opens all outputs of a process. With `pid`, the names include it. Outputs that are common to all processes are opened once;
+    /// then only the stream is opened.
     ///
     /// # Errors
-    /// One of them can't be written.
+    /// Returns an error if an output can't be written.
     fn open(job: &Job, pid: Option<u64>, number: usize) -> Result<Self, Error> {
         let output = job.spec.output.as_deref();
         let mut opened = Vec::new();
@@ -66,8 +67,8 @@ impl Outputs {
         Ok(Outlet::open(&Destination::File(path))?)
     }
 
-    /// A file of our own for the stream: beside the first result, so that it is on the disk that the user chose; in the
-    /// temporary folder when the result is no file.
+    /// Creates a temporary file for the stream: beside the first result, so that it is on the disk chosen by the user, or in the
+    /// temporary directory if the result is not a file.
     fn stream(opened: &[Opened], output: Option<&Path>) -> Result<Draft, Error> {
         let drafts = opened.iter().filter_map(|(_, outlet)| match outlet {
             Outlet::File(draft) => Some(draft),
@@ -84,32 +85,34 @@ impl Outputs {
         }
     }
 
-    /// The session runs: the stream gets its file, and all of them their names. Without names of the user's they begin
-    /// with `base`, or with one behind it that is free.
+    /// Assigns the final names after the session has started. Without names given by the user, they start with `base` or an unused
+    /// variant.
     ///
     /// # Errors
-    /// There is no such name, or the folder has changed.
-    pub(crate) fn settle(self, job: &Job, base: &Path) -> Result<(Raw, Sink, Vec<Opened>), Error> {
+    /// Returns an error if no name is unused, or the directory has changed.
+    pub(crate) fn settle(self, job: &Job, base: &Path) -> Result<(RawStream, Sink, Vec<Opened>), Error> {
         let Self { opened, stream, .. } = self;
         let is_given = job.spec.output.is_some();
         let base = if is_given { base.to_owned() } else { free_base(&job.spec.formats, base) };
         let mut raw = None;
         if let Some(stream) = stream {
             let file = stream.file().try_clone()?;
-            raw = Some((Raw::Temporary(stream), Sink::File(file)));
+            raw = Some((RawStream::Temporary(stream), Sink::File(file)));
         }
         let mut rest = Vec::new();
         for (format, outlet) in opened {
             let extension = format.extension();
             match outlet {
-                Outlet::Stdout if format == FileFormat::Nettrace => raw = Some((Raw::Stdout, Sink::Stdout)),
+                Outlet::Stdout if format == FileFormat::Nettrace => {
+                    raw = Some((RawStream::Stdout, Sink::Stdout))
+                }
                 Outlet::File(draft) if format == FileFormat::Nettrace => {
                     let (file, path) = if is_given {
                         draft.appear()?
                     } else {
                         draft.settle(|n| numbered(&base, n, extension))?
                     };
-                    raw = Some((Raw::Asked(path, file.try_clone()?), Sink::File(file)));
+                    raw = Some((RawStream::Asked(path, file.try_clone()?), Sink::File(file)));
                 }
                 Outlet::File(mut draft) if !is_given => {
                     draft.name(job.unused(&with_extension(&base, extension), None));
@@ -124,49 +127,49 @@ impl Outputs {
 }
 
 impl Job {
-    /// Opens the outputs that have the names which the user gave, before anything is asked of anybody.
+    /// Opens the outputs with the names given by the user, before any request is sent.
     ///
     /// # Errors
-    /// One of them can't be written.
+    /// Returns an error if an output can't be written.
     pub(crate) fn open_outputs(&self) -> Result<(), Error> {
         let outputs = Outputs::open(self, None, 0)?;
         self.named.lock().unwrap_or_else(PoisonError::into_inner).replace(outputs);
         Ok(())
     }
 
-    /// The outputs of one more process: the named ones for the first, for each other one its own.
+    /// Returns the outputs for one more process: the named ones for the first, separate ones for others.
     ///
     /// # Errors
-    /// One of them can't be written.
+    /// Returns an error if an output can't be written.
     pub(crate) fn outputs_of(&self, pid: u64) -> Result<Outputs, Error> {
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).take();
         let number = || self.numbers.fetch_add(1, Ordering::SeqCst) + 1;
         named.map_or_else(|| Outputs::open(self, Some(pid), number()), Ok)
     }
 
-    /// Nothing came of that process: another one may be the first.
+    /// Returns the outputs of a process without a result, so that another one may use them.
     pub(crate) fn take_back(&self, outputs: Outputs) {
         if outputs.number == 0 {
             self.named.lock().unwrap_or_else(PoisonError::into_inner).replace(outputs);
         }
     }
 
-    /// The files that hold all processes, where no process has them.
+    /// Returns the outputs common to all processes, if no process has them.
     ///
     /// # Errors
-    /// One of them can't be written.
+    /// Returns an error if an output can't be written.
     pub(crate) fn outputs_of_all(&self, base: &Path) -> Result<Vec<Opened>, Error> {
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner).take();
         let outputs = named.map_or_else(|| Outputs::open(self, None, 0), Ok)?;
         Ok(outputs.settle(self, base)?.2)
     }
 
-    /// A path that was given to no other process; with `pid`, one that has it in its name.
+    /// Returns a path that no other process uses. With `pid`, the name includes it.
     fn unused(&self, path: &Path, pid: Option<u64>) -> PathBuf {
         let with = |pid| insert_before_extension(path, &format!(".{pid}"));
         let wanted = pid.map_or_else(|| path.to_owned(), with);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        // An id may be used again in a long recording.
+        // A process id may be reused in a long recording.
         let (mut path, mut n) = (wanted.clone(), 1);
         while !taken.insert(path.clone()) {
             n += 1;

@@ -1,5 +1,5 @@
-//! The port of a command that is started: a socket in a folder of its own, to which only we can write. Runtimes dial its name for
-//! as long as they live, and obey whoever listens there, so no other user may ever have it.
+//! Creates the port for a launched command: a socket in its own directory to which only the current user can write. Runtimes connect
+//! to its path for their whole lifetime and obey any listener, so no other user must ever be able to create it.
 
 use std::env;
 use std::ffi::OsStr;
@@ -15,19 +15,19 @@ use rustix::process::geteuid;
 
 use crate::Error;
 
-/// What the name of the folder begins with; then come digits that nobody can foresee.
+/// The prefix of the directory's name, which is followed by unpredictable digits.
 const FOLDER: &str = "runtap-";
 const DIGITS: usize = 16;
 const SOCKET: &str = "port";
-/// As long as the name of a folder is.
+/// A name of the directory's length.
 const EXAMPLE: &str = "runtap-0123456789abcdef";
 
-/// The folder of a port of ours. Removed when it is dropped, unless the socket is still in it.
+/// The directory of a port. Removed on drop, unless the socket is still in it.
 #[derive(Debug)]
 pub(crate) struct PortDirectory(PathBuf);
 
 impl PortDirectory {
-    /// The folder of a port that is called as ours are. Whose it is, is another question.
+    /// Returns the directory of a port, if its name has this form. Does not check the owner.
     pub(crate) fn of(port: &Path) -> Option<Self> {
         let folder = port.parent()?;
         let digits = folder.file_name().and_then(OsStr::to_str)?.strip_prefix(FOLDER)?;
@@ -39,18 +39,18 @@ impl PortDirectory {
 
 impl Drop for PortDirectory {
     fn drop(&mut self) {
-        // One that is not empty belongs to a guard, or to whoever resumes what is left.
+        // A directory that is not empty belongs to a guard, or to a tool that resumes processes.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// Root's commands run programs as other users too (`su`, `setpriv`, the entry point of a container), who would wait for
-/// ever at a port that they may not dial. The port of any other user is theirs alone.
+/// Whether all users may connect. Root's commands also run programs as other users (`su`, `setpriv`, the entry point of a
+/// container), which would otherwise wait forever. The ports of other users are private.
 pub(crate) fn lets_everybody_in() -> bool {
     geteuid().is_root()
 }
 
-/// Listens in a new folder, in the first place that will do. The port has to go before the folder.
+/// Listens in a new directory, in the first suitable place. The port must be dropped before the directory.
 pub(crate) fn make() -> Result<(PortDirectory, Port), Error> {
     let mut error = Error::NoPlace;
     for place in places() {
@@ -71,8 +71,8 @@ fn make_in(place: &Path) -> Result<(PortDirectory, Port), Error> {
     Ok((directory, port))
 }
 
-/// Where folders of ours can be: in the runtime folder, which nobody cleans and which is not shared, else in a temporary
-/// one, unless its name is too long or has a meaning in the variable.
+/// Returns the places for directories: the runtime directory, which is neither cleaned nor shared, then temporary directories.
+/// Excludes paths that are too long or contain separators of the variable.
 fn places() -> Vec<PathBuf> {
     let root = geteuid().is_root();
     let runtime = if root { Some("/run".into()) } else { env::var_os("XDG_RUNTIME_DIR") };
@@ -86,7 +86,7 @@ fn places() -> Vec<PathBuf> {
     let temporary = [env::temp_dir(), PathBuf::from("/tmp"), PathBuf::from("/dev/shm")];
     let mut places: Vec<PathBuf> = runtime.into_iter().chain(temporary).collect();
     if root {
-        // Whoever is to reach the port: a folder that is private comes last.
+        // The port must be reachable by other users, so private directories come last.
         places.sort_by_key(|folder| !is_reached_by_all(folder));
     }
     let fits = |place: &PathBuf| {
@@ -97,7 +97,7 @@ fn places() -> Vec<PathBuf> {
     places.into_iter().filter_map(|place| std::path::absolute(place).ok()).filter(fits).collect()
 }
 
-/// Whether every user gets to what lies in a folder, as far as its mode and those of the folders above it tell.
+/// Whether every user can access files in a directory, according to its mode and those of its parents.
 fn is_reached_by_all(folder: &Path) -> bool {
     let may_pass =
         |folder: &Path| fs::metadata(folder).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_has_a_name_that_a_runtime_can_read() {
+    fn places_have_names_that_a_runtime_can_parse() {
         for place in places() {
             let path = place.join(EXAMPLE).join(SOCKET);
             let text = path.to_str().unwrap();
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_has_a_folder_that_goes_with_it() {
+    async fn the_folder_of_a_port_is_removed_with_it() {
         let place = tempfile::tempdir().unwrap();
         let (directory, port) = make_in(place.path()).unwrap();
         let (folder, path) = (directory.0.clone(), port.path().to_owned());
@@ -132,18 +132,18 @@ mod tests {
         assert_eq!(mode(&folder), if everybody { 0o711 } else { 0o700 });
         assert_eq!(mode(&path), if everybody { 0o666 } else { 0o600 });
         assert_eq!(port.exposure(), Exposure::Private);
-        // A guard has it.
+        // A guard has the port.
         port.leave();
         drop(directory);
         assert!(path.exists());
-        // And ends.
+        // The guard exits.
         fs::remove_file(&path).unwrap();
         drop(PortDirectory::of(&path).unwrap());
         assert!(!folder.exists());
     }
 
     #[tokio::test]
-    async fn no_port_is_made_where_others_take_names() {
+    async fn no_port_is_created_where_others_can_create_names() {
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let told = make_in(place.path()).unwrap_err().to_string();
@@ -163,14 +163,14 @@ mod tests {
             fs::set_permissions(&inner, fs::Permissions::from_mode(of_inner)).unwrap();
             is_reached_by_all(&inner)
         };
-        // Whether others get to the temporary folder of this test is not known.
+        // It is unknown whether other users have access to the temporary directory of this test.
         let above = is_reached_by_all(outer.path().parent().unwrap());
         assert_eq!([modes(0o755, 0o711), modes(0o755, 0o750), modes(0o700, 0o755)], [above, false, false]);
         assert!(!is_reached_by_all(&inner.join("none")));
     }
 
     #[test]
-    fn ports_of_ours_are_known_by_their_names() {
+    fn ports_of_launched_commands_are_recognized_by_their_names() {
         assert!(PortDirectory::of(&Path::new("/none").join(EXAMPLE).join(SOCKET)).is_some());
         for other in [
             "/none/port",

@@ -1,5 +1,5 @@
-//! The stream as it was received: where it is, and whether it stays. It is read by the descriptor that it was written by:
-//! under its name somebody else may have put another file by then.
+//! The stream as it was received. It is read through the descriptor with which it was written, because another process may have
+//! replaced the file with its name.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use crate::Error;
 use runtap_convert::{FileFormat, OutputFile};
 use runtap_os::output::{Draft, is_path_of, reopened};
 
-/// Where the stream goes.
+/// The destination of the stream.
 #[derive(Debug)]
-pub(crate) enum Raw {
+pub(crate) enum RawStream {
     Stdout,
-    /// Into a file that was asked for.
+    /// A requested file.
     Asked(PathBuf, File),
-    /// Nobody asked for it: it goes when the files made from it are there.
+    /// A temporary file, which is deleted when the requested files have been created.
     Temporary(Draft),
 }
 
-impl Raw {
+impl RawStream {
     pub(crate) fn is_stdout(&self) -> bool {
         matches!(self, Self::Stdout)
     }
@@ -33,15 +33,15 @@ impl Raw {
         }
     }
 
-    /// Whether it goes into what can be read again: no pipe, no device.
+    /// Whether it is a file that can be read again, and not a pipe or device.
     pub(crate) fn is_file(&self) -> bool {
         self.file().is_some_and(|file| file.metadata().is_ok_and(|meta| meta.is_file()))
     }
 
-    /// What was recorded; `None` for what went to stdout.
+    /// Opens the recording. `None` for standard output.
     ///
     /// # Errors
-    /// It can't be read.
+    /// Returns an error if it can't be read.
     pub(crate) fn recording(&self) -> Result<Option<Recording>, Error> {
         let Some(file) = self.file() else { return Ok(None) };
         if !self.is_file() {
@@ -55,10 +55,10 @@ impl Raw {
         Ok(Some(Recording::of(reopened(file, &shown)?, shown)))
     }
 
-    /// Itself as one of the files that were asked for, if it is.
+    /// Returns the output file, if it was requested.
     ///
     /// # Errors
-    /// It does not have its name any more.
+    /// Returns an error if the file no longer has its name.
     pub(crate) fn asked_for(&self) -> Result<Option<OutputFile>, Error> {
         let Self::Asked(path, file) = self else { return Ok(None) };
         let ours = file.metadata()?;
@@ -68,7 +68,7 @@ impl Raw {
         Ok(Some(OutputFile::new(path.clone(), FileFormat::Nettrace, ours.len())))
     }
 
-    /// Keeps it although nobody asked for it; its path then.
+    /// Keeps a temporary file and returns its path.
     pub(crate) fn keep(self) -> Option<PathBuf> {
         match self {
             Self::Temporary(draft) => Some(draft.keep()),

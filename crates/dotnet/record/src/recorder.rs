@@ -1,10 +1,9 @@
-//! The thread that writes what arrives to disk and counts it on the way.
+//! The thread that writes a received stream to disk and counts its events.
 //!
-//! It is a thread of its own so that a slow disk, or a pipe that nobody reads, does not delay a request to stop. A
-//! file is written by the thread that reads the socket: what it has read is still in the processor's cache when it is
-//! written and counted, and no thread has to be woken. A pipe may stand still for as long as its reader likes: there the
-//! session's own thread goes on reading. What was received is in the file before it is decoded: a stream that we can't read
-//! is still recorded whole.
+//! A separate thread ensures that a slow disk or a blocked pipe does not delay a request to stop. A regular file is written by the
+//! thread that reads the socket: the data is still in the processor's cache when it is written and counted, and no thread has to be
+//! woken. A pipe may block for any time, so the session's own thread reads the socket in that case. Data is written before it is
+//! decoded, so even a stream that can't be decoded is recorded completely.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -24,11 +23,11 @@ use crate::silence::Received;
 use crate::stop_event::StopEventWatch;
 use runtap_nettrace::Partial;
 
-/// Bytes that the reader gets at a time. It copies them; what is copied in small pieces stays in the processor's cache,
-/// and the reader's memory stays small.
+/// The number of bytes passed to the reader at once. The reader copies them; small pieces stay in the processor's cache and keep the
+/// reader's memory small.
 const PIECE: usize = 64 << 10;
 
-/// What was recorded so far.
+/// The progress of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) bytes: AtomicU64,
@@ -39,31 +38,31 @@ pub(crate) struct Progress {
 /// When events are counted.
 #[derive(Debug)]
 pub(crate) enum Counting {
-    /// As they come. The watch sees every item.
+    /// As they are received. The watch sees every item.
     Live(Option<Box<StopEventWatch>>),
-    /// When the stream has ended, out of its file, one recording after the other: a decoder takes memory, and of
-    /// hundreds of streams only the bytes are to be held. As they come where the file can't be read.
+    /// After the stream has ended, from its file, one recording at a time, because a decoder needs memory and there may be hundreds
+    /// of streams. If the file can't be read, events are counted as they are received.
     Afterwards(Arc<Mutex<()>>),
 }
 
-/// What was recorded in the end.
+/// The result of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
-    /// Bytes in the file.
+    /// The number of bytes in the file.
     pub(crate) bytes: u64,
     pub(crate) events: u64,
     pub(crate) lost: u64,
-    /// Whether a header was read: without one nobody can read the file.
+    /// Whether a header was read, without which the file can't be read.
     pub(crate) readable: bool,
-    /// What the stream lacks; `None` when it has its end marker.
+    /// What the stream lacks. `None` if it has its end marker.
     pub(crate) partial: Option<Partial>,
-    /// Whose events came, and when.
+    /// Statistics of the received events.
     pub(crate) received: Received,
-    /// Nobody reads the pipe that it went into.
+    /// Whether the reader of the pipe closed it.
     pub(crate) is_unread: bool,
-    /// Why the file could not be written any further.
+    /// The error that occurred while writing.
     pub(crate) write_error: Option<io::Error>,
-    /// Why no more could be received.
+    /// The error that occurred while receiving.
     pub(crate) read_error: Option<Error>,
 }
 
@@ -73,7 +72,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts writing a stream to `sink`, up to the stream's end, and tells `progress` how far it is.
+    /// Starts writing a stream to `sink` up to its end, and updates `progress`.
     pub(crate) fn start(
         chunks: Chunks,
         sink: Sink,
@@ -82,19 +81,19 @@ impl Recorder {
     ) -> io::Result<Self> {
         let (tell, outcome) = oneshot::channel();
         thread::Builder::new().name("recorder".into()).spawn(move || {
-            // Nobody listens any more when a stuck recorder was given up.
+            // The receiver is gone if a stuck recorder was abandoned.
             let _ = tell.send(record(sink, chunks, &progress, counting));
         })?;
         Ok(Self { outcome })
     }
 
-    /// What was recorded, when the stream has ended or can't be written any further. Dropping the future loses nothing.
+    /// Waits until the stream has ended or can't be written. Cancel safe.
     pub(crate) async fn ended(&mut self) -> Recorded {
         (&mut self.outcome).await.unwrap_or_default()
     }
 }
 
-/// Where the raw stream goes.
+/// The destination of the stream.
 #[derive(Debug)]
 pub(crate) enum Sink {
     File(File),
@@ -102,7 +101,7 @@ pub(crate) enum Sink {
 }
 
 impl Sink {
-    /// An ordinary file.
+    /// Returns the file if it is a regular one.
     fn file(&self) -> Option<&File> {
         match self {
             Self::File(file) if file.metadata().is_ok_and(|meta| meta.is_file()) => Some(file),
@@ -110,12 +109,12 @@ impl Sink {
         }
     }
 
-    /// An ordinary file that can also be read.
+    /// Returns the file if it is a regular one that can also be read.
     fn readable(&self) -> Option<&File> {
         self.file().filter(|file| native::is_readable(file))
     }
 
-    /// Writes as much as can be; returns how much that was.
+    /// Writes as much as possible. Returns the number of bytes written.
     fn write(&mut self, mut bytes: &[u8]) -> (u64, io::Result<()>) {
         let mut written = 0;
         while !bytes.is_empty() {
@@ -140,11 +139,11 @@ impl Sink {
     }
 }
 
-/// Where the stream comes from.
+/// The source of the stream.
 enum Source {
-    /// The session's own thread reads it.
+    /// The session's own thread reads the socket.
     Chunks(Chunks),
-    /// We do.
+    /// This thread reads the socket.
     Direct(Direct),
 }
 
@@ -193,7 +192,7 @@ fn record(mut sink: Sink, chunks: Chunks, progress: &Progress, counting: Countin
     match (live, turn, sink.readable()) {
         (Some(counter), ..) => counter.finish(&mut recorded),
         (None, Some(turn), Some(file)) => {
-            // Poisoned or not, it is held by one at a time.
+            // A poisoned lock is still exclusive.
             let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
             if let Err(error) = count_file(file, &mut recorded) {
                 recorded.write_error.get_or_insert(error);
@@ -223,7 +222,7 @@ fn count_file(file: &File, recorded: &mut Recorded) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts what is in a stream. Its reader goes on behind a damaged block, and remembers the damage.
+/// Counts the events of a stream. After a damaged block, reading continues; the reader remembers the damage.
 #[derive(Default)]
 struct Counter {
     reader: Reader,
@@ -233,7 +232,7 @@ struct Counter {
 }
 
 impl Counter {
-    /// Counts what can be decoded by now.
+    /// Counts what can be decoded so far.
     fn feed(&mut self, bytes: &[u8]) {
         let Self { reader, events, received, watch } = self;
         let mut items = reader.items(bytes);
@@ -241,7 +240,7 @@ impl Counter {
             received.item(item);
             *events += u64::from(matches!(item, Item::Event(_)));
         };
-        // Behind each damage it goes on. Two loops: what nobody looks at needs not be put together.
+        // Continue after damage. Separate loops avoid building items that are not needed.
         match watch {
             None => while items.for_each(|item| count(&item)).is_err() {},
             Some(watch) => {

@@ -1,5 +1,5 @@
-//! A process and everything below it, found by looking again and again. What ends sooner
-//! than we look is missed: only a launched command is recorded from its first event on.
+//! Follows a process and its descendants by polling. Short-lived processes may be missed; only a launched command is recorded from
+//! its first event.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtap_diag::Client;
 use runtap_discover::{Process, System};
 use runtap_os::in_a_thread;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use runtap_transport::Endpoint;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -17,16 +17,16 @@ use crate::conductor::Arrival;
 use crate::job::Job;
 use crate::start;
 
-/// How often it looks for new ones.
-const LOOK: Duration = Duration::from_millis(250);
+/// Poll interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Hands over every .NET process of the tree below `root`, until all have ended or the end is asked for.
+/// Reports every .NET process of the tree below `root`, until all have exited or a stop is requested.
 pub(crate) async fn follow(job: Arc<Job>, root: Process, arrivals: UnboundedSender<Arrival>) {
     let system = System::current();
-    // With their start times: ids are used again.
+    // With start times, because process ids are reused.
     let mut seen = BTreeSet::new();
     let mut alive = vec![(root.pid, root.start_time)];
-    let mut tick = interval(LOOK);
+    let mut tick = interval(POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !alive.is_empty() {
         let (looking, known) = (system.clone(), alive.clone());
@@ -35,7 +35,7 @@ pub(crate) async fn follow(job: Arc<Job>, root: Process, arrivals: UnboundedSend
             if seen.contains(&(pid, start)) {
                 continue;
             }
-            // One without a socket may have it the next time.
+            // A process without a socket may have one the next time.
             let Some(process) = look(&job, move || runtap_discover::process(pid)).await else { return };
             let Ok(process) = process else { continue };
             let Some(endpoint) = process.endpoint().filter(|_| process.start_time == start) else { continue };
@@ -51,7 +51,7 @@ pub(crate) async fn follow(job: Arc<Job>, root: Process, arrivals: UnboundedSend
                 tokio::spawn(begun);
             }
         }
-        // A process whose parent has ended is still one of them, and so is what it starts.
+        // A process whose parent has exited still belongs to the tree, and so do its children.
         alive.retain(|(pid, start)| system.is_running(*pid, *start));
         tokio::select! {
             _ = tick.tick() => {}
@@ -60,8 +60,8 @@ pub(crate) async fn follow(job: Arc<Job>, root: Process, arrivals: UnboundedSend
     }
 }
 
-/// How long it takes to look at processes is theirs to choose. `None` if the end is asked for meanwhile.
-/// Where no thread is to be had, it looks again later.
+/// Runs `look` on a thread, because the processes control how long it takes. Returns `None` if a stop is requested meanwhile.
+/// Retries if no thread can be started.
 async fn look<T, L>(job: &Job, look: L) -> Option<T>
 where
     T: Send + 'static,
@@ -72,7 +72,7 @@ where
             if let Ok(seen) = in_a_thread(look.clone()).await {
                 return seen;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
     tokio::select! {
@@ -82,14 +82,14 @@ where
 }
 
 async fn hand_over(job: Arc<Job>, process: Process, endpoint: Endpoint, arrivals: UnboundedSender<Arrival>) {
-    let subject = Subject::new(Client::new(endpoint), Some(process));
+    let subject = ResolvedTarget::new(Client::new(endpoint), Some(process));
     let (label, active) = (subject.label(), job.begin_one());
     let started = start::begin(&job, subject).await;
-    // Nobody wants it any more: then it is not recorded.
+    // If no more processes are accepted, it is not recorded.
     let _ = arrivals.send(Arrival { label, started, active });
 }
 
-/// Everything below the processes that are known, themselves among them, parents first.
+/// Returns the known processes and their descendants, parents first.
 fn tree(system: &System, roots: &[(u32, u64)]) -> Vec<(u32, u64)> {
     let mut tree = Vec::new();
     for (root, start) in roots {

@@ -1,7 +1,8 @@
-//! Lets a runtime go on over each port that it waits for, also where the tool is gone that was to do it: then somebody has to
-//! listen in its place, and so lets all go on who wait there.
+//! Resumes a runtime over each port that it waits for. If the tool on that port is gone, this process listens in its place, which
+//! also resumes other runtimes that wait there.
 //!
-//! Refuses to take a port from a tool that still listens, and to make a socket where the user of the process could make none.
+//! A port is never taken from a tool that still listens, and no socket is created where the user of the process could not create
+//! one.
 
 #[cfg_attr(target_os = "linux", path = "resume/free.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "resume/not_freed.rs")]
@@ -16,101 +17,101 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_diag::ports::{Port, Runtime};
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use runtap_transport::BindError;
 use tokio::time::sleep;
 
 use self::free::free;
 use crate::event::Event;
 
-/// Processes of one user that are told of: anybody may dial in, as often as he likes.
-const TOLD: usize = 1000;
+/// The number of processes that are reported per user. Any process may connect any number of times.
+const MAX_REPORTED: usize = 1000;
 
-/// What happens while runtimes are let go on.
+/// An event that occurs while runtimes are resumed.
 #[derive(Debug)]
 pub enum Resumption<'a> {
-    /// We listen on the port of a tool that is gone, for a process of our own user.
+    /// Listening on the port of a tool that is gone, for a process of the current user.
     TakenOver(&'a Port),
-    /// A process goes on.
+    /// A process was resumed.
     GoesOn(u64),
-    /// A process has dialled in, and does not go on.
+    /// A process connected but was not resumed.
     Failed(u64, &'a runtap_diag::Error),
-    /// So many processes of this user were reported that no further one is.
+    /// The limit of reported processes of this user was reached.
     Muted(u32),
-    /// Who else waits at the ports is not known: to look at all processes took longer than this.
+    /// Other processes that wait at the ports are unknown: the search took longer than this.
     OthersUnknown(Duration),
-    /// What those who went on start waits at this port again, and nobody is going to listen there.
+    /// Children of the resumed processes will wait at this port again, and nothing will be listening there.
     WaitsAgain(&'a Path),
-    /// Who stays behind at a port of ours: [`Event::GuardLeft`] or [`Event::NoGuard`].
+    /// The guard process of a port: [`Event::GuardLeft`] or [`Event::NoGuard`].
     Guard(Event),
 }
 
-/// Why a process does not go on.
+/// Why a process was not resumed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResumeError {
-    /// It refused, or was not reached.
+    /// The runtime returned an error or could not be reached.
     #[error(transparent)]
     Runtime(#[from] runtap_diag::Error),
-    /// What is looked at belongs to others, who decide how long that takes.
-    #[error("it takes too long to look at process {pid}")]
+    /// The processes to be examined control how long that takes, and it took too long.
+    #[error("examining process {pid} took too long")]
     TooSlow {
-        /// The process.
+        /// The process id.
         pid: u32,
     },
-    /// It was resumed over all that could be found.
-    #[error("process {pid} still waits at its start")]
+    /// The process was resumed over all ports that could be found, but is still suspended.
+    #[error("process {pid} is still suspended at startup")]
     StillWaits {
-        /// The process.
+        /// The process id.
         pid: u32,
     },
-    /// A tool listens on the port: it is that one's to resume the process.
-    #[error("process {pid} waits for {}, which listens on {}", holder.map_or_else(|| "a tool".to_owned(), |pid| format!("process {pid}")), port.display())]
+    /// A tool listens on the port, which has to resume the process.
+    #[error("process {pid} is waiting for {}, which is listening on {}", holder.map_or_else(|| "a tool".to_owned(), |pid| format!("process {pid}")), port.display())]
     Held {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// The port.
+        /// The path of the port.
         port: PathBuf,
-        /// The tool, where it can be seen.
+        /// The process id of the tool, if known.
         holder: Option<u32>,
     },
-    /// The process names a port in a folder, or with a socket, that is not its user's.
-    #[error("process {pid} waits for the port {}, where its user could make none: whoever started it so has to resume it", port.display())]
+    /// The path of the port is in a directory, or is a socket, that does not belong to the user of the process.
+    #[error("process {pid} is waiting for a tool on port {}, where its user can't create a socket; the user who started the process must resume it", port.display())]
     NoRight {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// The port.
+        /// The path of the port.
         port: PathBuf,
     },
-    /// Another user has a hand in what the port is.
-    #[error("process {pid} waits for the port {}, and a link on the way there belongs to another user, who can lay it elsewhere", port.display())]
+    /// Another user can change where the path of the port leads.
+    #[error("process {pid} is waiting for a tool on port {}, but a symbolic link in that path belongs to another user, who can change it", port.display())]
     Astray {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// The port.
+        /// The path of the port.
         port: PathBuf,
     },
     /// The port can't be listened on.
     #[error(transparent)]
     Port(#[from] BindError),
-    /// The process can't be looked at.
+    /// The process can't be examined.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Lets a process go on: over its own port, and over all others that it waits for. Where the tool is gone that made one of
-/// these, listens in its place for at most this time. `guard`: as in [`Specification`](crate::Specification::guard).
+/// Resumes a process over its own port and all others that it waits for. If the tool on such a port is gone, listens in its place
+/// for at most `limit`. `guard` is as in [`Specification`](crate::Specification::guard).
 ///
 /// # Errors
-/// It does not go on.
+/// Returns an error if the process was not resumed.
 pub async fn resume(
-    subject: &Subject,
+    subject: &ResolvedTarget,
     limit: Duration,
     guard: Option<&[OsString]>,
     tell: &(impl Fn(Resumption<'_>) + Clone + Send + Sync + 'static),
 ) -> Result<(), ResumeError> {
     match subject.client.resume().await {
-        // .NET Core 3 can't be suspended, and does not know the command.
+        // .NET Core 3 can't be suspended and does not support the command.
         Err(error) if !error.is_unknown_command() => return Err(error.into()),
         _ => {}
     }
@@ -120,19 +121,19 @@ pub async fn resume(
     }
 }
 
-/// Lets everybody go on who dials in at a port, for this time; whether there was anybody.
+/// Resumes every runtime that connects to a port within `limit`. Returns whether there was any.
 pub async fn resume_at(port: &mut Port, limit: Duration, tell: &impl Fn(Resumption<'_>)) -> bool {
-    let (mut freed, mut told) = (false, Told::default());
+    let (mut freed, mut told) = (false, ReportedProcesses::default());
     port.resume_all(sleep(limit), |runtime, outcome| freed |= told.tell(runtime, &outcome, tell)).await;
     freed
 }
 
-/// Who was told of: each process once, and of one user only so many.
+/// The processes that were reported: each once, and a limited number per user.
 #[derive(Debug, Default)]
-struct Told(BTreeMap<u32, BTreeSet<u64>>);
+struct ReportedProcesses(BTreeMap<u32, BTreeSet<u64>>);
 
-impl Told {
-    /// Says what became of a runtime; whether it goes on.
+impl ReportedProcesses {
+    /// Reports the result for a runtime. Returns whether it was resumed.
     fn tell(
         &mut self,
         runtime: &Runtime,
@@ -142,12 +143,12 @@ impl Told {
         let peer = runtime.peer();
         let pid = peer.pid.map_or_else(|| runtime.process_id(), u64::from);
         let told = self.0.entry(peer.uid).or_default();
-        if told.len() < TOLD && told.insert(pid) {
+        if told.len() < MAX_REPORTED && told.insert(pid) {
             tell(match outcome {
                 Ok(()) => Resumption::GoesOn(pid),
                 Err(error) => Resumption::Failed(pid, error),
             });
-            if told.len() == TOLD {
+            if told.len() == MAX_REPORTED {
                 tell(Resumption::Muted(peer.uid));
             }
         }

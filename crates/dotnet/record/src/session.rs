@@ -1,4 +1,4 @@
-//! The time between the start of a session and its last byte: draining, and every way to end.
+//! Runs a session from its start to its last byte, with all ways to stop it.
 
 use std::future;
 use std::io::ErrorKind;
@@ -19,49 +19,49 @@ use crate::silence::Silence;
 use crate::stops::{StopListener, StopRequest};
 use crate::threads::ThreadNames;
 
-/// How often a stop is tried again while the runtime can't be connected to.
+/// The interval and number of retries of a stop request if the runtime can't be connected to.
 const STOP_AGAIN: Duration = Duration::from_secs(1);
 const STOP_TRIES: u32 = 10;
-/// How long the stream may go on after the runtime refused the stop.
+/// The time for which the stream may continue after the runtime rejected the stop.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long an output that hangs is waited for once the user has given up.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The time for which a blocked output is awaited after the user has abandoned the recording.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A session that is over.
+/// A session that has ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedSession {
     pub(crate) recorded: Recorded,
-    /// From the start to the stop, without the names that come after it.
+    /// The duration from start to stop, excluding the names sent after it.
     pub(crate) duration: Duration,
     pub(crate) command: String,
     pub(crate) downgrades: Vec<Downgrade>,
     pub(crate) thread_names: Vec<(u64, String)>,
-    /// When something is missing.
+    /// What is missing, if anything.
     pub(crate) missing: Option<Missing>,
-    /// What else is worth a word.
+    /// Remarks about the received events.
     pub(crate) notes: Vec<Silence>,
-    /// Whether the target's buffer can have been full.
+    /// Whether the target's buffer may have been full.
     pub(crate) may_have_filled: bool,
 }
 
-/// A session that has begun, and what was known then.
+/// A session that has started.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningSession {
     pub(crate) session: Session,
     pub(crate) since: Instant,
-    /// Those of the same process.
+    /// The other sessions of the process.
     pub(crate) other_sessions: OtherSessions,
 }
 
-/// Drains a session to its end.
+/// Runs a session to its end.
 pub(crate) async fn run(
     job: &Job,
-    running: Running,
+    running: RunningSession,
     sink: Sink,
     counting: Counting,
     progress: Arc<Progress>,
-) -> Result<Ended, crate::Error> {
-    let Running { session, since, mut other_sessions } = running;
+) -> Result<EndedSession, crate::Error> {
+    let RunningSession { session, since, mut other_sessions } = running;
     let command = session.command();
     let command = command.name().map_or_else(|| command.to_string(), str::to_owned);
     let downgrades = session.downgrades().to_vec();
@@ -70,11 +70,11 @@ pub(crate) async fn run(
     let mut recorder = Recorder::start(chunks, sink, Arc::clone(&progress), counting)?;
     let mut requests = job.stops.listener();
     let mut names = ThreadNames::default();
-    // The stream as it is has no place for names.
+    // The raw stream has no place for thread names.
     let pid = other_sessions.pid().filter(|_| job.spec.formats.iter().any(|format| format.sink().is_some()));
     let mut tick = interval(Duration::from_secs(1));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut state = State::new(since, job.spec.resume);
+    let mut state = SessionState::new(since, job.spec.resume);
     // Held until the stream has ended.
     let mut turn = None;
     let mut wanted = job.stops.is_stopping();
@@ -106,7 +106,7 @@ pub(crate) async fn run(
         }
     };
     let duration = state.stopped.unwrap_or_else(Instant::now) - state.started;
-    let patience = state.given_up.then_some(PATIENCE);
+    let patience = state.given_up.then_some(OUTPUT_TIMEOUT);
     drop(session);
     let mut recorded = match ended {
         Some(recorded) => recorded,
@@ -130,35 +130,44 @@ pub(crate) async fn run(
     let may_have_filled =
         recorded.received.may_have_filled(buffer_mb, recorded.events + recorded.lost, recorded.bytes);
     let thread_names = names.into_list();
-    Ok(Ended { recorded, duration, command, downgrades, thread_names, missing, notes, may_have_filled })
+    Ok(EndedSession {
+        recorded,
+        duration,
+        command,
+        downgrades,
+        thread_names,
+        missing,
+        notes,
+        may_have_filled,
+    })
 }
 
-/// Where a recording stands.
-struct State {
+/// The state of a recording.
+struct SessionState {
     started: Instant,
-    /// When the stop was asked for first.
+    /// When the stop was first requested.
     stopped: Option<Instant>,
-    stop: Stop,
+    stop: StopState,
     given_up: bool,
-    /// A runtime that waits at its start was told to go on.
+    /// Whether a suspended runtime has been requested to resume.
     will_go_on: bool,
     missing: Option<Missing>,
 }
 
-/// Where the stop of a session stands.
-enum Stop {
+/// The state of the stop request.
+enum StopState {
     Not,
-    /// Sent, the n-th time.
+    /// Sent for the n-th time.
     Asked(Stopping, u32),
-    /// Could not be sent; it will be tried again.
+    /// Could not be sent; will be retried.
     Later(std::pin::Pin<Box<tokio::time::Sleep>>, u32),
-    /// The runtime refused; the stream gets a moment to end all the same.
+    /// Rejected by the runtime; the stream may still end within a moment.
     Refused(std::pin::Pin<Box<tokio::time::Sleep>>, Error),
     Confirmed,
 }
 
-impl Stop {
-    /// What became of the stop, when that is known; never, before it was asked for and after it was confirmed.
+impl StopState {
+    /// Returns the outcome of the stop request. Pending forever before it was sent and after it was confirmed.
     async fn outcome(&mut self) -> Option<Result<(), Error>> {
         match self {
             Self::Not | Self::Confirmed => future::pending().await,
@@ -171,35 +180,37 @@ impl Stop {
     }
 }
 
-impl State {
+impl SessionState {
     fn new(started: Instant, will_go_on: bool) -> Self {
-        Self { started, stopped: None, stop: Stop::Not, given_up: false, will_go_on, missing: None }
+        Self { started, stopped: None, stop: StopState::Not, given_up: false, will_go_on, missing: None }
     }
 
     fn request_stop(&mut self, session: &Control) {
         self.stopped = Some(Instant::now());
-        self.stop = Stop::Asked(session.stop(), 1);
+        self.stop = StopState::Asked(session.stop(), 1);
     }
 
-    /// Takes the outcome of [`Stop::outcome`]; `false` when there is nothing more to wait for.
+    /// Processes the outcome of [`StopState::outcome`]. Returns `false` if there is nothing more to wait for.
     fn stop_answered(&mut self, answer: Option<Result<(), Error>>, session: &Control) -> bool {
-        self.stop = match (std::mem::replace(&mut self.stop, Stop::Confirmed), answer) {
-            (Stop::Asked(..), Some(Ok(()))) => Stop::Confirmed,
-            (Stop::Asked(_, tries), Some(Err(error))) if error.is_unreachable() && tries < STOP_TRIES => {
-                Stop::Later(Box::pin(sleep(STOP_AGAIN)), tries)
+        self.stop = match (std::mem::replace(&mut self.stop, StopState::Confirmed), answer) {
+            (StopState::Asked(..), Some(Ok(()))) => StopState::Confirmed,
+            (StopState::Asked(_, tries), Some(Err(error)))
+                if error.is_unreachable() && tries < STOP_TRIES =>
+            {
+                StopState::Later(Box::pin(sleep(STOP_AGAIN)), tries)
             }
-            // It was told to go on, which takes its time where many are; or it is to wait.
-            (Stop::Asked(_, tries), Some(Err(error))) if waits(&error) => {
+            // The runtime was requested to resume, which may take a while; or it is to stay suspended.
+            (StopState::Asked(_, tries), Some(Err(error))) if waits(&error) => {
                 if self.will_go_on && tries < STOP_TRIES {
-                    Stop::Later(Box::pin(sleep(STOP_AGAIN)), tries)
+                    StopState::Later(Box::pin(sleep(STOP_AGAIN)), tries)
                 } else {
                     self.missing = Some(Missing::NotBegun);
                     return false;
                 }
             }
-            (Stop::Asked(..), Some(Err(error))) => Stop::Refused(Box::pin(sleep(GRACE)), error),
-            (Stop::Later(_, tries), _) => Stop::Asked(session.stop(), tries + 1),
-            (Stop::Refused(_, error), _) => {
+            (StopState::Asked(..), Some(Err(error))) => StopState::Refused(Box::pin(sleep(GRACE)), error),
+            (StopState::Later(_, tries), _) => StopState::Asked(session.stop(), tries + 1),
+            (StopState::Refused(_, error), _) => {
                 self.missing = Some(Missing::Unfinished(error));
                 return false;
             }
@@ -209,7 +220,7 @@ impl State {
     }
 }
 
-/// Whether the runtime is at its start, where a session can't be stopped.
+/// Whether the runtime is still starting, when a session can't be stopped.
 fn waits(error: &Error) -> bool {
     matches!(error, Error::Objection { objection: Objection::StopAtStartup, .. })
 }
@@ -221,8 +232,7 @@ async fn wait(duration: Option<Duration>) {
     }
 }
 
-/// Waits for what was received and not written yet. A disk that hangs is left alone when patience is over, or at the
-/// next signal.
+/// Waits until received data has been written. Gives up a blocked output after `patience`, or at the next signal.
 async fn write_rest(
     mut recorder: Recorder,
     progress: &Progress,
@@ -239,7 +249,7 @@ async fn write_rest(
         events: progress.events.load(Ordering::Relaxed),
         lost: progress.lost.load(Ordering::Relaxed),
         readable: true,
-        write_error: Some(std::io::Error::new(ErrorKind::TimedOut, "the output does not take any more")),
+        write_error: Some(std::io::Error::new(ErrorKind::TimedOut, "the output is blocked")),
         ..Recorded::default()
     }
 }

@@ -1,5 +1,5 @@
-//! Notices that a provider which was asked for delivers nothing, or stops delivering. Whether it should have, nobody can
-//! tell from outside: what is said is a note, never an error.
+//! Detects that an enabled provider sends no events, or stops sending them. Whether it should have sent events is unknown, so this
+//! is a note and not an error.
 
 use std::time::Duration;
 
@@ -7,74 +7,74 @@ use crate::providers::{EnabledBy, Requested};
 use runtap_nettrace::{Event, Item, TraceHeader};
 use runtap_wire::Utf16;
 
-/// A shorter silence than this says nothing.
+/// The minimum duration of a silence.
 const SHORT: Duration = Duration::from_millis(200);
-/// How many times as long as every pause before it a silence has to be.
+/// The minimum ratio of a silence to the longest pause before it.
 const UNUSUAL: u32 = 10;
 
-/// The source that turns what a `DiagnosticListener` writes into events, as its arguments say.
+/// The source that converts what a `DiagnosticListener` writes to events, according to its arguments.
 const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
 const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
-/// Who tells the names of methods at the end.
+/// The provider of method names at the end of a session.
 const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 
-/// What did not come although it was asked for.
+/// Requested events that were not received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Silence {
-    /// No event of these providers.
+    /// No events of these providers.
     Never(Vec<String>),
-    /// Another session of the process ended while this one began or ran, and nothing came of these providers; nothing
-    /// more after so long, if so long is given. The runtime may have switched events off for both.
+    /// Another session of the process ended while this one started or ran, and no events of these providers were received, or none
+    /// after the given time. The runtime may have disabled events for both sessions.
     Overtaken {
-        /// How long the session ran.
+        /// The duration of the session.
         after: Duration,
-        /// The providers.
+        /// The providers, with the time of the last event if there was one.
         providers: Vec<(String, Option<Duration>)>,
     },
-    /// There are samples, and no names for their methods.
+    /// There are samples, but no names for their methods.
     NoNames,
-    /// An event source reported an error of its own: events that it should have sent are missing.
+    /// An event source reported an error of its own, so its events are missing.
     Broken {
         /// The provider.
         provider: String,
-        /// What it reported; the first characters of it.
+        /// The truncated error message.
         message: String,
     },
 }
 
-/// Errors of event sources that are kept, and the characters of each.
+/// The maximum number of errors of event sources, and the maximum number of characters of each.
 const MAX_ERRORS: usize = 5;
 const MAX_ERROR: usize = 500;
 
-/// When events came, by provider.
+/// Statistics of received events by provider.
 #[derive(Debug, Default)]
 pub struct Received {
     header: Option<TraceHeader>,
     providers: Vec<ProviderPauses>,
-    /// Whose event the last one was, and the id of its definition: most often the next one's too.
+    /// The provider and definition of the last event, which often match the next event.
     last: usize,
     definition: Option<u32>,
-    /// The most threads that a sequence point has named.
+    /// The maximum number of threads in a sequence point.
     threads: Option<usize>,
-    /// Errors that event sources reported of themselves.
+    /// The errors that event sources reported about themselves.
     errors: Vec<Silence>,
 }
 
-/// When the events of a provider came, in ticks of the target.
+/// The times of events of a provider, in ticks of the target.
 #[derive(Debug)]
 struct ProviderPauses {
     name: String,
     last: u64,
-    /// The longest time between two of them.
+    /// The longest time between two events.
     pause: u64,
 }
 
 impl Received {
-    /// Takes the next item of the stream.
+    /// Processes the next item of the stream.
     pub fn item(&mut self, item: &Item<'_>) {
         match item {
             Item::Event(event) => self.event(event),
-            // Whatever stands between events may give ids out anew.
+            // After any other item, ids may be reused.
             Item::Header(header) => {
                 self.header = Some((*header).clone());
                 self.definition = None;
@@ -87,8 +87,8 @@ impl Received {
         }
     }
 
-    /// Whether a buffer of `buffer_mb` megabytes can have been full, if all of `events` and `bytes` lay in it at once. Each
-    /// thread has a block of it to itself, and each event its whole stack.
+    /// Whether a buffer of `buffer_mb` megabytes may have been full, if it contained all `events` and `bytes` at once. Each thread
+    /// uses a block of its own, and each event includes its whole stack.
     pub(crate) fn may_have_filled(&self, buffer_mb: u32, events: u64, bytes: u64) -> bool {
         const MAX_BLOCK: u64 = 1 << 20;
         const MAX_HEAD: u64 = 1024;
@@ -111,14 +111,14 @@ impl Received {
             self.turn_to(&metadata.provider, event.timestamp);
         }
         let Some(provider) = self.providers.get_mut(self.last) else { return };
-        // They come in order by thread only.
+        // Events are in order only within a thread.
         if let Some(pause) = event.timestamp.checked_sub(provider.last) {
             provider.pause = provider.pause.max(pause);
             provider.last = event.timestamp;
         }
     }
 
-    /// Keeps an error that an event source sends in place of its events. Other messages of sources are of no concern.
+    /// Keeps an error that an event source sends instead of its events. Other messages of sources are ignored.
     #[cold]
     fn source_message(&mut self, provider: &str, payload: &[u8]) {
         let message: String = Utf16::new(payload).until_nul().chars().take(MAX_ERROR).collect();
@@ -128,8 +128,7 @@ impl Received {
         self.keep_error(provider, message);
     }
 
-    /// Keeps what this source reports of arguments that it can't follow. It reports what it does too, with the text of the
-    /// arguments in it.
+    /// Keeps errors that this source reports about its arguments. It also reports progress, with the text of the arguments.
     #[cold]
     fn diagnostic_source_message(&mut self, payload: &[u8]) {
         let message: String = Utf16::new(payload).until_nul().chars().take(MAX_ERROR).collect();
@@ -149,7 +148,7 @@ impl Received {
         }
     }
 
-    /// Errors that event sources reported of themselves, the first of them.
+    /// Returns the first errors that event sources reported about themselves.
     pub fn errors(&self) -> &[Silence] {
         &self.errors
     }
@@ -165,14 +164,14 @@ impl Received {
         }
     }
 
-    /// Whether there are samples, and no names for them.
+    /// Whether there are samples, but no names for their methods.
     pub fn is_nameless(&self) -> bool {
         let received = |name: &str| self.providers.iter().any(|provider| provider.name == name);
         received(SAMPLER) && !received(RUNDOWN)
     }
 
-    /// What is worth a word after `end`, the time from the start of the session to its stop. `overtaken`: a session of
-    /// others has ended meanwhile.
+    /// Returns what is notable after `end`, the time from the start of the session to its stop. `overtaken` states that another
+    /// session ended meanwhile.
     pub fn silence(&self, asked: &[Requested], end: Duration, overtaken: bool) -> Option<Silence> {
         let header = self.header.as_ref()?;
         let ns =
@@ -197,7 +196,7 @@ impl Received {
             let providers: Vec<_> = never.chain(stopped).collect();
             return (!providers.is_empty()).then_some(Silence::Overtaken { after: end, providers });
         }
-        // The runtime's own are silent when nothing happens; a name that was typed may be misspelt.
+        // The runtime's providers are silent if nothing happens; a name that was typed may be misspelled.
         let nothing = silent.len() == asked.len();
         silent.retain(|(_, by)| nothing || *by == EnabledBy::Providers);
         let names: Vec<String> = silent.into_iter().map(|(name, _)| name).collect();
@@ -235,17 +234,17 @@ mod tests {
     use EnabledBy::{ClrEvents, Providers};
 
     #[test]
-    fn who_speaks_to_the_end_is_worth_no_word() {
+    fn a_provider_active_until_the_end_is_not_reported() {
         let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
         let lively = received(&[("a", 10 * SECOND, 1), ("B", 9 * SECOND, SECOND / 5)]);
         assert_eq!(lively.silence(&asked, END, true), None);
-        // One that speaks seldom may have nothing to say.
+        // A provider with rare events may have none to send.
         let seldom = received(&[("A", 5 * SECOND, SECOND), ("B", 9 * SECOND, SECOND / 5)]);
         assert_eq!(seldom.silence(&asked, END, true), None);
     }
 
     #[test]
-    fn who_falls_silent_when_another_session_ends() {
+    fn a_provider_silent_after_the_end_of_another_session_is_reported() {
         let asked = asked(&[("A", Providers), ("B", ClrEvents)]);
         let cut = received(&[("A", SECOND / 50, 1000), ("B", 10 * SECOND, SECOND)]);
         let overtaken = |providers: &[(&str, Option<Duration>)]| {
@@ -254,15 +253,15 @@ mod tests {
         };
         let twentieth = Duration::from_millis(20);
         assert_eq!(cut.silence(&asked, END, true), overtaken(&[("A", Some(twentieth))]));
-        // A single event is no rhythm, and none is less.
+        // A single event has no typical interval, and neither has none.
         let one = received(&[("A", 1, 0)]).silence(&asked, END, true);
         assert_eq!(one, overtaken(&[("B", None), ("A", Some(Duration::from_nanos(1)))]));
-        // Without such a session the program may have ended its work.
+        // Without such a session, the program may have finished its work.
         assert_eq!(cut.silence(&asked, END, false), None);
     }
 
     #[test]
-    fn what_diagnostic_source_can_not_do_is_kept() {
+    fn errors_of_diagnostic_source_are_kept() {
         let mut received = Received::default();
         for message in [
             "DiagnosticSource: Enabling 'Demo/Error'",
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_speaks() {
+    fn providers_without_events_are_reported() {
         let both = asked(&[("A", Providers), ("B", ClrEvents)]);
         let never =
             |names: &[&str]| Some(Silence::Never(names.iter().map(|name| (*name).to_owned()).collect()));

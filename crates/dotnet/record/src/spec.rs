@@ -1,4 +1,4 @@
-//! What is to be recorded, and into what.
+//! The specification of a recording.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,16 +14,16 @@ use runtap_os::output::plain_name;
 
 use crate::Command;
 use crate::stop_event::StopEvent;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
-/// How files are called for which nobody gave a name.
+/// A rule for the names of files that the user did not name.
 #[derive(Clone)]
 pub struct Naming(Arc<Name>);
 
 type Name = dyn Fn(&str, u64) -> PathBuf + Send + Sync;
 
 impl Naming {
-    /// By the name of the program and its process id, without an extension.
+    /// Creates a rule that maps the program's name and process id to a path without extension.
     pub fn new(name: impl Fn(&str, u64) -> PathBuf + Send + Sync + 'static) -> Self {
         Self(Arc::new(name))
     }
@@ -39,46 +39,46 @@ impl fmt::Debug for Naming {
     }
 }
 
-/// What is to be recorded, and into what.
+/// The specification of a recording.
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a thing that users choose, and goes with every other"
 )]
 pub struct Specification {
-    /// The session that each process is asked for.
+    /// The session to start in each process.
     pub session: SessionConfig,
-    /// Its providers, and which word asked for each.
+    /// The providers of the session, and why each is enabled.
     pub asked: Vec<Requested>,
-    /// The runtime tells the names of methods while it runs, not only at the end of the stream.
+    /// Whether the runtime sends method names while it runs, and not only at the end of the stream.
     pub method_names: bool,
-    /// Formats of the files; the stream itself where none is given.
+    /// The formats of the files. The stream itself if empty.
     pub formats: Vec<FileFormat>,
-    /// What converted files hold.
+    /// The content of converted files.
     pub content: Content,
-    /// Where the files go; `-` is standard output. By default they are called by [`naming`](Self::naming).
+    /// The path of the output; `-` is standard output. If `None`, files are named by [`naming`](Self::naming).
     pub output: Option<PathBuf>,
-    /// How files are called without [`output`](Self::output).
+    /// The rule for file names without [`output`](Self::output).
     pub naming: Naming,
-    /// Every process of the tree, not only the first.
+    /// Whether to record all processes of the tree instead of only the first.
     pub children: bool,
-    /// One file for all processes.
+    /// Whether to create one file for all processes.
     pub merge: bool,
-    /// How long, from the first session on; by default until the [stop](crate::Stops).
+    /// The duration, starting with the first session. If `None`, until the [stop](crate::Stops).
     pub duration: Option<Duration>,
-    /// The event that ends the recording.
+    /// The event that stops the recording.
     pub stop_event: Option<StopEvent>,
-    /// Tell runtimes that are suspended at their start to go on.
+    /// Whether to resume runtimes that are suspended at startup.
     pub resume: bool,
-    /// How long a command may take until a runtime of it dials in, before that is [said](crate::Event::NobodyCame).
+    /// The time within which a runtime of a command must connect before that is [reported](crate::Event::NobodyCame).
     pub dial_in: Duration,
-    /// Arguments by which this program, started anew, calls [`guard_port`](crate::guard_port); the path of the port and
-    /// user ids follow. Without them nobody stays behind for the processes that outlive a command.
+    /// The arguments with which this program, when started again, calls [`guard_port`](crate::guard_port); the path of the port and
+    /// user ids are appended. If `None`, no guard is started for processes that outlive a command.
     pub guard: Option<Vec<OsString>>,
 }
 
 impl Specification {
-    /// Of these events, with the settings of `dotnet-trace`: the stream as it is, of one process, until it is stopped.
+    /// Creates a specification with the settings of `dotnet-trace`: the raw stream of one process, until it is stopped.
     pub fn new(request: &Request) -> Self {
         let mut session =
             SessionConfig::new(request.providers.iter().map(|asked| asked.provider.clone()).collect());
@@ -102,13 +102,13 @@ impl Specification {
     }
 }
 
-/// Who is recorded.
+/// What is recorded.
 #[derive(Debug)]
 pub enum Target {
-    /// Processes that run.
-    Running(Vec<Subject>),
-    /// Whoever dials in there.
+    /// Running processes.
+    Running(Vec<ResolvedTarget>),
+    /// Runtimes that connect to a port.
     Port(Port),
-    /// A command that is started.
+    /// A command to launch.
     Command(Command),
 }

@@ -1,4 +1,4 @@
-//! The event that ends a recording, looked for while the stream is written away.
+//! Detects the event that stops a recording while the stream is written.
 
 use runtap_clr::payload::Decoder;
 use runtap_clr::{Filter, FilterError, Record};
@@ -6,33 +6,33 @@ use runtap_nettrace::{Event, Item, Observe, TraceHeader};
 
 use crate::stops::Stops;
 
-/// The event that ends a recording.
+/// An event that stops a recording.
 #[derive(Debug, Clone)]
 pub struct StopEvent {
-    /// Its provider.
+    /// The provider of the event.
     pub provider: String,
-    /// Its name as the stream has it, or `Task/Opcode`; by default any event of the provider.
+    /// The name of the event in the stream, or `Task/Opcode`. `None` for any event of the provider.
     pub name: Option<String>,
-    /// What its payload has to be like.
+    /// The condition on the payload.
     pub payload: Option<Filter>,
 }
 
-/// Why a text is no condition for a payload.
+/// An error in a condition on a payload.
 #[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
-    /// A part of it has no field.
-    #[error("'{0}' is no FIELD:VALUE")]
+    /// A part is not a pair of field and value.
+    #[error("'{0}' is not of the form FIELD:VALUE")]
     NoPair(String),
-    /// What it means can't be looked for.
+    /// The condition is invalid.
     #[error(transparent)]
     Filter(#[from] FilterError),
 }
 
 impl StopEvent {
-    /// `FIELD:VALUE,FIELD:VALUE`, as dotnet-trace has it: all must hold.
+    /// Parses `FIELD:VALUE,FIELD:VALUE`, as in dotnet-trace. All parts must match.
     ///
     /// # Errors
-    /// A part of it is none.
+    /// Returns an error if a part is invalid.
     pub fn payload_filter(text: &str) -> Result<Filter, PayloadError> {
         let mut conditions = Vec::new();
         for pair in text.split(',') {
@@ -46,14 +46,14 @@ impl StopEvent {
     }
 }
 
-/// As a word of a filter. A backslash at the end would take the quote for its own.
+/// Quotes a word of a filter. A backslash at the end is placed after the quote, which it would escape.
 fn quoted(text: &str) -> String {
     let inner = text.trim_end_matches('\\');
     let end = text.strip_prefix(inner).unwrap_or_default();
     format!("\"{}\"{end}", inner.replace('"', "\\\""))
 }
 
-/// Looks at the events of one stream.
+/// Checks the events of one stream.
 #[derive(Debug)]
 pub(crate) struct StopEventWatch {
     event: StopEvent,
@@ -64,12 +64,12 @@ pub(crate) struct StopEventWatch {
 }
 
 impl StopEventWatch {
-    /// Tells `stops` when the event has come.
+    /// Creates a watch that calls `stops` when the event occurs.
     pub(crate) fn new(event: StopEvent, stops: Stops) -> Self {
         Self { event, decoder: Decoder::new(), header: None, stops, seen: false }
     }
 
-    /// Takes the next item of the stream.
+    /// Processes the next item of the stream.
     pub(crate) fn item(&mut self, item: &Item<'_>) {
         if self.seen {
             return;

@@ -1,5 +1,5 @@
-//! What means "enough", from the first moment of a recording to the last: signals, the end of the time, and a stop event.
-//! Everything that has to end listens with a [`StopListener`] of its own.
+//! Requests to stop a recording: signals, the end of the duration, and a stop event. Every part that must stop has its own
+//! [`StopListener`].
 
 use std::future;
 use std::io;
@@ -13,72 +13,72 @@ mod native;
 #[cfg(unix)]
 pub(crate) use self::native::is_ignored;
 
-/// What is asked for.
+/// A request to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopRequest {
     /// Finish the recording.
     Stop,
-    /// The same signal a second time: abandon what is not there yet.
+    /// The same signal was received again: abandon what is not complete.
     Abandon,
 }
 
-/// What was requested so far.
+/// The requests so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Requests {
     stops: u32,
     abandons: u32,
-    /// The last signal.
+    /// The number of the last signal.
     signal: Option<u8>,
 }
 
-/// Listens for SIGINT, SIGTERM and SIGHUP; on Windows for Ctrl-C, Ctrl-Break, a closed console and a shutdown. A hang-up that was ignored when we were started (`nohup`) stays ignored;
-/// the others are handled all the same, because shells start jobs in the background with SIGINT ignored, and scripts
-/// end just those with it.
+/// Listens for SIGINT, SIGTERM and SIGHUP; on Windows for Ctrl-C, Ctrl-Break, a closed console and a shutdown. A hang-up that was
+/// ignored when this process was started (`nohup`) stays ignored. Other signals are handled even if ignored, because shells start
+/// background jobs with SIGINT ignored, and scripts stop such jobs with it.
 #[derive(Debug, Clone)]
 pub struct Stops {
     requests: watch::Sender<Requests>,
 }
 
 impl Stops {
-    /// Listens from now on. Needs a tokio runtime.
+    /// Starts listening. Requires a tokio runtime.
     pub fn listen() -> io::Result<Self> {
         let stops = Self { requests: watch::Sender::new(Requests::default()) };
         native::listen(&stops.requests)?;
         Ok(stops)
     }
 
-    /// Asks for the end without a signal.
+    /// Requests a stop without a signal.
     pub fn stop(&self) {
         self.requests.send_modify(|requests| requests.stops += 1);
     }
 
-    /// Hears what comes from now on, and knows what came before.
+    /// Creates a listener for future requests.
     pub fn listener(&self) -> StopListener {
         let requests = self.requests.subscribe();
         let seen = *requests.borrow();
         StopListener { requests, seen }
     }
 
-    /// Whether the end was asked for.
+    /// Whether a stop has been requested.
     pub fn is_stopping(&self) -> bool {
         let requests = self.requests.borrow();
         requests.stops + requests.abandons > 0
     }
 
-    /// Ready when the end was asked for, or has been.
+    /// Waits until a stop has been requested.
     pub async fn stopping(&self) {
         let mut requests = self.requests.subscribe();
         // Fails only without a sender, which is `self`.
         let _ = requests.wait_for(|requests| requests.stops + requests.abandons > 0).await;
     }
 
-    /// The exit code of a program that the last signal ended.
+    /// Returns the exit code of a program that was stopped by the last signal. `None` without a signal.
     pub fn exit_code(&self) -> Option<u8> {
         self.requests.borrow().signal.map(|signal| 128 + signal)
     }
 }
 
-/// Somebody who listens.
+/// A listener for stop requests.
 #[derive(Debug)]
 pub struct StopListener {
     requests: watch::Receiver<Requests>,
@@ -86,12 +86,12 @@ pub struct StopListener {
 }
 
 impl StopListener {
-    /// The next request; the stronger one of several. Dropping the future loses none.
+    /// Waits for the next request; the stronger one if there are several. Cancel safe.
     pub async fn next(&mut self) -> StopRequest {
         let seen = self.seen;
         let news = |requests: &Requests| requests.stops > seen.stops || requests.abandons > seen.abandons;
         let Ok(requests) = self.requests.wait_for(news).await.map(|requests| *requests) else {
-            // Nobody is left to ask for anything.
+            // No more requests can occur.
             return future::pending().await;
         };
         let request =
@@ -102,7 +102,7 @@ impl StopListener {
 }
 
 impl Requests {
-    /// One of the system's, for the first time or again.
+    /// Counts a signal, received for the first time or again.
     fn count(&mut self, number: Option<u8>, again: bool) {
         self.signal = number;
         if again {
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_listener_hears_what_comes_and_the_stronger_of_two() {
+    async fn a_listener_receives_new_requests_and_the_stronger_of_two() {
         let stops = Stops { requests: watch::Sender::new(Requests::default()) };
         let mut early = stops.listener();
         assert!(!stops.is_stopping());

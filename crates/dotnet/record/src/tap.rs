@@ -1,5 +1,5 @@
-//! Sessions whose events somebody consumes while they come, of several processes at the same time. Nothing is written, and no names
-//! of methods are asked for: the end is at once.
+//! Live sessions of several processes whose events are consumed as they are received. Nothing is written, and no method names are
+//! requested, so a session ends immediately.
 
 use std::future;
 use std::io;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use runtap_diag::{Chunks, Client, Control, Session, SessionConfig};
 use runtap_os::in_a_thread;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
@@ -17,37 +17,37 @@ use crate::error::Error;
 use crate::other_sessions::OtherSessions;
 use crate::stops::{StopRequest, Stops};
 
-/// How long the runtime may take to end a session that nobody reads any more.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// Between two looks at the sessions of others.
-const LOOK: Duration = Duration::from_secs(1);
+/// The time within which the runtime must end a session whose stream is no longer read.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+/// Poll interval of other sessions.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A session that has begun.
+/// A session that has started.
 #[derive(Debug)]
 pub struct Tap {
-    /// Until the end: what has dialled in needs its port.
-    subject: Subject,
+    /// Kept until the end, because it may own the port.
+    subject: ResolvedTarget,
     session: Session,
     since: Instant,
-    /// The sessions of others beside it.
+    /// The other sessions of the process.
     other_sessions: OtherSessions,
 }
 
-/// What came of a session.
+/// The result of a session.
 #[derive(Debug)]
 pub struct Drained<T> {
-    /// What was made of the stream.
+    /// The value created from the stream.
     pub made: T,
-    /// From its start to its end or its stop.
+    /// The duration of the session.
     pub after: Duration,
-    /// A session of others has ended meanwhile.
+    /// Whether another session of the process ended meanwhile.
     pub overtaken: bool,
 }
 
-/// Starts a session in each, all at the same time, and lets those go on that wait at their start. Without a session, and without
-/// an error, where the end was asked for before; those that are stopped come first.
+/// Starts a session in each process in parallel, and resumes those that are suspended at startup. The session is `None` if a stop
+/// was requested before. Results of stopped processes come first.
 pub async fn tap_all(
-    subjects: Vec<Subject>,
+    subjects: Vec<ResolvedTarget>,
     config: &SessionConfig,
     stops: &Stops,
 ) -> Vec<(Option<u32>, Result<Option<Tap>, Error>)> {
@@ -69,7 +69,7 @@ pub async fn tap_all(
 
 impl Tap {
     async fn begin(
-        subject: Subject,
+        subject: ResolvedTarget,
         pid: Option<u32>,
         config: SessionConfig,
         stops: Stops,
@@ -86,16 +86,16 @@ impl Tap {
                 tokio::spawn(let_go(subject.client.clone()));
                 Ok(Some(Self { subject, session, since, other_sessions }))
             }
-            // How long it takes to look at it is for the process to choose.
+            // The process controls how long an examination takes.
             Err(error) => Err(in_a_thread(move || Error::of_runtime(error)).await.unwrap_or_else(Into::into)),
         }
     }
 
-    /// Has `make` consume the stream, on a thread of its own, so that one that hangs keeps no signal from being handled. Ends with
-    /// the program, with `make`, after `duration` or when the end is asked for; `None` if it is asked for twice.
+    /// Consumes the stream with `make` on its own thread, so that signals are handled even if it blocks. Ends with the program, with
+    /// `make`, after `duration`, or when a stop is requested. Returns `None` if the session is abandoned.
     ///
     /// # Errors
-    /// There is no thread.
+    /// Returns an error if no thread can be started.
     pub async fn drain<T: Send + 'static>(
         self,
         duration: Option<Duration>,
@@ -106,7 +106,7 @@ impl Tap {
         let (control, chunks) = session.split();
         let (tell, made) = oneshot::channel();
         thread::Builder::new().name("tail".into()).spawn(move || {
-            // Nobody listens any more when a consumer that is stuck was given up.
+            // The receiver is gone if a stuck consumer was abandoned.
             let _ = tell.send(make(chunks));
         })?;
         let made = wait(made, control, stops, duration, &mut other_sessions).await;
@@ -119,14 +119,14 @@ impl Tap {
     }
 }
 
-/// Lets the runtime go on, if it is suspended at its start.
+/// Resumes the runtime if it is suspended at startup.
 async fn let_go(client: Client) {
-    // Whoever is not suspended says so, and .NET Core 3 can't be.
+    // A runtime that is not suspended returns an error, and .NET Core 3 does not support the command.
     let _ = client.resume().await;
 }
 
-/// Waits for the end: of the program, of the time, of the user's patience. `None` for the last. Else what was made, and when
-/// that end was.
+/// Waits for the end of the program, of the duration, or a stop request. Returns the result and the time of the end, or `None` if
+/// the session was abandoned.
 async fn wait<T>(
     mut made: oneshot::Receiver<T>,
     control: Control,
@@ -142,14 +142,14 @@ async fn wait<T>(
         }
     };
     let mut is_over = pin!(is_over);
-    let mut tick = interval(LOOK);
+    let mut tick = interval(POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             done = &mut made => {
                 let end = Instant::now();
-                // Nobody wants more of it, or the program has ended. In the first case the session is of no use to anyone.
-                let _ = timeout(GOODBYE, control.stop()).await;
+                // The consumer needs no more data, or the program has exited. In the first case, the session is no longer useful.
+                let _ = timeout(STOP_TIMEOUT, control.stop()).await;
                 return Some((done.ok()?, end));
             }
             () = &mut is_over => break,
@@ -161,7 +161,7 @@ async fn wait<T>(
     let stop = control.stop();
     let rest = async {
         if stop.await.is_err() {
-            // The connection is closed with it, and so the stream ends.
+            // Closing the connection ends the stream.
             drop(control);
         }
         Some((made.await.ok()?, end))

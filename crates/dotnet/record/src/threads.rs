@@ -1,23 +1,23 @@
-//! Names of threads, which the stream does not carry: the kernel knows them while the process lives.
+//! Names of threads, which are not in the stream: the kernel provides them while the process runs.
 
 use std::collections::BTreeMap;
 
-/// Names seen so far, by the number that the runtime reports.
+/// The names seen so far, by the thread id that the runtime reports.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadNames {
     names: BTreeMap<u64, String>,
 }
 
 impl ThreadNames {
-    /// Looks again. A thread that has ended keeps the last name it had.
+    /// Updates the names. A thread that has exited keeps its last name.
     pub(crate) fn refresh(&mut self, pid: u32) {
-        // A process that is gone has no threads to name.
+        // A process that has exited has no threads.
         for thread in runtap_discover::threads(pid).unwrap_or_default() {
             self.names.insert(u64::from(thread.ns_tid), thread.name);
         }
     }
 
-    /// All names.
+    /// Returns all names.
     pub(crate) fn into_list(self) -> Vec<(u64, String)> {
         self.names.into_iter().collect()
     }

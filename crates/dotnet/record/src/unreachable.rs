@@ -1,5 +1,5 @@
-//! Why a stopping event can't come, as far as that is known before a recording starts. Nothing is known of the events of
-//! providers other than the runtime's own: a process defines them.
+//! Detects before a recording that a stop event can't occur. Only the runtime's own events are known in advance, because other
+//! providers define their events themselves.
 
 use crate::providers::Requested;
 use runtap_clr::lines::nearest;
@@ -8,33 +8,33 @@ use runtap_diag::{EventFilter, Level, Provider};
 
 use crate::StopEvent;
 
-/// Why a stopping event can't come.
+/// The reason why a stop event can't occur.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unreachable {
-    /// Its provider is not recorded.
+    /// The provider is not recorded.
     Provider {
-        /// The recorded provider with the nearest name.
+        /// The most similar name of a recorded provider.
         nearest: Option<String>,
     },
-    /// The provider has no known event of this name.
+    /// The provider has no known event with this name.
     Name {
-        /// The known event with the nearest name.
+        /// The most similar name of a known event.
         nearest: Option<String>,
     },
     /// The keywords of the event are not enabled.
     Keywords {
-        /// One of these is needed.
+        /// The keywords of which one is needed.
         needed: u64,
     },
     /// The level of the event is not enabled.
     Level {
-        /// The number of the least level that is needed.
+        /// The number of the minimum level.
         needed: u8,
         /// The requested level.
         requested: Level,
     },
-    /// The event filter of the provider leaves the event out.
+    /// The event filter of the provider excludes the event.
     Filter {
         /// The ids of the event.
         ids: Vec<u32>,
@@ -43,13 +43,13 @@ pub enum Unreachable {
     Field {
         /// The name of the field.
         name: String,
-        /// The field with the nearest name.
+        /// The most similar name of a field.
         nearest: Option<String>,
     },
 }
 
 impl StopEvent {
-    /// Why this event can't come if these providers are recorded; `None` if it can, or if that is unknown.
+    /// Returns the reason why this event can't occur if these providers are recorded. `None` if it can, or if that is unknown.
     pub fn unreachable(&self, requested: &[Requested]) -> Option<Unreachable> {
         let is_its_own = |asked: &&Requested| asked.provider.name.eq_ignore_ascii_case(&self.provider);
         let Some(Requested { provider, .. }) = requested.iter().find(is_its_own) else {
@@ -82,7 +82,7 @@ impl StopEvent {
     }
 }
 
-/// Whether keywords or level switch off every one of these events.
+/// Returns whether keywords or level disable all of these events.
 fn switched_off(provider: &Provider, events: &[&KnownEvent]) -> Option<Unreachable> {
     let switches: Vec<EventSwitch> = events.iter().map(|event| event.switch).collect::<Option<_>>()?;
     let has_keyword =
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_obstacle_that_is_known_is_told() {
+    fn every_known_obstacle_is_reported() {
         let of_runtime = |name, payload, keywords, level, filter| {
             event(RUNTIME, Some(name), payload).unreachable(&requested(keywords, level, filter))
         };
@@ -161,17 +161,18 @@ mod tests {
     }
 
     #[test]
-    fn what_may_come_is_no_obstacle() {
+    fn events_that_may_occur_are_not_reported() {
         let asked = requested(1, Level::Informational, Some(EventFilter::only([1])));
         for event in [
             event(RUNTIME, Some("GC/Start"), Some("Depth:2,Reason:0")),
             event(RUNTIME, None, None),
-            // The process defines them.
+            // The process defines these events.
             event("Demo-Orders", Some("Anything"), Some("Any:1")),
         ] {
             assert_eq!(event.unreachable(&asked), None, "{event:?}");
         }
-        // A level of 0 is every level, an event without keywords comes with any, and what switches an event on may be unknown.
+        // Level 0 means every level, an event without keywords is sent with any keywords, and the settings that enable an event may
+        // be unknown.
         for (name, keywords, level) in [
             ("GC/AllocationTick", 1, Level::LogAlways),
             ("Runtime/Start", 1, Level::Informational),

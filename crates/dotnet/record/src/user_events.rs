@@ -1,5 +1,5 @@
-//! Recording into tracepoints of the kernel (`user_events`): the target writes its events there for as long as we live, and
-//! others read them. No stream comes back, and no file is written.
+//! Records to tracepoints of the kernel (`user_events`): the target writes its events there while the session exists, and other
+//! tools read them. There is no stream and no file.
 
 #![allow(clippy::doc_markdown, reason = "user_events is a word here, not code")]
 
@@ -12,47 +12,47 @@ use tokio::time::sleep;
 
 use crate::{StopRequest, Stops};
 
-/// A recording into tracepoints.
+/// A recording to tracepoints.
 #[derive(Debug)]
 pub struct UserEvents {
-    /// What is recorded, and where to.
+    /// The events, and their tracepoints.
     pub config: UserEventsConfig,
-    /// The file through which the kernel is written to, from
-    /// [`open_data_file`](runtap_diag::user_events::open_data_file).
+    /// The file through which the target writes to the kernel, from [`open_data_file`](runtap_diag::user_events::open_data_file).
     pub descriptor: OwnedFd,
-    /// How long; without it until somebody asks for the end.
+    /// The duration. `None` until a stop is requested.
     pub duration: Option<Duration>,
-    /// Whether the runtime is told to go on, in case it waits at its start.
+    /// Whether the runtime is resumed if it is suspended at startup.
     pub resume: bool,
 }
 
-/// What happens meanwhile.
+/// An event that occurs during the recording.
 #[derive(Debug)]
 pub enum UserEvent<'a> {
-    /// The runtime may be suspended, and could not be told to go on.
+    /// The runtime may be suspended and could not be resumed.
     NotResumed(&'a Error),
-    /// The session has begun.
+    /// The session has started.
     Started,
-    /// The target has ended, or has ended the session.
+    /// The target has exited, or has ended the session.
     Ended,
-    /// The end was asked for once more, while the target still wrote the names of its methods.
+    /// The recording was abandoned while the target was writing the names of its methods.
     Abandoned,
 }
 
-/// A recording into tracepoints that is over.
+/// The result of a recording to tracepoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserEventsOutcome {
-    /// From the first moment of the session to its end.
+    /// The duration of the session.
     pub duration: Duration,
-    /// Whether names of methods are missing.
+    /// Whether method names are missing.
     pub is_partial: bool,
 }
 
 impl UserEvents {
-    /// Records a runtime until it is enough. `None` if the end was asked for before there was a session.
+    /// Records a runtime until the end of the duration or a stop request. Returns `None` if a stop was requested before the session
+    /// started.
     ///
     /// # Errors
-    /// The runtime refuses it, is too old, or does not answer.
+    /// Returns an error if the runtime rejects the session, is too old, or does not answer.
     pub async fn record(
         self,
         client: &Client,
@@ -76,7 +76,7 @@ impl UserEvents {
     }
 }
 
-/// Keeps the session until it is enough, and ends it with the names of the methods; whether all of these came.
+/// Waits for the end of the session, and stops it with the names of methods. Returns whether all of these were written.
 async fn hold(
     mut session: UserEventsSession,
     duration: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What is told, and what is left behind, by targets that write something: runtimes of ours in this process.
+//! Reports and leftover files of dumps by targets that write something: runtimes in this process.
 #![cfg(target_os = "linux")]
 
 use std::cell::RefCell;
@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use runtap_diag::{CoreDump, ErrorReply};
 use runtap_diag_server::Commands;
-use runtap_record::dump::{Error, Event, Kind, Outcome, Prepared, Specification, Wanted};
-use runtap_target::Subject;
+use runtap_record::dump::{Destination, DumpKind, Error, Event, Outcome, Prepared, Specification};
+use runtap_target::ResolvedTarget;
 use runtap_testkit::FakeRuntime;
 use tokio::sync::Notify;
 
@@ -30,7 +30,7 @@ impl<F: Fn(&Path) + Send + Sync + 'static> Commands for Writer<F> {
     }
 }
 
-/// A dump into a folder, of a target that writes like this; what became of it, what was told, and what is there.
+/// Requests a dump to a directory from a target that writes like this. Returns the result, the events, and the files.
 async fn dump(
     write: impl Fn(&Path) + Send + Sync + 'static,
     stopped: impl Future<Output = ()>,
@@ -38,8 +38,8 @@ async fn dump(
 ) -> (Result<Outcome, Error>, Vec<String>, Vec<String>) {
     let runtime = FakeRuntime::builder().commands(Arc::new(Writer(write))).spawn();
     let folder = tempfile::tempdir().unwrap();
-    let wanted = Wanted::Given(folder.path().join("x.core"));
-    let prepared = Prepared::open(Specification::new(Kind::Mini, wanted)).unwrap();
+    let wanted = Destination::Exact(folder.path().join("x.core"));
+    let prepared = Prepared::open(Specification::new(DumpKind::Mini, wanted)).unwrap();
     let told = RefCell::new(Vec::new());
     let tell = |event: Event<'_>| {
         look(&event);
@@ -48,13 +48,13 @@ async fn dump(
             told.borrow_mut().push(name);
         }
     };
-    let outcome = prepared.write(&Subject::at_port(runtime.path()), stopped, &tell).await;
+    let outcome = prepared.write(&ResolvedTarget::at_port(runtime.path()), stopped, &tell).await;
     let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
     (outcome, told.take(), names.map(|name| name.into_string().unwrap()).collect())
 }
 
 #[tokio::test]
-async fn what_is_no_core_is_not_kept() {
+async fn files_that_are_not_core_files_are_not_kept() {
     let write = |path: &Path| fs::write(path, "no core at all").unwrap();
     let (outcome, told, there) = dump(write, std::future::pending(), |_| {}).await;
     assert!(matches!(outcome, Err(Error::NoCore { .. })), "{outcome:?}");
@@ -62,12 +62,12 @@ async fn what_is_no_core_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_target_that_was_asked_and_is_not_waited_for_keeps_its_file() {
+async fn an_abandoned_dump_is_left_in_place() {
     let (end, goes_on) = mpsc::channel::<()>();
     let (goes_on, asked) = (Mutex::new(goes_on), Notify::new());
     let write = move |path: &Path| {
         fs::write(path, "half").unwrap();
-        // Until nobody waits any more.
+        // Until the dump is abandoned.
         let _over = goes_on.lock().unwrap().recv();
     };
     let look = |event: &Event<'_>| match event {
@@ -83,15 +83,16 @@ async fn a_target_that_was_asked_and_is_not_waited_for_keeps_its_file() {
 }
 
 #[tokio::test]
-async fn one_that_was_not_asked_leaves_nothing() {
+async fn a_dump_that_was_not_requested_leaves_nothing() {
     let (outcome, told, there) = dump(|_| {}, std::future::ready(()), |_| {}).await;
     assert!(!matches!(outcome, Ok(Outcome::Written(_) | Outcome::Interrupted { goes_on: Some(_), .. })));
     assert!(there.is_empty() && !told.contains(&"Asked".to_owned()), "{there:?} {told:?}");
 }
 
 #[test]
-fn what_can_not_be_a_dump_is_refused_before_anybody_is_asked() {
-    let open = |path: &str| Prepared::open(Specification::new(Kind::Full, Wanted::Given(path.into())));
+fn invalid_destinations_are_rejected_before_the_request() {
+    let open =
+        |path: &str| Prepared::open(Specification::new(DumpKind::Full, Destination::Exact(path.into())));
     assert!(matches!(open("/"), Err(Error::NoName(_))));
     assert!(matches!(open("/dev/null"), Err(Error::NotOrdinary(_))));
     assert!(matches!(open("/tmp/."), Err(Error::NotOrdinary(_))));

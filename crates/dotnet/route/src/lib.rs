@@ -1,4 +1,4 @@
-//! Between tools and runtimes: routing, recording and replaying Diagnostic IPC.
+//! Routes, records and replays Diagnostic IPC between tools and runtimes.
 //!
 //! [`router`] joins tools and runtimes that cannot reach each other, as dotnet-dsrouter does; [`record`] stands between them
 //! and writes down what they say; [`replay`] plays such a transcript back to either side. The messages themselves are those

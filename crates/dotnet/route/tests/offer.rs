@@ -1,4 +1,5 @@
-//! What a router that offers all runtimes does with those who have proven nothing: who of them leaves, and who is answered.
+//! A router that offers all runtimes, and peers that have not proven that they have the token: which ones are disconnected, and
+//! which ones are answered.
 
 #![cfg(target_os = "linux")]
 
@@ -15,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
 const TOKEN: &[u8] = b"correct horse battery staple";
-/// No process has this number.
+/// No process has this id.
 const NOBODY: Request = Request::Open { pid: u32::MAX, started: 1 };
 
 struct Running {
@@ -47,12 +48,12 @@ impl Running {
 
     fn dial(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        // Against hangs only.
+        // Only protects against hangs.
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream
     }
 
-    /// Says hello, and has the answer to that.
+    /// Sends a greeting and reads the answer.
     fn greet(&self, token: &[u8]) -> (TcpStream, ClientHandshake) {
         let mut stream = self.dial();
         let mut client = ClientHandshake::new(Token::new(token).unwrap(), [7; 32], self.address, NOBODY);
@@ -74,7 +75,7 @@ impl Running {
     }
 }
 
-/// Asks, and is answered by somebody who knows the token.
+/// Sends a request and reads the answer, with the token.
 fn is_answered((mut stream, mut client): (TcpStream, ClientHandshake)) {
     stream.write_all(&client.poll_transmit().unwrap()).unwrap();
     let mut answer = Vec::new();
@@ -91,24 +92,24 @@ fn is_answered((mut stream, mut client): (TcpStream, ClientHandshake)) {
 }
 
 #[test]
-fn a_flood_of_silence_drives_nobody_out_who_has_said_hello() {
+fn silent_peers_do_not_displace_peers_that_have_greeted() {
     let router = Running::start(8);
     let early = router.greet(TOKEN);
     let flood: Vec<TcpStream> = (0..100).map(|_| router.dial()).collect();
-    // One that comes later is served, too: then all of the flood was let in.
+    // A later peer is served, too, which shows that all silent peers were accepted.
     is_answered(router.greet(TOKEN));
     is_answered(early);
     drop(flood);
     router.end();
 }
 
-/// A hello costs nothing and needs no token.
+/// A greeting is cheap and needs no token.
 #[test]
-fn a_crowd_that_has_said_hello_locks_nobody_out() {
+fn peers_that_have_greeted_do_not_lock_out_others() {
     let router = Running::start(8);
     let mut crowd: Vec<_> = (0..32).map(|_| router.greet(b"a guess, and a wrong one")).collect();
     is_answered(router.greet(TOKEN));
-    // However often they come back.
+    // However many times they connect again.
     for _ in 0..3 {
         crowd.extend((0..8).map(|_| router.greet(b"a guess, and a wrong one")));
         is_answered(router.greet(TOKEN));
@@ -118,7 +119,7 @@ fn a_crowd_that_has_said_hello_locks_nobody_out() {
 }
 
 #[test]
-fn who_waits_for_the_answer_to_a_wrong_proof_holds_no_place() {
+fn peers_with_a_wrong_proof_do_not_occupy_places() {
     let router = Running::start(4);
     let early = router.greet(TOKEN);
     let mut guesses = Vec::new();
@@ -132,7 +133,7 @@ fn who_waits_for_the_answer_to_a_wrong_proof_holds_no_place() {
     router.end();
 }
 
-/// HMAC-SHA-256, as docs/remote.md has the recipe.
+/// HMAC-SHA-256, as specified in docs/remote.md.
 fn hmac(parts: &[&[u8]]) -> [u8; 32] {
     let pad = |with: u8| -> Vec<u8> {
         (0..64).map(|at| TOKEN.get(at).copied().unwrap_or_default() ^ with).collect()
@@ -162,7 +163,7 @@ fn a_request_of_a_later_version_is_answered_once() {
     let refused = [2, 0, 0, 0, 0, 0];
     let proof = hmac(&[b"runtap remote 2: router\0", &hello, &challenge, &ask, &refused]);
     assert_eq!(answer, [&refused[..], &proof].concat());
-    // It knows the token: it was not turned away.
+    // It has the token, so it was not rejected.
     assert_eq!(router.unproven(), 0);
     router.end();
 }

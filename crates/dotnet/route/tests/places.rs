@@ -1,4 +1,4 @@
-//! Runtimes that dial in, more than a router has places for.
+//! More runtimes connect than a router has places for.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read as _, Write as _};
@@ -9,16 +9,17 @@ use std::thread;
 use std::time::Duration;
 
 use runtap_diag_proto::{Advertise, InfoForm, Request, Uuid};
-use runtap_route::router::{Back, Front, Gate, Notice, Router, Statistics};
+use runtap_route::router::{Acceptor, Back, Front, Notice, Router, Statistics};
 use runtap_testkit::{Skip, eventually, require};
 use runtap_transport::{BindOptions, Endpoint, Listener};
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_res_uid;
 
-/// The places of a router.
+/// The number of places of a router.
 const PLACES: u64 = 64;
 
-/// A router by TCP that runs until the test ends, what it has said of places, and what it has counted. Without a tool that listens,
+/// A router over TCP that runs until the test ends, with its notices and statistics. Without a tool that listens, tools connect to
+/// it.
 /// tools dial it.
 fn router(tool: Option<Endpoint>) -> (SocketAddr, Arc<Mutex<Vec<Notice>>>, Arc<Statistics>) {
     let (tell, ready) = mpsc::channel();
@@ -27,9 +28,9 @@ fn router(tool: Option<Endpoint>) -> (SocketAddr, Arc<Mutex<Vec<Notice>>>, Arc<S
     let run = async move {
         let folder = tempfile::tempdir().unwrap();
         let listener = Listener::bind(folder.path().join("tools"), BindOptions::default()).unwrap();
-        let gate = Gate::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+        let gate = Acceptor::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
         let address = gate.to_string().parse().unwrap();
-        let front = tool.map_or_else(|| Front::Listen(Gate::Local(Box::new(listener))), Front::Dial);
+        let front = tool.map_or_else(|| Front::Listen(Acceptor::Local(Box::new(listener))), Front::Connect);
         let router = Router::new(front, Back::Listen(gate)).on_notice(move |notice| {
             if matches!(notice, Notice::NoPlace { .. }) {
                 told.lock().unwrap().push(notice.clone());
@@ -45,7 +46,7 @@ fn router(tool: Option<Endpoint>) -> (SocketAddr, Arc<Mutex<Vec<Notice>>>, Arc<S
     (address, notices, statistics)
 }
 
-/// A runtime by TCP: says who it is, and waits for a request.
+/// A runtime over TCP that identifies itself and waits for a request.
 fn dial(address: SocketAddr, process_id: u64) -> TcpStream {
     let mut runtime = TcpStream::connect(address).unwrap();
     runtime.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
@@ -54,7 +55,7 @@ fn dial(address: SocketAddr, process_id: u64) -> TcpStream {
     runtime
 }
 
-/// As many as there is room for, each when the one before it is known.
+/// Connects as many runtimes as there are places, each when the previous one is known.
 fn fill(address: SocketAddr, statistics: &Statistics) -> Vec<TcpStream> {
     let one = |process_id| {
         let runtime = dial(address, process_id);
@@ -78,7 +79,7 @@ fn is_closed(mut runtime: &TcpStream) -> bool {
 }
 
 #[test]
-fn a_runtime_without_a_place_is_told_of() {
+fn a_runtime_without_a_place_is_reported() {
     let (address, notices, statistics) = router(None);
     let _runtimes = fill(address, &statistics);
     for count in 1..=2 {
@@ -91,9 +92,9 @@ fn a_runtime_without_a_place_is_told_of() {
     assert_eq!(notices.iter().map(Notice::is_warning).collect::<Vec<_>>(), [true, false], "said once");
 }
 
-/// Every user of a machine can dial a port of it.
+/// Every user of a machine can connect to its ports.
 #[test]
-fn the_user_with_most_runtimes_gives_way() {
+fn the_user_with_the_most_runtimes_loses_a_place() {
     let is_root = geteuid().is_root();
     require!(if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) });
     let (address, notices, statistics) = router(None);
@@ -107,9 +108,9 @@ fn the_user_with_most_runtimes_gives_way() {
     assert!((&own).read(&mut [0]).is_err(), "it waits for a request");
 }
 
-/// A tool that listens may ask each runtime, and wait.
+/// A tool that listens may query each runtime and wait.
 #[test]
-fn runtimes_that_are_asked_and_do_not_answer_keep_nobody_out() {
+fn runtimes_that_do_not_answer_do_not_lock_out_others() {
     let is_root = geteuid().is_root();
     require!(if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) });
     let folder = tempfile::tempdir().unwrap();

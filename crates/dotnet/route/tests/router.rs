@@ -1,4 +1,4 @@
-//! A router between a server of ours and clients of ours: who waits, who is turned away, what ends it.
+//! A router between a server and clients in this process: waiting, rejection, and the end.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use runtap_diag_proto::{Advertise, ErrorReply, Hresult, InfoForm, Request, SessionId, Uuid};
 use runtap_diag_server::{Builder, ProcessDescription, ServerThread};
-use runtap_route::router::{Back, Ended, Front, Gate, Limits, Notice, Router, RuntimeAddress, Statistics};
+use runtap_route::router::{
+    Acceptor, Back, Ended, Front, Limits, Notice, Router, RuntimeAddress, Statistics,
+};
 use runtap_testkit::eventually;
 use runtap_transport::{BindOptions, Endpoint, Listener};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-/// A router on a thread of its own.
+/// A router on its own thread.
 struct Running {
     folder: TempDir,
     stop: Option<oneshot::Sender<()>>,
@@ -41,12 +43,12 @@ impl Running {
         let (tell, ready) = mpsc::channel();
         let run = async move {
             let listener = Listener::bind(path, BindOptions::default()).unwrap();
-            let front = Front::Listen(Gate::Local(Box::new(listener)));
+            let front = Front::Listen(Acceptor::Local(Box::new(listener)));
             let mut address = None;
             let back = match runtime {
-                Runtime::Listens(path) => Back::Dial(RuntimeAddress::Local(Endpoint::unix(path))),
+                Runtime::Listens(path) => Back::Connect(RuntimeAddress::Local(Endpoint::unix(path))),
                 Runtime::DialsTcp => {
-                    let gate = Gate::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+                    let gate = Acceptor::tcp(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
                     address = Some(gate.to_string().parse().unwrap());
                     Back::Listen(gate)
                 }
@@ -56,7 +58,7 @@ impl Running {
                 .runtime_timeout(runtime_timeout)
                 .on_notice(move |notice| told.lock().unwrap().push(notice.clone()));
             tell.send((router.statistics(), address)).unwrap();
-            // Dropped: nobody ends it.
+            // Dropped, so it is never stopped.
             router
                 .run(async {
                     if stopped.await.is_err() {
@@ -76,7 +78,7 @@ impl Running {
         UnixStream::connect(self.folder.path().join("tools")).unwrap()
     }
 
-    /// Asks who the runtime is.
+    /// Queries the identity of the runtime.
     fn ask(&self) -> Vec<u8> {
         let mut client = self.connect();
         client.write_all(&info()).unwrap();
@@ -88,13 +90,13 @@ impl Running {
         eventually(what, || notices().iter().any(&is_it).then_some(()));
     }
 
-    /// Tells it to end.
+    /// Requests the router to stop.
     fn end(mut self) -> Ended {
         self.stop.take().unwrap().send(()).unwrap();
         self.thread.join().unwrap()
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the router stops.
     fn ends(self) -> Ended {
         let ended = self.thread.join().unwrap();
         assert!(!self.folder.path().join("tools").exists());
@@ -125,7 +127,7 @@ fn server(folder: &Path) -> ServerThread {
     Builder::new(ProcessDescription::of_this_process()).path(folder.join("runtime")).spawn().unwrap()
 }
 
-/// A runtime by TCP: says who it is, and waits for a request.
+/// A runtime over TCP that identifies itself and waits for a request.
 fn dial(address: SocketAddr, cookie: u128) -> TcpStream {
     let mut runtime = TcpStream::connect(address).unwrap();
     let advertise = Advertise { runtime_cookie: Uuid::from_u128(cookie), process_id: 7 };
@@ -133,7 +135,7 @@ fn dial(address: SocketAddr, cookie: u128) -> TcpStream {
     runtime
 }
 
-/// Takes the request, and answers.
+/// Reads the request and answers.
 fn answer(mut runtime: TcpStream) {
     let mut request = [0; 20];
     runtime.read_exact(&mut request).unwrap();
@@ -142,7 +144,7 @@ fn answer(mut runtime: TcpStream) {
 }
 
 #[test]
-fn silence_and_half_a_request_cost_nobody_anything() {
+fn silent_clients_and_incomplete_requests_do_not_affect_others() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
     let mut limits = Limits::default();
@@ -151,28 +153,28 @@ fn silence_and_half_a_request_cost_nobody_anything() {
     let mut crowd = Vec::new();
     for n in 0..500 {
         let mut client = router.connect();
-        // Who was disconnected for the next one can't be written to.
+        // A client that was disconnected for the next one can't be written to.
         let _ = client.write_all(&info()[..n % 20]);
         crowd.push(client);
         if n % 100 == 99 {
             assert!(is_ok(&router.ask()));
         }
     }
-    // The oldest were disconnected, and the newest are still there.
+    // The oldest were disconnected, and the newest are still connected.
     eventually("the end of most of the crowd", || (router.statistics.silent() >= 450).then_some(()));
     drop(crowd);
-    assert_eq!(router.end(), Ended::Told);
+    assert_eq!(router.end(), Ended::Stopped);
 }
 
 #[test]
-fn who_is_slow_is_disconnected() {
+fn slow_clients_are_disconnected() {
     let folder = tempfile::tempdir().unwrap();
     let server = server(folder.path());
     let mut limits = Limits::default();
     limits.request = Duration::from_millis(100);
     let router = Running::start(Runtime::Listens(server.path().to_owned()), limits, None);
     let mut slow = router.connect();
-    // Too slow to have begun, if the machine was.
+    // Possibly too slow to have started, if the machine was.
     let _ = slow.write_all(&info()[..19]);
     assert!(all_of(slow).is_empty());
     eventually("the end of the slow one", || (router.statistics.silent() == 1).then_some(()));
@@ -180,7 +182,7 @@ fn who_is_slow_is_disconnected() {
 }
 
 #[test]
-fn clients_wait_for_a_runtime_in_their_order() {
+fn clients_wait_for_a_runtime_in_order() {
     let mut limits = Limits::default();
     limits.queue = 2;
     let router = Running::start(Runtime::DialsTcp, limits, None);
@@ -204,7 +206,7 @@ fn clients_wait_for_a_runtime_in_their_order() {
 }
 
 #[test]
-fn a_router_stands_for_one_runtime_until_that_is_gone() {
+fn a_router_stands_for_one_runtime_until_it_is_gone() {
     let router = Running::start(Runtime::DialsTcp, Limits::default(), None);
     let address = router.address.unwrap();
     let first = dial(address, 1);
@@ -220,22 +222,22 @@ fn a_router_stands_for_one_runtime_until_that_is_gone() {
     router.end();
 }
 
-/// What dotnet-dsrouter has an option for, and does not do.
+/// dotnet-dsrouter has an option for this, but does not do it.
 #[test]
-fn without_a_runtime_it_ends() {
+fn a_router_without_a_runtime_stops() {
     let limit = Some(Duration::from_millis(300));
     assert_eq!(Running::start(Runtime::DialsTcp, Limits::default(), limit).ends(), Ended::NoRuntime);
     let nobody = tempfile::tempdir().unwrap().path().join("none");
     assert_eq!(Running::start(Runtime::Listens(nobody), Limits::default(), limit).ends(), Ended::NoRuntime);
-    // One that is there, and goes.
+    // A runtime that connects and disconnects.
     let router = Running::start(Runtime::DialsTcp, Limits::default(), Some(Duration::from_secs(5)));
     drop(dial(router.address.unwrap(), 1));
     assert_eq!(router.ends(), Ended::NoRuntime);
 }
 
-/// Anybody can dial, and say nothing.
+/// Any process can connect and send nothing.
 #[test]
-fn silence_keeps_no_runtime_out() {
+fn silent_connections_do_not_lock_out_runtimes() {
     let mut limits = Limits::default();
     limits.advertise = Duration::from_hours(1);
     let router = Running::start(Runtime::DialsTcp, limits, None);
@@ -243,7 +245,7 @@ fn silence_keeps_no_runtime_out() {
     let mut silent: Vec<TcpStream> = (0..65).map(|_| TcpStream::connect(address).unwrap()).collect();
     let runtime = dial(address, 1);
     router.wait_for("the runtime", |notice| matches!(notice, Notice::Runtime { .. }));
-    // The oldest have made room, and the newest has not.
+    // The oldest were disconnected, the newest was not.
     router.wait_for("who was disconnected", |notice| matches!(notice, Notice::NoRuntime { .. }));
     silent.truncate(2);
     for oldest in silent {
@@ -254,7 +256,7 @@ fn silence_keeps_no_runtime_out() {
 }
 
 #[test]
-fn what_is_still_carried_when_the_router_ends_is_counted() {
+fn pending_clients_are_counted_when_the_router_stops() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runtime");
     let listener = UnixListener::bind(&path).unwrap();
@@ -272,7 +274,7 @@ fn what_is_still_carried_when_the_router_ends_is_counted() {
     drop(client);
 }
 
-/// Asks for a session.
+/// Requests a session.
 fn collect() -> Vec<u8> {
     let provider = [&[0; 8][..], &[4, 0, 0, 0], &[2, 0, 0, 0], b"P\0\0\0", &[0; 4]].concat();
     let one = 1u32.to_le_bytes();
@@ -281,14 +283,14 @@ fn collect() -> Vec<u8> {
     [b"DOTNET_IPC_V1\0", &size[..], &[2, 2, 0, 0], &payload].concat()
 }
 
-/// The reply to that.
+/// Reads the reply.
 fn started() -> Vec<u8> {
     [&b"DOTNET_IPC_V1\0\x1c\0\xff\0\0\0"[..], &0x55u64.to_le_bytes()].concat()
 }
 
-/// A runtime that does not begin a session may still do so, so that it is known then what is to be stopped.
+/// A runtime that has not started a session may still start it, so its id is needed to stop it then.
 #[test]
-fn a_session_that_does_not_begin_holds_no_place_that_is_needed() {
+fn a_session_that_does_not_start_gives_up_its_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runtime");
     let listener = UnixListener::bind(&path).unwrap();
@@ -315,7 +317,7 @@ fn a_session_that_does_not_begin_holds_no_place_that_is_needed() {
     let error = ErrorReply::from(Hresult::BAD_ENCODING).to_bytes().unwrap();
     accept(&info()).write_all(&error).unwrap();
     assert_eq!(all_of(client), error);
-    // The oldest has left, and the other one is stopped when it begins.
+    // The oldest has left, and the other one is stopped when it starts.
     assert!(sessions[0].write_all(&started()).is_err());
     sessions[1].write_all(&started()).unwrap();
     accept(&Request::StopTracing(SessionId(0x55)).to_bytes().unwrap()).write_all(&started()).unwrap();
@@ -327,7 +329,7 @@ fn a_session_that_does_not_begin_holds_no_place_that_is_needed() {
     router.end();
 }
 
-/// A runtime that has nothing to send notices by nothing that nobody listens to it.
+/// A runtime that has nothing to send does not notice that its client is gone.
 #[test]
 fn a_session_whose_client_is_gone_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -353,7 +355,7 @@ fn a_session_whose_client_is_gone_is_stopped() {
     let mut asked = vec![0; stop.len()];
     stopping.read_exact(&mut asked).unwrap();
     assert_eq!(asked, stop);
-    // What is left of the session, more than a socket holds, comes before the answer.
+    // The rest of the session, more than a socket buffers, precedes the answer.
     session.write_all(&vec![7; 1 << 20]).unwrap();
     drop(session);
     stopping.write_all(&started).unwrap();
@@ -364,9 +366,9 @@ fn a_session_whose_client_is_gone_is_stopped() {
     router.end();
 }
 
-/// Requests to a runtime that hangs: whoever gives up gives their place up.
+/// Requests to a runtime that hangs: a client that gives up frees its place.
 #[test]
-fn a_request_whose_client_is_gone_holds_nothing() {
+fn a_request_without_a_client_occupies_no_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("runtime");
     let listener = UnixListener::bind(&path).unwrap();
@@ -385,7 +387,7 @@ fn a_request_whose_client_is_gone_holds_nothing() {
     drop(client);
     assert_eq!(runtime.read(&mut [0]).unwrap(), 0, "the end of what it sends");
     router.wait_for("that it is gone", |notice| matches!(notice, Notice::Broken { .. }));
-    // One that only ends sending is answered, as long as that does not take too long.
+    // A client that only stops sending is answered, if that does not take too long.
     for answers in [true, false] {
         let mut client = router.connect();
         let mut runtime = hangs(&mut client);
@@ -425,7 +427,7 @@ fn a_reply_ends_the_connection_even_if_the_runtime_does_not() {
 }
 
 #[test]
-fn a_runtime_that_is_not_there_is_told() {
+fn a_missing_runtime_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let router = Running::start(Runtime::Listens(folder.path().join("none")), Limits::default(), None);
     let error = error_in(&router.ask());

@@ -1,5 +1,5 @@
-//! Which processes are examined, and what they are called: also those that can't be reached, whosever they are, because nothing
-//! is changed. The examination itself is the doctor's.
+//! Selects processes for an examination and finds their names. As nothing is changed, unreachable processes and those of all users
+//! are included. The examination itself is in [`doctor`](crate::doctor).
 
 use crate::doctor::{Answer, Diagnosis, Examination, Finding};
 use runtap_discover::{Facts, Options, Process, System};
@@ -11,49 +11,49 @@ mod machine;
 
 use self::machine::machine;
 use crate::dialogue::{Dialogue, Remark};
-use crate::error::{Error, Row};
+use crate::error::{Error, MatchingProcess};
 use crate::named::java_called;
+use crate::resolved::name_of;
 use crate::spec::TargetSpec;
-use crate::subject::name_of;
-use crate::user::Whose;
+use crate::user::UserFilter;
 
-/// A process that was looked at.
+/// A process that was examined.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Diagnosed {
-    /// What people call it: its entry assembly, else the name of its file. May be empty.
+    /// The entry assembly, or else the name of the file. May be empty.
     pub name: String,
-    /// What is known of it.
+    /// The facts about the process.
     pub examination: Examination,
-    /// What is wrong with it.
+    /// The problems of the process.
     pub diagnosis: Diagnosis,
 }
 
-/// What was looked at.
+/// The result of an examination.
 #[derive(Debug)]
 pub enum Examined {
-    /// Those that were named; at least one.
+    /// The processes that were specified. Not empty.
     Named(Vec<Diagnosed>),
-    /// Nobody was named: every process that looks like .NET, and the machine.
+    /// No process was specified: all processes that look like .NET, and the problems of the machine.
     All(Vec<Diagnosed>, Vec<Finding>),
 }
 
 impl TargetSpec {
-    /// Examines what is meant, whether it can be reached or not. A name stands for processes of every user unless one is given;
-    /// with `all` for several.
+    /// Examines the specified processes, reachable or not. A name selects processes of all users unless a user is specified. If
+    /// several processes have the name, `all` must be set.
     ///
     /// # Errors
-    /// Nobody, or somebody besides, is called so.
+    /// Returns an error if no process has the name, or several have it and `all` is not set.
     pub async fn examine(&self, all: bool, dialogue: &impl Dialogue) -> Result<Examined, Error> {
         let system = System::current();
         let pid = match self {
             Self::Pid(pid) => *pid,
             Self::Port(port) => port.resolve(dialogue).await?.pids().await?.0,
             Self::Name { name, user } => {
-                let found = named(&system, name, Whose(user.as_deref()), all, dialogue).await?;
+                let found = named(&system, name, UserFilter(user.as_deref()), all, dialogue).await?;
                 return Ok(Examined::Named(found.into_iter().map(Diagnosed::from).collect()));
             }
-            Self::Remote(remote) => return Err(Error::Elsewhere(remote.address.to_string())),
+            Self::Remote(remote) => return Err(Error::OnAnotherMachine(remote.address.to_string())),
             Self::Ask => {
                 let diagnosed =
                     everybody(&system, dialogue).await?.into_iter().map(Diagnosed::from).collect();
@@ -70,32 +70,32 @@ impl From<Examination> for Diagnosed {
     }
 }
 
-/// All that look like .NET, by name, then by pid. How long it takes to look at them is theirs to choose.
+/// Examines all processes that look like .NET, ordered by name and process id. The processes control how long it takes.
 async fn everybody(system: &System, dialogue: &impl Dialogue) -> Result<Vec<Examination>, Error> {
     let looking = system.clone();
     let found = in_a_thread(move || looking.dotnet_facts()).await?;
     if found.not_looked_at > 0 {
-        dialogue.remark(Remark::NotLookedAt(found.not_looked_at));
+        dialogue.remark(Remark::NotInspected(found.not_looked_at));
     }
-    let asked = crate::doctor::ask_all(found.processes).await;
+    let asked = crate::doctor::query_all(found.processes).await;
     let looking = system.clone();
-    let mut examinations = in_a_thread(move || crate::doctor::examine_asked(&looking, asked)).await?;
+    let mut examinations = in_a_thread(move || crate::doctor::examine_queried(&looking, asked)).await?;
     examinations.sort_by_cached_key(|examination| (name(examination), examination.facts.pid));
     Ok(examinations)
 }
 
-/// The one that is called so, or all: by the kernel, by its files, or by the entry assembly that its runtime reports.
+/// Examines the processes with this name: the kernel's name, the file name, or the entry assembly that the runtime reports.
 async fn named(
     system: &System,
     wanted: &str,
-    whose: Whose<'_>,
+    whose: UserFilter<'_>,
     all: bool,
     dialogue: &impl Dialogue,
 ) -> Result<Vec<Examination>, Error> {
     whose.check()?;
     let mut found = everybody(system, dialogue).await?;
     if whose.0.is_some() {
-        found.retain(|it| whose.is_meant(it.facts.uid, &it.facts.user));
+        found.retain(|it| whose.matches(it.facts.uid, &it.facts.user));
     }
     let has_not_said =
         |it: &&Examination| it.facts.endpoint().is_some() && !matches!(it.answer, Answer::Answered(_));
@@ -107,13 +107,13 @@ async fn named(
             let looking = system.clone();
             let listed = Options::default().all_users(true);
             let listed = in_a_thread(move || looking.processes(listed)).await?;
-            let is_meant = |process: &Process| whose.0.is_none() || whose.has(process);
-            Err(Error::NobodyLike { java: java_called(wanted, &listed, is_meant), name, silent })
+            let is_meant = |process: &Process| whose.0.is_none() || whose.includes(process);
+            Err(Error::NoDotnetMatch { java: java_called(wanted, &listed, is_meant), name, silent })
         }
         n if n == 1 || all => Ok(found),
         _ => {
-            let processes = found.iter().map(|it| Row::from(&it.facts)).collect();
-            Err(Error::Several { name, processes })
+            let processes = found.iter().map(|it| MatchingProcess::from(&it.facts)).collect();
+            Err(Error::Ambiguous { name, processes })
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is said to, and asked of, whoever chooses a target.
+//! Interaction with the user who selects a target.
 
 use std::io;
 use std::path::Path;
@@ -7,68 +7,68 @@ use runtap_diag::ports::Port;
 use runtap_discover::Process;
 use runtap_transport::{Endpoint, Peer};
 
-/// What is to be known of a choice, and is no failure. In the order in which it happens.
+/// Information about the selection of a target. Not an error.
 #[derive(Debug, Clone, Copy)]
 pub enum Remark<'a> {
-    /// Where a process is asked.
-    AskedOn {
-        /// The process.
+    /// The socket over which a process is queried.
+    Connecting {
+        /// The process id.
         pid: u32,
         /// Its socket.
         endpoint: &'a Endpoint,
     },
-    /// Processes of other users have the name too.
-    LeftOut {
+    /// Processes of other users have the name too and are skipped.
+    SkippedOtherUsers {
         /// The name.
         name: &'a str,
-        /// Those processes.
+        /// The skipped processes.
         processes: &'a [Process],
     },
-    /// A process is a router: the program that it stands for is asked at this port.
+    /// The process is a router: the program behind it can be reached at this port.
     Router {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// The port.
+        /// The path of the port.
         path: &'a Path,
     },
-    /// A program is waited for that is to dial in.
+    /// Waiting for a runtime to connect.
     Listening(&'a Port),
-    /// Somebody has dialled in who may not, and was disconnected.
-    Stranger(Peer),
-    /// Of so many processes it is not known whether they are .NET: they have more memory mappings than are read.
-    NotLookedAt(usize),
+    /// A peer that is not permitted connected and was disconnected.
+    RejectedPeer(Peer),
+    /// The number of processes that were not checked for .NET because they have too many memory mappings.
+    NotInspected(usize),
 }
 
-/// Which one is meant.
+/// A request to choose a process.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
-    /// The ones there are. The answer is a number of this list, from 1, or a process id in it.
+    /// The processes to choose from. A valid answer is a position in this list, starting at 1, or a process id.
     pub processes: &'a [Process],
-    /// What was answered before, and is neither. Nothing the first time.
-    pub slip: Option<&'a str>,
+    /// The previous answer, if it was invalid.
+    pub invalid_answer: Option<&'a str>,
 }
 
-/// Whoever chooses a target.
+/// Interaction with the user who selects a target.
 pub trait Dialogue {
-    /// Takes note of something.
+    /// Receives a remark.
     fn remark(&self, remark: Remark<'_>);
 
-    /// Whether there is anybody to be asked.
+    /// Whether the user can be asked.
     fn can_ask(&self) -> bool {
         false
     }
 
-    /// Asks, and gives the line that was answered; an empty one for no answer.
+    /// Asks the user and returns the answer, or an empty line if there is none.
     ///
     /// # Errors
-    /// Nothing can be read.
+    /// Returns an error if the answer cannot be read.
     fn ask(&self, question: Question<'_>) -> impl Future<Output = io::Result<String>> {
         let _ = question;
         async { Ok(String::new()) }
     }
 }
 
-/// Takes note of nothing, and is never asked.
+/// Ignores remarks and never asks.
 impl Dialogue for () {
     fn remark(&self, _: Remark<'_>) {}
 }

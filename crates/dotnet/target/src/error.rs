@@ -1,4 +1,4 @@
-//! Why there is no target.
+//! Errors that occur while a target is selected.
 
 use std::io;
 
@@ -9,129 +9,129 @@ use runtap_transport::remote::RemoteAddress;
 
 use crate::remote::RemoteError;
 
-/// A process as it stands in a list of those that may be meant.
+/// A process as a row in a list of matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// Process id in our pid namespace.
+pub struct MatchingProcess {
+    /// The process id in this process's PID namespace.
     pub pid: u32,
-    /// Its user, by name where there is one.
+    /// The name of the user, or the number if the user has no name.
     pub user: String,
-    /// Its arguments.
+    /// The arguments, separated by spaces.
     pub command_line: String,
 }
 
-impl From<&Process> for Row {
+impl From<&Process> for MatchingProcess {
     fn from(process: &Process) -> Self {
         let Process { pid, user, command_line, .. } = process;
         Self { pid: *pid, user: user.clone(), command_line: command_line.join(" ") }
     }
 }
 
-impl From<&Facts> for Row {
+impl From<&Facts> for MatchingProcess {
     fn from(facts: &Facts) -> Self {
         Self { pid: facts.pid, user: facts.user.clone(), command_line: facts.command_line.join(" ") }
     }
 }
 
-/// Why there is no target.
+/// An error that occurs while a target is selected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No such process, or something stands in the way to it.
+    /// The process does not exist or cannot be reached.
     #[error(transparent)]
     NotFound(#[from] NotFound),
-    /// It has no socket to be asked on.
+    /// The process has no diagnostic socket.
     #[error("process {0} has no diagnostic socket")]
     NoSocket(u32),
-    /// It is stopped, and would answer nothing.
+    /// The process is stopped and would not answer.
     #[error("process {pid} {}", finding.detail)]
     Stopped {
         /// The process.
         pid: u32,
-        /// What is known of it.
+        /// Why the process is stopped.
         finding: Finding,
     },
-    /// A user by name whom nobody knows.
+    /// No user has this name.
     #[error("there is no user '{0}' in /etc/passwd")]
     UnknownUser(String),
-    /// Nobody of any user is called so.
-    #[error("no .NET process is called '{name}'")]
-    Nobody {
+    /// No .NET process of any user has this name.
+    #[error("no .NET process is named '{name}'")]
+    NoMatch {
         /// The name.
         name: String,
-        /// Whose processes were meant, if somebody's in particular.
+        /// The user whose processes were searched. `None` for the current user.
         user: Option<String>,
-        /// Those that did not say in time how they are called.
+        /// The processes that did not report their names in time.
         silent: Vec<u32>,
-        /// Java programs that are called so.
-        java: Vec<Row>,
+        /// Java programs that have this name.
+        java: Vec<MatchingProcess>,
     },
-    /// Processes of others are called so, and none of the user who is meant.
-    #[error("no .NET process of the user who is meant is called '{name}'")]
-    OfOthers {
+    /// Only processes of other users have this name.
+    #[error("no .NET process of the selected user is named '{name}'")]
+    OtherUsersOnly {
         /// The name.
         name: String,
-        /// Who is meant, if somebody in particular.
+        /// The user whose processes were searched. `None` for the current user.
         user: Option<String>,
-        /// Those of others.
-        processes: Vec<Row>,
+        /// The processes of other users.
+        processes: Vec<MatchingProcess>,
     },
-    /// As [`Nobody`](Self::Nobody), among all that look like .NET, whether they can be reached or not.
-    #[error("no process that looks like .NET is called '{name}'")]
-    NobodyLike {
+    /// No process that looks like .NET has this name, reachable or not. See [`NoMatch`](Self::NoMatch).
+    #[error("no process that looks like .NET is named '{name}'")]
+    NoDotnetMatch {
         /// The name.
         name: String,
-        /// Those that did not say in time how they are called.
+        /// The processes that did not report their names in time.
         silent: Vec<u32>,
-        /// Java programs that are called so.
-        java: Vec<Row>,
+        /// Java programs that have this name.
+        java: Vec<MatchingProcess>,
     },
-    /// Several are called so.
-    #[error("several processes are {} '{name}'", if RemoteAddress::is_meant(name) { "offered as" } else { "called" })]
-    Several {
+    /// Several processes match.
+    #[error("multiple processes are {} '{name}'", if RemoteAddress::is_meant(name) { "offered as" } else { "named" })]
+    Ambiguous {
         /// The name.
         name: String,
-        /// Those.
-        processes: Vec<Row>,
+        /// The matching processes.
+        processes: Vec<MatchingProcess>,
     },
-    /// Nothing was said, and nobody is there to be asked, or has answered.
-    #[error("no target given")]
-    NotGiven,
-    /// A router does not offer what is meant.
+    /// No target was specified, and the user cannot be asked or did not answer.
+    #[error("no target specified")]
+    NotSpecified,
+    /// The router does not offer the selected process.
     #[error("{address}: the router offers no such process")]
-    NoRemote {
-        /// What was meant.
+    NotOffered {
+        /// The remote address.
         address: String,
     },
-    /// A router can't be asked.
+    /// The router could not be queried.
     #[error("router {address}: {source}")]
     Remote {
-        /// Where it is.
+        /// The address of the router.
         address: String,
-        /// Why.
+        /// The cause.
         source: RemoteError,
     },
-    /// Only processes of this machine can be examined.
-    #[error("{0} is on another machine: its files and its kernel can't be seen from here")]
-    Elsewhere(String),
-    /// There is nothing to choose from.
+    /// Remote processes cannot be examined.
+    #[error("{0} is on another machine, whose files and kernel can't be examined from here")]
+    OnAnotherMachine(String),
+    /// There is no process to choose from.
     #[error("no .NET process is running")]
-    NoneRuns,
-    /// What was answered is not in the list.
-    #[error("'{answer}' is not one of the list")]
+    NoneRunning,
+    /// The answer does not select a process of the list.
+    #[error("'{answer}' is not in the list")]
     NotInList {
         /// The answer.
         answer: String,
-        /// How many there are.
+        /// The number of processes in the list.
         of: usize,
     },
-    /// The port can't be listened on.
+    /// The port cannot be listened on.
     #[error(transparent)]
     Port(#[from] BindError),
-    /// The process behind a port does not say who it is.
+    /// The runtime behind a port does not report its identity.
     #[error(transparent)]
     Runtime(#[from] runtap_diag::Error),
-    /// There is no thread to be had, or nothing can be read.
+    /// A thread cannot be started, or input cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! A port as a target: who is there first, and the first runtime that dials in.
+//! Targets given as a diagnostic port.
 
 use std::path::PathBuf;
 
@@ -8,31 +8,31 @@ use runtap_os::in_a_thread;
 
 use crate::dialogue::{Dialogue, Remark};
 use crate::error::Error;
+use crate::resolved::ResolvedTarget;
 use crate::spec::SpecError;
-use crate::subject::Subject;
 
-/// A diagnostic port that somebody has named.
+/// A diagnostic port given by the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSpec {
-    /// The socket.
+    /// The path of the socket.
     pub path: PathBuf,
-    /// Who is there first.
+    /// Which side listens on the port.
     pub role: Role,
 }
 
-/// Who is at a port first.
+/// Which side listens on a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A runtime listens there.
+    /// A runtime listens; the tool connects.
     Connect,
-    /// Runtimes dial in there.
+    /// The tool listens; runtimes connect.
     Listen,
-    /// Nothing was said: it depends on what is to be done, and on who is there.
+    /// Not specified. It depends on the command and on whether something listens there.
     Either,
 }
 
 impl PortSpec {
-    /// A port in every form that `dotnet-trace` takes.
+    /// Parses a port in any form that `dotnet-trace` accepts.
     pub(crate) fn parse(port: &str) -> Result<Self, SpecError> {
         let told = ToolPort::parse(port, Transport::NATIVE)
             .map_err(|error| SpecError::Port { port: port.to_owned(), error })?;
@@ -47,26 +47,27 @@ impl PortSpec {
         Ok(Self { path: PathBuf::from(told.address), role })
     }
 
-    /// Whoever listens there, or the first that dials in. Who calls this handles signals: the socket must not stay behind.
-    pub(crate) async fn resolve(&self, dialogue: &impl Dialogue) -> Result<Subject, Error> {
+    /// Connects to the runtime that listens there, or waits for the first runtime that connects. The caller must handle signals, so
+    /// that the socket is deleted.
+    pub(crate) async fn resolve(&self, dialogue: &impl Dialogue) -> Result<ResolvedTarget, Error> {
         match self.role {
-            Role::Connect | Role::Either => Ok(Subject::at_port(&self.path)),
+            Role::Connect | Role::Either => Ok(ResolvedTarget::at_port(&self.path)),
             Role::Listen => self.first(dialogue).await,
         }
     }
 
-    async fn first(&self, dialogue: &impl Dialogue) -> Result<Subject, Error> {
+    async fn first(&self, dialogue: &impl Dialogue) -> Result<ResolvedTarget, Error> {
         let mut port = Port::bind(&self.path)?;
         dialogue.remark(Remark::Listening(&port));
         let visitors = port.visitors();
         let runtime = loop {
             tokio::select! {
                 runtime = port.accept() => break runtime,
-                visitor = visitors.next() => dialogue.remark(Remark::Stranger(visitor.peer)),
+                visitor = visitors.next() => dialogue.remark(Remark::RejectedPeer(visitor.peer)),
             }
         };
         let pid = runtime.peer().pid;
         let process = in_a_thread(move || pid.and_then(|pid| runtap_discover::process(pid).ok())).await?;
-        Ok(Subject::of_port(port, runtime, process))
+        Ok(ResolvedTarget::of_port(port, runtime, process))
     }
 }

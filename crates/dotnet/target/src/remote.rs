@@ -1,8 +1,8 @@
 //! A process of another machine, behind the router of that machine: `runtap://HOST:PORT[/PID|NAME]`.
 //!
-//! Its endpoint is a bridge of this process: a thread that dials the router, proves that it knows the token, and moves the
-//! bytes, for each connection anew. Whoever has the client needs to know nothing of it. Owns the choice among what the router
-//! lists; the handshake is `runtap_transport::remote`'s.
+//! The endpoint of such a process is a bridge inside this process: for every connection, a thread connects to the router, proves
+//! that it has the token, and copies the bytes. Users of the client do not notice. This module selects from the router's list; the
+//! handshake is in `runtap_transport::remote`.
 
 use std::io;
 use std::sync::Arc;
@@ -21,60 +21,60 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::error::{Error, Row};
-use crate::subject::Subject;
+use crate::error::{Error, MatchingProcess};
+use crate::resolved::ResolvedTarget;
 
-/// For dialling a router and the handshake; it may have to ask all its processes who they are.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Room for requests, and for what is answered.
-const UPWARD: usize = 4 << 10;
-const DOWNWARD: usize = 64 << 10;
+/// Time-out for connecting and the handshake. The router may have to query all its processes.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Buffer sizes for requests and for answers.
+const REQUEST_BUFFER: usize = 4 << 10;
+const ANSWER_BUFFER: usize = 64 << 10;
 
-/// A process of another machine.
+/// A process on another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteSpec {
-    /// Where, and which.
+    /// The address of the router, and which of its processes is selected.
     pub address: RemoteAddress,
-    /// What that router knows, too.
+    /// The token that the router requires.
     pub token: Token,
 }
 
-/// Why a router does not do what it was asked for.
+/// An error that occurs while a remote router is queried.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// The name of its machine is not known.
+    /// The router's host name cannot be resolved.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// It can't be dialled, or the connection broke.
+    /// The connection could not be established, or broke.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It does not know who we are, or we do not believe it.
+    /// The router rejected the token, or could not prove that it has the token.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
-    /// Its list can't be read.
+    /// The router's list is malformed.
     #[error("its list can't be read: {0}")]
     List(#[from] DecodeError),
-    /// It did not answer.
-    #[error("the router did not answer within {} s", PATIENCE.as_secs())]
+    /// The router did not answer in time.
+    #[error("the router did not answer within {} s", TIMEOUT.as_secs())]
     TooSlow,
 }
 
 impl RemoteSpec {
-    /// What the router offers, all of it.
+    /// Returns everything that the router offers.
     ///
     /// # Errors
-    /// It can't be reached, or refuses.
+    /// Returns an error if the router cannot be reached or rejects the request.
     pub async fn list(&self) -> Result<Vec<Listed>, Error> {
         let listed = async { Ok(Listed::decode(&self.ask(Request::List).await?.0)?) };
         listed.await.map_err(|source| self.failed(source))
     }
 
-    /// What is meant, of what the router offers.
+    /// Returns the processes that the address selects.
     ///
     /// # Errors
     /// As [`list`](Self::list).
-    pub async fn meant(&self) -> Result<Vec<Listed>, Error> {
+    pub async fn selected(&self) -> Result<Vec<Listed>, Error> {
         let mut listed = self.list().await?;
         match &self.address.which {
             Which::Only => {}
@@ -84,46 +84,46 @@ impl RemoteSpec {
         Ok(listed)
     }
 
-    /// The only one that is meant.
-    pub(crate) async fn resolve(&self) -> Result<Subject, Error> {
+    /// Returns the process that the address selects if there is exactly one.
+    pub(crate) async fn resolve(&self) -> Result<ResolvedTarget, Error> {
         let mut subjects = self.resolve_all().await?;
         match (subjects.pop(), subjects.is_empty()) {
             (Some(only), true) => Ok(only.0),
             (last, _) => {
                 let processes = subjects.into_iter().chain(last).map(|(_, row)| row).collect();
-                Err(Error::Several { name: self.address.to_string(), processes })
+                Err(Error::Ambiguous { name: self.address.to_string(), processes })
             }
         }
     }
 
-    /// All that are meant, as they stand in a list; at least one.
-    pub(crate) async fn resolve_all(&self) -> Result<Vec<(Subject, Row)>, Error> {
-        let meant = self.meant().await?;
-        if meant.is_empty() {
-            return Err(Error::NoRemote { address: self.address.to_string() });
+    /// Returns all selected processes with their rows for a list. Not empty.
+    pub(crate) async fn resolve_all(&self) -> Result<Vec<(ResolvedTarget, MatchingProcess)>, Error> {
+        let selected = self.selected().await?;
+        if selected.is_empty() {
+            return Err(Error::NotOffered { address: self.address.to_string() });
         }
-        meant.into_iter().map(|one| Ok((self.subject(&one)?, Row::from(&one)))).collect()
+        selected.into_iter().map(|one| Ok((self.subject(&one)?, MatchingProcess::from(&one)))).collect()
     }
 
-    /// A client of one of them.
-    fn subject(&self, listed: &Listed) -> Result<Subject, Error> {
+    /// Creates a client of one process.
+    fn subject(&self, listed: &Listed) -> Result<ResolvedTarget, Error> {
         let address = RemoteAddress { which: Which::Pid(listed.pid), ..self.address.clone() };
         let (bridge, calls) = Bridge::new(address.to_string());
         let spec = Self { address, token: self.token.clone() };
         let request = Request::Open { pid: listed.pid, started: listed.started };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // Ends when nobody is left who could dial.
+        // The thread ends when the last sender of calls is dropped.
         thread::Builder::new().name("remote".to_owned()).spawn(move || {
             runtime.block_on(carry(Arc::new(spec), request, calls));
         })?;
         let client = Client::new(Endpoint::Bridge(Arc::new(bridge)));
-        Ok(Subject::new(client, None).on_another_machine(listed.pid))
+        Ok(ResolvedTarget::new(client, None).on_another_machine(listed.pid))
     }
 
-    /// A connection on which the router has done what was asked for, and what it has said.
+    /// Opens a connection, sends the request, and returns the connection and the router's answer.
     async fn ask(&self, request: Request) -> Result<(Vec<u8>, TcpStream), RemoteError> {
         let asking = async {
-            // Where it leads is for whoever has typed it: the token is not sent.
+            // Resolving any address is safe: the token is never sent.
             let addresses = self.address.router.resolve(true).await?;
             let mut stream = TcpStream::connect(&addresses[..]).await?;
             stream.set_nodelay(true)?;
@@ -132,7 +132,7 @@ impl RemoteSpec {
             let answer = drive(&mut handshake, &mut stream).await??;
             Ok((answer, stream))
         };
-        timeout(PATIENCE, asking).await.unwrap_or(Err(RemoteError::TooSlow))
+        timeout(TIMEOUT, asking).await.unwrap_or(Err(RemoteError::TooSlow))
     }
 
     fn failed(&self, source: RemoteError) -> Error {
@@ -140,14 +140,14 @@ impl RemoteSpec {
     }
 }
 
-impl From<&Listed> for Row {
+impl From<&Listed> for MatchingProcess {
     fn from(listed: &Listed) -> Self {
         let Listed { pid, user, command_line, .. } = listed;
         Self { pid: *pid, user: user.clone(), command_line: command_line.clone() }
     }
 }
 
-/// Makes a connection for each call.
+/// Opens a connection for each call.
 async fn carry(spec: Arc<RemoteSpec>, request: Request, mut calls: mpsc::UnboundedReceiver<Call>) {
     while let Some(Call { stream, answer }) = calls.recv().await {
         let spec = Arc::clone(&spec);
@@ -160,13 +160,18 @@ async fn carry(spec: Arc<RemoteSpec>, request: Request, mut calls: mpsc::Unbound
             match connecting.await {
                 Ok((mut local, mut remote)) => {
                     if answer.send(Ok(())).is_ok() {
-                        // One side has gone: the other one learns it by the end of the connection.
-                        let _ =
-                            copy_bidirectional_with_sizes(&mut local, &mut remote, UPWARD, DOWNWARD).await;
+                        // If one side closes, the other side sees the end of the stream.
+                        let _ = copy_bidirectional_with_sizes(
+                            &mut local,
+                            &mut remote,
+                            REQUEST_BUFFER,
+                            ANSWER_BUFFER,
+                        )
+                        .await;
                     }
                 }
                 Err(error) => {
-                    // Who dialled may have given up.
+                    // The caller may have stopped waiting.
                     let _ = answer.send(Err(error));
                 }
             }

@@ -1,4 +1,4 @@
-//! From a specification to the process that is meant, or to all of them.
+//! Resolves a specification to one process or to several.
 
 use runtap_diag::Client;
 use runtap_discover::{Options, Process, System};
@@ -8,24 +8,24 @@ use runtap_transport::SocketState;
 use crate::dialogue::{Dialogue, Question, Remark};
 use crate::error::Error;
 use crate::named::Named;
+use crate::resolved::{ResolvedTarget, local_name};
 use crate::running::dotnet_only;
 use crate::spec::TargetSpec;
-use crate::subject::{Subject, local_name};
-use crate::user::Whose;
+use crate::user::UserFilter;
 
 impl TargetSpec {
-    /// The one process that is meant, which has to answer: one that is stopped is not waited for.
+    /// Resolves to exactly one process, and rejects a process that is stopped.
     ///
     /// # Errors
-    /// There is none, there are several, or it can't be asked.
-    pub async fn resolve(&self, dialogue: &impl Dialogue) -> Result<Subject, Error> {
+    /// Returns an error if no process or several processes match, or if the process cannot be reached.
+    pub async fn resolve(&self, dialogue: &impl Dialogue) -> Result<ResolvedTarget, Error> {
         let process = match self {
             Self::Port(port) => return port.resolve(dialogue).await,
             Self::Remote(remote) => return remote.resolve().await,
             Self::Pid(pid) => by_pid(*pid).await?,
             Self::Ask => pick(dialogue).await?,
             Self::Name { name, user } => {
-                let named = Named::find(name, Whose(user.as_deref())).await?;
+                let named = Named::find(name, UserFilter(user.as_deref())).await?;
                 named.remark_left_out(dialogue);
                 named.only()?
             }
@@ -36,30 +36,30 @@ impl TargetSpec {
         self.found(process, dialogue)
     }
 
-    /// All that are meant: a name may stand for several processes of one user. One of these that is stopped is among them.
+    /// Resolves to all matching processes: a name may stand for several processes of one user. Stopped processes are included.
     ///
     /// # Errors
-    /// As [`resolve`](Self::resolve).
-    pub async fn resolve_all(&self, dialogue: &impl Dialogue) -> Result<Vec<Subject>, Error> {
+    /// See [`resolve`](Self::resolve).
+    pub async fn resolve_all(&self, dialogue: &impl Dialogue) -> Result<Vec<ResolvedTarget>, Error> {
         if let Self::Remote(remote) = self {
             return Ok(remote.resolve_all().await?.into_iter().map(|(subject, _)| subject).collect());
         }
         let Self::Name { name, user } = self else { return Ok(vec![self.resolve(dialogue).await?]) };
-        let named = Named::find(name, Whose(user.as_deref())).await?;
+        let named = Named::find(name, UserFilter(user.as_deref())).await?;
         named.remark_left_out(dialogue);
         named.processes.into_iter().map(|process| self.found(process, dialogue)).collect()
     }
 
-    fn found(&self, process: Process, dialogue: &impl Dialogue) -> Result<Subject, Error> {
+    fn found(&self, process: Process, dialogue: &impl Dialogue) -> Result<ResolvedTarget, Error> {
         let pid = process.pid;
         let endpoint = process.endpoint().ok_or(Error::NoSocket(pid))?;
-        dialogue.remark(Remark::AskedOn { pid, endpoint: &endpoint });
+        dialogue.remark(Remark::Connecting { pid, endpoint: &endpoint });
         let router = process.sockets.iter().find(|socket| socket.state == SocketState::Router);
-        // Anybody can make a socket with that name: only for one that is called like a router it is worth a word.
+        // Any process can create a socket with such a name, so report it only for a program that is named like a router.
         if let Some(router) = router.filter(|_| local_name(&process).contains("dsrouter")) {
             dialogue.remark(Remark::Router { pid, path: &router.path });
         }
-        let subject = Subject::new(Client::new(endpoint), Some(process));
+        let subject = ResolvedTarget::new(Client::new(endpoint), Some(process));
         Ok(match self {
             Self::Name { name, .. } => subject.chosen_by(name),
             _ => subject,
@@ -67,9 +67,9 @@ impl TargetSpec {
     }
 }
 
-/// Also one that was started in the same breath, and is not up yet.
+/// Finds a process by its id. A process that has just been started is given time to start its runtime.
 async fn by_pid(pid: u32) -> Result<Process, Error> {
-    // How long it takes to look at it is for the process to choose.
+    // The process controls how long reading its files takes.
     let look = || in_a_thread(move || runtap_discover::process(pid));
     match look().await? {
         Err(_) => {
@@ -80,33 +80,35 @@ async fn by_pid(pid: u32) -> Result<Process, Error> {
     }
 }
 
-/// Has somebody choose. A slip is forgiven once.
+/// Lets the user choose. One invalid answer is allowed.
 async fn pick(dialogue: &impl Dialogue) -> Result<Process, Error> {
     if !dialogue.can_ask() {
-        return Err(Error::NotGiven);
+        return Err(Error::NotSpecified);
     }
     let mut processes = in_a_thread(|| runtap_discover::processes(Options::default())).await?;
     dotnet_only(&mut processes);
     if processes.is_empty() {
-        return Err(Error::NoneRuns);
+        return Err(Error::NoneRunning);
     }
-    let mut slip = None;
+    let mut invalid_answer = None;
     loop {
-        let line = dialogue.ask(Question { processes: &processes, slip: slip.as_deref() }).await?;
+        let line = dialogue
+            .ask(Question { processes: &processes, invalid_answer: invalid_answer.as_deref() })
+            .await?;
         let answer = line.trim();
         if answer.is_empty() {
-            return Err(Error::NotGiven);
+            return Err(Error::NotSpecified);
         }
         if let Some(chosen) = picked(answer, &processes) {
             return Ok(processes.swap_remove(chosen));
         }
-        if slip.replace(answer.to_owned()).is_some() {
+        if invalid_answer.replace(answer.to_owned()).is_some() {
             return Err(Error::NotInList { answer: answer.to_owned(), of: processes.len() });
         }
     }
 }
 
-/// Which process of the list an answer means: its number there, or the most prominent one of its line, its process id.
+/// Returns the index of the process that an answer selects: by its position in the list, or by its process id.
 fn picked(answer: &str, processes: &[Process]) -> Option<usize> {
     let number: usize = answer.parse().ok()?;
     let row = number.checked_sub(1).filter(|row| *row < processes.len());

@@ -1,11 +1,11 @@
-//! What runs, by every word that it could be chosen by: to offer while somebody types.
+//! Running processes and users, as candidates for shell completion.
 
-use runtap_discover::{Kind, Options, Process};
+use runtap_discover::{Options, Process, ProcessKind};
 
-use crate::subject::local_name;
-use crate::user::Whose;
+use crate::resolved::local_name;
+use crate::user::UserFilter;
 
-/// The .NET processes that we may reach.
+/// Returns the .NET processes that the current user can reach.
 pub fn dotnet() -> Vec<Process> {
     let mut processes = runtap_discover::processes(Options::default());
     dotnet_only(&mut processes);
@@ -13,15 +13,15 @@ pub fn dotnet() -> Vec<Process> {
 }
 
 pub(crate) fn dotnet_only(processes: &mut Vec<Process>) {
-    processes.retain(|process| process.kind == Kind::Dotnet);
+    processes.retain(|process| process.kind == ProcessKind::Dotnet);
 }
 
-/// Their names, each once: what would be taken, and nothing that another user has called his program.
-pub fn names(whose: Whose<'_>) -> Vec<String> {
-    each_once(dotnet().iter().filter(|process| whose.has(process)).map(local_name).collect())
+/// Returns the distinct names of the processes that the user owns.
+pub fn names(whose: UserFilter<'_>) -> Vec<String> {
+    each_once(dotnet().iter().filter(|process| whose.includes(process)).map(local_name).collect())
 }
 
-/// Their users, each once.
+/// Returns the distinct owners of .NET processes.
 pub fn users() -> Vec<String> {
     each_once(dotnet().into_iter().map(|process| process.user).collect())
 }

@@ -1,4 +1,4 @@
-//! What somebody calls a target: one form for all of it. Pure; looks at no process.
+//! Specifications of targets. Parsing does not access any process.
 
 use runtap_diag::tool_port::PortError;
 use runtap_transport::remote::{AddressError, RemoteAddress, Token};
@@ -6,51 +6,51 @@ use runtap_transport::remote::{AddressError, RemoteAddress, Token};
 use crate::port::PortSpec;
 use crate::remote::RemoteSpec;
 
-/// What was said of the target, as it was typed.
+/// The arguments that select a target, as the user typed them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Given<'a> {
+pub struct TargetArgs<'a> {
     /// A process id.
     pub pid: Option<u32>,
-    /// A name.
+    /// A process name.
     pub name: Option<&'a str>,
-    /// Whose process the name stands for: a name or a number.
+    /// The owner of the process with this name: a user name or number.
     pub user: Option<&'a str>,
-    /// A port, in every form that `dotnet-trace` takes.
+    /// A port, in any form that `dotnet-trace` accepts.
     pub port: Option<&'a str>,
-    /// A bare word. A number is a process id, `runtap://…` a process of another machine, anything else a name.
+    /// An argument without an option: a process id if it is a number, a remote process if it is `runtap://…`, otherwise a name.
     pub word: Option<&'a str>,
-    /// What the router of another machine knows, too.
+    /// The access token of the remote router.
     pub token: Option<&'a Token>,
 }
 
-/// What a target is chosen by.
+/// A parsed specification of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetSpec {
     /// A process id.
     Pid(u32),
-    /// A name: the process's own, that of its file, or that of its entry assembly.
+    /// A name: the kernel's name of the process, its file name, or its entry assembly.
     Name {
-        /// The whole of it.
+        /// The exact name.
         name: String,
-        /// Whose processes are meant; those of our own user if nothing is said.
+        /// The owner of the process. `None` for the current user.
         user: Option<String>,
     },
     /// A diagnostic port.
     Port(PortSpec),
-    /// A process of another machine.
+    /// A process on another machine.
     Remote(RemoteSpec),
-    /// Nothing was said: somebody has to be asked.
+    /// Nothing was specified: the user must choose.
     Ask,
 }
 
-/// What can't be meant.
+/// An error in the specification of a target.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// A user without a name.
-    #[error("a user says whose process a name stands for, and there is no name")]
+    /// A user was given without a process name.
+    #[error("a user was given without a process name")]
     UserWithoutName,
-    /// What is no port.
+    /// A malformed port.
     #[error("port '{port}': {error}")]
     Port {
         /// As it was typed.
@@ -58,17 +58,17 @@ pub enum SpecError {
         /// Why.
         error: PortError,
     },
-    /// What is no address of another machine's process.
+    /// A malformed `runtap://` address.
     #[error(transparent)]
     Remote(AddressError),
-    /// An address of another protocol.
-    #[error("'{0}' is not an address of a process")]
+    /// An address with another protocol.
+    #[error("'{0}' is not the address of a process")]
     OtherAddress(String),
-    /// A process of another machine, and no token.
-    #[error("'{0}' needs the token of that router")]
+    /// A remote process was given without a token.
+    #[error("'{0}' requires the router's access token")]
     NoToken(String),
-    /// A port of another system.
-    #[error("port '{port}': a named pipe is of Windows; here a port is a socket")]
+    /// A port for another operating system.
+    #[error("port '{port}': named pipes exist on Windows only; use the path of a socket")]
     Pipe {
         /// As it was typed.
         port: String,
@@ -76,11 +76,11 @@ pub enum SpecError {
 }
 
 impl TargetSpec {
-    /// What is meant. Where several things are given, a port comes first, then a process id, a name and the bare word.
+    /// Parses the arguments. If there are several, the order of precedence is: port, process id, name, argument without an option.
     ///
     /// # Errors
-    /// A user without a name, what is no port, and addresses that are none of ours.
-    pub fn parse(given: &Given<'_>) -> Result<Self, SpecError> {
+    /// Returns an error for a user without a name, a malformed port, and addresses with another protocol or without a token.
+    pub fn parse(given: &TargetArgs<'_>) -> Result<Self, SpecError> {
         let user = given.user.map(str::to_owned);
         let named = |name: &str| Self::Name { name: name.to_owned(), user: user.clone() };
         let is_remote = |text: &&str| RemoteAddress::is_meant(text);
@@ -94,10 +94,10 @@ impl TargetSpec {
             return Err(SpecError::OtherAddress(address.to_owned()));
         }
         Ok(match *given {
-            Given { port: Some(port), .. } => Self::Port(PortSpec::parse(port)?),
-            Given { pid: Some(pid), .. } => Self::Pid(pid),
-            Given { name: Some(name), .. } => named(name),
-            Given { word: Some(word), .. } => match word.parse() {
+            TargetArgs { port: Some(port), .. } => Self::Port(PortSpec::parse(port)?),
+            TargetArgs { pid: Some(pid), .. } => Self::Pid(pid),
+            TargetArgs { name: Some(name), .. } => named(name),
+            TargetArgs { word: Some(word), .. } => match word.parse() {
                 Ok(_pid) if user.is_some() => return Err(SpecError::UserWithoutName),
                 Ok(pid) => Self::Pid(pid),
                 Err(_no_number) => named(word),
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::port::Role;
 
-    fn parsed(given: Given<'_>) -> TargetSpec {
+    fn parsed(given: TargetArgs<'_>) -> TargetSpec {
         TargetSpec::parse(&given).unwrap()
     }
 
@@ -123,57 +123,59 @@ mod tests {
 
     #[test]
     fn a_word_is_a_process_id_or_a_name() {
-        let word = |word| parsed(Given { word: Some(word), ..Given::default() });
+        let word = |word| parsed(TargetArgs { word: Some(word), ..TargetArgs::default() });
         assert_eq!(word("42"), TargetSpec::Pid(42));
         assert_eq!(word("42a"), name("42a", None));
-        // No process has that number, but a file may.
+        // No process has that id, but a file may have that name.
         assert_eq!(word("99999999999"), name("99999999999", None));
-        assert_eq!(parsed(Given::default()), TargetSpec::Ask);
+        assert_eq!(parsed(TargetArgs::default()), TargetSpec::Ask);
     }
 
     #[test]
     fn a_user_needs_a_name() {
-        let of_ann = Given { user: Some("ann"), ..Given::default() };
+        let of_ann = TargetArgs { user: Some("ann"), ..TargetArgs::default() };
         assert!(matches!(TargetSpec::parse(&of_ann), Err(SpecError::UserWithoutName)));
         assert!(matches!(
-            TargetSpec::parse(&Given { word: Some("42"), ..of_ann }),
+            TargetSpec::parse(&TargetArgs { word: Some("42"), ..of_ann }),
             Err(SpecError::UserWithoutName)
         ));
-        assert_eq!(parsed(Given { word: Some("web"), ..of_ann }), name("web", Some("ann")));
-        assert_eq!(parsed(Given { name: Some("42"), ..of_ann }), name("42", Some("ann")));
+        assert_eq!(parsed(TargetArgs { word: Some("web"), ..of_ann }), name("web", Some("ann")));
+        assert_eq!(parsed(TargetArgs { name: Some("42"), ..of_ann }), name("42", Some("ann")));
     }
 
     #[test]
     fn another_machine_needs_a_token() {
         let address = "runtap://host:9000/web";
         let token = Token::new(b"0123456789abcdef").unwrap();
-        let word = Given { word: Some(address), ..Given::default() };
-        for given in [word, Given { port: Some(address), ..Given::default() }] {
+        let word = TargetArgs { word: Some(address), ..TargetArgs::default() };
+        for given in [word, TargetArgs { port: Some(address), ..TargetArgs::default() }] {
             assert!(matches!(TargetSpec::parse(&given), Err(SpecError::NoToken(_))));
-            let TargetSpec::Remote(remote) = parsed(Given { token: Some(&token), ..given }) else { panic!() };
+            let TargetSpec::Remote(remote) = parsed(TargetArgs { token: Some(&token), ..given }) else {
+                panic!()
+            };
             assert_eq!(remote.address.to_string(), address);
         }
-        let wrong = Given { word: Some("runtap://host"), token: Some(&token), ..Given::default() };
+        let wrong = TargetArgs { word: Some("runtap://host"), token: Some(&token), ..TargetArgs::default() };
         assert!(matches!(TargetSpec::parse(&wrong), Err(SpecError::Remote(_))));
     }
 
     #[test]
-    fn addresses_of_other_protocols_are_no_names() {
+    fn addresses_of_other_protocols_are_not_names() {
         for address in ["http://host:9000", "HTTPS://host", "tcp://host:9000", "ws://host:9000/web"] {
-            let word = Given { word: Some(address), ..Given::default() };
-            for given in [word, Given { port: Some(address), ..Given::default() }] {
+            let word = TargetArgs { word: Some(address), ..TargetArgs::default() };
+            for given in [word, TargetArgs { port: Some(address), ..TargetArgs::default() }] {
                 assert!(matches!(TargetSpec::parse(&given), Err(SpecError::OtherAddress(_))), "{address}");
             }
         }
         for path in ["file:///run/app.sock", "http"] {
-            let given = Given { word: Some(path), ..Given::default() };
+            let given = TargetArgs { word: Some(path), ..TargetArgs::default() };
             assert_eq!(parsed(given), name(path, None));
         }
     }
 
     #[test]
-    fn a_port_says_who_is_there_first() {
-        let port = |port| TargetSpec::parse(&Given { port: Some(port), ..Given::default() });
+    fn a_port_specifies_who_listens() {
+        let port = |port| TargetSpec::parse(&TargetArgs { port: Some(port), ..TargetArgs::default() });
         let is = |role| TargetSpec::Port(PortSpec { path: "/p".into(), role });
         assert_eq!(port("/p").unwrap(), is(Role::Either));
         assert_eq!(port("uds:/p,connect").unwrap(), is(Role::Connect));

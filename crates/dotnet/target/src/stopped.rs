@@ -1,4 +1,4 @@
-//! Processes that would keep everybody waiting: those that are stopped, and those that nobody is going to resume.
+//! Detects processes that would block a tool: stopped ones, and suspended ones that no tool is going to resume.
 
 use std::io;
 
@@ -6,22 +6,22 @@ use crate::doctor::Finding;
 use runtap_discover::System;
 use runtap_os::in_a_thread;
 
-use crate::subject::Subject;
+use crate::resolved::ResolvedTarget;
 
-impl Subject {
-    /// What keeps it from answering anything at all: it is stopped. It would keep everybody waiting until it is given up.
+impl ResolvedTarget {
+    /// Returns why the process is stopped, or `None` if it runs. A stopped process does not answer any command.
     pub fn stopped(&self) -> Option<(u32, Finding)> {
         let pid = self.process.as_ref()?.pid;
         Some((pid, crate::doctor::stopped(&System::current(), pid)?))
     }
 }
 
-/// The first that waits for a port on which nobody listens. It goes on over that port alone: until then a session would be empty,
-/// and could not even be stopped.
+/// Returns the first process that is suspended at startup and waits for a port on which nothing listens. Only a tool on that port
+/// can resume it; until then a session would be empty and could not be stopped.
 ///
 /// # Errors
-/// There is no thread.
-pub async fn stuck_at_startup(subjects: &[Subject]) -> io::Result<Option<(u32, Finding)>> {
+/// Returns an error if no thread can be started.
+pub async fn stuck_at_startup(subjects: &[ResolvedTarget]) -> io::Result<Option<(u32, Finding)>> {
     let pids: Vec<u32> = subjects.iter().filter_map(|subject| Some(subject.process.as_ref()?.pid)).collect();
     in_a_thread(move || {
         let system = System::current();

@@ -1,5 +1,5 @@
-//! Whose processes a name stands for. Anybody can call a program as somebody else's is called: so a name stands for processes
-//! of our own user alone, of root's for root, unless another user is given.
+//! Restricts names to the processes of one user. Any user can give a program any name, so a name selects processes of the current
+//! user only (as root: only root's) unless another user is specified.
 
 use std::fs;
 
@@ -8,25 +8,25 @@ use runtap_os::my_uid;
 
 use crate::error::Error;
 
-/// Whose processes a name may stand for: those of our own user, or of this one.
+/// The user whose processes a name selects: the given one, or the current user if `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Whose<'a>(pub Option<&'a str>);
+pub struct UserFilter<'a>(pub Option<&'a str>);
 
-impl Whose<'_> {
-    /// Whether a user is meant: by number, or by the name that `/etc/passwd` has for it.
-    pub fn is_meant(self, uid: u32, user: &str) -> bool {
+impl UserFilter<'_> {
+    /// Whether this user is selected, by number or by the name in `/etc/passwd`.
+    pub fn matches(self, uid: u32, user: &str) -> bool {
         match self.0 {
             None => uid == my_uid(),
             Some(given) => given.parse().map_or(given == user, |number: u32| number == uid),
         }
     }
 
-    /// Whether the process is of a user who is meant.
-    pub fn has(self, process: &Process) -> bool {
-        self.is_meant(process.uid, &process.user)
+    /// Whether the process belongs to the selected user.
+    pub fn includes(self, process: &Process) -> bool {
+        self.matches(process.uid, &process.user)
     }
 
-    /// Refuses a user whom nobody knows: that none of his processes has a name would be true, and misleading.
+    /// Rejects an unknown user: "no process has this name" would be misleading.
     pub(crate) fn check(self) -> Result<(), Error> {
         let Some(name) = self.0.filter(|given| given.parse::<u32>().is_err()) else { return Ok(()) };
         let Ok(passwd) = fs::read("/etc/passwd") else { return Ok(()) };
@@ -46,19 +46,19 @@ mod tests {
     #[test]
     fn a_user_is_a_name_or_a_number() {
         let us = my_uid();
-        assert!(Whose(None).is_meant(us, "whoever"));
-        assert!(!Whose(None).is_meant(us + 1, "whoever"));
-        assert!(Whose(Some("ann")).is_meant(us + 1, "ann"));
-        assert!(Whose(Some("33")).is_meant(33, "www-data"));
-        // A number is one, even where a user is called so.
-        assert!(!Whose(Some("33")).is_meant(34, "33"));
+        assert!(UserFilter(None).matches(us, "whoever"));
+        assert!(!UserFilter(None).matches(us + 1, "whoever"));
+        assert!(UserFilter(Some("ann")).matches(us + 1, "ann"));
+        assert!(UserFilter(Some("33")).matches(33, "www-data"));
+        // A number is a user id, even if a user has that name.
+        assert!(!UserFilter(Some("33")).matches(34, "33"));
     }
 
     #[test]
-    fn a_user_whom_nobody_knows_is_refused() {
-        assert!(matches!(Whose(Some("n0b0dy:")).check(), Err(Error::UnknownUser(_))));
+    fn an_unknown_user_is_rejected() {
+        assert!(matches!(UserFilter(Some("n0b0dy:")).check(), Err(Error::UnknownUser(_))));
         for known in [None, Some("root"), Some("4000000")] {
-            Whose(known).check().unwrap();
+            UserFilter(known).check().unwrap();
         }
     }
 }

@@ -1,52 +1,52 @@
-//! Who starts, ends and changes from one look to the next. A runtime that answers and runs is not asked again and again: it
-//! serves one client at a time.
+//! Reports which processes start, exit and change between two scans. A runtime that answers and is not suspended is queried only
+//! once, because it serves one client at a time.
 
 use std::collections::BTreeMap;
 
 use runtap_discover::Process;
 
-use crate::seen::{Seen, sort};
+use crate::status::{ProcessStatus, sort};
 
-/// What tells one process from another that had the same id before: its start.
+/// A process id and the start time of the process: process ids are reused.
 type Id = (u32, u64);
 
-/// What became of a process.
+/// What happened to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It is new.
-    Start,
-    /// It is otherwise than before.
+    /// The process is new.
+    Started,
+    /// The process differs from the last scan.
     Changed,
-    /// It is gone.
-    End,
+    /// The process has exited.
+    Exited,
 }
 
-/// What was known at the last look.
+/// The processes known from the last scan.
 #[derive(Debug, Default)]
 pub struct Watch {
-    known: BTreeMap<Id, Seen>,
+    known: BTreeMap<Id, ProcessStatus>,
 }
 
 impl Watch {
-    /// Those of whom something may still change: new ones, and those that do not answer, or wait at their start.
-    pub fn open(&self, found: &[Process]) -> Vec<Process> {
-        let is_open = |process: &&Process| {
+    /// Returns the processes that must be queried: new ones, those that did not answer, and suspended ones.
+    pub fn to_query(&self, found: &[Process]) -> Vec<Process> {
+        let is_unsettled = |process: &&Process| {
             let known = self.known.get(&id(process));
             known.is_none_or(|seen| !seen.reachable || seen.suspended == Some(true))
         };
-        found.iter().filter(is_open).cloned().collect()
+        found.iter().filter(is_unsettled).cloned().collect()
     }
 
-    /// Takes over what was found, and what those said that were asked: what changed since the last time.
-    pub fn take(&mut self, found: &[Process], told: Vec<Seen>) -> Vec<(Change, Seen)> {
+    /// Stores the processes found and the answers of those queried. Returns what changed since the last scan.
+    pub fn update(&mut self, found: &[Process], queried: Vec<ProcessStatus>) -> Vec<(Change, ProcessStatus)> {
         let mut changes = Vec::new();
-        let living: BTreeMap<u32, Id> = found.iter().map(|process| (process.pid, id(process))).collect();
-        let ended = self.known.extract_if(.., |id, _| living.get(&id.0) != Some(id));
-        changes.extend(ended.map(|(_, seen)| (Change::End, seen)));
-        for seen in told {
-            let Some(id) = living.get(&seen.pid) else { continue };
+        let running: BTreeMap<u32, Id> = found.iter().map(|process| (process.pid, id(process))).collect();
+        let ended = self.known.extract_if(.., |id, _| running.get(&id.0) != Some(id));
+        changes.extend(ended.map(|(_, seen)| (Change::Exited, seen)));
+        for seen in queried {
+            let Some(id) = running.get(&seen.pid) else { continue };
             match self.known.insert(*id, seen.clone()) {
-                None => changes.push((Change::Start, seen)),
+                None => changes.push((Change::Started, seen)),
                 Some(before) if before != seen => changes.push((Change::Changed, seen)),
                 Some(_) => {}
             }
@@ -54,9 +54,9 @@ impl Watch {
         changes
     }
 
-    /// Everybody who is known, by name, then by pid.
-    pub fn known(&self) -> Vec<Seen> {
-        let mut seen: Vec<Seen> = self.known.values().cloned().collect();
+    /// Returns all known processes, ordered by name and process id.
+    pub fn known(&self) -> Vec<ProcessStatus> {
+        let mut seen: Vec<ProcessStatus> = self.known.values().cloned().collect();
         sort(&mut seen);
         seen
     }

@@ -1,4 +1,4 @@
-//! A runtime of our own, in this process, is found and asked by every word that it can be chosen by.
+//! A runtime in this process is found and queried in every way in which it can be specified.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use runtap_diag_server::{ConnectPort, ProcessDescription};
 use runtap_target::{
-    Change, Dialogue, Error, Examined, Given, Listing, Question, Remark, Seen, TargetSpec, Watch,
+    Change, Dialogue, Error, Examined, Listing, ProcessStatus, Question, Remark, TargetArgs, TargetSpec,
+    Watch,
 };
 use runtap_testkit::FakeRuntime;
 use runtap_transport::naming::SocketName;
 
-/// One that discovery finds: its socket has the name, and the place, of this process's own.
+/// A runtime that discovery finds: its socket has the name and location of this process's own.
 struct Found {
     _runtime: FakeRuntime,
     socket: PathBuf,
@@ -38,7 +39,7 @@ impl Drop for Found {
     }
 }
 
-/// Somebody who gives these answers.
+/// A user who gives these answers.
 #[derive(Default)]
 struct Person {
     answers: RefCell<Vec<String>>,
@@ -57,18 +58,18 @@ impl Dialogue for Person {
 
     async fn ask(&self, question: Question<'_>) -> io::Result<String> {
         assert!(!question.processes.is_empty());
-        self.slips.set(self.slips.get() + usize::from(question.slip.is_some()));
+        self.slips.set(self.slips.get() + usize::from(question.invalid_answer.is_some()));
         Ok(self.answers.borrow_mut().pop().unwrap_or_default())
     }
 }
 
 fn named(name: &str, user: Option<&str>) -> TargetSpec {
-    TargetSpec::parse(&Given { word: Some(name), user, ..Given::default() }).unwrap()
+    TargetSpec::parse(&TargetArgs { word: Some(name), user, ..TargetArgs::default() }).unwrap()
 }
 
-// One test, because a process has one socket of its own.
+// A single test, because a process has one socket.
 #[tokio::test]
-async fn every_word_leads_to_the_same_process() {
+async fn every_specification_selects_the_process() {
     let runtime = Found::new("fake");
     let us = std::process::id();
     let name = runtime.name.as_str();
@@ -79,14 +80,14 @@ async fn every_word_leads_to_the_same_process() {
     assert_eq!(by_name.chosen_name().map(|(name, process)| (name, process.pid)), Some((name, us)));
     let info = by_name.client.process_info().await.unwrap();
     assert_eq!(info.entry_assembly.as_deref(), Some(name));
-    assert!(person.remarks.borrow()[0].starts_with("AskedOn"), "{:?}", person.remarks);
+    assert!(person.remarks.borrow()[0].starts_with("Connecting"), "{:?}", person.remarks);
 
     let by_pid = TargetSpec::Pid(us).resolve(&()).await.unwrap();
     assert_eq!((by_pid.pid(), by_pid.chosen_name().is_none()), (Some(us), true));
     assert_eq!(by_pid.pids().await.unwrap(), (us, Some(us)));
     assert_eq!(named(name, None).resolve_all(&()).await.unwrap().len(), 1);
 
-    // One slip is forgiven, two are not.
+    // One invalid answer is accepted, two are not.
     let person = |answers: &[&str]| {
         let answers = answers.iter().rev().map(|answer| (*answer).to_owned()).collect();
         Person { answers: RefCell::new(answers), ..Person::default() }
@@ -96,7 +97,7 @@ async fn every_word_leads_to_the_same_process() {
     assert_eq!(forgiven.slips.get(), 1);
     let error = TargetSpec::Ask.resolve(&person(&["x", "0"])).await.unwrap_err();
     assert!(matches!(error, Error::NotInList { answer, .. } if answer == "0"));
-    assert!(matches!(TargetSpec::Ask.resolve(&person(&[])).await, Err(Error::NotGiven)));
+    assert!(matches!(TargetSpec::Ask.resolve(&person(&[])).await, Err(Error::NotSpecified)));
 
     let Examined::Named(diagnosed) = named(name, None).examine(false, &()).await.unwrap() else {
         panic!("it has a name")
@@ -106,41 +107,42 @@ async fn every_word_leads_to_the_same_process() {
 
     let mut processes = Listing::now(false).processes;
     processes.retain(|process| process.pid == us);
-    let seen = Seen::all(processes.clone()).await;
-    assert!(seen[0].reachable && seen[0].is_called(name) && seen[0].is_called(&us.to_string()), "{seen:?}");
+    let seen = ProcessStatus::all(processes.clone()).await;
+    assert!(seen[0].reachable && seen[0].has_name(name) && seen[0].has_name(&us.to_string()), "{seen:?}");
     let mut watch = Watch::default();
-    assert_eq!(watch.open(&processes), processes);
-    let changes =
-        |changes: Vec<(Change, Seen)>| changes.into_iter().map(|(change, _)| change).collect::<Vec<_>>();
-    assert_eq!(changes(watch.take(&processes, seen.clone())), [Change::Start]);
-    assert_eq!(changes(watch.take(&processes, seen.clone())), []);
+    assert_eq!(watch.to_query(&processes), processes);
+    let changes = |changes: Vec<(Change, ProcessStatus)>| {
+        changes.into_iter().map(|(change, _)| change).collect::<Vec<_>>()
+    };
+    assert_eq!(changes(watch.update(&processes, seen.clone())), [Change::Started]);
+    assert_eq!(changes(watch.update(&processes, seen.clone())), []);
     let mut other = seen;
     other[0].name = "other".to_owned();
-    assert_eq!(changes(watch.take(&processes, other)), [Change::Changed]);
+    assert_eq!(changes(watch.update(&processes, other)), [Change::Changed]);
     assert_eq!(watch.known()[0].name, "other");
-    assert_eq!(changes(watch.take(&[], Vec::new())), [Change::End]);
+    assert_eq!(changes(watch.update(&[], Vec::new())), [Change::Exited]);
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_not_found() {
+async fn missing_processes_are_not_found() {
     let error = named("n0b0dy", None).resolve(&()).await.unwrap_err();
-    assert!(matches!(&error, Error::Nobody { name, user: None, .. } if name == "n0b0dy"), "{error:?}");
+    assert!(matches!(&error, Error::NoMatch { name, user: None, .. } if name == "n0b0dy"), "{error:?}");
     let error = named("n0b0dy", Some("n0b0dy:")).resolve(&()).await.unwrap_err();
     assert!(matches!(error, Error::UnknownUser(_)), "{error:?}");
     let error = named("n0b0dy", None).examine(true, &()).await.unwrap_err();
-    assert!(matches!(error, Error::NobodyLike { .. }), "{error:?}");
-    // No process has this number.
+    assert!(matches!(error, Error::NoDotnetMatch { .. }), "{error:?}");
+    // No process has this id.
     let error = TargetSpec::Pid(u32::MAX).resolve(&()).await.unwrap_err();
     assert!(matches!(error, Error::NotFound(_)), "{error:?}");
-    assert!(matches!(TargetSpec::Ask.resolve(&()).await, Err(Error::NotGiven)));
+    assert!(matches!(TargetSpec::Ask.resolve(&()).await, Err(Error::NotSpecified)));
 }
 
 fn port(port: &str) -> TargetSpec {
-    TargetSpec::parse(&Given { port: Some(port), ..Given::default() }).unwrap()
+    TargetSpec::parse(&TargetArgs { port: Some(port), ..TargetArgs::default() }).unwrap()
 }
 
 #[tokio::test]
-async fn a_runtime_that_listens_is_asked_at_its_port() {
+async fn a_runtime_that_listens_is_queried_at_its_port() {
     let runtime = FakeRuntime::spawn();
     let path = runtime.path().display();
     for spec in [format!("{path}"), format!("uds:{path},connect")] {
@@ -151,7 +153,7 @@ async fn a_runtime_that_listens_is_asked_at_its_port() {
 }
 
 #[tokio::test]
-async fn the_first_that_dials_in_is_taken() {
+async fn the_first_runtime_that_connects_is_selected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("port");
     let runtime = FakeRuntime::builder().connect_port(ConnectPort::new(&path).suspend(true)).spawn();

@@ -1,4 +1,4 @@
-//! A process that was started in the same breath is given the time to come up, and no other one.
+//! A process that has just been started is given time to start its runtime; other processes are not waited for.
 
 #![cfg(target_os = "linux")]
 
@@ -17,7 +17,7 @@ const PID: u32 = 42;
 const START: u64 = 900;
 const RUNTIME: &str = "7f0000000000-7f0000001000 r-xp 0 08:01 1 /opt/dotnet/libcoreclr.so\n";
 
-/// A process of which only the main thread is there.
+/// A process with only a main thread.
 fn lay_out(root: &Path, maps: &str, uptime: &str) -> System {
     let process = root.join(format!("proc/{PID}"));
     for folder in [process.join(format!("task/{PID}")), root.join("tmp")] {
@@ -32,7 +32,7 @@ fn lay_out(root: &Path, maps: &str, uptime: &str) -> System {
     symlink("/", process.join("root")).unwrap();
     let environ = format!("TMPDIR={}\0", root.join("tmp").display());
     let stat = format!("{PID} (dotnet) S 1{} {START} 0 0\n", " 0".repeat(17));
-    // Of who runs the test: another user's process would be judged by his rights.
+    // Owned by the user who runs the test: for another user's process, rights would be examined.
     let uid = fs::metadata(root).unwrap().uid();
     let users = format!("{uid}\t{uid}\t{uid}\t{uid}");
     let status = format!("Name:\tdotnet\nState:\tS (x)\nTgid:\t{PID}\nUid:\t{users}\nNSpid:\t{PID}\n");
@@ -47,7 +47,7 @@ fn lay_out(root: &Path, maps: &str, uptime: &str) -> System {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runtime_comes_up() {
+async fn a_starting_runtime_is_waited_for() {
     let root = tempfile::tempdir().unwrap();
     let system = lay_out(root.path(), "", "9.50 1.00\n");
     assert_eq!(Reason::all(&system.facts(PID)), [Reason::NotDotnet]);
@@ -64,7 +64,7 @@ async fn a_runtime_comes_up() {
     assert!(facts.endpoint().is_some(), "{facts:#?}");
 }
 
-/// How long a process is waited for that stays as it is.
+/// Returns how long a process that does not change is waited for.
 async fn waited(maps: &str, uptime: &str) -> Duration {
     let root = tempfile::tempdir().unwrap();
     let system = lay_out(root.path(), maps, uptime);
@@ -73,9 +73,9 @@ async fn waited(maps: &str, uptime: &str) -> Duration {
     start.elapsed()
 }
 
-/// On a clock that stands still between the sleeps: what is asserted is the number of looks.
+/// With a paused clock, which advances only during sleeps, so the number of polls is tested.
 #[tokio::test(start_paused = true)]
-async fn what_does_not_come_up_is_not_waited_for_for_ever() {
+async fn waiting_for_a_runtime_is_limited() {
     assert_eq!(waited("", "20.00 1.00\n").await, Duration::ZERO, "an old process without a runtime");
     assert_eq!(waited(RUNTIME, "20.00 1.00\n").await, Duration::ZERO, "an old runtime without a server");
     for maps in ["", RUNTIME] {
@@ -84,9 +84,9 @@ async fn what_does_not_come_up_is_not_waited_for_for_ever() {
     }
 }
 
-/// A runtime deletes its socket when its process ends: that is no fault to be told, and no advice helps.
+/// A runtime deletes its socket before its process exits. This is not reported as a problem.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_ending_is_not_taken_for_one_without_a_socket() {
+async fn an_exiting_process_is_not_reported_as_one_without_a_socket() {
     let root = tempfile::tempdir().unwrap();
     let system = lay_out(root.path(), RUNTIME, "20.00 1.00\n");
     let socket = root.path().join("tmp").join(SocketName::runtime(PID, START).to_string());

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use runtap_clr::lines::Style;
-use runtap_clr::report::Kind;
+use runtap_clr::report::ReportKind;
 use runtap_convert::FileFormat;
 use runtap_diag::Buffering;
 use runtap_model::View;
@@ -70,8 +70,8 @@ macro_rules! named {
 
 named!(FileFormat, Self::all(), |it: Self| Some(it.about()), Self::aliases);
 named!(View, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
-named!(Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
-named!(runtap_record::dump::Kind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
+named!(ReportKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), Self::aliases);
+named!(runtap_record::dump::DumpKind, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 #[cfg(unix)]
 named!(runtap_diag::PerfMapType, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
 named!(Buffering, Self::ALL.into_iter(), |it: Self| Some(it.about()), |_| &[]);
@@ -96,9 +96,9 @@ mod tests {
     fn a_name_is_that_of_one_value() {
         each_is_found::<FileFormat>();
         each_is_found::<View>();
-        each_is_found::<Kind>();
+        each_is_found::<ReportKind>();
         each_is_found::<Style>();
-        each_is_found::<runtap_record::dump::Kind>();
+        each_is_found::<runtap_record::dump::DumpKind>();
         each_is_found::<runtap_diag::PerfMapType>();
         each_is_found::<Buffering>();
     }

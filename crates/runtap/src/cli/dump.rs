@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use runtap_record::dump::Kind;
+use runtap_record::dump::DumpKind;
 
 use super::choices::choice;
 use super::{All, ResultFormat, Target};
@@ -25,8 +25,8 @@ pub(crate) struct Dump {
     #[command(flatten)]
     pub(crate) all: All,
     /// What to include
-    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true, value_parser = choice::<Kind>())]
-    pub(crate) r#type: Kind,
+    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true, value_parser = choice::<DumpKind>())]
+    pub(crate) r#type: DumpKind,
     /// Have createdump report in detail, on the target's standard output
     #[arg(long)]
     pub(crate) diag: bool,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use runtap_clr::lines::Style;
-use runtap_clr::report::Kind;
+use runtap_clr::report::ReportKind;
 use runtap_convert::FileFormat;
 use runtap_model::View;
 
@@ -94,8 +94,8 @@ pub(crate) struct Report {
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// What to report
-    #[arg(value_name = "KIND", value_parser = choice::<Kind>())]
-    pub(crate) kind: Kind,
+    #[arg(value_name = "KIND", value_parser = choice::<ReportKind>())]
+    pub(crate) kind: ReportKind,
     /// How many rows of each list to show [default: 30 in a table, all in JSON]
     #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,

@@ -1,6 +1,6 @@
 //! What has to be recorded to see something: the same advice wherever a recording has none of it.
 
-use runtap_clr::report::Kind;
+use runtap_clr::report::ReportKind;
 use runtap_model::{Trace, View};
 use runtap_text::Missing;
 
@@ -84,47 +84,49 @@ pub(super) fn for_view(view: View) -> &'static str {
 }
 
 /// What a report is made of.
-pub(super) fn for_report(kind: Kind, view: View) -> &'static str {
+pub(super) fn for_report(kind: ReportKind, view: View) -> &'static str {
     match kind {
-        Kind::Cpu => for_view(view),
-        Kind::Gc => for_view(View::Gc),
-        Kind::Alloc => for_view(View::Alloc),
-        Kind::Exceptions => for_view(View::Exceptions),
-        Kind::Contention => {
+        ReportKind::Cpu => for_view(view),
+        ReportKind::Gc => for_view(View::Gc),
+        ReportKind::Alloc => for_view(View::Alloc),
+        ReportKind::Exceptions => for_view(View::Exceptions),
+        ReportKind::Contention => {
             "'runtap trace --clrevents contention' records lock contention, \
              '--clrevents contention+waithandle --clreventlevel verbose' other waits too (.NET 9 and later; \
              programs compiled ahead of time, NativeAOT, send both only there). A wait that began before the recording, \
              such as an older deadlock, sends no event: 'runtap trace --to speedscope --view thread-time' shows where its \
              threads wait"
         }
-        Kind::Jit => for_view(View::Jit),
-        Kind::Threadpool => "'runtap trace --clrevents threading' records the thread pool",
-        Kind::Http => {
+        ReportKind::Jit => for_view(View::Jit),
+        ReportKind::Threadpool => "'runtap trace --clrevents threading' records the thread pool",
+        ReportKind::Http => {
             "'runtap trace --providers \
              Microsoft.AspNetCore.Hosting,System.Net.Http,System.Threading.Tasks.TplEventSource:0x80:4' records requests"
         }
-        Kind::Counters => {
+        ReportKind::Counters => {
             "'runtap trace --providers System.Runtime:0:4:EventCounterIntervalSec=1' records event counters"
         }
-        Kind::Logs => "'runtap trace --providers Microsoft-Extensions-Logging:4:4' records log messages",
-        Kind::Events | Kind::Loss => "any 'runtap trace' records events",
+        ReportKind::Logs => {
+            "'runtap trace --providers Microsoft-Extensions-Logging:4:4' records log messages"
+        }
+        ReportKind::Events | ReportKind::Loss => "any 'runtap trace' records events",
     }
 }
 
 /// What a report is about, as it stands in a sentence.
-pub(super) fn subject(kind: Kind) -> &'static str {
+pub(super) fn subject(kind: ReportKind) -> &'static str {
     match kind {
-        Kind::Cpu => "samples",
-        Kind::Gc => "collections",
-        Kind::Alloc => "allocations",
-        Kind::Exceptions => "exceptions",
-        Kind::Contention => "waits for locks",
-        Kind::Jit => "compiled methods",
-        Kind::Threadpool => "thread pool events",
-        Kind::Http => "HTTP requests",
-        Kind::Events | Kind::Loss => "events",
-        Kind::Counters => "counters",
-        Kind::Logs => "log messages",
+        ReportKind::Cpu => "samples",
+        ReportKind::Gc => "collections",
+        ReportKind::Alloc => "allocations",
+        ReportKind::Exceptions => "exceptions",
+        ReportKind::Contention => "waits for locks",
+        ReportKind::Jit => "compiled methods",
+        ReportKind::Threadpool => "thread pool events",
+        ReportKind::Http => "HTTP requests",
+        ReportKind::Events | ReportKind::Loss => "events",
+        ReportKind::Counters => "counters",
+        ReportKind::Logs => "log messages",
     }
 }
 

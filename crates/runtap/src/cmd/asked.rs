@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn mistakes_name_their_option() {
         for (line, message) in [
-            ("--providers :1", "--providers: a provider name is missing in ':1'"),
+            ("--providers :1", "--providers: missing provider name in ':1'"),
             (
                 "--providers A:1:4:x=1,A:1:4:x=2",
                 "--providers: arguments of provider \"A\": specified twice with different values",
@@ -168,7 +168,7 @@ mod tests {
             ),
             (
                 "--providers A:1 --event-filter A=x",
-                "--event-filter: 'x' is no list of event ids such as 1,2,10-20",
+                "--event-filter: 'x' is not a list of event ids (for example 1,2,10-20)",
             ),
             (
                 "--providers A:1 --event-filter A=1 --event-filter A=!2",
@@ -178,7 +178,7 @@ mod tests {
             assert_eq!(mistake(&asked(line).unwrap_err()), message);
         }
         for (line, beginning) in [
-            ("--clreventlevel loud", "--clreventlevel: 'loud' is no event level; take 0 to 5"),
+            ("--clreventlevel loud", "--clreventlevel: 'loud' is not an event level; use 0 to 5"),
             ("--profile gc-colect", "--profile: 'gc-colect' is not a profile; did you mean"),
         ] {
             let mistake = mistake(&asked(line).unwrap_err());
@@ -189,7 +189,7 @@ mod tests {
                 &["D=x"][..],
                 "--user-events: 'D=x' names D, which is not recorded: choose it with --providers, --profile or --clrevents",
             ),
-            (&["x", "y"], "--user-events: 'y': every provider has a tracepoint for these events already"),
+            (&["x", "y"], "--user-events: 'y': every provider already has a tracepoint for these events"),
         ] {
             let specs: Vec<String> = specs.iter().map(ToString::to_string).collect();
             assert_eq!(user_events_mistake(&user_events_config(&[], &specs, 42).unwrap_err()), message);

@@ -14,7 +14,7 @@ use runtap_discover::Process;
 use runtap_jvm::coverage::Format as Coverage;
 use runtap_os::output::is_plain_word;
 use runtap_record::providers::CLR_KEYWORDS;
-use runtap_target::{Whose, local_name, running};
+use runtap_target::{UserFilter, local_name, running};
 use runtap_text::one_line;
 
 use crate::cli::Completions;
@@ -62,7 +62,7 @@ fn user_among(words: impl IntoIterator<Item = OsString>) -> Option<String> {
 /// Completes `-n`: with what would be taken, and nothing that another user has called his program.
 pub(crate) fn names(current: &OsStr) -> Vec<CompletionCandidate> {
     let user = user_among(std::env::args_os());
-    plain(current, running::names(Whose(user.as_deref())))
+    plain(current, running::names(UserFilter(user.as_deref())))
 }
 
 /// Completes `--user`.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use runtap_diag::{PerfMapType, perf_map};
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use runtap_text::document::{MapFile, PerfMapDocument};
 
 use super::failure::explain;
@@ -22,7 +22,7 @@ pub(super) async fn run(options: PerfMap, output: Output) -> anyhow::Result<u8> 
 }
 
 /// Has these files written, or none from now on.
-async fn set(chosen: &Subject, enable: Option<PerfMapType>, output: Output) -> anyhow::Result<u8> {
+async fn set(chosen: &ResolvedTarget, enable: Option<PerfMapType>, output: Output) -> anyhow::Result<u8> {
     let client = &chosen.client;
     let folder = perf_map::folder(client).await.map_err(explain)?;
     match enable {

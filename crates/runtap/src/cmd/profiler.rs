@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use runtap_diag::{AttachProfiler, StartupProfiler, Timeouts, profiler};
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 use runtap_wire::Uuid;
 
 use super::failure::explain;
@@ -31,7 +31,7 @@ async fn attach(options: &cli::AttachProfiler, output: Output) -> anyhow::Result
         client_data: data(options.data.as_deref().unwrap_or_default())?,
     };
     let all = choose_all(&options.target, options.all.all, output).await?;
-    let attach = async |chosen: Subject, output: Output| {
+    let attach = async |chosen: ResolvedTarget, output: Output| {
         let mut timeouts = Timeouts::default();
         timeouts.load = options.timeout.saturating_add(GRACE);
         let client = chosen.client.with_timeouts(timeouts);
@@ -46,7 +46,7 @@ async fn startup(options: &cli::StartupProfiler, output: Output) -> anyhow::Resu
     let (class_id, path) = library(&options.library)?;
     let profiler = StartupProfiler { class_id, path };
     let all = choose_all(&options.target, options.all.all, output).await?;
-    let set = async |chosen: Subject, output: Output| {
+    let set = async |chosen: ResolvedTarget, output: Output| {
         chosen.client.startup_profiler(&profiler).await.map_err(explain)?;
         output.note(format_args!(
             "{} will be loaded when the program goes on ('runtap resume')",

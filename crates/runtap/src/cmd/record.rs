@@ -13,7 +13,7 @@ use runtap_route::record::{
     Command, DiagnosticIpc, Event, Header, Journal, Outcome, Place, Recording, Reporter, Stop, Streams, Way,
     create,
 };
-use runtap_target::{PortSpec, Role, Subject, TargetSpec};
+use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use runtap_text::document::RecordDocument;
 use runtap_transport::Endpoint;
 use runtap_transport::naming::{SocketName, port_address};
@@ -75,7 +75,7 @@ struct Between {
     process: Option<u32>,
     label: String,
     /// Whom we dial, with what it takes to reach it.
-    _subject: Option<Subject>,
+    _subject: Option<ResolvedTarget>,
 }
 
 async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
@@ -100,7 +100,7 @@ async fn between(options: &Record, output: Output) -> anyhow::Result<Between> {
         TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
             return Err(usage("a port at which runtimes dial in needs the tool's: --forward PORT"));
         }
-        TargetSpec::Port(PortSpec { path, .. }) => Subject::at_port(&path),
+        TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
         target => {
             let mut subjects = resolve(&target, false, output).await?;
             subjects.pop().ok_or_else(|| usage("no process was chosen"))?

@@ -9,7 +9,7 @@ use runtap_route::record::{Command, Place, Stop};
 use runtap_route::replay::{
     Asking, Exchange, Heard, Played, Player, Playing, Report, Talk, TalkError, Verdict, ask,
 };
-use runtap_target::{PortSpec, Role, Subject, TargetSpec};
+use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 use runtap_text::document::{DifferenceRow, ExchangeRow, ReplayDocument};
 use runtap_transport::Endpoint;
 use runtap_transport::naming::SocketName;
@@ -64,7 +64,7 @@ async fn as_client(talk: &Talk, options: &Replay, output: Output) -> anyhow::Res
         TargetSpec::Port(PortSpec { role: Role::Listen, .. }) => {
             return Err(usage("as the client, the runtime listens: --diagnostic-port PATH,connect"));
         }
-        TargetSpec::Port(PortSpec { path, .. }) => Subject::at_port(&path),
+        TargetSpec::Port(PortSpec { path, .. }) => ResolvedTarget::at_port(&path),
         target => {
             let mut subjects = resolve(&target, false, output).await?;
             subjects.pop().ok_or_else(|| usage("no process was chosen"))?

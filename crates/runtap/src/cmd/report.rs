@@ -1,8 +1,8 @@
 //! `runtap report FILE KIND`: answers from a recording, as a table or as one document.
 
 use runtap_clr::report::{
-    AllocReport, Collect, ContentionReport, Counters, CpuReport, Exceptions, Gc, Http, Jit, Kind, Locks,
-    Logs, Loss, Report, ThreadPool,
+    AllocReport, Collect, ContentionReport, Counters, CpuReport, Exceptions, Gc, Http, Jit, Locks, Logs,
+    Loss, Report, ReportKind, ThreadPool,
 };
 use runtap_clr::{EventCounts, ProfileBuilder};
 use runtap_convert::finish;
@@ -30,28 +30,30 @@ struct Reporter<'a> {
 }
 
 pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
-    if options.view.is_some() && options.kind != Kind::Cpu {
+    if options.view.is_some() && options.kind != ReportKind::Cpu {
         return Err(usage("--view applies only to the report cpu: the others have a view of their own"));
     }
-    if options.inclusive && options.kind != Kind::Cpu {
+    if options.inclusive && options.kind != ReportKind::Cpu {
         return Err(usage(
             "--inclusive applies only to the report cpu: the others are made of events, not of stacks",
         ));
     }
     let reporter = Reporter { options, output };
     match options.kind {
-        Kind::Cpu => reporter.profile(options.view.unwrap_or(View::Cpu)),
-        Kind::Alloc => reporter.alloc(),
-        Kind::Contention => reporter.contention(),
-        Kind::Gc => reporter.collected::<Gc>(),
-        Kind::Exceptions => reporter.collected::<Exceptions>(),
-        Kind::Jit => reporter.collected::<Jit>(),
-        Kind::Threadpool => reporter.collected::<ThreadPool>(),
-        Kind::Http => reporter.collected::<Http>(),
-        Kind::Counters => reporter.collected::<Counters>(),
-        Kind::Logs => reporter.collected::<Logs>(),
-        Kind::Events => reporter.collected::<EventCounts>(),
-        Kind::Loss => reporter.of(Loss::default(), Loss::item, |it, recording| it.report(recording.lost())),
+        ReportKind::Cpu => reporter.profile(options.view.unwrap_or(View::Cpu)),
+        ReportKind::Alloc => reporter.alloc(),
+        ReportKind::Contention => reporter.contention(),
+        ReportKind::Gc => reporter.collected::<Gc>(),
+        ReportKind::Exceptions => reporter.collected::<Exceptions>(),
+        ReportKind::Jit => reporter.collected::<Jit>(),
+        ReportKind::Threadpool => reporter.collected::<ThreadPool>(),
+        ReportKind::Http => reporter.collected::<Http>(),
+        ReportKind::Counters => reporter.collected::<Counters>(),
+        ReportKind::Logs => reporter.collected::<Logs>(),
+        ReportKind::Events => reporter.collected::<EventCounts>(),
+        ReportKind::Loss => {
+            reporter.of(Loss::default(), Loss::item, |it, recording| it.report(recording.lost()))
+        }
     }
 }
 
@@ -124,11 +126,11 @@ impl Reporter<'_> {
     fn nothing(&self) -> String {
         let cli::Report { kind, view, .. } = self.options;
         let view = view.unwrap_or(View::Cpu);
-        let of_view = if *kind == Kind::Cpu { format!(" in the view '{view}'") } else { String::new() };
+        let of_view = if *kind == ReportKind::Cpu { format!(" in the view '{view}'") } else { String::new() };
         let subject = advice::subject(*kind);
         let advice = match view {
             // Somebody insisted; else all samples are shown.
-            View::Cpu if *kind == Kind::Cpu && self.options.view.is_some() => {
+            View::Cpu if *kind == ReportKind::Cpu && self.options.view.is_some() => {
                 "--view thread-time shows waiting threads too"
             }
             view => advice::for_report(*kind, view),
@@ -140,7 +142,7 @@ impl Reporter<'_> {
         let Self { options, output } = self;
         let lost = recording.lost();
         let nothing = report.is_empty().then(|| self.nothing());
-        if let Some(loss) = loss(recording).filter(|_| options.kind != Kind::Loss) {
+        if let Some(loss) = loss(recording).filter(|_| options.kind != ReportKind::Loss) {
             output.warning(format_args!("{loss}; numbers may be too low"));
         }
         if output.json() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use runtap_diag::ports::Port;
 use runtap_os::shell;
 use runtap_record::{ResumeError, Resumption, resume, resume_at};
-use runtap_target::{PortSpec, Role, Subject, TargetSpec};
+use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 
 use super::failure::explain;
 use super::named_port::tell_exposure;
@@ -28,7 +28,7 @@ pub(super) async fn run(options: &Resume, output: Output) -> anyhow::Result<u8> 
         return Err(expected(exit::NO_TARGET, format!("nobody has dialled in on {}", path.display()), None));
     }
     let all = resolve(&target, options.all.all, output).await?;
-    let go_on = async |chosen: Subject, _: Output| {
+    let go_on = async |chosen: ResolvedTarget, _: Output| {
         resume(&chosen, options.duration, Some(&guard()), &show).await.map_err(of_resume)?;
         Ok(exit::OK)
     };

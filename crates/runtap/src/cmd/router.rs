@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use runtap_os::{allow_many_files, shell};
 use runtap_record::Stops;
 use runtap_route::router::{
-    Back, Ended, Front, Gate, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
+    Acceptor, Back, Ended, Front, Limits, Notice, Offer, Router, RuntimeAddress, Statistics,
 };
-use runtap_target::Given;
+use runtap_target::TargetArgs;
 use runtap_text::document::RouterDocument;
 use runtap_transport::remote::HostPort;
 use runtap_transport::{BindError, BindOptions, Endpoint, Listener};
@@ -160,11 +160,11 @@ fn document(counted: &Statistics) -> RouterDocument {
 fn listen_for_tools(tools: &IpcServer, output: Output) -> anyhow::Result<Front> {
     let pid = std::process::id();
     let (gate, how) = if let Some(path) = &tools.ipc_server {
-        (Gate::Local(Box::new(bind(path)?)), format!("--diagnostic-port {},connect", shell::word(path)))
+        (Acceptor::Local(Box::new(bind(path)?)), format!("--diagnostic-port {},connect", shell::word(path)))
     } else {
         // Microsoft's tools look for the name of a router only where that of a runtime is there, too.
         let [router, runtime] = names(pid).map(|path| bind(&path));
-        (Gate::Twice(Box::new([router?, runtime?])), format!("-p {pid}"))
+        (Acceptor::Twice(Box::new([router?, runtime?])), format!("-p {pid}"))
     };
     output.note(format_args!("tools dial {gate}: dotnet-trace collect {how}"));
     Ok(Front::Listen(gate))
@@ -173,7 +173,7 @@ fn listen_for_tools(tools: &IpcServer, output: Output) -> anyhow::Result<Front> 
 /// The socket on which a tool listens.
 fn dial_tool(path: &Path) -> anyhow::Result<Front> {
     let path = socket(&path.display().to_string())?;
-    Ok(Front::Dial(Endpoint::local(&path)))
+    Ok(Front::Connect(Endpoint::local(&path)))
 }
 
 /// Where the runtime dials in.
@@ -182,9 +182,9 @@ async fn dialled_by_runtime(runtime: &RuntimeDials, common: &Common, output: Out
         (Some(address), _) => {
             let addresses = resolve("--tcp-server", address, common.insecure, output).await?;
             let failed = |error: io::Error| anyhow::Error::new(error).context(format!("listen on {address}"));
-            Gate::tcp(&addresses).await.map_err(failed)?
+            Acceptor::tcp(&addresses).await.map_err(failed)?
         }
-        (None, Some(port)) => Gate::Local(Box::new(bind(&socket(port)?)?)),
+        (None, Some(port)) => Acceptor::Local(Box::new(bind(&socket(port)?)?)),
         (None, None) => {
             return Err(usage("a runtime needs a place to dial in: give --tcp-server or --diagnostic-port"));
         }
@@ -197,7 +197,7 @@ async fn dialled_by_runtime(runtime: &RuntimeDials, common: &Common, output: Out
 async fn dial_runtime(runtime: &RuntimeListens, common: &Common, output: Output) -> anyhow::Result<Back> {
     if let Some(address) = &runtime.tcp_client {
         let addresses = resolve("--tcp-client", address, common.insecure, output).await?;
-        return Ok(Back::Dial(RuntimeAddress::Tcp(addresses)));
+        return Ok(Back::Connect(RuntimeAddress::Tcp(addresses)));
     }
     if !runtime.target.any() {
         return Err(usage(
@@ -209,12 +209,12 @@ async fn dial_runtime(runtime: &RuntimeListens, common: &Common, output: Output)
         return Err(usage("a port on which a runtime dials in belongs to server-server or client-server"));
     }
     output.note(format_args!("the runtime is {}", chosen.label()));
-    Ok(Back::Dial(RuntimeAddress::Local(chosen.client.endpoint().clone())))
+    Ok(Back::Connect(RuntimeAddress::Local(chosen.client.endpoint().clone())))
 }
 
 /// A path, in every form that the tools take for a port.
 fn socket(port: &str) -> anyhow::Result<PathBuf> {
-    let given = Given { port: Some(port), ..Given::default() };
+    let given = TargetArgs { port: Some(port), ..TargetArgs::default() };
     match runtap_target::TargetSpec::parse(&given) {
         Ok(runtap_target::TargetSpec::Port(port)) => Ok(port.path),
         Ok(_) => Err(usage(format!("'{port}' is no path of a socket"))),

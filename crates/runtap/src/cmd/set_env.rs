@@ -1,7 +1,7 @@
 //! `runtap set-env`
 
 use runtap_diag::environment::Change;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
 use super::failure::explain;
 use super::target::{choose_all, each, first_word};
@@ -18,7 +18,7 @@ pub(super) async fn run(options: &SetEnv, output: Output) -> anyhow::Result<u8> 
     each(all, output, async |chosen, output| set(&chosen, &changes, output).await).await
 }
 
-async fn set(chosen: &Subject, changes: &[Change<'_>], output: Output) -> anyhow::Result<u8> {
+async fn set(chosen: &ResolvedTarget, changes: &[Change<'_>], output: Output) -> anyhow::Result<u8> {
     for Change { name, value } in changes {
         chosen.client.set_environment_variable(name, *value).await.map_err(explain)?;
         match value {

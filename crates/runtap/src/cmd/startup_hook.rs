@@ -1,6 +1,6 @@
 //! `runtap startup-hook`
 
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
 use super::failure::explain;
 use super::target::{choose_all, each, first_word, refuse_remote};
@@ -22,7 +22,7 @@ pub(super) async fn run(options: &StartupHook, output: Output) -> anyhow::Result
         &all,
         "the assembly lies on the target's machine, and a wrong one would end the program: it is checked there",
     )?;
-    let apply = async |chosen: Subject, output: Output| {
+    let apply = async |chosen: ResolvedTarget, output: Output| {
         chosen.client.apply_startup_hook(path).await.map_err(explain)?;
         output.note(format_args!("the runtime has taken {path}"));
         Ok(exit::OK)

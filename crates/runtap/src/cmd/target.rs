@@ -7,7 +7,7 @@ use std::path::Path;
 
 use runtap_os::shell;
 use runtap_record::Stops;
-use runtap_target::{Examined, Given, Subject, TargetSpec, stuck_at_startup};
+use runtap_target::{Examined, ResolvedTarget, TargetArgs, TargetSpec, stuck_at_startup};
 use runtap_transport::remote::{RemoteAddress, Token, TokenError};
 
 use self::terminal::Terminal;
@@ -33,7 +33,7 @@ const INTERRUPTIONS: u8 = 128;
 pub(super) fn meant(target: &Target) -> anyhow::Result<TargetSpec> {
     let TargetOptions { process_id, name, user, diagnostic_port, token_file } = &target.options;
     let token = token_for([diagnostic_port, &target.word], token_file.as_deref())?;
-    let given = Given {
+    let given = TargetArgs {
         pid: *process_id,
         name: name.as_deref(),
         user: user.as_deref(),
@@ -81,7 +81,7 @@ pub(super) fn token(file: Option<&Path>) -> anyhow::Result<Option<Token>> {
 /// # Errors
 /// Code 2 without a target, 3 when there is no such process or it has no socket we can use.
 #[cfg_attr(not(unix), allow(dead_code, reason = "for verbs that are not there"))]
-pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Subject> {
+pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<ResolvedTarget> {
     let chosen = meant(target)?.resolve(&Terminal(output)).await;
     match chosen {
         Ok(chosen) => Ok(chosen),
@@ -93,7 +93,11 @@ pub(super) async fn choose(target: &Target, output: Output) -> anyhow::Result<Su
 ///
 /// # Errors
 /// As [`choose`].
-pub(super) async fn choose_all(target: &Target, all: bool, output: Output) -> anyhow::Result<Vec<Subject>> {
+pub(super) async fn choose_all(
+    target: &Target,
+    all: bool,
+    output: Output,
+) -> anyhow::Result<Vec<ResolvedTarget>> {
     resolve(&meant(target)?, all, output).await
 }
 
@@ -101,7 +105,11 @@ pub(super) async fn choose_all(target: &Target, all: bool, output: Output) -> an
 ///
 /// # Errors
 /// As [`choose`].
-pub(super) async fn resolve(spec: &TargetSpec, all: bool, output: Output) -> anyhow::Result<Vec<Subject>> {
+pub(super) async fn resolve(
+    spec: &TargetSpec,
+    all: bool,
+    output: Output,
+) -> anyhow::Result<Vec<ResolvedTarget>> {
     let terminal = Terminal(output);
     let chosen = if all {
         spec.resolve_all(&terminal).await
@@ -132,9 +140,9 @@ pub(super) async fn examine(target: &Target, all: bool, output: Output) -> anyho
 /// # Errors
 /// Those of a single one, and an interruption, which is meant for all.
 pub(super) async fn each(
-    chosen: Vec<Subject>,
+    chosen: Vec<ResolvedTarget>,
     output: Output,
-    act: impl AsyncFn(Subject, Output) -> anyhow::Result<u8>,
+    act: impl AsyncFn(ResolvedTarget, Output) -> anyhow::Result<u8>,
 ) -> anyhow::Result<u8> {
     let (several, output) = (chosen.len() > 1, output.for_results(chosen.len()));
     let mut code = exit::OK;
@@ -167,7 +175,7 @@ pub(super) async fn each(
 ///
 /// # Errors
 /// Code 4.
-pub(super) async fn refuse_stuck(chosen: &[Subject], stops: &Stops) -> anyhow::Result<()> {
+pub(super) async fn refuse_stuck(chosen: &[ResolvedTarget], stops: &Stops) -> anyhow::Result<()> {
     match unless(stops, stuck_at_startup(chosen)).await? {
         Some((pid, finding)) => Err(expected(
             exit::REFUSED,
@@ -182,7 +190,7 @@ pub(super) async fn refuse_stuck(chosen: &[Subject], stops: &Stops) -> anyhow::R
 ///
 /// # Errors
 /// Code 3: one of them is on another machine.
-pub(super) fn refuse_remote(chosen: &[Subject], why: &str) -> anyhow::Result<()> {
+pub(super) fn refuse_remote(chosen: &[ResolvedTarget], why: &str) -> anyhow::Result<()> {
     match chosen.iter().find(|chosen| chosen.is_remote()) {
         Some(remote) => {
             let message = format!("{} is on another machine: {why}", remote.label());

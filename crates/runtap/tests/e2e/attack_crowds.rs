@@ -149,7 +149,7 @@ fn doctor_looks_once_who_holds_them_up() {
     assert!(told["processes"].as_array().unwrap().len() > 60);
     let me = std::process::id();
     let detail = process(&told, me)["findings"][0]["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains(&format!("its server waits for process {me} ")), "{detail}");
+    assert!(detail.contains(&format!("its diagnostics server waits for process {me} ")), "{detail}");
     own.end();
 }
 

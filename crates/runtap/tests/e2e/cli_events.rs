@@ -216,7 +216,7 @@ fn mistakes_are_told() {
     fs::write(&file, "").unwrap();
     let file = file.to_str().unwrap();
     let wrong = runtap(["events", file, "--filter", "id = 1 and nme = 2"]);
-    wrong.expect_code(2).says("is it 'name'? (column 12)").says("id = 1 and >>>nme<<< = 2");
+    wrong.expect_code(2).says("did you mean 'name'? (column 12)").says("id = 1 and >>>nme<<< = 2");
     runtap(["events", file, "--format", "speedscope"]).expect_code(2).says("invalid value 'speedscope'");
     runtap(["events", file, "--count", "--stacks"]).expect_code(2);
     runtap(["events", file, "--count", "--format", "csv"]).expect_code(2);

@@ -148,10 +148,10 @@ fn a_report_without_an_end_is_not_read() {
         fs::write(path, vec![b'['; 1 << 20]).unwrap();
     }
     let attacks: [(Attack, [&str; 2]); 4] = [
-        (zeros, ["no whole JSON", "symbolic link"]),
-        (fifo, ["no whole JSON", "no ordinary file"]),
+        (zeros, ["not complete JSON", "symbolic link"]),
+        (fifo, ["not complete JSON", "no ordinary file"]),
         (endless, ["more than", "more than"]),
-        (nested, ["no whole JSON", "no whole JSON"]),
+        (nested, ["not complete JSON", "not complete JSON"]),
     ];
     for (attack, whys) in attacks {
         for (is_fetched, why) in [false, true].into_iter().zip(whys) {

@@ -49,7 +49,7 @@ fn what_proc_hides_is_not_said_to_be_missing() {
         let said = format!("{}{}", refused.stderr, refused.text());
         assert!(said.contains("hidepid") && said.contains("as root"), "{verb}: {refused}");
     }
-    hidden(&place, &["info", "4194304"]).expect_code(3).says("no such process");
+    hidden(&place, &["info", "4194304"]).expect_code(3).says("does not exist");
     hidden(&place, &["ps", "--all-users"]).expect_code(0).says("hidepid");
     let machine = hidden(&place, &["doctor", "--format", "json"]).expect_code(0).json();
     assert!(machine["findings"].to_string().contains("hidepid"), "{machine:#}");
@@ -95,7 +95,7 @@ fn the_proc_of_a_namespace_around_ours_is_told() {
     let mut inner = Command::new("unshare");
     inner.args(["--pid", "--fork", "--kill-child"]).arg(env!("CARGO_BIN_EXE_runtap")).args(["info", &pid]);
     let told = run(inner);
-    told.says("a pid namespace around ours");
+    told.says("an outer PID namespace");
     assert!(!told.stderr.contains("os error 0"), "{told}");
     match told.code() {
         Some(0) => {}

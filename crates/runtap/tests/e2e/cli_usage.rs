@@ -98,7 +98,7 @@ fn the_doctor_of_a_process_that_is_not_there() {
         {
           "code": "no-such-process",
           "severity": "error",
-          "detail": "there is no such process",
+          "detail": "does not exist",
           "fix": "'runtap ps' lists the processes that can be tapped"
         }
       ]
@@ -107,7 +107,7 @@ fn the_doctor_of_a_process_that_is_not_there() {
     let told = runtap(["doctor", "4294967295"]);
     insta::assert_snapshot!(told.expect_code(3).text(), @r"
     process 4294967295 can't be reached
-      no-such-process  there is no such process
+      no-such-process  does not exist
         fix: 'runtap ps' lists the processes that can be tapped
     ");
     runtap(["doctor", "no-such-name"]).expect_code(3).says("no-such-name").says("hint:");

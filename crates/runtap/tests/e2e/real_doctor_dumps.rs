@@ -58,7 +58,7 @@ fn a_dump_that_is_written_makes_it_busy(runtime: &RealRuntime) -> Result<(), Ski
         let detail = busy["detail"].as_str().unwrap().to_owned();
         detail.contains("createdump").then_some(detail)
     });
-    assert!(detail.contains("it writes a dump of itself"), "{detail}");
+    assert!(detail.contains("it is writing a dump of itself"), "{detail}");
     fs::write(&gate, "\n").unwrap();
     asking.join().unwrap().unwrap_err();
     Ok(())

@@ -209,7 +209,7 @@ fn a_process_that_may_not_be_looked_into(runtime: &RealRuntime) -> Result<(), Sk
     let (detail, pid) = (finding(&document, "lsm")["detail"].to_string(), program.id().to_string());
     for verb in [&["info"][..], &["jvm", "attach"]] {
         let told = run(place.command(&POWERLESS, [verb, &[&*pid]].concat()));
-        told.expect_code(3).says(detail.trim_matches('"')).says("give our container the capability");
+        told.expect_code(3).says(detail.trim_matches('"')).says("give your container the capability");
     }
     assert_eq!(codes(&doctor(program.id(), 0)), [] as [&str; 0]);
     Ok(())

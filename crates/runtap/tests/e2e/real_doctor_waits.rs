@@ -35,10 +35,10 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     let abandoned = launch(port.to_str().unwrap())?.spawn_unready();
     let waiting = wait_for_suspension(&abandoned);
     let me = std::process::id();
-    says(&waiting, "detail", &format!("{}, on which process {me} ", port.display()));
+    says(&waiting, "detail", &format!("{}, where process {me} ", port.display()));
     drop(listener);
     let waiting = wait_for_suspension(&abandoned);
-    says(&waiting, "detail", "on which nobody listens");
+    says(&waiting, "detail", "but nothing is listening there");
     says(&waiting, "fix", &format!("runtap resume {} ", abandoned.id()));
     says(&waiting, "fix", &format!("runtap trace --diagnostic-port {},listen", port.display()));
     assert_eq!(ps_row(abandoned.id())["suspended"], true);
@@ -48,13 +48,15 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
         let mut trace = command([word, "-p", &abandoned.id().to_string(), "--duration", "600", "-o"]);
         trace.arg(&file);
         let refused = run(trace);
-        refused.expect_code(4).says("on which nobody listens");
+        refused.expect_code(4).says("but nothing is listening there");
         refused.says(&format!("runtap resume {} ", abandoned.id()));
         refused.says(&format!("trace --diagnostic-port {},listen", port.display()));
         assert!(!file.exists());
     }
     let tail = runtap(["tail", &abandoned.id().to_string(), "--clrevents", "gc", "--duration", "600"]);
-    tail.expect_code(4).says("on which nobody listens").says(&format!("runtap resume {} ", abandoned.id()));
+    tail.expect_code(4)
+        .says("but nothing is listening there")
+        .says(&format!("runtap resume {} ", abandoned.id()));
     // That is what mends it.
     runtap(["resume", &abandoned.id().to_string()]).expect_code(0);
     assert_eq!(codes(&doctor(abandoned.id(), 0)), [] as [&str; 0]);
@@ -62,7 +64,7 @@ fn a_process_that_waits_at_its_start(runtime: &RealRuntime) -> Result<(), Skip> 
     // A slip in the variable.
     let slip = launch(",nosuspend")?.in_folder(dir.path()).spawn_unready();
     let waiting = wait_for_suspension(&slip);
-    says(&waiting, "detail", "the port nosuspend");
+    says(&waiting, "detail", "port nosuspend");
     says(&waiting, "detail", "DOTNET_DiagnosticPorts 'nosuspend'");
 
     let own = idle(runtime)?.env("TMPDIR", dir.path()).env("DOTNET_DefaultDiagnosticPortSuspend", "1");
@@ -99,7 +101,7 @@ fn a_process_that_a_killed_runtap_left_suspended(runtime: &RealRuntime) -> Resul
     let all = json(["doctor", "--format", "json"]);
     let named =
         all["processes"].as_array().unwrap().iter().find(|it| it["pid"] == left.id()).unwrap().clone();
-    says(&finding(&named, "suspended"), "detail", "on which nobody listens");
+    says(&finding(&named, "suspended"), "detail", "but nothing is listening there");
     runtap(["resume", &left.id().to_string()]).expect_code(0);
     left.wait_for("ready");
     assert_eq!(codes(&doctor(left.id(), 0)), [] as [&str; 0]);

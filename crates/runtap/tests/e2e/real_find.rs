@@ -164,11 +164,11 @@ fn a_silent_client_makes_a_process_busy(runtime: &RealRuntime) -> Result<(), Ski
     runtap(["info", &target.p()])
         .expect_code(3)
         .says(&format!(
-            "process {} does not answer: its server waits for process {}",
+            "process {} is not responding: its diagnostics server waits for process {}",
             target.pid(),
             std::process::id()
         ))
-        .says("which holds a connection and says nothing")
+        .says("which is connected and sends nothing")
         .says(&format!("kill {}", std::process::id()));
     drop(silent);
     target.still_answers();
@@ -189,13 +189,13 @@ fn a_stopped_process_is_told(runtime: &RealRuntime) -> Result<(), Skip> {
     let file = target.temp.path().join("none.nettrace");
     for words in [&["info", &p][..], &["env", "-n", &name], &["trace", &p, "-o", file.to_str().unwrap()]] {
         let told = runtap(words);
-        told.expect_code(3).says(&format!("process {p} does not answer: it was stopped by a signal"));
+        told.expect_code(3).says(&format!("process {p} is not responding: it was stopped by a signal"));
         told.says(&format!("hint: kill -CONT {p}"));
     }
     assert!(!file.exists());
     // By the name that only its runtime could tell.
     let doctor = runtap(["doctor", "-n", "spin-that-is-not-there"]);
-    doctor.expect_code(3).says("no process that looks like .NET is called").says("did not answer").says(&p);
+    doctor.expect_code(3).says("no process that looks like .NET is named").says("did not answer").says(&p);
     kill_process(pid, Signal::CONT).unwrap();
     target.still_answers();
     Ok(())
@@ -207,7 +207,7 @@ fn a_busy_process_is_not_recorded(runtime: &RealRuntime) -> Result<(), Skip> {
     let silent = UnixStream::connect(target.socket()).unwrap();
     let file = target.temp.path().join("none.nettrace");
     let trace = runtap(["trace", &target.p(), "--duration", "1s", "-o", file.to_str().unwrap()]);
-    trace.expect_code(3).says("which holds a connection and says nothing");
+    trace.expect_code(3).says("which is connected and sends nothing");
     assert!(!file.exists(), "there was nothing to record");
     drop(silent);
     target.still_answers();

@@ -1,51 +1,51 @@
-//! `MethodLoadVerbose` and its kin: a method's code range and its name.
+//! Method events: code ranges and names of methods (`MethodLoadVerbose` and related events).
 
 use runtap_wire::{DecodeError, Reader, Utf16};
 
 use super::{RUNDOWN, RUNTIME};
 
-/// What happened to the code.
+/// What a method event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MethodEventKind {
-    /// It was loaded now (Runtime 143, without a name 141).
+    /// The code was loaded (Runtime 143, without a name 141).
     Load,
-    /// It was unloaded now (Runtime 144, without a name 142).
+    /// The code was unloaded (Runtime 144, without a name 142).
     Unload,
-    /// It exists: told by a rundown (Rundown 143 at the start, 144 at the end of a session; without a name 141, 142).
+    /// The code exists, according to a rundown (Rundown 143 at the start, 144 at the end of a session; without a name 141, 142).
     Exists,
 }
 
-/// The common layout, of which the events without names (141, 142) end after the flags: `u64 methodId, u64 moduleId, u64 start, u32 size, u32 token, u32 flags, z namespace, z name,
-/// z signature, [v1] u16 clrInstance, [v2] u64 rejitId`.
+/// An event about the code of a method. Layout: `u64 methodId, u64 moduleId, u64 start, u32 size, u32 token, u32 flags, z namespace,
+/// z name, z signature, [v1] u16 clrInstance, [v2] u64 rejitId`. Events without names (141, 142) end after the flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodEvent<'a> {
-    /// What happened.
+    /// What the event reports.
     pub kind: MethodEventKind,
     /// Identifies the method while it is loaded.
     pub method_id: u64,
     /// Identifies its module.
     pub module_id: u64,
-    /// First byte of the code.
+    /// The address of the first byte of the code.
     pub start: u64,
-    /// Bytes of code.
+    /// The size of the code in bytes.
     pub size: u32,
     /// Bits: 1 dynamic, 2 generic, 8 jitted, 7..10 tier, 28..32 extent (0 hot, 1 cold).
     pub flags: u32,
-    /// Namespace and type, with the arguments of a generic type in brackets.
+    /// The namespace and type, with the arguments of a generic type in brackets.
     pub namespace: Utf16<'a>,
-    /// Method name; empty where the event has none.
+    /// The name of the method. Empty if the event has none.
     pub name: Utf16<'a>,
-    /// Return type and arguments (`instance void  (int32)`).
+    /// The return type and arguments (`instance void  (int32)`).
     pub signature: Utf16<'a>,
-    /// Its number among the versions of the method that profilers made; 0 for the original.
+    /// The number of this version of the method if profilers replaced it. 0 for the original.
     pub rejit_id: u64,
 }
 
 impl<'a> MethodEvent<'a> {
-    /// Decodes an event of `provider` with id `id`; `None` where it is no method event.
+    /// Decodes an event of `provider` with id `id`. Returns `None` if it is not a method event.
     ///
     /// # Errors
-    /// A payload that is too short, with the offset in the payload and the field.
+    /// Returns the offset in the payload and the field if the payload is too short.
     pub fn decode(provider: &str, id: u32, payload: &'a [u8]) -> Result<Option<Self>, DecodeError> {
         let kind = match (provider, id) {
             (RUNTIME, 141 | 143) => MethodEventKind::Load,
@@ -63,7 +63,7 @@ impl<'a> MethodEvent<'a> {
         let mut text = |what| if matches!(id, 143 | 144) { r.utf16z(what) } else { Ok(Utf16::default()) };
         let (namespace, name, signature) =
             (text("MethodNamespace")?, text("MethodName")?, text("MethodSignature")?);
-        // Versions 1 and 2 have more.
+        // Versions 1 and 2 have more fields.
         let rejit_id = r.u16("ClrInstanceID").and_then(|_| r.u64("ReJITID")).unwrap_or(0);
         Ok(Some(Self {
             kind,
@@ -79,13 +79,13 @@ impl<'a> MethodEvent<'a> {
         }))
     }
 
-    /// Whether the event says what the method is called.
+    /// Whether the event has the name of the method.
     pub fn has_name(&self) -> bool {
         !self.name.is_empty()
     }
 
-    /// `Namespace.Type.Method(args)`: the signature counts from its first parenthesis, the return type is dropped. Without
-    /// a name the address of its code, `0xADDR`.
+    /// Returns `Namespace.Type.Method(args)`: the signature from its first parenthesis on, without the return type. Without a name,
+    /// returns the address of the code, `0xADDR`.
     pub fn full_name(&self) -> String {
         if !self.has_name() {
             return format!("{:#x}", self.start);
@@ -101,10 +101,10 @@ impl<'a> MethodEvent<'a> {
     }
 }
 
-/// Flag of code that was compiled at run time.
+/// The flag of code that was compiled at run time.
 const JITTED: u32 = 8;
 
-/// How optimized code is, by its method's flags.
+/// Returns the optimization tier of code, according to the flags of its method.
 pub fn tier_name(flags: u32) -> &'static str {
     match flags >> 7 & 7 {
         1 => "MinOptJitted",
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn older_and_newer_versions_decode_and_cut_ones_say_where() {
+    fn older_and_newer_versions_decode_and_truncated_ones_report_the_offset() {
         let bytes = payload("N", "m", "()");
         let v0 = bytes.len() - 10;
         assert!(MethodEvent::decode(RUNTIME, 143, &bytes[..v0]).unwrap().is_some());
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn other_events_are_none_of_its_business() {
+    fn other_events_are_ignored() {
         assert_eq!(MethodEvent::decode(RUNDOWN, 150, &[]).unwrap(), None);
         assert_eq!(MethodEvent::decode("Other", 143, &[]).unwrap(), None);
     }

@@ -1,29 +1,29 @@
-//! `ModuleLoad` and its kin: a module's file.
+//! Module events: the files of modules (`ModuleLoad` and related events).
 
 use runtap_wire::{DecodeError, Reader, Utf16};
 
 use super::{RUNDOWN, RUNTIME};
 
-/// What the module events have in common: `u64 moduleId, u64 assemblyId, [DomainModule: u64 appDomainId], u32 flags,
-/// u32 reserved, z ilPath, z nativePath, [v1] u16 clrInstance, [v2, not DomainModule] {guid, u32 age, z path} symbols,
-/// the same native symbols`.
+/// An event about a module. Layout: `u64 moduleId, u64 assemblyId, [DomainModule: u64 appDomainId], u32 flags, u32 reserved, z
+/// ilPath, z nativePath, [v1] u16 clrInstance, [v2, not DomainModule] {guid, u32 age, z path} symbols, {guid, u32 age, z path}
+/// native symbols`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModuleEvent<'a> {
     /// Identifies the module while it is loaded.
     pub module_id: u64,
-    /// Path of the assembly; for a dynamic one its name.
+    /// The path of the assembly, or the name of a dynamic one.
     pub il_path: Utf16<'a>,
-    /// Path of the precompiled image, empty where there is none of its own.
+    /// The path of the precompiled image. Empty if it has no image of its own.
     pub native_path: Utf16<'a>,
-    /// Whether it has symbols of its machine code besides those of its source.
+    /// Whether it has symbols for its machine code in addition to those for its source.
     pub has_native_symbols: bool,
 }
 
 impl<'a> ModuleEvent<'a> {
-    /// Decodes an event of `provider` with id `id`; `None` where it names no module, or unloads one.
+    /// Decodes an event of `provider` with id `id`. Returns `None` if it does not name a module, or unloads one.
     ///
     /// # Errors
-    /// A payload that is too short, with the offset in the payload and the field.
+    /// Returns the offset in the payload and the field if the payload is too short.
     pub fn decode(provider: &str, id: u32, payload: &'a [u8]) -> Result<Option<Self>, DecodeError> {
         let of_domain = match (provider, id) {
             (RUNTIME, 152) | (RUNDOWN, 153 | 154) => false,
@@ -44,8 +44,7 @@ impl<'a> ModuleEvent<'a> {
         Ok(Some(Self { module_id, il_path, native_path, has_native_symbols }))
     }
 
-    /// Whether it is an assembly, by the extension of its file; `None` where the path does not say it: a dynamic assembly has
-    /// a name alone.
+    /// Whether it is an assembly, according to the extension of its file. `None` if unknown: a dynamic assembly has only a name.
     pub fn is_assembly(&self) -> Option<bool> {
         let path = self.il_path.to_string();
         let is_assembly = path.rsplit_once('.').is_some_and(|(_, extension)| {
@@ -54,16 +53,16 @@ impl<'a> ModuleEvent<'a> {
         (is_assembly || path.contains(['/', '\\'])).then_some(is_assembly)
     }
 
-    /// The module as frames show it: the file name without folder and extension. `None` where there is no path.
+    /// Returns the name that frames show: the file name without directory and extension. `None` without a path.
     pub fn short_name(&self) -> Option<String> {
         let path = if self.il_path.is_empty() { self.native_path } else { self.il_path }.to_string();
         let stem = file_stem(&path, &MODULE_EXTENSIONS)?;
-        // Precompiled assemblies were files of their own, `System.Private.CoreLib.ni.dll`.
+        // Precompiled assemblies used to be separate files, such as `System.Private.CoreLib.ni.dll`.
         Some(file_stem(stem, &["ni"]).unwrap_or(stem).to_owned())
     }
 }
 
-/// Whether both signatures that may follow the paths are there.
+/// Whether both symbol signatures that may follow the paths are present.
 fn symbols(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
     r.u16("ClrInstanceID")?;
     let managed = r.guid("ManagedPdbSignature")?;
@@ -73,13 +72,12 @@ fn symbols(r: &mut Reader<'_>) -> Result<bool, DecodeError> {
     Ok(!managed.is_nil() && !native.is_nil())
 }
 
-/// Only what module files are called: a dynamic assembly `My.Proxies` has no extension.
-/// What files of assemblies end with.
+/// Extensions of assembly files. A dynamic assembly such as `My.Proxies` has no extension.
 const ASSEMBLY_EXTENSIONS: [&str; 2] = ["dll", "exe"];
 const MODULE_EXTENSIONS: [&str; 6] = ["dll", "exe", "so", "dylib", "il", "ni"];
 
-/// The file name of a path of any system, without its extension if that is one of `extensions` (in any case). `None`
-/// where nothing is left.
+/// Returns the file name of a path of any system, without its extension if that is one of `extensions` in any case. `None` if
+/// nothing is left.
 pub(crate) fn file_stem<'a>(path: &'a str, extensions: &[&str]) -> Option<&'a str> {
     let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
     let stem = match file.rsplit_once('.') {
@@ -105,7 +103,7 @@ mod tests {
             ("My.Proxies", Some("My.Proxies"), None),
             ("/x/System.Private.CoreLib.ni.dll", Some("System.Private.CoreLib"), Some(true)),
             ("C:\\x\\mscorlib.NI.DLL", Some("mscorlib"), Some(true)),
-            // Of Rust programs that send such events.
+            // As in Rust programs that send such events.
             ("/usr/lib/libc.so.6", Some("libc.so.6"), Some(false)),
             ("/srv/app.d/server", Some("server"), Some(false)),
             ("", None, None),

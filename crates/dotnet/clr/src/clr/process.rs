@@ -1,25 +1,25 @@
-//! `ProcessInfo`: what the stream says about the program.
+//! The `ProcessInfo` event, which describes the program.
 
 use runtap_wire::{DecodeError, Reader, Utf16};
 
 use super::EVENT_PIPE;
 
-/// Event 1 of `Microsoft-DotNETCore-EventPipe`: `z command line, [v1] z operating system, z architecture`.
+/// Event 1 of `Microsoft-DotNETCore-EventPipe`. Layout: `z command line, [v1] z operating system, z architecture`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessInfoEvent<'a> {
-    /// Command line, arguments joined by blanks.
+    /// The command line, arguments joined by spaces.
     pub command_line: Utf16<'a>,
-    /// Operating system (`Linux`); empty where the runtime is too old to tell it.
+    /// The operating system (`Linux`). Empty if the runtime is too old to report it.
     pub os: Utf16<'a>,
-    /// Architecture (`x64`); empty likewise.
+    /// The architecture (`x64`). Empty if the runtime is too old to report it.
     pub arch: Utf16<'a>,
 }
 
 impl<'a> ProcessInfoEvent<'a> {
-    /// Decodes an event of `provider` with id `id`; `None` where it is another one.
+    /// Decodes an event of `provider` with id `id`. Returns `None` if it is another event.
     ///
     /// # Errors
-    /// A payload that is too short, with the offset in the payload and the field.
+    /// Returns the offset in the payload and the field if the payload is too short.
     pub fn decode(provider: &str, id: u32, payload: &'a [u8]) -> Result<Option<Self>, DecodeError> {
         if (provider, id) != (EVENT_PIPE, 1) {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What the profile needs of the events, by position: these payloads never change.
+//! Extracts from events what the profile needs. Fields are read by position, because these payloads never change.
 
 use runtap_nettrace::{Event, IdTable};
 
@@ -6,80 +6,80 @@ use super::spans::{Pairs, Span};
 use crate::clr;
 use crate::payload::{Payload, Schema};
 
-/// The name for what a thread is for.
-pub(super) type Role = &'static str;
+/// The name of a thread's role.
+pub(super) type ThreadRole = &'static str;
 
-/// Keeps events, and what each kind of event is, by metadata id.
+/// Collects events, and caches the kind of each metadata id.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Collector {
     pub(super) raw: Vec<Raw>,
-    /// What [`What::Begins`] and [`What::Stops`] tell.
+    /// The spans of [`RawKind::Begins`] and [`RawKind::Stops`].
     pub(super) spans: Vec<Span>,
-    /// For the view `request`.
+    /// Whether it collects for the view `request`.
     pub(super) requests: bool,
-    /// The ids of activities that events have, each once.
+    /// The distinct activity ids of events.
     ids: Vec<[u8; 16]>,
     by_id: hashbrown::HashMap<[u8; 16], u32, foldhash::fast::RandomState>,
-    kinds: IdTable<Kind>,
-    /// Of the kinds that are pairs.
+    kinds: IdTable<EventKind>,
+    /// The schemas of kinds that begin or end activities.
     schemas: IdTable<Box<Schema>>,
 }
 
-/// An event.
+/// A collected event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw {
     pub(super) timestamp: u64,
     pub(super) thread: u64,
-    /// Index into the stream's stacks.
+    /// The index of its stack in the stream's stacks.
     pub(super) stack: u32,
-    /// The activity that its thread was in, for the view `request`: an index into the collector's ids.
+    /// The activity of its thread, for the view `request`: one more than an index into `ids`, or 0.
     pub(super) activity: u32,
-    pub(super) what: What,
+    pub(super) what: RawKind,
 }
 
-/// What it tells.
+/// What a collected event reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum What {
+pub(super) enum RawKind {
     /// A sample of a thread in managed code.
     Managed,
-    /// A sample of a thread elsewhere.
+    /// A sample of a thread in unmanaged code.
     Unmanaged,
     Allocated,
-    /// A task waits to run.
+    /// A task is ready to run.
     Scheduled(Work),
     Started(Work),
     Ended(Work),
-    /// A task awaits another one, or its thread waits for it.
+    /// A task awaits another one, or its thread blocks until that ends.
     Awaits {
         task: Work,
-        /// The number of the operation that resumes after the await; 0 if unknown.
+        /// The number of the operation that resumes after the await. 0 if unknown.
         by: u32,
         blocks: bool,
     },
     AwaitEnds(Work),
-    /// What somebody may await has ended; for the view `request`.
+    /// An operation that may be awaited has ended. For the view `request`.
     OperationEnds(Work),
-    /// An operation gives up its thread for the first time; for the view `request`, as the next two.
+    /// An operation yields its thread for the first time. For the view `request`, like the next two.
     OperationBegins(u32),
-    /// A thread resumes an operation or a task. `None`: it notifies awaiters that an operation ended.
+    /// A thread resumes an operation or a task. `None` if it notifies awaiters that an operation ended.
     Resumes(Option<u32>),
     /// The operation that the thread resumed last is suspended.
     Suspends,
-    /// A continuation waits to run.
+    /// A continuation is ready to run.
     Continues(Work),
-    /// The thread pool was given work.
+    /// Work was queued to the thread pool.
     Queued(Work),
     Dequeued(Work),
-    /// A thread of the pool has nothing to do.
+    /// A thread of the pool becomes idle.
     Parks,
-    /// The thread is one of the runtime's own.
-    Is(Role),
-    /// An activity begins, or ends: the index of what is told.
+    /// The thread belongs to the runtime.
+    Is(ThreadRole),
+    /// An activity begins or ends. The index of the span.
     Begins(usize),
     Stops(usize),
 }
 
-/// Something that is run later: what kind of number it has, and the number.
+/// Work that is run later, by the kind of its number and the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Work {
     Task(u32),
@@ -90,21 +90,21 @@ pub(super) enum Work {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum EventKind {
     Nothing,
     Sample,
     Tpl(u32),
     Runtime(u32),
-    Is(Role),
+    Is(ThreadRole),
     Pair(Pairs),
 }
 
-const POOL: Role = ".NET ThreadPool";
-const FINALIZER: Role = ".NET Finalizer Thread";
-pub(super) const IO_POOL: Role = ".NET IO ThreadPool Worker";
-const BACKGROUND_GC: Role = ".NET Background GC Thread";
+const POOL: ThreadRole = ".NET ThreadPool";
+const FINALIZER: ThreadRole = ".NET Finalizer Thread";
+pub(super) const IO_POOL: ThreadRole = ".NET IO ThreadPool Worker";
+const BACKGROUND_GC: ThreadRole = ".NET Background GC Thread";
 
-impl Kind {
+impl EventKind {
     fn of(provider: &str, id: u32) -> Self {
         match (provider, id) {
             (clr::SAMPLE_PROFILER, 0) => Self::Sample,
@@ -119,33 +119,37 @@ impl Kind {
 }
 
 impl Collector {
-    /// What an event tells that the profile needs.
+    /// Returns what an event reports, if the profile needs it.
     #[inline]
-    pub(super) fn what(&mut self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<What> {
+    pub(super) fn what(&mut self, event: &Event<'_>, process: u32, pointer_size: u32) -> Option<RawKind> {
         let kind = match self.kinds.get(event.metadata_id) {
             Some(kind) => *kind,
             None => self.define(event, pointer_size),
         };
         match kind {
-            Kind::Nothing => None,
-            Kind::Sample => Some(match event.payload.first_chunk::<4>() {
-                Some([2, 0, 0, 0]) => What::Managed,
-                _ => What::Unmanaged,
+            EventKind::Nothing => None,
+            EventKind::Sample => Some(match event.payload.first_chunk::<4>() {
+                Some([2, 0, 0, 0]) => RawKind::Managed,
+                _ => RawKind::Unmanaged,
             }),
-            Kind::Is(role) => Some(What::Is(role)),
-            Kind::Tpl(id) => tpl(id, event.payload),
-            Kind::Runtime(id) => runtime(id, event.payload),
-            Kind::Pair(pair) => {
+            EventKind::Is(role) => Some(RawKind::Is(role)),
+            EventKind::Tpl(id) => tpl(id, event.payload),
+            EventKind::Runtime(id) => runtime(id, event.payload),
+            EventKind::Pair(pair) => {
                 let index = self.spans.len();
                 let span = if self.requests { Pairs::span_of_kind } else { Pairs::span };
                 let payload = Payload::new(self.schemas.get(event.metadata_id)?, event.payload);
                 self.spans.push(span(pair, event, payload, process)?);
-                Some(if matches!(pair, Pairs::Start(_)) { What::Begins(index) } else { What::Stops(index) })
+                Some(if matches!(pair, Pairs::Start(_)) {
+                    RawKind::Begins(index)
+                } else {
+                    RawKind::Stops(index)
+                })
             }
         }
     }
 
-    /// The index of an event's activity.
+    /// Returns the index of an event's activity. 0 if it has none.
     pub(super) fn activity(&mut self, event: &Event<'_>) -> u32 {
         let Some(id) = event.activity_id.filter(|id| self.requests && !id.is_nil()) else { return 0 };
         *self.by_id.entry(id.to_bytes_le()).or_insert_with_key(|id| {
@@ -154,34 +158,34 @@ impl Collector {
         })
     }
 
-    /// The id of an index.
+    /// Returns the activity id of an index.
     pub(super) fn id(&self, activity: u32) -> Option<[u8; 16]> {
         self.ids.get(usize::try_from(activity).ok()?.checked_sub(1)?).copied()
     }
 
-    /// A kind of event is defined anew.
+    /// Forgets a metadata id that is redefined.
     pub(super) fn redefined(&mut self, metadata_id: u32) {
         self.kinds.remove(metadata_id);
         self.schemas.remove(metadata_id);
     }
 
-    /// All kinds of events will be defined anew.
+    /// Forgets all metadata ids.
     pub(super) fn forget_kinds(&mut self) {
         self.kinds.clear();
         self.schemas.clear();
     }
 
     #[cold]
-    fn define(&mut self, event: &Event<'_>, pointer_size: u32) -> Kind {
-        let Some(metadata) = event.metadata else { return Kind::Nothing };
-        let mut kind = Kind::of(&metadata.provider, metadata.event_id);
+    fn define(&mut self, event: &Event<'_>, pointer_size: u32) -> EventKind {
+        let Some(metadata) = event.metadata else { return EventKind::Nothing };
+        let mut kind = EventKind::of(&metadata.provider, metadata.event_id);
         if self.requests && metadata.provider == clr::TPL && matches!(metadata.event_id, 14 | 15 | 17 | 18) {
-            kind = Kind::Tpl(metadata.event_id);
+            kind = EventKind::Tpl(metadata.event_id);
         }
-        if kind == Kind::Nothing
+        if kind == EventKind::Nothing
             && let Some(pair) = if self.requests { Pairs::of_requests(metadata) } else { Pairs::of(metadata) }
         {
-            kind = Kind::Pair(pair);
+            kind = EventKind::Pair(pair);
             self.schemas.insert(event.metadata_id, Box::new(Schema::of(metadata, pointer_size)));
         }
         self.kinds.insert(event.metadata_id, kind);
@@ -189,48 +193,48 @@ impl Collector {
     }
 }
 
-/// The kind of synchronous work that is the code of an operation.
+/// The kind of synchronous work that executes the code of an operation.
 const EXECUTION: u32 = 2;
 
-/// The scheduler, the task that was running, the task that is meant, and, where it awaits, how.
-fn tpl(id: u32, payload: &[u8]) -> Option<What> {
+/// Parses an event of the task library: the scheduler, the current task, the task concerned, and how it is awaited.
+fn tpl(id: u32, payload: &[u8]) -> Option<RawKind> {
     let at = |offset: usize| Some(u32::from_le_bytes(*payload.get(offset..)?.first_chunk()?));
     match id {
-        14 => return Some(What::OperationBegins(at(0)?)),
-        15 => return Some(What::OperationEnds(Work::Continuation(at(0)?))),
-        17 => return Some(What::Resumes((at(4)? == EXECUTION).then_some(at(0)?))),
-        18 => return Some(What::Suspends),
+        14 => return Some(RawKind::OperationBegins(at(0)?)),
+        15 => return Some(RawKind::OperationEnds(Work::Continuation(at(0)?))),
+        17 => return Some(RawKind::Resumes((at(4)? == EXECUTION).then_some(at(0)?))),
+        18 => return Some(RawKind::Suspends),
         _ => {}
     }
     let number = at(8)?;
     let task = Work::Task(number);
     Some(match id {
-        7 => What::Scheduled(task),
-        8 => What::Started(task),
-        9 => What::Ended(task),
+        7 => RawKind::Scheduled(task),
+        8 => RawKind::Started(task),
+        9 => RawKind::Ended(task),
         10 => {
             let by = at(16).unwrap_or(0);
-            What::Awaits { task: Work::Continuation(number), by, blocks: at(12)? == 1 }
+            RawKind::Awaits { task: Work::Continuation(number), by, blocks: at(12)? == 1 }
         }
-        11 => What::AwaitEnds(Work::Continuation(number)),
-        12 => What::Continues(task),
+        11 => RawKind::AwaitEnds(Work::Continuation(number)),
+        12 => RawKind::Continues(task),
         _ => return None,
     })
 }
 
-fn runtime(id: u32, payload: &[u8]) -> Option<What> {
-    // A pointer, and behind it another one or two bytes.
+fn runtime(id: u32, payload: &[u8]) -> Option<RawKind> {
+    // A pointer, followed by another pointer or two bytes.
     let number = match payload {
         [a, b, c, d, _, _] => Some(u64::from(u32::from_le_bytes([*a, *b, *c, *d]))),
         _ => payload.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes)),
     };
     Some(match id {
-        10 | 20 | 32 => What::Allocated,
-        57 => What::Parks,
-        61 => What::Queued(Work::Pool(number?)),
-        62 => What::Dequeued(Work::Pool(number?)),
-        63 | 65 => What::Queued(Work::Io(number?)),
-        64 => What::Dequeued(Work::Io(number?)),
+        10 | 20 | 32 => RawKind::Allocated,
+        57 => RawKind::Parks,
+        61 => RawKind::Queued(Work::Pool(number?)),
+        62 => RawKind::Dequeued(Work::Pool(number?)),
+        63 | 65 => RawKind::Queued(Work::Io(number?)),
+        64 => RawKind::Dequeued(Work::Io(number?)),
         _ => return None,
     })
 }

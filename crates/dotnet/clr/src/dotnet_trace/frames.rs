@@ -1,4 +1,4 @@
-//! Stacks as dotnet-trace writes them, and what the frames of the task library are for.
+//! Writes stacks as dotnet-trace does, and classifies the frames of the task library.
 
 use std::rc::Rc;
 
@@ -8,9 +8,9 @@ use runtap_model::{FrameHandle, StackHandle, TraceBuilder};
 use runtap_nettrace::TraceHeader;
 
 use super::activity::{Rooted, own_frames, without_telling};
-use super::collect::{IO_POOL, Raw, Role, What, Work};
+use super::collect::{IO_POOL, Raw, RawKind, ThreadRole, Work};
 use super::modules::Modules;
-use super::part::Part;
+use super::part::MethodRole;
 use super::paths::{Path, Paths, Place};
 use super::requests::{Request, Requests};
 use crate::code_map::MethodId;
@@ -18,68 +18,69 @@ use crate::frame;
 use crate::names::Names;
 use crate::stacks::Stacks;
 
-/// A frame of a stack: where, how it is written, and what its method is for, if that is known.
+/// A frame of a stack: its place, its text, and the role of its method if known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Framed {
     pub(super) place: Place,
-    pub(super) part: Option<Part>,
+    pub(super) part: Option<MethodRole>,
 }
 
 /// A stack of the stream.
 #[derive(Debug)]
-pub(super) struct Whole {
-    /// Leaf first.
+pub(super) struct FullStack {
+    /// The frames, leaf first.
     frames: Vec<Framed>,
-    /// Its index, if it means the same at any time.
+    /// Its index in the stream, if its names do not depend on the time.
     index: Option<u32>,
-    /// How many frames only tell the event.
+    /// The number of frames that only write the event.
     telling: usize,
-    /// Up to which frame it is the task's, if a method on it runs tasks; and the same without the frames that tell.
+    /// The number of frames that belong to the task, if a method on the stack runs tasks; and likewise without the frames that only
+    /// write the event.
     own: [Option<usize>; 2],
     waits_for_task: bool,
     is_idle: bool,
 }
 
-impl Whole {
+impl FullStack {
     pub(super) fn new(frames: Vec<Framed>, index: Option<u32>) -> Self {
         let without = without_telling(&frames);
         let telling = frames.len() - without.len();
         let of_task = own_frames(without).map(|own| telling + own.len());
         let own = [own_frames(&frames).map(<[_]>::len), of_task];
         let has = |part| frames.iter().any(|framed| framed.part == Some(part));
-        let (waits_for_task, is_idle) = (has(Part::WAITS_FOR_TASK), has(Part::IDLE));
+        let (waits_for_task, is_idle) = (has(MethodRole::WAITS_FOR_TASK), has(MethodRole::IDLE));
         Self { frames, index, telling, own, waits_for_task, is_idle }
     }
 
-    pub(super) fn all(&self) -> Piece {
-        Piece { from: 0, to: self.frames.len() }
+    pub(super) fn all(&self) -> StackRange {
+        StackRange { from: 0, to: self.frames.len() }
     }
 
-    /// Without the frames that only tell the event.
-    pub(super) fn without_telling(&self) -> Piece {
-        Piece { from: self.telling, to: self.frames.len() }
+    /// Returns the stack without the frames that only write the event.
+    pub(super) fn without_telling(&self) -> StackRange {
+        StackRange { from: self.telling, to: self.frames.len() }
     }
 
-    /// What of a piece is the task's. `None` if no method on it runs tasks.
-    pub(super) fn own(&self, Piece { from, .. }: Piece) -> Option<Piece> {
+    /// Returns the part of a piece that belongs to the task. `None` if no method on the stack runs tasks.
+    pub(super) fn own(&self, StackRange { from, .. }: StackRange) -> Option<StackRange> {
         let [all, without_telling] = self.own;
         let to = if from == 0 { all } else { without_telling };
-        to.map(|to| Piece { from, to })
+        to.map(|to| StackRange { from, to })
     }
 
-    fn get(&self, Piece { from, to }: Piece) -> &[Framed] {
+    fn get(&self, StackRange { from, to }: StackRange) -> &[Framed] {
         self.frames.get(from..to).unwrap_or_default()
     }
 }
 
-/// Frames of a stack from one depth to another.
+/// The frames of a stack between two depths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Piece {
+pub(super) struct StackRange {
     from: usize,
     to: usize,
 }
 
-impl Piece {
+impl StackRange {
     pub(super) fn is_empty(self) -> bool {
         self.from == self.to
     }
@@ -90,28 +91,28 @@ pub(super) struct Frames<'a> {
     modules: &'a Modules,
     stacks: &'a Stacks,
     builder: TraceBuilder,
-    methods: HashMap<MethodId, (FrameHandle, Part), RandomState>,
+    methods: HashMap<MethodId, (FrameHandle, MethodRole), RandomState>,
     paths: Paths,
-    /// Stacks that mean the same at any time, by their index.
-    whole: HashMap<u32, Rc<Whole>, RandomState>,
-    /// What a piece of such a stack is on a path, and whether the path ends in a task that has just its frames.
-    put: HashMap<(Path, u32, Piece), Path, RandomState>,
-    ends_in: HashMap<(Path, u32, Piece), bool, RandomState>,
+    /// Stacks whose names do not depend on the time, by their index.
+    whole: HashMap<u32, Rc<FullStack>, RandomState>,
+    /// The path for a piece of such a stack on another path, and whether a path ends in a task with exactly these frames.
+    put: HashMap<(Path, u32, StackRange), Path, RandomState>,
+    ends_in: HashMap<(Path, u32, StackRange), bool, RandomState>,
     unknown: FrameHandle,
     starting: FrameHandle,
-    /// The process.
+    /// The frame of the process.
     root: Option<StackHandle>,
-    /// Where the stacks of a thread begin that works for an activity, or for none.
+    /// The root of the stacks of each thread and request.
     threads: HashMap<(Option<Request>, u64), StackHandle, RandomState>,
-    /// What a path is on a beginning.
+    /// The stack for each path on a root.
     written: HashMap<(StackHandle, Path), StackHandle, RandomState>,
-    roles: HashMap<u64, Role, RandomState>,
-    /// Frames are those of this program's own profiles, for the view `request`.
+    roles: HashMap<u64, ThreadRole, RandomState>,
+    /// Whether frames are those of this program's own profiles, for the view `request`.
     plain: bool,
 }
 
 impl<'a> Frames<'a> {
-    /// For the view `request`: stacks begin with it, and names are as in other views.
+    /// Switches to the view `request`: stacks start with the request, and names are as in other views.
     pub(super) fn plain(mut self) -> Self {
         self.plain = true;
         self
@@ -163,8 +164,8 @@ impl<'a> Frames<'a> {
         self.builder
     }
 
-    /// What threads are for, by their number.
-    pub(super) fn roles(&self) -> Vec<(u64, Role)> {
+    /// Returns the roles of threads, sorted by thread.
+    pub(super) fn roles(&self) -> Vec<(u64, ThreadRole)> {
         let mut roles: Vec<_> = self.roles.iter().map(|(thread, role)| (*thread, *role)).collect();
         roles.sort_unstable();
         roles
@@ -174,22 +175,22 @@ impl<'a> Frames<'a> {
         self.builder.label(text)
     }
 
-    /// Whether there is room for one more event; if not, a sample is counted as left out.
+    /// Whether there is room for one more event. If not, a sample is counted as left out.
     pub(super) fn has_room(&mut self, is_sample: bool) -> bool {
         self.builder.has_room(is_sample.into())
     }
 
-    /// The stack that ends in `frame`, called from `caller`.
+    /// Returns the stack that ends in `frame`, called by `caller`.
     pub(super) fn push(&mut self, caller: StackHandle, frame: FrameHandle) -> StackHandle {
         self.builder.stack(Some(caller), frame)
     }
 
-    /// A stack on which a task begins.
+    /// Returns a path at whose end a task starts.
     pub(super) fn start_task(&mut self, caller: Path) -> Path {
         self.paths.push(caller, Place { ip: None, frame: self.starting })
     }
 
-    /// A stack as it is written: with its thread, and with the activities that are worked for.
+    /// Returns the stack of a path, with its thread and its activities.
     pub(super) fn written(
         &mut self,
         (thread, path): Rooted,
@@ -218,7 +219,7 @@ impl<'a> Frames<'a> {
         onto
     }
 
-    /// The stack of a thread without any code.
+    /// Returns the root of a thread's stacks.
     fn thread(&mut self, thread: u64, request: Option<Request>, requests: &Requests) -> StackHandle {
         if let Some(known) = self.threads.get(&(request, thread)) {
             return *known;
@@ -232,14 +233,14 @@ impl<'a> Frames<'a> {
         let labels =
             if self.plain { activities } else { [&[first], &activities[..], &["Threads", &text]].concat() };
         let mut stack = if self.plain { None } else { self.root };
-        // Each request names all those in which it lies.
+        // The label of each request includes those of all outer ones.
         self.builder.took(labels.len(), labels.len().saturating_mul(LABEL));
         for label in labels {
             let frame = self.builder.label(label);
             stack = Some(self.builder.stack(stack, frame));
         }
         let stack = stack.unwrap_or_else(|| {
-            // Code that no request is known for is not shown.
+            // Code without a known request is not shown.
             let frame = self.unknown;
             self.builder.stack(None, frame)
         });
@@ -247,8 +248,8 @@ impl<'a> Frames<'a> {
         stack
     }
 
-    /// A stack of the stream.
-    pub(super) fn of_stream(&mut self, index: u32, time: u64) -> Rc<Whole> {
+    /// Returns a stack of the stream.
+    pub(super) fn of_stream(&mut self, index: u32, time: u64) -> Rc<FullStack> {
         if let Some(known) = self.whole.get(&index) {
             return Rc::clone(known);
         }
@@ -257,13 +258,13 @@ impl<'a> Frames<'a> {
         let (mut is_always, mut steps) = (true, ips.len());
         let mut frames = Vec::with_capacity(ips.len());
         for (depth, ip) in ips.iter().enumerate() {
-            // There the addresses of callers are taken as they are: the byte behind the call.
+            // dotnet-trace does not adjust return addresses.
             let found = self.names.look_up(*ip, depth == 0 || !self.plain, time);
             is_always &= found.is_always;
             steps += found.steps;
             frames.push(self.frame(*ip, found.method));
         }
-        let whole = Rc::new(Whole::new(frames, is_always.then_some(index)));
+        let whole = Rc::new(FullStack::new(frames, is_always.then_some(index)));
         if is_always {
             self.whole.insert(index, Rc::clone(&whole));
         } else {
@@ -289,17 +290,17 @@ impl<'a> Frames<'a> {
             let (module, name) = names.texts(method);
             let written = names.code().method(method).map_or("ManagedModule", |method| modules.name(method));
             let frame = builder.add_frame(&frame::clr(if plain { module } else { Some(written) }, name));
-            (frame, Part::of(module, name, plain))
+            (frame, MethodRole::of(module, name, plain))
         });
         Framed { place: Place { ip: Some(ip), frame }, part: Some(part) }
     }
 
-    /// Whether a stack of the stream is that of a thread that waits for a task.
+    /// Whether the thread of a stack is blocked until a task ends.
     pub(super) fn waits_for_task(&mut self, index: u32, time: u64) -> bool {
         self.plain && self.of_stream(index, time).waits_for_task
     }
 
-    /// Whether a stack of the stream is that of a thread that has nothing to do. Threads of a native pool have no frames then.
+    /// Whether the thread of a stack is idle. Threads of a native pool have no frames then.
     pub(super) fn is_idle(&mut self, index: u32, time: u64) -> bool {
         if !self.plain {
             return false;
@@ -308,8 +309,8 @@ impl<'a> Frames<'a> {
         whole.frames.is_empty() || whole.is_idle
     }
 
-    /// Puts frames onto a stack.
-    pub(super) fn put(&mut self, onto: Path, whole: &Whole, piece: Piece) -> Path {
+    /// Puts frames onto a path.
+    pub(super) fn put(&mut self, onto: Path, whole: &FullStack, piece: StackRange) -> Path {
         let key = whole.index.map(|index| (onto, index, piece));
         if let Some(known) = key.and_then(|key| self.put.get(&key)) {
             return *known;
@@ -321,8 +322,8 @@ impl<'a> Frames<'a> {
         put
     }
 
-    /// Whether a stack ends in a task that has just these frames.
-    pub(super) fn ends_in_task(&mut self, path: Path, whole: &Whole, piece: Piece) -> bool {
+    /// Whether a path ends in a task with exactly these frames.
+    pub(super) fn ends_in_task(&mut self, path: Path, whole: &FullStack, piece: StackRange) -> bool {
         let key = whole.index.map(|index| (path, index, piece));
         if let Some(known) = key.and_then(|key| self.ends_in.get(&key)) {
             return *known;
@@ -337,18 +338,18 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Steps that a label at the root of a stack takes.
+/// The number of steps that a label at the root of a stack counts.
 const LABEL: usize = 32;
 
-/// A thread that takes work of the I/O pool is for that; else the first thing that it is known for counts.
-fn roles(raw: &[Raw]) -> HashMap<u64, Role, RandomState> {
+/// Returns the roles of threads. A thread that takes work of the I/O pool belongs to that; otherwise the first role counts.
+fn roles(raw: &[Raw]) -> HashMap<u64, ThreadRole, RandomState> {
     let mut roles = HashMap::default();
     for raw in raw {
         match raw.what {
-            What::Is(role) => {
+            RawKind::Is(role) => {
                 roles.entry(raw.thread).or_insert(role);
             }
-            What::Dequeued(Work::Io(_)) => {
+            RawKind::Dequeued(Work::Io(_)) => {
                 roles.insert(raw.thread, IO_POOL);
             }
             _ => {}

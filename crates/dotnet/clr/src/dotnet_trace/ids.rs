@@ -1,14 +1,14 @@
-//! The ids of activities: 16 bytes that are a path through the activities around one, as the runtime gives them out, or have
-//! been made up of a number. How they are read and called by the rules of TraceEvent.
+//! Parses and formats activity ids by the rules of TraceEvent. An id has 16 bytes and is either a path through the outer activities,
+//! as the runtime assigns them, or derived from a number.
 
 use std::fmt::Write as _;
 
-/// The last half of ids that are made up of a number in the event, as TraceEvent does: of SQL commands, and of requests by
-/// the HTTP client of .NET Framework.
+/// The second half of ids that TraceEvent derives from a number in the event: for SQL commands, and for requests by the HTTP client
+/// of .NET Framework.
 const SQL: [u8; 8] = [7, 7, 8, 9, 10, 11, 12, 13];
 const HTTP: [u8; 8] = [6, 7, 8, 9, 10, 11, 12, 13];
 
-/// The id of a SQL command, by the number that its beginning and its end have: behind that TraceEvent puts 1234 and 5.
+/// Returns the id of a SQL command, from the number in its start and end events. TraceEvent appends 1234 and 5.
 pub(super) fn of_command(number: [u8; 4]) -> [u8; 16] {
     let mut id = [0; 16];
     let (first, kind) = id.split_at_mut(8);
@@ -19,17 +19,17 @@ pub(super) fn of_command(number: [u8; 4]) -> [u8; 16] {
     id
 }
 
-/// What an id is called.
+/// Formats an id.
 pub(super) fn text(id: &[u8; 16], process: u32) -> String {
     path(id, process).unwrap_or_else(|| known(*id))
 }
 
-/// Whether an id is one that the runtime gives out.
+/// Whether an id is a path, as assigned by the runtime.
 pub(super) fn is_path(id: &[u8; 16], process: u32) -> bool {
     path(id, process).is_some()
 }
 
-/// An id that is no path.
+/// Formats an id that is not a path.
 fn known(id: [u8; 16]) -> String {
     let (Some(number), Some(kind)) = (id.first_chunk(), id.last_chunk::<8>()) else { return plain(id) };
     let kind = match *kind {
@@ -44,7 +44,7 @@ fn plain(id: [u8; 16]) -> String {
     runtap_nettrace::Uuid::from_bytes_le(id).to_string()
 }
 
-/// The text of an id that is a path: the numbers of the activities from the outermost one on, `/#PID/1/7/`.
+/// Formats an id that is a path: the numbers of the activities, outermost first, `/#PID/1/7/`.
 fn path(id: &[u8; 16], process: u32) -> Option<String> {
     let word = |at: usize| {
         let bytes = id.get(at..at + 4).and_then(|bytes| bytes.first_chunk::<4>());
@@ -84,7 +84,7 @@ fn path(id: &[u8; 16], process: u32) -> Option<String> {
         let mut code = code;
         let mut high = 0;
         if code == 0xB {
-            // The code follows: in the low half of this byte, else in the high half of the next one.
+            // The code follows: in the low half of this byte, or else in the high half of the next one.
             separator = '$';
             let Some(next) = half(at) else { break };
             if !(0xC..=0xF).contains(&next) {
@@ -95,7 +95,7 @@ fn path(id: &[u8; 16], process: u32) -> Option<String> {
             }
             code = next;
             at += 1;
-            // What is left of a byte does not count.
+            // The rest of a byte is ignored.
             at += at % 2;
         } else if !at.is_multiple_of(2) {
             high = u32::from(half(at).unwrap_or(0));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_as_such() {
+    fn ids_derived_from_numbers_are_recognized() {
         let id = |text: u128| runtap_nettrace::Uuid::from_u128(text).to_bytes_le();
         let made_up = id(0x0000_00cd_0000_0000_0607_0809_0a0b_0c0d);
         assert_eq!(text(&made_up, 42), "HTTP/Id=000000cd");

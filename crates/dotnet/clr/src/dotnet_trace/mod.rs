@@ -1,18 +1,17 @@
-//! The profile that `dotnet-trace convert` makes of a recording, for those who compare with its files.
+//! Creates the profile that `dotnet-trace convert` creates from a recording, for comparison with its files.
 //!
-//! It differs from [`ProfileBuilder`](crate::ProfileBuilder)'s on purpose:
+//! It differs from [`ProfileBuilder`](crate::ProfileBuilder) on purpose:
 //!
 //! | here | there |
 //! |---|---|
-//! | roots: process, `(Non-Activities)`, `Threads`, thread; leaf: `CPU_TIME` or `UNMANAGED_CODE_TIME` | code alone |
-//! | a sample lasts to the next thing told of its thread, be it a sample, an allocation or a task | to the next sample |
+//! | roots: process, `(Non-Activities)`, `Threads`, thread; leaf: `CPU_TIME` or `UNMANAGED_CODE_TIME` | code only |
+//! | a sample lasts until the next event of its thread: a sample, an allocation or a task | until the next sample |
 //! | the last interval of a thread is lost | it is kept |
-//! | what a task does stands on the stack of the code that started it, on the thread of that code | on its own stack |
-//! | an address that is not known is `?!?` | it bears its number |
+//! | the frames of a task are on the stack and thread of the code that started it | on its own stack |
+//! | an unknown address is `?!?` | its number is shown |
+//! | work for a request or another activity is below it at the root | the view `request` |
 //!
-//! | work for a request, or for another activity that events begin and end, stands under it at the root | the view `request` |
-//!
-//! Refuses to: know timers, which begin nothing there either.
+//! Timers are not supported, as in dotnet-trace.
 
 mod activity;
 mod collect;
@@ -31,7 +30,7 @@ use runtap_model::{FrameHandle, Process, SampleKind, StackHandle, Trace, TraceBu
 use runtap_nettrace::{Item, Observe, TraceHeader};
 
 use self::activity::{Activities, Awaited};
-use self::collect::{Collector, Raw, What};
+use self::collect::{Collector, Raw, RawKind};
 use self::frames::Frames;
 use self::modules::Modules;
 use self::requests::Requests;
@@ -40,7 +39,7 @@ use crate::names::Names;
 use crate::profile::{ProfileOptions, program_name, since_start};
 use crate::stacks::Stacks;
 
-/// Collects a stream and makes the profile at its end.
+/// Collects a stream and creates the profile at its end.
 #[derive(Debug, Clone, Default)]
 pub struct DotnetTraceBuilder {
     header: Option<TraceHeader>,
@@ -48,11 +47,11 @@ pub struct DotnetTraceBuilder {
     stacks: Stacks,
     collector: Collector,
     modules: Modules,
-    /// The time of the last event, or sequence point, that says that all before it was told.
+    /// The time of the last event or sequence point before which all events are known.
     complete_until: u64,
 }
 
-/// A sample as it will be written.
+/// A sample in the profile.
 struct Sample {
     thread: u64,
     from: u64,
@@ -63,30 +62,30 @@ struct Sample {
 }
 
 impl DotnetTraceBuilder {
-    /// Nothing collected yet.
+    /// Creates an empty builder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A builder for the view `request`, which is made of the same things.
+    /// Creates a builder for the view `request`, which needs the same events.
     pub(crate) fn of_requests() -> Self {
         let mut new = Self::default();
         new.collector.requests = true;
         new
     }
 
-    /// How many events of a known kind had a payload that can't be read.
+    /// Returns the number of events of a known kind whose payload could not be read.
     pub fn malformed(&self) -> u64 {
         self.names.malformed()
     }
 
-    /// The stream has no end: dotnet-trace does without the events then that it can't put in order.
+    /// Drops the last events of a stream without an end, as dotnet-trace does: their order is uncertain.
     pub fn cut_off(&mut self) {
         let until = self.complete_until;
         self.collector.raw.retain(|raw| raw.timestamp <= until);
     }
 
-    /// Names everything and returns the profile. A stream without a header gives an empty one.
+    /// Creates the profile. Empty for a stream without a header.
     pub fn finish(mut self, options: &ProfileOptions) -> Trace {
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
@@ -114,9 +113,9 @@ impl DotnetTraceBuilder {
             let mut requests = Requests::of_view(header.process_id);
             overlaps::detach(&raw, &mut self.collector.spans, &header);
             let pieces = samples(&raw, &self.collector, &header, &mut frames, &mut requests);
-            let has = |what: fn(&What) -> bool| raw.iter().any(|raw| what(&raw.what));
-            if has(|it| matches!(it, What::Awaits { blocks: false, .. }))
-                && !has(|it| matches!(it, What::Suspends))
+            let has = |what: fn(&RawKind) -> bool| raw.iter().any(|raw| what(&raw.what));
+            if has(|it| matches!(it, RawKind::Awaits { blocks: false, .. }))
+                && !has(|it| matches!(it, RawKind::Suspends))
             {
                 frames.builder().set_lacks_resumptions();
             }
@@ -174,7 +173,7 @@ impl Observe for DotnetTraceBuilder {
     }
 }
 
-/// Goes through what was collected, in the order of time.
+/// Processes the collected events in the order of time.
 fn samples(
     raw: &[Raw],
     collector: &Collector,
@@ -189,21 +188,21 @@ fn samples(
         hashbrown::HashMap::default();
     let mut awaits = Awaits::default();
     for raw in raw {
-        if matches!(raw.what, What::Is(_)) {
+        if matches!(raw.what, RawKind::Is(_)) {
             continue;
         }
-        let is_sample = matches!(raw.what, What::Managed | What::Unmanaged);
+        let is_sample = matches!(raw.what, RawKind::Managed | RawKind::Unmanaged);
         if !frames.has_room(is_sample) {
             continue;
         }
         requests.settle();
         let now = since_start(header, raw.timestamp);
         if requests.plain {
-            if let What::Scheduled(_) | What::Awaits { .. } | What::OperationBegins(_) = raw.what {
+            if let RawKind::Scheduled(_) | RawKind::Awaits { .. } | RawKind::OperationBegins(_) = raw.what {
                 requests.seen(collector.id(raw.activity), activities.doing(raw.thread));
             }
             match raw.what {
-                What::Awaits { task, blocks: false, .. } => {
+                RawKind::Awaits { task, blocks: false, .. } => {
                     let (thread, path) = activities.stack_of_await(raw, frames);
                     let request = requests.of(activities.doing(raw.thread));
                     let stack = frames.written((thread, path), request, requests);
@@ -212,17 +211,17 @@ fn samples(
                     let purpose = Purpose { request, ..Purpose::default() };
                     awaits.entry(task).or_default().push(Sample { thread, from, to, kind, stack, purpose });
                 }
-                What::AwaitEnds(task) | What::OperationEnds(task) => {
+                RawKind::AwaitEnds(task) | RawKind::OperationEnds(task) => {
                     let ended = awaits.remove(&task).into_iter().flatten();
                     samples.extend(ended.map(|sample| Sample { to: now, ..sample }));
                 }
                 _ => {}
             }
         }
-        if let What::Begins(span) | What::Stops(span) = raw.what {
+        if let RawKind::Begins(span) | RawKind::Stops(span) = raw.what {
             let doing = activities.doing(raw.thread);
             match (raw.what, collector.spans.get(span)) {
-                (What::Begins(_), Some(span)) => requests.begin(span, raw.thread, now, doing),
+                (RawKind::Begins(_), Some(span)) => requests.begin(span, raw.thread, now, doing),
                 (_, Some(span)) => requests.end(span, now, doing),
                 _ => {}
             }
@@ -239,14 +238,14 @@ fn samples(
             samples.push(Sample { thread, from: since, to: now, kind, stack, purpose });
         }
         let stack = match raw.what {
-            What::Ended(_)
-            | What::OperationEnds(_)
-            | What::Queued(_)
-            | What::Dequeued(_)
-            | What::Parks
-            | What::Resumes(_)
-            | What::Suspends => continue,
-            What::AwaitEnds(_) => activities.stack_without_event(raw, frames),
+            RawKind::Ended(_)
+            | RawKind::OperationEnds(_)
+            | RawKind::Queued(_)
+            | RawKind::Dequeued(_)
+            | RawKind::Parks
+            | RawKind::Resumes(_)
+            | RawKind::Suspends => continue,
+            RawKind::AwaitEnds(_) => activities.stack_without_event(raw, frames),
             _ => activities.stack(raw, frames),
         };
         let doing = activities.doing(raw.thread);
@@ -255,7 +254,7 @@ fn samples(
             requests.leave(doing);
         }
         let request = requests.of(doing).filter(|_| !idle);
-        let on_cpu = raw.what != What::Unmanaged;
+        let on_cpu = raw.what != RawKind::Unmanaged;
         let waits_for_task = !on_cpu && frames.waits_for_task(raw.stack, raw.timestamp);
         let purpose = Purpose { request, waits_for_task };
         let stack = (stack.0, frames.written(stack, request, requests), purpose);
@@ -270,15 +269,15 @@ fn samples(
             samples.push(Sample { thread, from, to: now, kind, stack, purpose });
         }
     }
-    // Those that did not end are clipped at the end of their request.
+    // Awaits that did not end are clipped at the end of their request.
     samples.extend(awaits.into_values().flatten());
     samples
 }
 
-/// What is awaited, by the number of the task.
+/// Pending awaits, by the awaited task.
 type Awaits = hashbrown::HashMap<collect::Work, Vec<Sample>, foldhash::fast::RandomState>;
 
-/// The frames that say what a thread did.
+/// The leaf frames that show what a thread did.
 struct Leaves {
     runs: Option<FrameHandle>,
     waits: FrameHandle,

@@ -1,8 +1,8 @@
-//! How dotnet-trace writes the names of modules, which depends on the event that it learns of a module from.
+//! Names of modules as dotnet-trace writes them, which depend on the first event about a module.
 //!
-//! Where that is an event of the module, the name is in lower case, where it is one of a method, as it is; a module that was
-//! unloaded is learned anew, and a method that was unloaded before keeps the old name. A precompiled module of .NET Core 3 and earlier, which has a symbol file for its machine code,
-//! is `NAME.il`.
+//! If the first event is one of the module, its name is in lower case; if it is one of a method, the name is unchanged. A module
+//! that was unloaded gets a new name, but a method that was unloaded before keeps the old one. A precompiled module of .NET Core 3
+//! and earlier, which has a symbol file for its machine code, is `NAME.il`.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -14,7 +14,7 @@ use crate::code_map::Method;
 /// A module.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// As it is written; none while only methods of it are known.
+    /// The name as it is written. `None` while only methods of it are known.
     name: Option<String>,
     unloaded: bool,
 }
@@ -23,23 +23,23 @@ struct Known {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Modules {
     list: Vec<Known>,
-    /// The last one of each id.
+    /// The most recent module of each id.
     by_id: HashMap<u64, usize, RandomState>,
-    /// The modules of methods that were unloaded, by id and first byte of the method.
+    /// The modules of unloaded methods, by id and start of the method.
     of_unloaded: HashMap<(u64, u64), usize, RandomState>,
 }
 
-/// Flag of a method that was compiled at run time.
+/// The flag of a method that was compiled at run time.
 const JITTED: u32 = 8;
 
 impl Modules {
-    /// Takes an event.
+    /// Processes an event.
     pub(super) fn event(&mut self, event: &Event<'_>) {
         let Some(metadata) = event.metadata else { return };
         let (provider, id) = (metadata.provider.as_str(), metadata.event_id);
         match (provider, id) {
             (clr::RUNTIME | clr::RUNDOWN, 143 | 144) => {
-                // A precompiled method is looked at when the rundown tells it.
+                // Precompiled methods count only in the rundown.
                 if let Ok(Some(method)) = MethodEvent::decode(provider, id, event.payload)
                     && (method.flags & JITTED != 0 || provider == clr::RUNDOWN)
                 {
@@ -50,7 +50,7 @@ impl Modules {
                 }
             }
             (clr::RUNTIME, 152 | 153) | (clr::RUNDOWN, 153 | 154) => {
-                // An unload looks as a load does.
+                // An unload event has the layout of a load event.
                 let unloads = (provider, id) == (clr::RUNTIME, 153);
                 let id = if unloads { 152 } else { id };
                 if let Ok(Some(module)) = ModuleEvent::decode(provider, id, event.payload) {
@@ -69,7 +69,7 @@ impl Modules {
         }
     }
 
-    /// The module of an id that has not been unloaded, a new one if need be.
+    /// Returns the module with this id that has not been unloaded. Adds one if necessary.
     fn index(&mut self, id: u64) -> usize {
         let known = self.by_id.get(&id).copied();
         let live = known.filter(|index| self.list.get(*index).is_some_and(|module| !module.unloaded));
@@ -80,7 +80,7 @@ impl Modules {
         })
     }
 
-    /// The name of a method's module as dotnet-trace has it.
+    /// Returns the name of a method's module as dotnet-trace writes it.
     pub(super) fn name(&self, method: &Method) -> &str {
         let of_unloaded = self.of_unloaded.get(&(method.id, method.start));
         let index = of_unloaded.or_else(|| self.by_id.get(&method.module)).copied();
@@ -89,7 +89,7 @@ impl Modules {
     }
 }
 
-/// The last part of a path without the extensions of programs and libraries.
+/// Returns the file name of a path without the extension of a program or library.
 fn name(module: &ModuleEvent<'_>) -> String {
     let (mut path, native) = (module.il_path.to_string(), module.native_path.to_string());
     let at = path.len().saturating_sub(7);

@@ -1,28 +1,28 @@
-//! Which requests can't be shown below the one that they lie in: those that overlap others in it, or outlive it.
+//! Finds requests that can't be shown below their outer request: they overlap others inside it, or outlive it.
 
 use runtap_nettrace::TraceHeader;
 
-use super::activity::Doing;
-use super::collect::{Raw, What};
+use super::activity::Execution;
+use super::collect::{Raw, RawKind};
 use super::requests::Requests;
 use super::spans::Span;
 use crate::profile::since_start;
 
-/// Marks them. `raw` is in the order of time.
+/// Marks these requests as detached. `raw` must be sorted by time.
 pub(super) fn detach(raw: &[Raw], spans: &mut [Span], header: &TraceHeader) {
     let mut requests = Requests::of_view(header.process_id);
     let mut begun = Vec::new();
     for raw in raw {
-        let (at, doing) = (since_start(header, raw.timestamp), Doing::Own(raw.thread));
+        let (at, doing) = (since_start(header, raw.timestamp), Execution::Own(raw.thread));
         match raw.what {
-            What::Begins(index) => {
+            RawKind::Begins(index) => {
                 requests.settle();
                 if let Some(span) = spans.get(index) {
                     requests.begin(span, raw.thread, at, doing);
                     begun.push(index);
                 }
             }
-            What::Stops(index) => {
+            RawKind::Stops(index) => {
                 requests.settle();
                 if let Some(span) = spans.get(index) {
                     requests.end(span, at, doing);
@@ -41,15 +41,15 @@ pub(super) fn detach(raw: &[Raw], spans: &mut [Span], header: &TraceHeader) {
 
 fn overlapping(requests: &Requests) -> Vec<usize> {
     let mut found = Vec::new();
-    // Of each request that others lie in, the one of them that ends last of those that have begun.
+    // For each outer request, the inner one that ends last of those that have begun.
     let mut last: Vec<Option<(u64, usize)>> = vec![None; requests.len()];
     for (request, (outer, is_same, began, ended)) in requests.spans().enumerate() {
-        // Two layers that tell of one request are one.
+        // Two layers that report one request count as one.
         let Some(outer) = outer.filter(|_| !is_same) else { continue };
         let outer_ended = requests.end_of(outer);
         let end = match (ended, outer_ended) {
             (Some(end), _) => end,
-            // Of one whose end is missing nothing is known.
+            // A request without an end has an unknown duration.
             (None, Some(_)) => continue,
             (None, None) => u64::MAX,
         };

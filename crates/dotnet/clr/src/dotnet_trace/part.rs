@@ -1,24 +1,24 @@
-//! What the methods of the task library are for.
+//! The roles of the methods of the task library.
 
-/// What a method of the task library does; bits.
+/// The role of a method of the task library, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Part(u8);
+pub(super) struct MethodRole(u8);
 
-impl Part {
-    /// Runs a task: what is below it, towards the start of the thread, is not the task's.
+impl MethodRole {
+    /// Runs a task: the frames below, towards the start of the thread, are not the task's.
     pub(super) const RUNS: Self = Self(1);
-    /// Helps with that, above the one that runs it.
+    /// Helps to run a task, above the method that runs it.
     pub(super) const HELPS_TO_RUN: Self = Self(2);
-    /// Tells the event of a task.
+    /// Writes an event of a task.
     pub(super) const TELLS: Self = Self(4);
-    /// Helps with that.
+    /// Helps to write an event.
     pub(super) const HELPS_TO_TELL: Self = Self(8);
-    /// Blocks its thread until a task has ended.
+    /// Blocks its thread until a task ends.
     pub(super) const WAITS_FOR_TASK: Self = Self(16);
-    /// Waits for something to do: the thread works for nobody.
+    /// Waits for work: the thread is idle.
     pub(super) const IDLE: Self = Self(32);
 
-    /// `plain` as in [`Frames`](super::frames::Frames): there also what later runtimes tell with is known.
+    /// Returns the role of a method. `plain` is as in [`Frames`](super::frames::Frames) and includes the methods of later runtimes.
     pub(super) fn of(module: Option<&str>, name: &str, plain: bool) -> Self {
         if plain && IDLE.iter().any(|idle| name.starts_with(idle)) {
             return Self::IDLE;
@@ -61,7 +61,7 @@ impl Part {
     }
 }
 
-/// Methods in which threads of the pool, of sockets and of timers wait for something to do.
+/// Methods in which threads of the pool, of sockets and of timers wait for work.
 const IDLE: [&str; 5] = [
     "System.Threading.LowLevelLifoSemaphore.Wait",
     "System.Threading.PortableThreadPool+IOCompletionPoller.Poll",

@@ -1,18 +1,17 @@
-//! Stacks by their addresses. Two calls of one method are two places, though they have one name: whether a stack goes on
-//! from another one is a question of places.
+//! Stacks by address. Two calls of one method are two places with one name; whether one stack continues another depends on places.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_model::FrameHandle;
 
-/// A stack without its thread; 0 is the empty one.
+/// A stack without its thread. 0 is the empty stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Path(u32);
 
-/// A frame of a path: where, and what it is called.
+/// A frame of a path: its address and text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
-    /// `None` for a frame that is no code.
+    /// `None` for a frame that is not code.
     pub(super) ip: Option<u64>,
     pub(super) frame: FrameHandle,
 }
@@ -31,7 +30,7 @@ impl Paths {
         })
     }
 
-    /// What a path stands on, and its last frame.
+    /// Returns the parent of a path, and its last frame.
     pub(super) fn last(&self, path: Path) -> Option<(Path, Place)> {
         let at = usize::try_from(path.0).ok()?.checked_sub(1)?;
         self.nodes.get(at).copied()

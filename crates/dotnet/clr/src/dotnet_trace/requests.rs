@@ -1,16 +1,16 @@
-//! Which activities a thread works for, from their beginnings and ends.
+//! Tracks for which activities a thread works, by their start and end events.
 //!
-//! An activity is a mark on what a thread does then ([`Doing`]), which tasks that are started there take over. An end takes
-//! effect with the next event: until then the thread still works for it.
+//! An activity is a mark on what a thread executes ([`Execution`]), which tasks that are started there inherit. An end takes effect with
+//! the next event; until then the thread still works for the activity.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-use super::activity::Doing;
+use super::activity::Execution;
 use super::ids;
 use super::spans::Span;
 
-/// As many activities inside each other are looked at.
+/// The number of nested activities that are followed.
 const MAX_DEPTH: usize = 1000;
 
 /// An index into the list of activities.
@@ -19,18 +19,18 @@ pub(super) type Request = usize;
 #[derive(Debug)]
 struct Activity {
     creator: Option<Request>,
-    /// The first of its creators, or itself.
+    /// The outermost of its creators, or itself.
     outermost: Request,
     id: [u8; 16],
-    /// The frames of it and, in front, of the group that it is shown in.
+    /// The label of its frame, and of the group in front of it.
     label: String,
     group: Option<String>,
     thread: u64,
     began: u64,
-    /// How long it took, once its end was told; what takes no time never counts as ended.
+    /// The duration, once its end event was seen. An activity of duration 0 never counts as ended.
     took: u64,
     ended: bool,
-    /// The id is a path.
+    /// Whether the id is a path.
     is_path: bool,
     detached: bool,
 }
@@ -39,23 +39,23 @@ struct Activity {
 pub(super) struct Requests {
     list: Vec<Activity>,
     open: HashMap<[u8; 16], Request, RandomState>,
-    marks: HashMap<Doing, Request, RandomState>,
-    /// An end that has not taken effect: of which, and what its thread did.
-    pending: Option<(Request, Doing)>,
-    /// Labels are those of the view `request`.
+    marks: HashMap<Execution, Request, RandomState>,
+    /// An end that has not taken effect: the activity, and what its thread executed.
+    pending: Option<(Request, Execution)>,
+    /// Whether labels are those of the view `request`.
     pub(super) plain: bool,
-    /// The process, of which the ids of its activities tell, and the open activities by the texts of their paths.
+    /// The process id in activity ids, and the open activities by the texts of their paths.
     process: u32,
     paths: HashMap<String, Request, RandomState>,
 }
 
 impl Requests {
-    /// For the view `request`.
+    /// Creates a tracker for the view `request`.
     pub(super) fn of_view(process: u32) -> Self {
         Self { plain: true, process, ..Self::default() }
     }
 
-    /// The activity that an id stands for, or the nearest open one around it.
+    /// Returns the activity with this id, or the innermost open one around it.
     fn at_path(&self, id: &[u8; 16]) -> Option<Request> {
         if let Some(known) = self.open.get(id) {
             return Some(*known);
@@ -71,10 +71,10 @@ impl Requests {
         None
     }
 
-    /// The code of a thread had this activity id, or none: that says more than who started the code.
-    pub(super) fn seen(&mut self, id: Option<[u8; 16]>, doing: Doing) {
+    /// Records the activity id of an event, which is more reliable than the activity that started the code.
+    pub(super) fn seen(&mut self, id: Option<[u8; 16]>, doing: Execution) {
         let mark = self.live(self.marks.get(&doing).copied());
-        // What has another kind of id lies in what has a path.
+        // An activity whose id is not a path is inside one whose id is.
         if mark.and_then(|mark| self.list.get(mark)).is_some_and(|activity| !activity.is_path) {
             return;
         }
@@ -84,7 +84,7 @@ impl Requests {
         };
     }
 
-    pub(super) fn begin(&mut self, span: &Span, thread: u64, at: u64, doing: Doing) {
+    pub(super) fn begin(&mut self, span: &Span, thread: u64, at: u64, doing: Execution) {
         let open = |id: Option<[u8; 16]>| self.open.get(&id?).copied();
         let mark = self.marks.get(&doing).copied();
         let inside = match mark {
@@ -118,7 +118,7 @@ impl Requests {
         self.marks.insert(doing, new);
     }
 
-    pub(super) fn end(&mut self, span: &Span, at: u64, doing: Doing) {
+    pub(super) fn end(&mut self, span: &Span, at: u64, doing: Execution) {
         let Some(ended) = self.open.get(&span.id).copied() else { return };
         if let Some(activity) = self.list.get_mut(ended) {
             activity.took = at.saturating_sub(activity.began);
@@ -126,7 +126,7 @@ impl Requests {
         }
     }
 
-    /// The end that was told last takes effect.
+    /// Applies the pending end.
     pub(super) fn settle(&mut self) {
         let Some((ended, doing)) = self.pending.take() else { return };
         let Some(activity) = self.list.get_mut(ended) else { return };
@@ -140,34 +140,34 @@ impl Requests {
             Some(outer) => self.marks.insert(doing, outer),
             None => self.marks.remove(&doing),
         };
-        // Exceptions have the id of the activity that they happen in.
+        // Exceptions have the id of the activity in which they occur.
         match outer.filter(|outer| self.list.get(*outer).is_some_and(|outer| outer.id == id)) {
             Some(outer) => self.open.insert(id, outer),
             None => self.open.remove(&id),
         };
     }
 
-    /// A task is created by what a thread does.
-    pub(super) fn inherit(&mut self, creator: Doing, new: Doing) {
+    /// Marks a new task with the activity of its creator.
+    pub(super) fn inherit(&mut self, creator: Execution, new: Execution) {
         if let Some(mark) = self.marks.get(&creator).copied() {
             self.marks.insert(new, mark);
         }
     }
 
-    /// A thread has nothing to do any more: what it was started for works for nothing. Tasks go on elsewhere.
-    pub(super) fn leave(&mut self, doing: Doing) {
-        if matches!(doing, Doing::Own(_)) {
+    /// Removes the mark of a thread that is idle. Its tasks continue elsewhere.
+    pub(super) fn leave(&mut self, doing: Execution) {
+        if matches!(doing, Execution::Own(_)) {
             self.marks.remove(&doing);
         }
     }
 
-    /// What somebody works for who does this.
-    pub(super) fn of(&self, doing: Doing) -> Option<Request> {
+    /// Returns the activity for which this is executed.
+    pub(super) fn of(&self, doing: Execution) -> Option<Request> {
         self.live(self.marks.get(&doing).copied())
     }
 
-    /// What an await belongs to that began at a time: also what has ended, unless that was before.
-    pub(super) fn of_await(&self, doing: Doing, since: u64) -> Option<Request> {
+    /// Returns the activity of an await that began at `since`. It may have ended, but not before that.
+    pub(super) fn of_await(&self, doing: Execution, since: u64) -> Option<Request> {
         let mark = self.marks.get(&doing).copied()?;
         let activity = self.list.get(mark)?;
         let over =
@@ -175,7 +175,7 @@ impl Requests {
         if over { self.live(Some(mark)) } else { Some(mark) }
     }
 
-    /// An activity, or the nearest one around it, that has not ended.
+    /// Returns the innermost activity, from this one outwards, that has not ended.
     fn live(&self, mut request: Option<Request>) -> Option<Request> {
         for _ in 0..MAX_DEPTH {
             let activity = self.list.get(request?)?;
@@ -187,31 +187,30 @@ impl Requests {
         None
     }
 
-    /// How many there were.
+    /// Returns the number of activities.
     pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// The one that an activity lies in, and that lies in none.
+    /// Returns the outermost activity around this one.
     pub(super) fn outermost(&self, request: Request) -> Request {
         self.list.get(request).map_or(request, |activity| activity.outermost)
     }
 
-    /// The thread that an activity began on, and from when to when it lasted; to the end of the recording if it did not
-    /// end.
+    /// Returns the thread on which an activity began, its start and its end. If it did not end, `end` is used.
     pub(super) fn span(&self, request: Request, end: u64) -> Option<(u64, u64, u64)> {
         let activity = self.list.get(request)?;
         let to = self.end_of(request).unwrap_or(end);
         (to > activity.began).then_some((activity.thread, activity.began, to))
     }
 
-    /// When an activity ended, if it did.
+    /// Returns the end of an activity. `None` if it did not end.
     pub(super) fn end_of(&self, request: Request) -> Option<u64> {
         let activity = self.list.get(request).filter(|activity| activity.ended)?;
         Some(activity.began.saturating_add(activity.took))
     }
 
-    /// Of all activities the one around it, whether both have one label, and from when to when it lasted.
+    /// Returns for each activity the outer one, whether both have equal labels, its start and its end.
     pub(super) fn spans(&self) -> impl Iterator<Item = (Option<Request>, bool, u64, Option<u64>)> {
         self.list.iter().enumerate().map(|(request, activity)| {
             let outer = activity.creator.and_then(|creator| self.list.get(creator));
@@ -220,7 +219,7 @@ impl Requests {
         })
     }
 
-    /// The frames of an activity with all around it, the outermost first.
+    /// Returns the labels of an activity and all around it, outermost first.
     pub(super) fn labels(&self, request: Request) -> Vec<&str> {
         let mut labels = Vec::new();
         let mut next = Some(request);
@@ -231,7 +230,7 @@ impl Requests {
             next = activity.creator.filter(|_| !activity.detached);
         }
         labels.reverse();
-        // A request that two layers tell of is one.
+        // A request that two layers report counts once.
         if self.plain {
             labels.dedup();
         }
@@ -239,7 +238,7 @@ impl Requests {
     }
 }
 
-/// The frame above activities of some kinds.
+/// Returns the label of the group above activities of some kinds.
 fn group(task: &str, label: &str) -> Option<String> {
     let kind = match task {
         "HttpGetResponse" | "HttpGetRequestStream" => "HTTP",
@@ -285,21 +284,21 @@ mod tests {
     }
 
     fn labels(requests: &Requests, thread: u64) -> String {
-        requests.of(Doing::Own(thread)).map(|it| requests.labels(it).join(" ")).unwrap_or_default()
+        requests.of(Execution::Own(thread)).map(|it| requests.labels(it).join(" ")).unwrap_or_default()
     }
 
-    /// One thread of a program with pairs of events inside each other, and exceptions, which have the id of the pair that
-    /// they happen in: one that leaves its handler by a throw is never told to have ended.
+    /// One thread of a program with nested pairs of events, and with exceptions, which have the id of the pair in which they occur.
+    /// An exception whose handler throws has no end event.
     #[test]
-    fn an_exception_takes_the_end_of_what_it_happens_in() {
+    fn an_exception_consumes_the_end_of_its_outer_activity() {
         let (mut requests, mut at) = (Requests::default(), 0);
         let mut after = |begins: bool, span: Span| {
             at += 1;
             requests.settle();
             if begins {
-                requests.begin(&span, 7, at, Doing::Own(7));
+                requests.begin(&span, 7, at, Execution::Own(7));
             } else {
-                requests.end(&span, at, Doing::Own(7));
+                requests.end(&span, at, Execution::Own(7));
             }
             requests.settle();
             labels(&requests, 7)
@@ -316,33 +315,33 @@ mod tests {
     }
 
     #[test]
-    fn a_command_lies_in_what_its_thread_does_or_says() {
+    fn a_command_is_inside_the_activity_of_its_thread_or_event() {
         let command =
             |id, inside: u8, related| Span { inside: Some([inside; 16]), ..span(id, related, "SQL") };
         let mut requests = Requests::default();
-        requests.begin(&span(1, None, "A"), 7, 10, Doing::Own(7));
-        requests.begin(&span(2, None, "B"), 8, 11, Doing::Own(8));
-        requests.begin(&command(3, 1, Some(1)), 8, 12, Doing::Own(8));
+        requests.begin(&span(1, None, "A"), 7, 10, Execution::Own(7));
+        requests.begin(&span(2, None, "B"), 8, 11, Execution::Own(8));
+        requests.begin(&command(3, 1, Some(1)), 8, 12, Execution::Own(8));
         assert_eq!(labels(&requests, 8), "B SQL", "what the thread does counts before all ids");
-        requests.begin(&command(4, 2, Some(1)), 9, 13, Doing::Own(9));
+        requests.begin(&command(4, 2, Some(1)), 9, 13, Execution::Own(9));
         assert_eq!(labels(&requests, 9), "B SQL", "its own id before the related one");
-        requests.begin(&command(5, 99, Some(1)), 10, 14, Doing::Own(10));
+        requests.begin(&command(5, 99, Some(1)), 10, 14, Execution::Own(10));
         assert_eq!(labels(&requests, 10), "A SQL");
     }
 
     #[test]
     fn an_end_takes_effect_with_the_next_event_and_tasks_inherit() {
         let mut requests = Requests::default();
-        requests.begin(&span(1, None, "A"), 7, 10, Doing::Own(7));
-        requests.inherit(Doing::Own(7), Doing::Task(3));
-        requests.end(&span(1, None, ""), 20, Doing::Own(7));
+        requests.begin(&span(1, None, "A"), 7, 10, Execution::Own(7));
+        requests.inherit(Execution::Own(7), Execution::Task(3));
+        requests.end(&span(1, None, ""), 20, Execution::Own(7));
         assert_eq!(labels(&requests, 7), "A");
         requests.settle();
         assert_eq!(labels(&requests, 7), "");
-        assert_eq!(requests.of(Doing::Task(3)), None, "it has ended for all");
-        // Its awaits stand under it, unless they began later.
-        assert_eq!(requests.of_await(Doing::Task(3), 15), Some(0));
-        assert_eq!(requests.of_await(Doing::Task(3), 25), None);
+        assert_eq!(requests.of(Execution::Task(3)), None, "it has ended for all");
+        // Its awaits are below it, unless they began later.
+        assert_eq!(requests.of_await(Execution::Task(3), 15), Some(0));
+        assert_eq!(requests.of_await(Execution::Task(3), 25), None);
         assert_eq!(requests.span(0, 99), Some((7, 10, 20)));
     }
 }

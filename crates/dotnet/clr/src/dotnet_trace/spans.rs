@@ -1,7 +1,7 @@
-//! Activities that an event begins and another one ends: requests, exceptions being handled, a program's own pairs.
+//! Activities with start and end events: requests, exceptions being handled, and a program's own pairs.
 //!
-//! Which events those are and what the activities are called, by the rules of TraceEvent: a pair is known by its opcodes, or
-//! by a name that ends in `Start` or `Stop`, and by an activity id that is a path, as the runtime gives them out.
+//! The rules are those of TraceEvent: a pair is recognized by its opcodes, or by a name that ends in `Start` or `Stop`, and by an
+//! activity id that is a path, as assigned by the runtime.
 
 use std::fmt::Write as _;
 
@@ -14,57 +14,57 @@ use crate::payload::{Fields, Payload, Value};
 use crate::shown::shown;
 
 const KESTREL: &str = "Microsoft-AspNetCore-Server-Kestrel";
-/// System.Data.SqlClient, and Microsoft.Data.SqlClient where it is called so.
+/// System.Data.SqlClient, and versions of Microsoft.Data.SqlClient that use this name.
 const ADO_NET: &str = "Microsoft-AdoNet-SystemData";
 const OPEN_TELEMETRY: &str = "OpenTelemetry-Sdk";
 const APPLICATION_INSIGHTS: &str = "Microsoft-ApplicationInsights-Data";
-/// Commands are cut to so many units of UTF-16.
+/// Commands are truncated to this number of UTF-16 units.
 const LONGEST_COMMAND: usize = 50;
-/// An id that stands for none.
+/// An id that stands for no activity.
 const NONE_OF_THEIRS: [u8; 16] = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// What an event tells of an activity.
+/// What an event reports about an activity.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) id: [u8; 16],
     pub(super) related: Option<[u8; 16]>,
-    /// The activity in which the event happened, where that counts before the related one.
+    /// The activity in which the event occurred, if that takes precedence over the related one.
     pub(super) inside: Option<[u8; 16]>,
-    /// The task's name, and the frame's text; of an end there are none.
+    /// The name of the task and the label of the frame. Empty for an end.
     pub(super) task: String,
     pub(super) label: String,
-    /// The id is a path, which says in which other activity it lies.
+    /// Whether the id is a path, which includes the outer activities.
     pub(super) is_path: bool,
-    /// In the view `request` it is not shown below the one it lies in.
+    /// Whether the view `request` shows it at the top instead of below its outer activity.
     pub(super) detached: bool,
 }
 
-/// Whether events of a kind begin or end activities.
+/// Whether events of a kind start or end activities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pairs {
     Start(Rule),
     Stop(Rule),
 }
 
-/// Where the id and the words come from.
+/// How the id and the label are derived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// The id has to be a path; the first field says more, if it is a text.
+    /// The id must be a path. The first field is shown if it is a text.
     Path,
-    /// An exception that is handled: any id, and the method.
+    /// A handled exception: any id, and the method.
     Exception,
-    /// Any id, and nothing more.
+    /// Any id, and no details.
     Any,
-    /// An id made of the event's number; the data source and the command.
+    /// An id derived from the event's number, the data source and the command.
     Sql,
     /// Any id, and the field `id`. The name of the task is that of the event.
     OpenTelemetry,
-    /// Any id; the field `Name`, else `Id`. Only those that are related to nothing.
+    /// Any id, and the field `Name` or else `Id`. Only activities without a related one.
     ApplicationInsights,
 }
 
 impl Pairs {
-    /// For the view `request`, which has neither exceptions nor connections.
+    /// Returns the rule for the view `request`, which has neither exceptions nor connections.
     pub(super) fn of_requests(metadata: &Metadata) -> Option<Self> {
         let is_connection = metadata.provider == KESTREL && metadata.name.starts_with("Connection");
         Self::of(metadata).filter(|pair| {
@@ -81,7 +81,7 @@ impl Pairs {
             _ if provider.starts_with(clr::RUNTIME) => return None,
             _ => {}
         }
-        // Those that state no opcode, and whose names end in neither of the two words.
+        // Events without an opcode whose names end in neither word.
         if metadata.opcode.is_none_or(|opcode| opcode == 0) {
             match (provider, id, metadata.name.as_str()) {
                 (ADO_NET, 1, _) => return Some(Self::Start(Rule::Sql)),
@@ -104,7 +104,7 @@ impl Pairs {
         }
     }
 
-    /// What an event tells, if its id is one.
+    /// Returns the span of an event, if its id follows the rule.
     pub(super) fn span(self, event: &Event<'_>, payload: Payload<'_>, process: u32) -> Option<Span> {
         let (Self::Start(rule) | Self::Stop(rule)) = self;
         let mut id = event.activity_id.map(|id| id.to_bytes_le()).unwrap_or_default();
@@ -133,7 +133,7 @@ impl Pairs {
         Some(Span { id, related, inside, task, label, is_path, detached: false })
     }
 
-    /// The same with a label that all requests of a kind have: `GET /path`, `http://host:80/path`, or the task.
+    /// Returns the span with a label common to all requests of a kind: `GET /path`, `http://host:80/path`, or the task.
     pub(super) fn span_of_kind(self, event: &Event<'_>, payload: Payload<'_>, process: u32) -> Option<Span> {
         let mut span = self.span(event, payload, process)?;
         let metadata = event.metadata?;
@@ -153,7 +153,7 @@ impl Pairs {
     }
 }
 
-/// 1 of an event that begins something, 2 of one that ends it.
+/// Returns 1 for a start event and 2 for an end event.
 fn opcode(metadata: &Metadata) -> Option<u8> {
     metadata.opcode.filter(|opcode| *opcode != 0).or_else(|| {
         if without_end(&metadata.name, "start").is_some() {
@@ -166,13 +166,13 @@ fn opcode(metadata: &Metadata) -> Option<u8> {
     })
 }
 
-/// A name without the word in any case that it ends in.
+/// Returns a name without the word at its end, in any case.
 fn without_end<'a>(name: &'a str, word: &str) -> Option<&'a str> {
     let (before, end) = name.split_at_checked(name.len().checked_sub(word.len())?)?;
     end.eq_ignore_ascii_case(word).then_some(before)
 }
 
-/// The name of what an event begins or ends.
+/// Returns the name of the activity that an event starts or ends.
 fn task(metadata: &Metadata) -> String {
     let name = &metadata.name;
     if name.is_empty() {
@@ -186,7 +186,7 @@ fn task(metadata: &Metadata) -> String {
     shown(task.unwrap_or(name)).into_owned()
 }
 
-/// The data source, the second field, and the text of the command, the fourth, as far as there is room.
+/// Returns the data source (the second field) and the truncated text of the command (the fourth).
 fn command(metadata: &Metadata, payload: Payload<'_>) -> String {
     let text = |index: usize| metadata.fields.get(index).and_then(|field| payload.text(&field.name));
     let mut words = format!("DS={}", text(1).unwrap_or_default());
@@ -201,7 +201,7 @@ fn command(metadata: &Metadata, payload: Payload<'_>) -> String {
     words
 }
 
-/// The name of the task, and what its first field says.
+/// Returns the name of the task, and the details.
 fn words(rule: Rule, metadata: &Metadata, payload: Payload<'_>) -> (String, Option<String>) {
     if rule == Rule::Exception {
         return ("ExceptionHandling".to_owned(), Some(payload.text("MethodName").unwrap_or_default()));
@@ -226,7 +226,7 @@ fn words(rule: Rule, metadata: &Metadata, payload: Payload<'_>) -> (String, Opti
     (task, extra)
 }
 
-/// `key="value"` of all that have a value.
+/// Formats all arguments that have values as `key="value"`.
 fn arguments(payload: Payload<'_>) -> String {
     let Some(Value::Array(pairs)) = payload.get("Arguments") else { return String::new() };
     let text =
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::payload::Schema;
 
-    /// What an event of this kind tells of an activity, with the id and the related id of the number given.
+    /// Returns the span of an event of this kind with these numbers as ids.
     fn told(metadata: &Metadata, ids: (u128, u128), write: impl FnOnce(&mut Bytes)) -> Option<Span> {
         let mut stream = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
         let metadata_id = stream.define_event(metadata).unwrap();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_have_ids_and_words_of_their_own() {
+    fn commands_have_their_own_ids_and_labels() {
         let text = FieldType::String;
         let fields = [("objectId", FieldType::I32), ("dataSource", text.clone())];
         let fields = [&fields[..], &[("databaseName", text.clone()), ("commandText", text)]].concat();
@@ -305,12 +305,12 @@ mod tests {
                 (span.task.as_str(), span.inside),
                 ("SQLCommand", Some(Uuid::from_u128(7).to_bytes_le()))
             );
-            // Its end has the same number, and so the same id.
+            // The end has an equal number, and therefore an equal id.
             let end = kind(ADO_NET, 2, "EndExecute", &[("objectId", FieldType::I32)]);
             assert_eq!(told(&end, (8, 0), |w| _ = w.u32(0xAB)).unwrap().id, span.id);
         }
         assert!(told(&begin, (7, 0), |w| _ = w.u16(1)).is_none(), "no number, no activity");
-        // One that states an opcode is a pair like all others.
+        // An event with an opcode follows the general rule.
         let mut stated = begin;
         stated.opcode = Some(1);
         assert!(told(&stated, (7, 0), |w| _ = w.u32(1)).is_none(), "its id is no path");
@@ -335,7 +335,7 @@ mod tests {
         let named = [("Id", text.clone()), ("Name", text)];
         let label = |span: Option<Span>| span.unwrap().label;
         assert_eq!(label(insights("RequestStart", 0, &named)), format!("Activity Request({SHOWN},00-1)"));
-        // Without a name the id; an id of 1 is none.
+        // Without a name, the id is shown. Id 1 stands for none.
         let one = 1 << 96;
         assert_eq!(
             label(insights("RequestStart", one, &named[..1])),
@@ -344,12 +344,12 @@ mod tests {
         assert!(insights("RequestStart", 2, &named).is_none(), "it is part of another one");
         assert!(insights("RequestStop", 2, &named).is_some(), "that matters at the beginning only");
         assert!(insights("DependencyStart", 0, &named).is_none());
-        // Of all others the id has to be a path.
+        // For all other providers, the id must be a path.
         assert!(told(&kind("Mine", 1, "RequestStart", &fields), (ID, 0), words).is_none());
     }
 
     #[test]
-    fn a_label_has_the_beginning_of_a_long_name() {
+    fn a_long_name_is_truncated_in_labels() {
         const PATH: u128 = 0x0000_3012_0000_0000_0000_0000_bfc9_9d59;
         let field = "F".repeat(9_000);
         let begin = kind("Mine", 1, &("N".repeat(9_000) + "Start"), &[(&field, FieldType::String)]);

@@ -1,27 +1,27 @@
-//! Whether a thread runs or waits, and what that makes of the time since it was last seen.
+//! Tracks whether a thread runs or waits, and attributes the time since its last event.
 
 use runtap_model::StackHandle;
 
 use super::requests::Request;
 
-/// The thread at the root of a stack, the stack as it is written, and what is done there.
+/// The thread at the root of a stack, the stack in the profile, and its purpose.
 pub(super) type Rooted = (u64, StackHandle, Purpose);
 
-/// What is done for which request.
+/// The request for which a stack was executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Purpose {
     pub(super) request: Option<Request>,
-    /// The thread waits for a task: what that does, or awaits, says more.
+    /// Whether the thread waits for a task. What that task does or awaits is more informative.
     pub(super) waits_for_task: bool,
 }
 
-/// What is known of a thread.
+/// The state of a thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadState {
     now: Now,
-    /// When and where it last ran.
+    /// The time and stack at which it last ran.
     ran: Option<(u64, Rooted)>,
-    /// When and where it last waited.
+    /// The time and stack at which it last waited.
     waited: Option<(u64, Rooted)>,
 }
 
@@ -33,7 +33,7 @@ enum Now {
     Waits,
 }
 
-/// Time that has passed on a stack: from here to now.
+/// Time that was spent on a stack, from `from` until now.
 #[derive(Debug, PartialEq)]
 pub(super) struct Emit {
     pub(super) from: u64,
@@ -42,9 +42,9 @@ pub(super) struct Emit {
 }
 
 impl ThreadState {
-    /// The thread is on a stack, running or not; what the time since the last call was.
+    /// Records that the thread is on a stack, running or not. Returns the time since the last call.
     ///
-    /// A time of 0 is as good as none.
+    /// A time of 0 counts as unknown.
     pub(super) fn log(&mut self, at: u64, stack: Rooted, on_cpu: bool) -> Option<Emit> {
         let since = |last: Option<(u64, Rooted)>, on_cpu| {
             last.filter(|(from, _)| *from > 0).map(|(from, stack)| Emit { from, stack, on_cpu })
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// What became of the time between calls: `+` the thread ran, `-` it waited; from, to.
+    /// The time between calls: `+` the thread ran, `-` it waited; start, end.
     fn log(calls: &[(u64, bool)]) -> Vec<String> {
         let mut builder = TraceBuilder::new();
         let frame = builder.label("x");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn time_counts_for_what_the_thread_did_before() {
+    fn time_counts_for_the_previous_state() {
         assert_eq!(
             log(&[(1, true), (2, true), (3, false), (4, false), (6, true), (7, true)]),
             ["+1..2", "+2..3", "-3..4", "-4..6", "+6..7"]
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_at_the_start_of_the_session_does_not_count() {
+    fn events_at_time_zero_do_not_count() {
         assert_eq!(log(&[(0, true), (2, true), (3, true)]), ["+2..3"]);
         assert_eq!(log(&[(0, false), (2, false), (3, false)]), ["-2..3"]);
     }

@@ -1,9 +1,9 @@
-//! The view `request`: how long each request took, and what it did or waited for meanwhile.
+//! The view `request`: the duration of each request, and what it executed or waited for.
 //!
-//! The time of a request is that from its beginning to its end, by the clock, whatever number of threads and tasks worked for
-//! it. Each moment counts once: for what ran; else for where a thread of it waited; else for what it awaited, the await that
-//! ends first, which is the innermost; else for nothing that is known. A request that lies within another one stands below
-//! it, unless that has several at once: then none of them could have its time there, and each stands by itself.
+//! The time of a request is the wall-clock time from its start to its end, however many threads and tasks worked for it. Each moment
+//! counts once, in this order of precedence: code that ran; a thread that waited; the await that ends first, which is the innermost;
+//! otherwise unknown. A request inside another one is shown below it, unless that has several at once: then each is shown at the
+//! top.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,12 +14,12 @@ use super::Sample;
 use super::requests::Requests;
 use super::state::Purpose;
 
-/// The frames that stand for time without code.
+/// Frames that stand for time without code.
 pub(super) const WAITS: &str = "[waiting]";
 pub(super) const AWAITS: &str = "[awaiting]";
 const UNKNOWN: &str = "[unknown]";
 
-/// Puts the pieces of each request together. `end` is the time of the last event.
+/// Assembles the pieces of each request. `end` is the time of the last event.
 pub(super) fn finish(
     requests: &Requests,
     samples: Vec<Sample>,
@@ -32,7 +32,7 @@ pub(super) fn finish(
     let mut by_outermost: Vec<Vec<Sample>> = Vec::new();
     by_outermost.resize_with(requests.len(), Vec::new);
     for mut sample in samples {
-        // What a request began to await may go on for others: a connection, for one.
+        // What a request awaited may continue for others, for example a connection.
         if sample.kind == SampleKind::OTHER
             && let Some(over) = sample.purpose.request.and_then(|request| requests.end_of(request))
         {
@@ -44,7 +44,7 @@ pub(super) fn finish(
         }
     }
     let unknown = builder.label(UNKNOWN);
-    // What lies in another one is at least that, where nothing of it is known.
+    // A request inside another one counts at least as that request's time.
     for request in 0..requests.len() {
         let outermost = requests.outermost(request);
         let Some((thread, from, to)) = requests.span(request, end).filter(|_| outermost != request) else {
@@ -70,7 +70,7 @@ pub(super) fn finish(
     builder.finish()
 }
 
-/// The stack of a request that ends in a frame.
+/// Returns the stack of a request that ends in a frame.
 fn stack_of(
     requests: &Requests,
     request: usize,
@@ -82,7 +82,7 @@ fn stack_of(
     builder.stack_of(labels.into_iter().chain([leaf]))
 }
 
-/// The moments from one time to another, each with what counts then.
+/// Splits a time span into moments, each with the stack that counts.
 fn moments(samples: &[Sample], from: u64, to: u64) -> Vec<(u64, u64, Option<StackHandle>)> {
     let mut edges: Vec<u64> = vec![from, to];
     edges.extend(
@@ -94,7 +94,7 @@ fn moments(samples: &[Sample], from: u64, to: u64) -> Vec<(u64, u64, Option<Stac
         samples.iter().filter(|sample| sample.to > from && sample.from < to).collect();
     by_start.sort_by_key(|sample| sample.from);
     let mut waiting = by_start.into_iter().enumerate().peekable();
-    // The greatest is on top; those below it may have ended.
+    // The greatest element is on top; those below it may have ended.
     let mut active = BinaryHeap::new();
     let mut moments: Vec<(u64, u64, Option<StackHandle>)> = Vec::new();
     for pair in edges.windows(2) {
@@ -115,7 +115,7 @@ fn moments(samples: &[Sample], from: u64, to: u64) -> Vec<(u64, u64, Option<Stac
     moments
 }
 
-/// What counts, if several things go on: the greatest.
+/// Returns the precedence of a sample.
 fn rank(sample: &Sample) -> u8 {
     match sample.kind {
         SampleKind::MANAGED => 3,
@@ -161,9 +161,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against a search of everything at each moment.
+        /// Compares with an exhaustive search at each moment.
         #[test]
-        fn what_counts_is_the_greatest_of_all(
+        fn the_sample_with_the_highest_precedence_counts(
             made in prop::collection::vec((0u64..30, 0u64..30, 0u64..3, 0usize..3), 0..20),
         ) {
             let mut builder = TraceBuilder::new();

@@ -1,4 +1,4 @@
-//! Whether an event meets a condition.
+//! Evaluates conditions on events.
 
 use std::cmp::Ordering;
 
@@ -8,18 +8,17 @@ use crate::payload::Value;
 use crate::record::{Member, MemberValue, Record};
 
 impl Filter {
-    /// Whether an event meets the condition. `frames` are the names of the frames of its stack, which only `stack`
-    /// asks for.
+    /// Whether an event meets the condition. `frames` are the names of the frames of its stack; they are needed only for `stack`.
     pub fn matches(&self, record: &Record<'_>, frames: &[String]) -> bool {
         self.root.matches(record, frames)
     }
 
-    /// Whether the condition speaks of `stack`, so that [`Self::matches`] needs the names of frames.
+    /// Whether the condition uses `stack`, so that [`Self::matches`] needs the names of frames.
     pub fn needs_frames(&self) -> bool {
         self.root.needs_frames()
     }
 
-    /// The fields that a payload needs to meet the condition; of a path (`Outer.Inner`) the first.
+    /// Returns the payload fields that are required to meet the condition. Of a path (`Outer.Inner`) only the first part.
     pub fn fields(&self) -> Vec<String> {
         let mut fields = Vec::new();
         self.each_name(&mut |of, name| {
@@ -30,7 +29,7 @@ impl Filter {
         fields
     }
 
-    /// Hands out the names that events need to meet the condition: values of `provider` and `name`, and payload fields.
+    /// Calls `take` for the names that events need to meet the condition: values of `provider` and `name`, and payload fields.
     pub(crate) fn each_name(&self, take: &mut impl FnMut(NameOf, &str)) {
         self.root.each_name(take);
     }
@@ -49,7 +48,7 @@ impl Node {
     fn each_name(&self, take: &mut impl FnMut(NameOf, &str)) {
         match self {
             Self::Or(nodes) | Self::And(nodes) => nodes.iter().for_each(|node| node.each_name(take)),
-            // What lacks the name meets the condition.
+            // Events that lack the name meet the condition.
             Self::Not(_) => {}
             Self::Compare(Comparison { field, op, value }) => match (field, value) {
                 (Field::Payload(path), Operand::Text { .. } | Operand::Regex(_)) => take(NameOf::Field, path),
@@ -73,13 +72,13 @@ impl Node {
     }
 }
 
-/// What a field holds.
-enum Held<'a> {
+/// The value of a field.
+enum FieldValue<'a> {
     Number(Number),
     Bool(bool),
     Borrowed(&'a str),
     Text(String),
-    /// An object or an array: there, but not comparable.
+    /// An object or an array, which exists but can't be compared.
     Nested,
 }
 
@@ -91,11 +90,11 @@ impl Comparison {
             }
             Field::Payload(path) => self.field_matches(record, path),
             Field::Stack if frames.is_empty() => self.holds(None),
-            Field::Stack => frames.iter().any(|frame| self.holds(Some(Held::Borrowed(frame)))),
+            Field::Stack => frames.iter().any(|frame| self.holds(Some(FieldValue::Borrowed(frame)))),
         }
     }
 
-    /// A number that has a name is compared by it, where the condition has a text.
+    /// A number that has a name is compared by name if the condition has a text.
     fn field_matches(&self, record: &Record<'_>, path: &str) -> bool {
         let by_name = match &self.value {
             Operand::Regex(_) => true,
@@ -103,36 +102,38 @@ impl Comparison {
             Operand::Null => false,
         };
         if by_name && let Some(name) = record.payload.name(path) {
-            return self.holds(Some(Held::Borrowed(&name)))
+            return self.holds(Some(FieldValue::Borrowed(&name)))
                 || matches!(self.value, Operand::Regex(_))
                     && self.holds(record.field(path).as_ref().map(of_value));
         }
         self.holds(record.field(path).as_ref().map(of_value))
     }
 
-    fn holds(&self, held: Option<Held<'_>>) -> bool {
+    fn holds(&self, held: Option<FieldValue<'_>>) -> bool {
         let Some(held) = held else {
             return matches!((&self.value, self.op), (Operand::Null, Op::Equal));
         };
         match &self.value {
             Operand::Null => self.op == Op::NotEqual,
             Operand::Regex(regex) => match &held {
-                Held::Borrowed(text) => regex.is_match(text),
-                Held::Text(text) => regex.is_match(text),
-                Held::Bool(value) => regex.is_match(if *value { "true" } else { "false" }),
-                Held::Number(Number::Int(n)) => regex.is_match(&n.to_string()),
-                Held::Number(Number::Real(n)) => regex.is_match(&n.to_string()),
-                Held::Nested => false,
+                FieldValue::Borrowed(text) => regex.is_match(text),
+                FieldValue::Text(text) => regex.is_match(text),
+                FieldValue::Bool(value) => regex.is_match(if *value { "true" } else { "false" }),
+                FieldValue::Number(Number::Int(n)) => regex.is_match(&n.to_string()),
+                FieldValue::Number(Number::Real(n)) => regex.is_match(&n.to_string()),
+                FieldValue::Nested => false,
             },
             Operand::Text { text, number } => {
                 let order = match held {
-                    Held::Number(held) => number.and_then(|number| compare(held, number)),
-                    Held::Bool(held) => text.to_ascii_lowercase().parse().ok().map(|value| held.cmp(&value)),
-                    Held::Borrowed(held) => Some(held.cmp(text)),
-                    Held::Text(held) => Some(held.as_str().cmp(text)),
-                    Held::Nested => None,
+                    FieldValue::Number(held) => number.and_then(|number| compare(held, number)),
+                    FieldValue::Bool(held) => {
+                        text.to_ascii_lowercase().parse().ok().map(|value| held.cmp(&value))
+                    }
+                    FieldValue::Borrowed(held) => Some(held.cmp(text)),
+                    FieldValue::Text(held) => Some(held.as_str().cmp(text)),
+                    FieldValue::Nested => None,
                 };
-                // What can't be compared is different, and neither less nor more.
+                // Values that can't be compared are different, but neither less nor greater.
                 order.map_or(self.op == Op::NotEqual, |order| self.op.accepts(order))
             }
         }
@@ -165,38 +166,38 @@ fn compare(a: Number, b: Number) -> Option<Ordering> {
     }
 }
 
-fn of_member(member: Member, value: MemberValue<'_>) -> Held<'_> {
+fn of_member(member: Member, value: MemberValue<'_>) -> FieldValue<'_> {
     match value {
-        MemberValue::Text(text) => Held::Borrowed(text),
-        MemberValue::Int(n) => Held::Number(Number::Int(n.into())),
-        MemberValue::UInt(n) | MemberValue::Hex(n) => Held::Number(Number::Int(n.into())),
-        MemberValue::Time(time) => Held::Text(time.to_string()),
+        MemberValue::Text(text) => FieldValue::Borrowed(text),
+        MemberValue::Int(n) => FieldValue::Number(Number::Int(n.into())),
+        MemberValue::UInt(n) | MemberValue::Hex(n) => FieldValue::Number(Number::Int(n.into())),
+        MemberValue::Time(time) => FieldValue::Text(time.to_string()),
         MemberValue::Guid(guid) => {
             debug_assert!(!member.is_number(), "GUIDs are texts");
-            Held::Text(guid.to_string())
+            FieldValue::Text(guid.to_string())
         }
     }
 }
 
-fn of_value<'a>(value: &Value<'a>) -> Held<'a> {
+fn of_value<'a>(value: &Value<'a>) -> FieldValue<'a> {
     match value {
-        Value::Bool(value) => Held::Bool(*value),
-        Value::Int(n) => Held::Number(Number::Int((*n).into())),
-        Value::UInt(n) | Value::Hex(n) => Held::Number(Number::Int((*n).into())),
-        Value::F32(n) => Held::Number(Number::Real((*n).into())),
-        Value::F64(n) => Held::Number(Number::Real(*n)),
+        Value::Bool(value) => FieldValue::Bool(*value),
+        Value::Int(n) => FieldValue::Number(Number::Int((*n).into())),
+        Value::UInt(n) | Value::Hex(n) => FieldValue::Number(Number::Int((*n).into())),
+        Value::F32(n) => FieldValue::Number(Number::Real((*n).into())),
+        Value::F64(n) => FieldValue::Number(Number::Real(*n)),
         Value::Decimal(n) => match n.to_string().parse() {
-            Ok(n) => Held::Number(Number::Real(n)),
-            Err(_never) => Held::Nested,
+            Ok(n) => FieldValue::Number(Number::Real(n)),
+            Err(_never) => FieldValue::Nested,
         },
-        Value::Char(unit) => Held::Text(String::from_utf16_lossy(&[*unit])),
+        Value::Char(unit) => FieldValue::Text(String::from_utf16_lossy(&[*unit])),
         Value::Time(time) => match time.unix_ns() {
-            Some(ns) => Held::Text(crate::record::UtcNs(ns).to_string()),
-            None => Held::Nested,
+            Some(ns) => FieldValue::Text(crate::record::UtcNs(ns).to_string()),
+            None => FieldValue::Nested,
         },
-        Value::Guid(guid) => Held::Text(guid.to_string()),
-        Value::Utf16(text) => Held::Text(text.to_string()),
-        Value::Utf8(text) => Held::Text(String::from_utf8_lossy(text).into_owned()),
-        Value::Bytes(_) | Value::Object(_) | Value::Array(_) => Held::Nested,
+        Value::Guid(guid) => FieldValue::Text(guid.to_string()),
+        Value::Utf16(text) => FieldValue::Text(text.to_string()),
+        Value::Utf8(text) => FieldValue::Text(String::from_utf8_lossy(text).into_owned()),
+        Value::Bytes(_) | Value::Object(_) | Value::Array(_) => FieldValue::Nested,
     }
 }

@@ -1,4 +1,4 @@
-//! Conditions on events, as people write them.
+//! Conditions on events, as typed by users.
 //!
 //! ```text
 //! filter     := or
@@ -12,9 +12,9 @@
 //! VALUE      := word | "text" | 'text' | null
 //! ```
 //!
-//! What the field holds decides what is compared: a number with a number (`0x1f` and `1.5` are numbers too), a truth with
-//! `true` or `false`, everything else as text, with regard to case. An event that lacks the field matches nothing
-//! but `= null`. `level` also takes names. `stack` holds each frame's name: one that matches is enough.
+//! The type of the field determines the comparison: numbers are compared with numbers (`0x1f` and `1.5` are numbers too), Booleans
+//! with `true` or `false`, everything else as case-sensitive text. An event that lacks the field matches only `= null`. `level` also
+//! accepts names. `stack` matches if the name of any frame does.
 
 mod eval;
 mod parse;
@@ -63,7 +63,7 @@ enum Op {
     Matches,
 }
 
-/// What a field is compared with.
+/// The value with which a field is compared.
 #[derive(Debug, Clone)]
 enum Operand {
     Null,
@@ -71,35 +71,35 @@ enum Operand {
     Regex(Regex),
 }
 
-/// A number as it stands in a filter. Integers are compared exactly.
+/// A number in a filter. Integers are compared exactly.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Number {
     Int(i128),
     Real(f64),
 }
 
-/// What is wrong with a filter, and where.
+/// A syntax error in a filter, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message} (column {})", self.column())]
 #[non_exhaustive]
 pub struct FilterError {
-    /// What is wrong.
+    /// The error message.
     pub message: String,
-    /// Byte offset of the wrong word in the text.
+    /// The byte offset of the invalid token in the text.
     pub offset: usize,
-    /// Its length in bytes; 0 at the end of the text.
+    /// The length of the token in bytes. 0 at the end of the text.
     pub length: usize,
-    /// The text.
+    /// The text of the filter.
     pub text: String,
 }
 
 impl FilterError {
-    /// The number of the wrong character, from 1.
+    /// Returns the column of the invalid token in characters, starting at 1.
     pub fn column(&self) -> usize {
         self.text.get(..self.offset).map_or(0, |before| before.chars().count()) + 1
     }
 
-    /// The text with the wrong word marked: `provider >>>is<<< X`.
+    /// Returns the text with the invalid token marked: `provider >>>is<<< X`.
     pub fn marked(&self) -> String {
         let end = self.offset + self.length;
         let part = |from, to| self.text.get(from..to).unwrap_or_default();

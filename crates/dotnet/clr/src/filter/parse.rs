@@ -1,4 +1,4 @@
-//! From text to a condition.
+//! Parses conditions.
 
 use regex_lite::Regex;
 use strsim::levenshtein;
@@ -6,31 +6,31 @@ use strsim::levenshtein;
 use super::{Comparison, Field, FilterError, Node, Number, Op, Operand};
 use crate::record::Member;
 
-/// Deepest nesting of parentheses and `not`.
+/// The maximum nesting of parentheses and `not`.
 const MAX_DEPTH: u32 = 100;
 
 pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
     let mut parser = Parser { text, tokens: tokens(text)?, next: 0 };
     let node = parser.or(0)?;
     match parser.peek() {
-        Token { kind: Kind::End, .. } => Ok(node),
+        Token { kind: TokenKind::End, .. } => Ok(node),
         token => Err(parser.wrong(&token, "expected 'and' or 'or'")),
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Token {
-    kind: Kind,
+    kind: TokenKind,
     offset: usize,
     length: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
-    /// A word; quoted parts are taken as they are.
+enum TokenKind {
+    /// A word, with quotes removed.
     Word {
         text: String,
-        /// Whether it was quoted from its first letter on: then it is never a keyword.
+        /// Whether it starts with a quote, so that it is never a keyword.
         quoted: bool,
     },
     Op(Op),
@@ -54,25 +54,25 @@ fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
             }
             '(' | ')' => {
                 chars.next();
-                if c == '(' { Kind::Open } else { Kind::Close }
+                if c == '(' { TokenKind::Open } else { TokenKind::Close }
             }
             '=' => {
-                // '==' is what programmers write.
+                // Accept '==' as in most programming languages.
                 followed_by('=');
-                Kind::Op(Op::Equal)
+                TokenKind::Op(Op::Equal)
             }
             '~' => {
                 chars.next();
-                Kind::Op(Op::Matches)
+                TokenKind::Op(Op::Matches)
             }
-            '<' => Kind::Op(if followed_by('=') { Op::AtMost } else { Op::Less }),
-            '>' => Kind::Op(if followed_by('=') { Op::AtLeast } else { Op::More }),
+            '<' => TokenKind::Op(if followed_by('=') { Op::AtMost } else { Op::Less }),
+            '>' => TokenKind::Op(if followed_by('=') { Op::AtLeast } else { Op::More }),
             '!' => {
                 if !followed_by('=') {
-                    let message = "'!' stands only in '!='; write 'not' in front of a condition".to_owned();
+                    let message = "'!' is only valid in '!='; use 'not' in front of a condition".to_owned();
                     return Err(FilterError { message, offset, length: 1, text: text.to_owned() });
                 }
-                Kind::Op(Op::NotEqual)
+                TokenKind::Op(Op::NotEqual)
             }
             _ => word(text, &mut chars)?,
         };
@@ -82,8 +82,11 @@ fn tokens(text: &str) -> Result<Vec<Token>, FilterError> {
     Ok(tokens)
 }
 
-/// A word: letters up to the next blank, parenthesis or operator, with quoted parts in it.
-fn word(text: &str, chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>) -> Result<Kind, FilterError> {
+/// Parses a word up to the next space, parenthesis or operator. It may have quoted parts.
+fn word(
+    text: &str,
+    chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
+) -> Result<TokenKind, FilterError> {
     let mut word = String::new();
     let quoted = chars.peek().is_some_and(|(_, c)| matches!(c, '"' | '\''));
     while let Some((offset, c)) = chars.next_if(|(_, c)| !c.is_whitespace() && !"()=<>!~".contains(*c)) {
@@ -94,21 +97,21 @@ fn word(text: &str, chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>) 
         loop {
             match chars.next() {
                 Some((_, end)) if end == c => break,
-                // Only what would end the text can be escaped: regular expressions have backslashes of their own.
+                // Only the quote can be escaped: regular expressions have backslashes of their own.
                 Some((_, '\\')) => {
                     let escaped = chars.next_if(|(_, next)| *next == c);
                     word.push(escaped.map_or('\\', |(_, c)| c));
                 }
                 Some((_, c)) => word.push(c),
                 None => {
-                    let message = format!("the text is not ended by {c}");
+                    let message = format!("missing closing {c}");
                     let (length, text) = (text.len() - offset, text.to_owned());
                     return Err(FilterError { message, offset, length, text });
                 }
             }
         }
     }
-    Ok(Kind::Word { text: word, quoted })
+    Ok(TokenKind::Word { text: word, quoted })
 }
 
 struct Parser<'a> {
@@ -119,7 +122,7 @@ struct Parser<'a> {
 
 impl Parser<'_> {
     fn peek(&self) -> Token {
-        let end = Token { kind: Kind::End, offset: self.text.len(), length: 0 };
+        let end = Token { kind: TokenKind::End, offset: self.text.len(), length: 0 };
         self.tokens.get(self.next).cloned().unwrap_or(end)
     }
 
@@ -130,7 +133,7 @@ impl Parser<'_> {
     }
 
     fn take_keyword(&mut self, keyword: &str) -> bool {
-        let found = matches!(self.peek().kind, Kind::Word { text, quoted: false } if text.eq_ignore_ascii_case(keyword));
+        let found = matches!(self.peek().kind, TokenKind::Word { text, quoted: false } if text.eq_ignore_ascii_case(keyword));
         self.next += usize::from(found);
         found
     }
@@ -138,7 +141,7 @@ impl Parser<'_> {
     fn wrong(&self, token: &Token, expected: &str) -> FilterError {
         let found = self.text.get(token.offset..token.offset + token.length).unwrap_or_default();
         let message = match token.kind {
-            Kind::End => format!("{expected}, and the filter ends"),
+            TokenKind::End => format!("{expected}, but the filter ends"),
             _ => format!("{expected}, found '{found}'"),
         };
         FilterError { message, offset: token.offset, length: token.length, text: self.text.to_owned() }
@@ -167,13 +170,13 @@ impl Parser<'_> {
         if self.take_keyword("not") {
             return Ok(Node::Not(Box::new(self.not(depth + 1)?)));
         }
-        if self.peek().kind != Kind::Open {
+        if self.peek().kind != TokenKind::Open {
             return self.comparison().map(Node::Compare);
         }
         self.take();
         let node = self.or(depth + 1)?;
         match self.take() {
-            Token { kind: Kind::Close, .. } => Ok(node),
+            Token { kind: TokenKind::Close, .. } => Ok(node),
             token => Err(self.wrong(&token, "expected 'and', 'or' or ')'")),
         }
     }
@@ -181,16 +184,16 @@ impl Parser<'_> {
     fn comparison(&mut self) -> Result<Comparison, FilterError> {
         let token = self.take();
         let field = match &token.kind {
-            Kind::Word { text, .. } => self.field(&token, text)?,
+            TokenKind::Word { text, .. } => self.field(&token, text)?,
             _ => return Err(self.wrong(&token, "expected a field")),
         };
         let token = self.take();
-        let Kind::Op(op) = token.kind else {
+        let TokenKind::Op(op) = token.kind else {
             return Err(self.wrong(&token, "expected an operator (= != < <= > >= ~)"));
         };
         let token = self.take();
-        let Kind::Word { text, quoted } = &token.kind else {
-            return Err(self.wrong(&token, "expected a value (in quotes if it has one of ()=<>!~)"));
+        let TokenKind::Word { text, quoted } = &token.kind else {
+            return Err(self.wrong(&token, "expected a value (quote it if it contains any of ()=<>!~)"));
         };
         let value = self.operand(&token, &field, op, text, *quoted)?;
         Ok(Comparison { field, op, value })
@@ -212,10 +215,10 @@ impl Parser<'_> {
             .min_by_key(|known| levenshtein(known, name))
             .filter(|near| levenshtein(near, name) <= 2);
         let message = if let Some(near) = near {
-            format!("there is no field '{name}'; is it '{near}'?")
+            format!("unknown field '{name}'; did you mean '{near}'?")
         } else {
             let known: Vec<&str> = known.collect();
-            format!("there is no field '{name}'; there are {}", known.join(", "))
+            format!("unknown field '{name}'; valid fields: {}", known.join(", "))
         };
         Err(FilterError { message, offset: token.offset, length: token.length, text: self.text.to_owned() })
     }
@@ -235,13 +238,13 @@ impl Parser<'_> {
         if op == Op::Matches {
             return match Regex::new(text) {
                 Ok(regex) => Ok(Operand::Regex(regex)),
-                Err(error) => fail(format!("'{text}' is no regular expression: {error}")),
+                Err(error) => fail(format!("invalid regular expression '{text}': {error}")),
             };
         }
         if text == "null" && !quoted {
             return match op {
                 Op::Equal | Op::NotEqual => Ok(Operand::Null),
-                _ => fail("nothing is less or more than null; use = or !=".to_owned()),
+                _ => fail("null can't be compared with less or greater; use = or !=".to_owned()),
             };
         }
         let mut number = number(text);
@@ -250,7 +253,7 @@ impl Parser<'_> {
                 number = number.or_else(|| level(text));
             }
             if member.is_number() && number.is_none() {
-                return fail(format!("'{}' is a number, '{text}' is none", member.name()));
+                return fail(format!("'{}' is a number, but '{text}' is not", member.name()));
             }
         }
         Ok(Operand::Text { text: text.to_owned(), number })
@@ -266,7 +269,7 @@ fn number(text: &str) -> Option<Number> {
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         return u64::from_str_radix(hex, 16).ok().map(|n| Number::Int(signed(n.into())));
     }
-    // Digits first: 'inf' and 'nan' are words.
+    // Check for a digit first, because 'inf' and 'nan' are words.
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }

@@ -1,14 +1,14 @@
-//! Events as CSV (RFC 4180): a column for each thing that every event has, then payload, stack and the names of numbers, each
-//! as JSON, and what is odd about a payload.
+//! Events as CSV (RFC 4180): a column for each member that every event has, then payload, stack and the names of numbers as JSON,
+//! and problems of the payload.
 //!
-//! Programs for tables take what begins with `=`, `+`, `-` or `@` for a formula, and run it. A text of the target that does
-//! gets an apostrophe in front, by which they know text; numbers are ours, and stay numbers.
+//! Spreadsheets evaluate cells that start with `=`, `+`, `-` or `@` as formulas. Such texts of the target get an apostrophe in
+//! front, which marks them as text; numbers stay numbers.
 
 use std::io::Write;
 
 use crate::{Member, MemberValue, Record};
 
-use super::json::{self, Odd};
+use super::json::{self, PayloadProblem};
 use crate::shown::shown;
 use runtap_model::text::Clean;
 
@@ -52,25 +52,25 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
     json::names(&mut text, b"", record);
     cell(out, &text);
     out.push(b',');
-    if let Some(Odd::Bytes(bytes)) = &odd {
+    if let Some(PayloadProblem::Bytes(bytes)) = &odd {
         json::hex_digits(out, bytes);
     }
     out.push(b',');
-    if let Some(Odd::Error(error)) = &odd {
+    if let Some(PayloadProblem::Error(error)) = &odd {
         text_cell(out, error);
     }
     out.extend_from_slice(b"\r\n");
 }
 
-/// A text of the target: nothing in it acts, neither in a table nor on a terminal.
+/// Writes a text of the target so that it can act neither in a spreadsheet nor on a terminal.
 fn text_cell(out: &mut Vec<u8>, text: &str) {
-    // The wide ones are taken for the others where such letters are written.
+    // Full-width variants are treated as formulas too on East Asian systems.
     let is_formula = text.starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
     let text = format!("{}{}", if is_formula { "'" } else { "" }, Clean(text));
     cell(out, text.as_bytes());
 }
 
-/// Quoted where it must be.
+/// Writes a cell, quoted if necessary.
 fn cell(out: &mut Vec<u8>, text: &[u8]) {
     if !text.iter().any(|byte| b",\"\r\n".contains(byte)) {
         out.extend_from_slice(text);
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_no_formulas() {
+    fn texts_are_not_formulas() {
         for (text, shown) in [
             ("=1+1", "'=1+1"),
             ("+1", "'+1"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_quoted_where_they_must_be() {
+    fn cells_are_quoted_if_necessary() {
         for (text, quoted) in
             [("a b", "a b"), ("", ""), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\nb", "\"a\nb\"")]
         {

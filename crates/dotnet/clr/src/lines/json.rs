@@ -1,14 +1,14 @@
-//! An event as a line of JSON: the shape is a contract (docs/events.md).
+//! Events as lines of JSON. The format is stable (docs/events.md).
 //!
 //! | in the event | in the line |
 //! |---|---|
-//! | what every event has | members of the same names; `null` where the stream does not say |
+//! | common members | members with equal names; `null` if unknown |
 //! | `keywords`, addresses, identifiers of 64 bits | hexadecimal texts |
 //! | GUIDs, times | text; RFC 3339 with nanoseconds |
 //! | fields | members of `payload`; arrays of bytes as hexadecimal text; NaN and infinity as text |
-//! | numbers that have a name | the number; `payload_names` has the name under the field's |
-//! | bytes that nobody describes | `payload` is `null`, and `payload_hex` has them |
-//! | a payload that does not follow its description | the fields in front of the fault, and `payload_error` |
+//! | numbers that have a name | the number; `payload_names` has the name by field |
+//! | bytes without a description | `payload` is `null`, and `payload_hex` has them |
+//! | a payload that does not follow its description | the fields before the error, and `payload_error` |
 
 use std::io::Write;
 
@@ -21,18 +21,18 @@ use runtap_model::text::{acts_unseen, json_escape};
 
 use crate::shown::shown;
 
-/// The parts of lines that are the same for all events of a kind, by metadata id.
+/// The parts of lines that are equal for all events of a kind, by metadata id.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
     heads: IdTable<Box<[u8]>>,
-    /// Bytes of all of them, those that were forgotten one by one too.
+    /// The total size in bytes, including entries that were removed.
     bytes: usize,
 }
 
-/// Most bytes that are kept: a stream may define event after event, with long names.
-const MOST_BYTES: usize = 16 << 20;
+/// The maximum size in bytes: a stream may define any number of events with long names.
+const MAX_BYTES: usize = 16 << 20;
 
-/// Members that are the same for all events of a kind, in a row.
+/// Consecutive members that are equal for all events of a kind.
 const OF_KIND: [Member; 7] = [
     Member::Provider,
     Member::Name,
@@ -53,13 +53,13 @@ const BEHIND: [Member; 6] = [
 ];
 
 impl Heads {
-    /// A kind is defined anew.
+    /// Forgets a kind that is redefined.
     pub(super) fn forget(&mut self, metadata_id: u32) {
         self.heads.remove(metadata_id);
     }
 
     fn write(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
-        // An event's own labels may replace what is said of its kind.
+        // An event's own labels may replace those of its kind.
         if !record.event.labels.is_empty() {
             members(out, record, &OF_KIND);
             return;
@@ -73,7 +73,7 @@ impl Heads {
         members(out, record, &OF_KIND);
         let head = out.get(start..).unwrap_or_default();
         self.bytes += head.len();
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             self.heads.clear();
             self.bytes = head.len();
         }
@@ -81,7 +81,7 @@ impl Heads {
     }
 }
 
-/// Writes a line.
+/// Writes an event as a line.
 pub(super) fn write(out: &mut Vec<u8>, heads: &mut Heads, record: &Record<'_>, frames: Option<&[String]>) {
     out.extend_from_slice(br#"{"type":"event""#);
     members(out, record, &BEFORE);
@@ -89,14 +89,14 @@ pub(super) fn write(out: &mut Vec<u8>, heads: &mut Heads, record: &Record<'_>, f
     members(out, record, &BEHIND);
     out.extend_from_slice(br#","payload":"#);
     let odd = payload(out, record);
-    if let Some(Odd::Bytes(all)) = &odd {
+    if let Some(PayloadProblem::Bytes(all)) = &odd {
         out.extend_from_slice(br#","payload_hex":"#);
         bytes(out, all);
     }
     if record.payload.schema().has_names() {
         names(out, br#","payload_names":"#, record);
     }
-    if let Some(Odd::Error(error)) = &odd {
+    if let Some(PayloadProblem::Error(error)) = &odd {
         out.extend_from_slice(br#","payload_error":"#);
         text(out, error);
     }
@@ -130,25 +130,25 @@ fn members(out: &mut Vec<u8>, record: &Record<'_>, members: &[Member]) {
     }
 }
 
-/// What can be odd about a payload.
-pub(super) enum Odd<'a> {
-    /// Nobody describes it.
+/// A problem with a payload.
+pub(super) enum PayloadProblem<'a> {
+    /// There is no description.
     Bytes(&'a [u8]),
-    /// It does not follow its description.
+    /// The payload does not follow its description.
     Error(String),
 }
 
 /// Writes the payload as one value.
-pub(super) fn payload<'a>(out: &mut Vec<u8>, record: &Record<'a>) -> Option<Odd<'a>> {
+pub(super) fn payload<'a>(out: &mut Vec<u8>, record: &Record<'a>) -> Option<PayloadProblem<'a>> {
     let payload = record.payload;
     if !payload.schema().is_described() && !payload.bytes().is_empty() {
         out.extend_from_slice(b"null");
-        return Some(Odd::Bytes(payload.bytes()));
+        return Some(PayloadProblem::Bytes(payload.bytes()));
     }
-    object(out, payload.fields()).map(Odd::Error)
+    object(out, payload.fields()).map(PayloadProblem::Error)
 }
 
-/// Writes the names that numbers of the payload have as one object behind `before`; nothing where there are none.
+/// Writes the names of the payload's numbers as one object after `before`. Writes nothing if there are none.
 pub(super) fn names(out: &mut Vec<u8>, before: &[u8], record: &Record<'_>) {
     let mut names = record.payload.names().peekable();
     if names.peek().is_none() {
@@ -163,7 +163,7 @@ pub(super) fn names(out: &mut Vec<u8>, before: &[u8], record: &Record<'_>) {
     out.push(b'}');
 }
 
-/// The digits of bytes in hexadecimal, without quotes.
+/// Writes bytes as hexadecimal digits, without quotes.
 pub(super) fn hex_digits(out: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.extend(
@@ -171,7 +171,7 @@ pub(super) fn hex_digits(out: &mut Vec<u8>, bytes: &[u8]) {
     );
 }
 
-/// Writes an object; tells what was wrong with its last field.
+/// Writes an object. Returns the error in its last field, if any.
 fn object(out: &mut Vec<u8>, fields: Fields<'_>) -> Option<String> {
     let (mut first, mut wrong) = (true, None);
     out.push(b'{');
@@ -274,7 +274,7 @@ fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// Letters that stand for themselves. A `#` does unless it follows another: build servers obey `##[` and `##vso[`.
+/// Whether a character needs no escape. A `#` after another one does, because build servers execute `##[` and `##vso[`.
 fn is_plain(byte: u8) -> bool {
     (b' '..=b'~').contains(&byte) && !b"\"\\#".contains(&byte)
 }
@@ -300,8 +300,7 @@ fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
     out.push(b'"');
 }
 
-/// Escapes what JSON asks for, and also what would act on a terminal or in the log of a build server, where a line may be
-/// shown.
+/// Escapes what JSON requires, and what would act on a terminal or in the log of a build server, where a line may be shown.
 fn escaped(out: &mut Vec<u8>, chars: impl Iterator<Item = char>) {
     let mut last = ' ';
     for c in chars {
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_back_and_harm_no_terminal() {
+    fn texts_round_trip_and_do_not_act_on_a_terminal() {
         for original in [
             "",
             "plain C#",

@@ -1,4 +1,4 @@
-//! The events of a stream that goes on, as lines: bytes in, lines out, as soon as their order is certain.
+//! Events of a live stream as lines, written as soon as their order is certain.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use runtap_nettrace::{InOrder, Item, Partial};
 
 use super::{Lines, Matched};
 
-/// Reads a stream piece by piece and writes its events as lines.
+/// Reads a stream in pieces and writes its events as lines.
 #[derive(Debug)]
 pub struct Live<W> {
     reader: InOrder,
@@ -14,39 +14,39 @@ pub struct Live<W> {
 }
 
 impl<W: Write> Live<W> {
-    /// Nothing read yet.
+    /// Creates a reader at the start of a stream.
     pub fn new(lines: Lines<W>) -> Self {
         Self { reader: InOrder::new(), lines }
     }
 
-    /// Takes the next bytes of the stream, and writes what can be written by now; `see` sees all that is read.
+    /// Processes the next bytes of the stream, and writes what can be written. `see` is called for each item.
     ///
     /// # Errors
-    /// As writing has.
+    /// Returns the error of the writer.
     pub fn feed(&mut self, bytes: &[u8], see: impl FnMut(&Item<'_>)) -> io::Result<()> {
         self.reader.feed(bytes);
         self.write(see)
     }
 
-    /// Nothing older comes: what waits for its turn is written.
+    /// Writes the pending events. Must be called only if no older event can follow.
     ///
     /// # Errors
-    /// As writing has.
+    /// Returns the error of the writer.
     pub fn nothing_older_comes(&mut self, see: impl FnMut(&Item<'_>)) -> io::Result<()> {
         self.reader.release_all();
         self.write(see)
     }
 
-    /// The stream has ended.
+    /// Finishes the stream.
     ///
     /// # Errors
-    /// As writing has.
+    /// Returns the error of the writer.
     pub fn finish(&mut self, see: impl FnMut(&Item<'_>)) -> io::Result<()> {
         self.reader.finish();
         self.write(see)
     }
 
-    /// The reader goes on behind a damaged block, and remembers the damage.
+    /// After a damaged block, reading continues; the reader remembers the damage.
     fn write(&mut self, mut see: impl FnMut(&Item<'_>)) -> io::Result<()> {
         loop {
             match self.reader.next() {
@@ -60,17 +60,17 @@ impl<W: Write> Live<W> {
         }
     }
 
-    /// How many of the events so far were written, and which names of the choice nothing has.
+    /// Returns how many events were written, and which names of the selection did not occur.
     pub fn matched(&self) -> Matched {
         self.lines.matched()
     }
 
-    /// Events that the target dropped.
+    /// Returns the number of events that the target dropped.
     pub fn lost(&self) -> u64 {
         self.reader.lost()
     }
 
-    /// What is missing, after the end.
+    /// Returns what is missing, after the end of the stream.
     pub fn partial(&self) -> Option<&Partial> {
         self.reader.partial()
     }

@@ -1,8 +1,8 @@
-//! Events as lines: JSON Lines, CSV, or text for people; for recordings and for live sessions. The first two are contracts,
-//! which docs/events.md has.
+//! Events as lines: JSON Lines, CSV, or text for people, from recordings and live sessions. JSON Lines and CSV are stable and
+//! specified in docs/events.md.
 //!
-//! A line is written as soon as its event is handed in, and nothing is kept: a recording of any size needs the same memory.
-//! What comes from the target acts in no line: control characters and the like are escaped, CSV cells are no formulas.
+//! Each event is written at once and not kept, so a recording of any size needs a constant amount of memory. Data of the target
+//! can't act: control characters are escaped, and CSV cells are not formulas.
 
 mod csv;
 mod json;
@@ -20,22 +20,22 @@ pub use self::unmet::{Matched, NameOf, Unmet, nearest};
 use crate::payload::Decoder;
 use crate::{Filter, Names, Record};
 
-/// How lines look.
+/// The format of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// An object a line.
+    /// One JSON object per line.
     Json,
-    /// RFC 4180, with a head.
+    /// RFC 4180, with a header.
     Csv,
-    /// For people: not for programs, it may change.
+    /// For people; may change.
     Text,
 }
 
 impl Style {
-    /// Every style there is.
+    /// All formats.
     pub const ALL: [Self; 3] = [Self::Text, Self::Json, Self::Csv];
 
-    /// Its name.
+    /// Returns the name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -44,7 +44,7 @@ impl Style {
         }
     }
 
-    /// What else it is called, by other tools.
+    /// Returns other names of the format, as used by other tools.
     pub fn aliases(self) -> &'static [&'static str] {
         match self {
             Self::Json => &["jsonl"],
@@ -53,51 +53,51 @@ impl Style {
     }
 }
 
-/// Which events are taken.
+/// Which events are selected.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
-    /// Of these providers; of all where none is named.
+    /// The providers. Empty for all.
     pub providers: Vec<String>,
-    /// And for which this holds.
+    /// The condition that events must meet.
     pub filter: Option<Filter>,
 }
 
-/// Looks at the items of a stream and tells which events are taken.
+/// Selects events of a stream.
 #[derive(Debug)]
 pub struct Chooser {
     choice: Choice,
     decoder: Decoder,
     header: Option<TraceHeader>,
-    /// The process, where it is known better than to the stream: as we see it, not as it sees itself.
+    /// The process id as seen from outside, which may differ from the one in the stream.
     process: Option<u32>,
-    /// Names of frames, where `stack` is asked for.
+    /// The names of frames, if `stack` is needed.
     names: Option<Names>,
     frames: Vec<String>,
-    seen: unmet::Seen,
+    seen: unmet::StreamNames,
     events: u64,
     taken: u64,
 }
 
 impl Chooser {
-    /// With `names`, stacks are named; without, there are none.
+    /// Creates a chooser. Stacks are available only with `names`.
     pub fn new(choice: Choice, names: Option<Names>) -> Self {
-        let (decoder, seen) = (Decoder::new(), unmet::Seen::default());
+        let (decoder, seen) = (Decoder::new(), unmet::StreamNames::default());
         let (header, process, frames) = (None, None, Vec::new());
         Self { choice, decoder, header, process, names, frames, seen, events: 0, taken: 0 }
     }
 
-    /// All events are of this process, if it is known: a container's first process takes itself for number 1.
+    /// Sets the process id of all events. In a container, the stream may have a process id of another namespace.
     #[must_use]
     pub fn of_process(self, process: Option<u32>) -> Self {
         Self { process, ..self }
     }
 
-    /// Whether every event is taken.
+    /// Whether every event is selected.
     pub fn takes_all(&self) -> bool {
         self.choice.providers.is_empty() && self.choice.filter.is_none()
     }
 
-    /// Takes an item that is no event.
+    /// Processes an item that is not an event.
     pub fn item(&mut self, item: &Item<'_>) {
         if let Item::Header(header) = item {
             let mut header = (*header).clone();
@@ -112,13 +112,13 @@ impl Chooser {
         }
     }
 
-    /// How many of the events so far were taken, and which names of the choice nothing has.
+    /// Returns how many events were selected, and which names of the selection did not occur.
     pub fn matched(&self) -> Matched {
         let unmet = self.seen.unmet(&self.choice, self.taken > 0);
         Matched { events: self.events, taken: self.taken, unmet }
     }
 
-    /// The event as a record with the names of its frames, leaf first, if it is taken.
+    /// Returns the event as a record with the names of its frames, leaf first, if it is selected.
     #[inline]
     pub fn choose<'a>(&'a mut self, event: &'a Event<'a>) -> Option<(Record<'a>, Option<&'a [String]>)> {
         let Self { choice, decoder, header, names, frames, events, taken, .. } = self;
@@ -152,10 +152,10 @@ impl Chooser {
     }
 }
 
-/// Frames of a stack in a line: far more than runtimes record. A recording has a deep stack once, and a line each time.
+/// The maximum number of frames of a stack in a line, far more than runtimes record. Lines repeat a stack for each event.
 const MAX_DEPTH: usize = 1024;
 
-/// Which frames of a stack are left out: those in the middle of one that is too deep.
+/// Returns which frames of a stack are left out: the middle ones if it is too deep.
 fn middle(depth: usize) -> Range<usize> {
     if depth <= MAX_DEPTH { depth..depth } else { MAX_DEPTH / 2..depth - (MAX_DEPTH / 2 - 1) }
 }
@@ -165,42 +165,42 @@ fn middle(depth: usize) -> Range<usize> {
 pub struct Lines<W> {
     chooser: Chooser,
     style: Style,
-    /// Whether the lines show stacks; they may be named for a filter only.
+    /// Whether lines include stacks. They may be named only for a filter.
     stacks: bool,
     json: json::Heads,
     line: Vec<u8>,
     out: W,
-    /// The lines of several processes come together.
+    /// Whether the lines of several processes are mixed.
     several: bool,
     started: bool,
 }
 
 impl<W: Write> Lines<W> {
-    /// Writes to `out` what `chooser` takes; with `stacks` its stack, too, for which the chooser needs names.
+    /// Writes the selected events to `out`. With `stacks`, the chooser must have names.
     pub fn new(chooser: Chooser, style: Style, stacks: bool, out: W) -> Self {
         let json = json::Heads::default();
         Self { chooser, style, stacks, json, line: Vec::new(), out, several: false, started: false }
     }
 
-    /// The lines of several processes come together: each says whose it is, the text too.
+    /// Adds the process to each line of text, because the lines of several processes are mixed.
     pub fn name_the_process(&mut self) {
         self.several = true;
     }
 
-    /// The head of a table stands there already.
+    /// Omits the header of a table, which has already been written.
     pub fn without_head(&mut self) {
         self.started = true;
     }
 
-    /// How many of the events so far were written, and which names of the choice nothing has.
+    /// Returns how many events were written, and which names of the selection did not occur.
     pub fn matched(&self) -> Matched {
         self.chooser.matched()
     }
 
-    /// Takes the next item of the stream.
+    /// Processes the next item of the stream.
     ///
     /// # Errors
-    /// As writing has.
+    /// Returns the error of the writer.
     pub fn item(&mut self, item: &Item<'_>) -> io::Result<()> {
         let event = match item {
             Item::Event(event) => event,
@@ -232,9 +232,9 @@ impl<W: Write> Lines<W> {
     /// Writes what is buffered.
     ///
     /// # Errors
-    /// As writing has.
+    /// Returns the error of the writer.
     pub fn flush(&mut self) -> io::Result<()> {
-        // A table without rows still has its head.
+        // A table without rows still has a header.
         if self.style == Style::Csv && !std::mem::replace(&mut self.started, true) {
             self.line.clear();
             csv::head(&mut self.line, self.stacks);

@@ -1,4 +1,4 @@
-//! An event as a line for people: time, name, thread, fields. Log messages look like those of a console logger.
+//! Events as lines for people: time, name, thread, fields. Log messages look like those of .NET's console logger.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use runtap_model::text::Clean;
 
 use crate::shown::shown;
 
-/// Writes a line. With `name_process` it says whose it is: there are several.
+/// Writes a line. `name_process` adds the process id.
 pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[String]>, name_process: bool) {
     let mut line = Vec::new();
     match record.member(Member::Time) {
@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
         put(&mut line, format_args!("  [{}] ", record.event.thread_id));
         payload(&mut line, record.payload);
     }
-    // A stranger's text must neither act on a terminal, where a file may be shown too, nor break the line.
+    // Data of the target must neither act on a terminal nor break the line.
     put(out, Clean(&String::from_utf8_lossy(&line)));
     out.push(b'\n');
     for frame in frames.unwrap_or_default() {
@@ -42,7 +42,7 @@ pub(super) fn write(out: &mut Vec<u8>, record: &Record<'_>, frames: Option<&[Str
     }
 }
 
-/// `info: Category[7] message`, as .NET's console logger has it.
+/// Writes `info: Category[7] message`, as .NET's console logger does.
 fn log(out: &mut Vec<u8>, record: &Record<'_>) -> bool {
     let of_logger =
         record.event.metadata.is_some_and(|metadata| metadata.provider == "Microsoft-Extensions-Logging");
@@ -80,7 +80,7 @@ fn payload(out: &mut Vec<u8>, payload: Payload<'_>) {
                 put(out, format_args!(" ({})", names.remove(at).1));
             }
         });
-        // Parts of a field.
+        // Names of parts of a field.
         for (part, name) in names {
             put(out, format_args!(" {part}={name}"));
         }
@@ -136,7 +136,7 @@ fn value(out: &mut Vec<u8>, value: Value<'_>) {
         }
         text => {
             let text = text.as_text().unwrap_or_default();
-            // Only where a reader would take it for two fields.
+            // Quote only what could be taken for two fields.
             let quoted = text.is_empty() || text.contains(char::is_whitespace);
             if quoted { put(out, format_args!("\"{text}\"")) } else { put(out, text) }
         }

@@ -1,5 +1,5 @@
-//! Names in a choice that nothing in the stream has: most are misspelled, and the choice takes nothing. Refuses to judge
-//! values, which the next recording may have.
+//! Finds names in a selection that do not occur in the stream, most of which are misspelled. Values are not checked, because they
+//! may occur in another recording.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,25 @@ use runtap_nettrace::Metadata;
 use super::Choice;
 use crate::payload::Schema;
 
-/// What was taken of a stream, and which names of the choice it lacks.
+/// The number of selected events, and the names of the selection that did not occur.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Matched {
     /// The number of events in the stream.
     pub events: u64,
     /// The number of events that were taken.
     pub taken: u64,
-    /// Names that the stream lacks: of providers always, of others if nothing was taken.
+    /// The names that did not occur: always those of providers, others only if no event was selected.
     pub unmet: Vec<Unmet>,
 }
 
-/// A name that was asked for, and that nothing in the stream has.
+/// A name in the selection that did not occur in the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmet {
-    /// What has such a name.
+    /// What the name belongs to.
     pub of: NameOf,
     /// The name.
     pub name: String,
-    /// The nearest name that the stream has, if it is near enough to be meant.
+    /// The most similar name in the stream, if it is similar enough.
     pub nearest: Option<String>,
 }
 
@@ -42,13 +42,13 @@ pub enum NameOf {
     Field,
 }
 
-/// Names of one kind that are kept, and the longest of them in bytes: beyond that, it is unknown what the stream lacks.
+/// The maximum number of names of one kind, and the maximum length of a name in bytes. Beyond that it is unknown which names occur.
 const MAX_NAMES: usize = 10_000;
 const MAX_NAME: usize = 256;
 
-/// The names that the definitions of a stream have.
+/// The names in the definitions of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct StreamNames {
     providers: Names,
     events: Names,
     fields: Names,
@@ -72,7 +72,7 @@ impl Names {
         }
     }
 
-    /// What there is to say of a name, if none of these is it.
+    /// Returns the name if it is certain that it did not occur.
     fn unmet(&self, of: NameOf, name: &str) -> Option<Unmet> {
         if self.is_incomplete || self.names.contains(name) {
             return None;
@@ -85,7 +85,7 @@ impl Names {
     }
 }
 
-/// The name of some that is nearest to a name, if it is near enough to be meant.
+/// Returns the most similar known name, if it is similar enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = name.to_lowercase();
     let far = |known: &'a str| (strsim::osa_distance(&known.to_lowercase(), &lower), known);
@@ -93,7 +93,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     nearest.filter(|(n, known)| *n <= 2.max(known.len() / 3)).map(|(_, known)| known)
 }
 
-impl Seen {
+impl StreamNames {
     pub(super) fn define(&mut self, metadata: &Metadata, schema: &Schema) {
         self.providers.add(&metadata.provider);
         schema.names().for_each(|name| self.events.add(name));
@@ -110,7 +110,7 @@ impl Seen {
                     NameOf::Event => &self.events,
                     NameOf::Field => &self.fields,
                 };
-                // `Outer.Inner` is a field of an object, and the whole may be the name of a field.
+                // `Outer.Inner` may be a field of an object, or the name of a field.
                 let is_inner = of == NameOf::Field
                     && name.split_once('.').is_some_and(|(outer, _)| names.names.contains(outer));
                 unmet.extend(names.unmet(of, name).filter(|_| !is_inner));

@@ -1,16 +1,16 @@
-//! The schemas of a stream: which one an event has.
+//! Maps the events of a stream to their schemas.
 
 use std::borrow::Cow;
 
-use super::words::Named;
+use super::words::NamedField;
 use super::{Fields, Schema, Value};
 use runtap_nettrace::{Event, IdTable, Item, Metadata, Observe};
 
-/// Knows the schema of every event of a stream: show it every item that is no event.
+/// Knows the schema of every event of a stream. Must be passed every item that is not an event.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     schemas: IdTable<Box<Schema>>,
-    /// Those of events of which one is several, which have to be looked at each time.
+    /// The schemas of events that stand for several events, which depend on the payload.
     several: IdTable<Box<Schema>>,
     pointer_size: u32,
     unknown: Schema,
@@ -28,7 +28,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder for a 64-bit process until the stream's header says something else.
+    /// Creates a decoder, which assumes a 64-bit process until the stream's header is processed.
     pub fn new() -> Self {
         Self::default()
     }
@@ -44,25 +44,25 @@ impl Decoder {
         }
     }
 
-    /// The schema of an event; one without name and fields where the stream does not define it.
+    /// Returns the schema of an event. It has no name and no fields if the stream does not define the event.
     #[inline]
     pub fn schema(&self, event: &Event<'_>) -> &Schema {
         self.schema_of(event.metadata_id)
     }
 
-    /// The schema of events with this metadata id.
+    /// Returns the schema of events with this metadata id.
     #[inline]
     pub(crate) fn schema_of(&self, id: u32) -> &Schema {
         self.schemas.get(id).or_else(|| self.several.get(id)).map_or(&self.unknown, |schema| schema)
     }
 
-    /// An event's payload with its schema.
+    /// Returns an event's payload with its schema.
     #[inline]
     pub fn payload<'a>(&'a self, event: &Event<'a>) -> Payload<'a> {
         self.payload_of(event.metadata_id, event.payload)
     }
 
-    /// The payload of an event by its metadata id, with its schema: for those who have put no whole event together.
+    /// Returns the payload of an event by its metadata id, for callers without an [`Event`].
     #[inline]
     pub fn payload_of<'a>(&'a self, metadata_id: u32, bytes: &'a [u8]) -> Payload<'a> {
         match self.schemas.get(metadata_id) {
@@ -86,7 +86,7 @@ impl Observe for Decoder {
         match item {
             Item::Header(header) => self.pointer_size = header.pointer_size,
             Item::Metadata(metadata) => self.define(metadata),
-            // Events of the old ones are read by now, and no more than a reader holds is held here.
+            // All events with the old definitions have been read.
             Item::SequencePoint(point) if point.flushes_metadata() => {
                 self.schemas.clear();
                 self.several.clear();
@@ -104,13 +104,13 @@ pub struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// A payload and what it is to be read by.
+    /// Creates a payload with its schema.
     #[inline]
     pub fn new(schema: &'a Schema, bytes: &'a [u8]) -> Self {
         Self { schema, bytes }
     }
 
-    /// For events of which one is several: by the schema of the one that it is.
+    /// Selects the schema by the payload, for an event that stands for several events.
     fn of_kind(schema: &'a Schema, bytes: &'a [u8]) -> Self {
         let general = Self::new(schema, bytes);
         let text = match general.fields().next() {
@@ -119,58 +119,58 @@ impl<'a> Payload<'a> {
         };
         let kind = schema.kinds.iter().find(|(known, _)| Some(*known) == text.as_deref());
         let kind = kind.map(|(_, schema)| Self::new(schema, bytes));
-        // What the table has need not be what a later runtime sends.
+        // A later runtime may send fields that differ from the table.
         kind.filter(|it| it.fields().all(|field| field.is_ok())).unwrap_or(general)
     }
 
-    /// The schema.
+    /// Returns the schema.
     pub fn schema(&self) -> &'a Schema {
         self.schema
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// All fields in their order.
+    /// Returns all fields in order.
     #[inline]
     pub fn fields(&self) -> Fields<'a> {
         Fields::new(self.schema.fields.fields(), self.bytes)
     }
 
-    /// A field by its name; `None` where there is none, or it can't be read.
+    /// Returns the value of a field. `None` if it does not exist or can't be read.
     pub fn get(&self, name: &str) -> Option<Value<'a>> {
         self.fields().get(name)
     }
 
-    /// What the numbers of some fields mean: `Reason` and `Induced`. `MethodFlags` has a part of its own, which is called
-    /// `OptimizationTier`. No names for numbers that nobody knows.
+    /// Returns the names of the numbers in some fields, such as `Reason`. A part of `MethodFlags` is named `OptimizationTier`.
+    /// Unknown numbers have no names.
     pub fn names(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + use<'a> {
         let Self { schema, bytes } = *self;
-        let of = move |named: &Named| {
+        let of = move |named: &NamedField| {
             let value = Self::new(schema, bytes).get(named.field)?;
             Some((named.shown, named.of(&value)?))
         };
         schema.named.iter().filter_map(of)
     }
 
-    /// The names of a field's number, if it has any.
+    /// Returns the name of a field's number, if it has one.
     pub fn name(&self, field: &str) -> Option<Cow<'static, str>> {
         self.names().find(|(shown, _)| *shown == field).map(|(_, name)| name)
     }
 
-    /// A field that is an integer.
+    /// Returns the value of a field as an unsigned integer.
     pub fn u64(&self, name: &str) -> Option<u64> {
         self.get(name)?.as_u64()
     }
 
-    /// A field that is a number.
+    /// Returns the value of a field as a floating-point number.
     pub fn f64(&self, name: &str) -> Option<f64> {
         self.get(name)?.as_f64()
     }
 
-    /// A field that is text.
+    /// Returns the value of a field as text.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name)?.as_text()
     }

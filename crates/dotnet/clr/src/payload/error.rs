@@ -1,4 +1,4 @@
-//! What can be wrong with a payload.
+//! Errors in payloads.
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,16 @@ use thiserror::Error;
 
 use crate::shown::shown;
 
-/// A payload that does not follow its schema. The fields before the one named here were read.
+/// An error in a payload that does not follow its schema. The fields before the one named here were read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field} at offset {offset} of the payload: {kind}")]
 #[non_exhaustive]
 pub struct PayloadError {
-    /// The field, with the way to it: `Values[3].Name`. Of a longer one than 256 bytes the beginning, and `…`.
+    /// The path of the field: `Values[3].Name`. Truncated to 256 bytes and `…`.
     pub field: String,
-    /// Offset of the field's first byte in the payload.
+    /// The offset of the field's first byte in the payload.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The kind of error.
     pub kind: DecodeErrorKind,
 }
 
@@ -28,7 +28,7 @@ impl From<DecodeError> for PayloadError {
 }
 
 impl PayloadError {
-    /// The error as seen from the object that has the field.
+    /// Adds the name of the field that contains the error.
     #[cold]
     pub(super) fn in_field(mut self, name: &str) -> Self {
         let name = if name.is_empty() { "(unnamed)" } else { name };
@@ -37,7 +37,7 @@ impl PayloadError {
         self
     }
 
-    /// The error as seen from the array that has the element.
+    /// Adds the index of the array element that contains the error.
     #[cold]
     pub(super) fn in_element(mut self, index: u32) -> Self {
         let mut path = format!("[{index}]");

@@ -1,5 +1,5 @@
-//! The events of the runtime's own provider, with the level and the keywords that enable each: they are known before a stream
-//! defines them. Other providers are left out, because they define their own events.
+//! The events of the runtime's own provider, with the level and the keywords that enable each. They are known before a stream
+//! defines them. Other providers define their own events, so they are not included.
 
 use super::native;
 use crate::clr::RUNTIME;
@@ -10,27 +10,27 @@ const LEVELS: &str = include_str!("levels.txt");
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KnownEvent {
-    /// The number of the event in its provider.
+    /// The id of the event.
     pub id: u32,
-    /// Its name, `Task/Opcode`.
+    /// The name, `Task/Opcode`.
     pub name: &'static str,
-    /// The names of the fields of its payload.
+    /// The names of the fields of the payload.
     pub fields: Vec<String>,
-    /// What switches the event on; `None` if unknown.
+    /// The settings that enable the event. `None` if unknown.
     pub switch: Option<EventSwitch>,
 }
 
-/// What a session has to request of a provider to receive an event.
+/// The settings with which a session enables an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventSwitch {
-    /// The number of the least level; 0 is every level.
+    /// The minimum level. 0 if every level enables the event.
     pub level: u8,
-    /// At least one of these keywords has to be enabled; 0 if the event needs no keyword.
+    /// The keywords of which at least one must be enabled. 0 if the event needs no keyword.
     pub keywords: u64,
 }
 
-/// The events of a provider with their names; `None` if they are unknown.
+/// Returns the events of a provider. `None` if they are unknown.
 pub fn known_events(provider: &str) -> Option<Vec<KnownEvent>> {
     if !provider.eq_ignore_ascii_case(RUNTIME) {
         return None;
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_several_has_several_names() {
+    fn an_event_with_variants_has_several_names() {
         let known = known_events(RUNTIME).unwrap();
         let names: Vec<_> = known.iter().filter(|event| event.id == 39).map(|event| event.name).collect();
         assert_eq!(names, ["GC/Dynamic", "GC/CommittedUsage"]);

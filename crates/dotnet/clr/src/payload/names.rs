@@ -1,10 +1,10 @@
-//! Names of fields by which each field of an object can be found.
+//! Distinct names for the fields of an object.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::shown::shown;
 
-/// The names of an object's fields as they are shown. Where several are equal, the later ones are numbered: `n`, `n_2`, `n_3`.
+/// Returns the names of an object's fields as they are shown. Repeated names are numbered: `n`, `n_2`, `n_3`.
 pub(super) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Box<str>> {
     let mut names: Vec<Box<str>> = names.map(|name| shown(name).into()).collect();
     let mut taken: HashSet<Box<str>> = names.iter().cloned().collect();
@@ -18,7 +18,7 @@ pub(super) fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Box<str>
         if *count == 1 {
             continue;
         }
-        // Another field may be named like that.
+        // Another field may have the numbered name.
         let mut numbered = format!("{name}_{count}");
         while !taken.insert(numbered.as_str().into()) {
             *count += 1;
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_shown_alike_are_numbered() {
+    fn names_that_are_equal_when_shown_are_numbered() {
         let long = "x".repeat(300);
         let names = [long.clone() + "a", long + "b"];
         let distinct = distinct(names.iter().map(String::as_str));

@@ -1,12 +1,12 @@
-//! The built-in table of events that streams do not describe; `native.txt` has it, and its notation.
+//! The built-in table of events that streams do not describe. See `native.txt` for its notation.
 //!
-//! The table is read where it is needed: a definition of a stream costs one pass over some three hundred lines.
+//! The table is parsed when a stream defines an event: one pass over some three hundred lines.
 
-use super::schema::{FieldDef, Kind, Layout, Length, SLOTS, Slot};
+use super::schema::{FieldDef, FieldKind, Layout, Length, SLOTS, Slot};
 
 const TABLE: &str = include_str!("native.txt");
 
-/// What the table says about an event.
+/// The description of an event in the table.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Native {
     pub(super) name: &'static str,
@@ -14,7 +14,7 @@ pub(super) struct Native {
     pub(super) fields: Layout,
 }
 
-/// The row of an event: by its id, or by its name where the table has that.
+/// Returns the row of an event, by its id or by its name.
 pub(super) fn find(provider: &str, id: u32, name: &str, pointer_size: u32) -> Option<Native> {
     let mut lines = TABLE.lines().skip_while(|line| !is_section(line, provider));
     lines.next()?;
@@ -29,7 +29,7 @@ pub(super) fn find(provider: &str, id: u32, name: &str, pointer_size: u32) -> Op
     Some(parse(row, pointer_size).unwrap_or_else(|| unreachable!("every row is tested")))
 }
 
-/// What an event can be that is several: rows `ID"TEXT"` below its own, by the text that its payload begins with.
+/// Returns the variants of an event that stands for several: rows `ID"TEXT"`, by the text at the start of the payload.
 pub(super) fn kinds(provider: &str, id: u32, pointer_size: u32) -> Vec<(&'static str, Native)> {
     let lines = TABLE.lines().skip_while(|line| !is_section(line, provider)).skip(1);
     let rows = lines.take_while(|line| !line.starts_with('[')).filter_map(|line| {
@@ -40,7 +40,7 @@ pub(super) fn kinds(provider: &str, id: u32, pointer_size: u32) -> Vec<(&'static
     rows.collect()
 }
 
-/// All rows of a provider whose events have ids, with those of events that can be several.
+/// Returns all rows of a provider that have ids, including variants.
 pub(super) fn all(provider: &str) -> impl Iterator<Item = (u32, Native)> {
     const POINTER_SIZE: u32 = 8;
     let lines = TABLE.lines().skip_while(move |line| !is_section(line, provider)).skip(1);
@@ -55,7 +55,7 @@ fn is_section(line: &str, provider: &str) -> bool {
     line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) == Some(provider)
 }
 
-/// `Task/Opcode[:number] fields`
+/// Parses `Task/Opcode[:number] fields`.
 fn parse(row: &'static str, pointer_size: u32) -> Option<Native> {
     let row = row.trim();
     let (name, fields) = row.split_once(' ').unwrap_or((row, ""));
@@ -68,7 +68,7 @@ fn parse(row: &'static str, pointer_size: u32) -> Option<Native> {
     text.is_empty().then_some(Native { name, opcode, fields })
 }
 
-/// Fields up to the end of the row or a closing brace.
+/// Parses fields up to the end of the row or a closing brace.
 fn parse_fields(text: &mut &'static str, pointer_size: u32) -> Option<Layout> {
     let mut fields: Vec<FieldDef> = Vec::new();
     let mut optional = false;
@@ -89,13 +89,13 @@ fn parse_fields(text: &mut &'static str, pointer_size: u32) -> Option<Layout> {
             *text = rest;
             let length =
                 if length == "u16" { Length::Counted } else { Length::Kept(slot(&mut fields, length)?) };
-            kind = Kind::Array(Box::new(kind), length);
+            kind = FieldKind::Array(Box::new(kind), length);
         }
         fields.push(FieldDef { optional: std::mem::take(&mut optional), ..FieldDef::new(name, kind) });
     }
 }
 
-/// Has the field of this name keep its value.
+/// Assigns a slot to the field with this name, in which its value is kept.
 fn slot(fields: &mut [FieldDef], name: &str) -> Option<Slot> {
     let taken = fields.iter().filter(|field| field.keep.is_some()).count();
     let field = fields.iter_mut().find(|field| &*field.name == name)?;
@@ -103,33 +103,33 @@ fn slot(fields: &mut [FieldDef], name: &str) -> Option<Slot> {
     Some(*field.keep.get_or_insert(next))
 }
 
-fn parse_kind(text: &mut &'static str, pointer_size: u32) -> Option<Kind> {
+fn parse_kind(text: &mut &'static str, pointer_size: u32) -> Option<FieldKind> {
     if let Some(rest) = text.strip_prefix('{') {
         *text = rest;
         let fields = parse_fields(text, pointer_size)?;
         *text = text.strip_prefix('}')?;
-        return Some(Kind::Object(Box::new(fields)));
+        return Some(FieldKind::Object(Box::new(fields)));
     }
     let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
     let (word, rest) = text.split_at_checked(end)?;
     *text = rest;
     Some(match word {
-        "u8" => Kind::U8,
-        "u16" => Kind::U16,
-        "u32" => Kind::U32,
-        "u64" => Kind::U64,
-        "i32" => Kind::I32,
-        "i64" => Kind::I64,
-        "f64" => Kind::F64,
-        "bool" => Kind::Bool32,
-        "x64" => Kind::Hex64,
-        "ptr" if pointer_size == 4 => Kind::Hex32,
-        "ptr" => Kind::Hex64,
-        "size" if pointer_size == 4 => Kind::U32,
-        "size" => Kind::U64,
-        "z" => Kind::Utf16z,
-        "a" => Kind::Utf8z,
-        "guid" => Kind::Guid,
+        "u8" => FieldKind::U8,
+        "u16" => FieldKind::U16,
+        "u32" => FieldKind::U32,
+        "u64" => FieldKind::U64,
+        "i32" => FieldKind::I32,
+        "i64" => FieldKind::I64,
+        "f64" => FieldKind::F64,
+        "bool" => FieldKind::Bool32,
+        "x64" => FieldKind::Hex64,
+        "ptr" if pointer_size == 4 => FieldKind::Hex32,
+        "ptr" => FieldKind::Hex64,
+        "size" if pointer_size == 4 => FieldKind::U32,
+        "size" => FieldKind::U64,
+        "z" => FieldKind::Utf16z,
+        "a" => FieldKind::Utf8z,
+        "guid" => FieldKind::Guid,
         _ => return None,
     })
 }
@@ -142,7 +142,7 @@ mod tests {
     use crate::clr::{RUNDOWN, RUNTIME};
 
     #[test]
-    fn every_row_can_be_read_and_is_there_once() {
+    fn every_row_is_valid_and_unique() {
         let mut keys = HashSet::new();
         let (mut section, mut rows) = ("", 0);
         for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -175,12 +175,12 @@ mod tests {
     fn the_notation() {
         let native = parse("Task/Do:7 n:u32 | v:{a:z b:x64[u16]}[n]", 8).unwrap();
         assert_eq!((native.name, native.opcode), ("Task/Do", Some(7)));
-        let inner = Kind::Object(Box::new(Layout::new(vec![
-            FieldDef::new("a", Kind::Utf16z),
-            FieldDef::new("b", Kind::Array(Box::new(Kind::Hex64), Length::Counted)),
+        let inner = FieldKind::Object(Box::new(Layout::new(vec![
+            FieldDef::new("a", FieldKind::Utf16z),
+            FieldDef::new("b", FieldKind::Array(Box::new(FieldKind::Hex64), Length::Counted)),
         ])));
-        let n = FieldDef { keep: Some(0), ..FieldDef::new("n", Kind::U32) };
-        let array = Kind::Array(Box::new(inner), Length::Kept(0));
+        let n = FieldDef { keep: Some(0), ..FieldDef::new("n", FieldKind::U32) };
+        let array = FieldKind::Array(Box::new(inner), Length::Kept(0));
         let v = FieldDef { optional: true, ..FieldDef::new("v", array) };
         assert_eq!(native.fields.fields(), [n, v]);
         for wrong in ["X a", "X a:what", "X a:u8[b]", "X a:{b:u8", "X a:u8}", "X:y a:u8"] {

@@ -1,26 +1,25 @@
-//! Reads fields by their layout: the iterators, and the walk over values whose end is not known in advance.
+//! Reads fields by their layout.
 //!
-//! No payload costs more time than its length allows: but for a few steps for each event or element of an array, every step
-//! takes at least one byte of the payload. Arrays of elements without bytes are refused, and definitions with more than a few
-//! fields without bytes (`weight.rs`).
+//! The time per payload is bounded by its length: except for a constant number of steps per event or array element, every step reads
+//! at least one byte. Arrays of elements without bytes, and definitions with many fields without bytes (`weight.rs`), are rejected.
 
 use std::slice;
 
 use runtap_wire::{DecodeErrorKind, Reader, Utf16};
 
 use super::PayloadError;
-use super::schema::{FieldDef, From, Kind, Layout, Length, SLOTS};
+use super::schema::{FieldDef, FieldKind, From, Layout, Length, SLOTS};
 use super::value::{Decimal, FileTime, Value};
 
-/// The fields of a payload, or of an object in it: name and value.
+/// An iterator over the fields of a payload or of an object: name and value.
 ///
-/// Ends after the first error.
+/// Stops after the first error.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     defs: slice::Iter<'a, FieldDef>,
     reader: Reader<'a>,
     kept: [u64; SLOTS],
-    /// All bytes, for values that lie elsewhere, and how many of them such values have taken: honest ones share none.
+    /// All bytes, for values stored elsewhere in the payload, and how many bytes such values have used. Valid ones do not overlap.
     whole: &'a [u8],
     located: usize,
 }
@@ -31,9 +30,9 @@ impl<'a> Fields<'a> {
         Self { defs: defs.iter(), reader: Reader::new(whole), kept: [0; SLOTS], whole, located: 0 }
     }
 
-    /// The value of a field that says where its elements are, and the fields behind it.
+    /// Reads a field that refers to its elements elsewhere in the payload.
     #[inline(never)]
-    fn located(mut self, element: &'a Kind, from: From) -> Result<(Value<'a>, Self), PayloadError> {
+    fn located(mut self, element: &'a FieldKind, from: From) -> Result<(Value<'a>, Self), PayloadError> {
         let field = self.reader.clone();
         let value = self.reader.u32("")?;
         let place = usize::try_from(value & 0xffff).unwrap_or(usize::MAX);
@@ -58,12 +57,12 @@ impl<'a> Fields<'a> {
         Ok((elements(element, n, &mut Reader::at(bytes, offset))?, self))
     }
 
-    /// The value of the field of this name; `None` where there is none, or it can't be read.
+    /// Returns the value of the field with this name. `None` if it does not exist or can't be read.
     pub fn get(mut self, name: &str) -> Option<Value<'a>> {
         self.find_map(|field| field.ok().filter(|(known, _)| *known == name)).map(|(_, value)| value)
     }
 
-    /// The bytes that were not read: more than none behind the last field mean a newer version of the event.
+    /// Returns the bytes that were not read. After the last field, remaining bytes belong to a newer version of the event.
     pub fn rest(&self) -> &'a [u8] {
         self.reader.rest()
     }
@@ -85,10 +84,12 @@ impl<'a> Iterator for Fields<'a> {
             return None;
         }
         let value = match &def.kind {
-            Kind::Located(element, from) => self.clone().located(element, *from).map(|(value, fields)| {
-                *self = fields;
-                value
-            }),
+            FieldKind::Located(element, from) => {
+                self.clone().located(element, *from).map(|(value, fields)| {
+                    *self = fields;
+                    value
+                })
+            }
             kind => value(kind, &mut self.reader, self.kept),
         };
         let value = match value {
@@ -99,8 +100,7 @@ impl<'a> Iterator for Fields<'a> {
         Some(Ok((&def.name, value)))
     }
 
-    /// As by [`Self::next`]. Each value goes to `visit` from where it is read, so that the compiler knows there of which
-    /// kind it is.
+    /// Like repeated calls of [`Self::next`], but passes each value directly to `visit`, so that the compiler knows its variant.
     #[inline]
     fn for_each<F: FnMut(Self::Item)>(mut self, mut visit: F) {
         while let Some(def) = self.defs.next() {
@@ -113,7 +113,7 @@ impl<'a> Iterator for Fields<'a> {
                 length
             };
             let length = match &def.kind {
-                Kind::Located(element, from) => {
+                FieldKind::Located(element, from) => {
                     self.clone().located(element, *from).map(|(value, fields)| {
                         self = fields;
                         take(value)
@@ -129,36 +129,36 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Named values inside a payload. They were walked over when they were handed out, so that reading them does not fail.
+/// An object inside a payload. Its bytes have been validated, so reading the fields does not fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Object<'a> {
-    // One pointer: a value is as large as the largest of them.
+    // A single pointer keeps `Value` small.
     layout: &'a Layout,
     bytes: &'a [u8],
 }
 
 impl<'a> Object<'a> {
-    /// All fields in their order.
+    /// Returns all fields in order.
     pub fn fields(self) -> Fields<'a> {
         Fields::new(self.layout.fields(), self.bytes)
     }
 
-    /// The value of the field of this name.
+    /// Returns the value of the field with this name.
     pub fn get(self, name: &str) -> Option<Value<'a>> {
         self.fields().get(name)
     }
 }
 
-/// The elements of an array. They were walked over when they were handed out, so that reading them does not fail.
+/// The elements of an array. Its bytes have been validated, so reading them does not fail.
 #[derive(Debug, Clone)]
 pub struct Elements<'a> {
-    kind: &'a Kind,
+    kind: &'a FieldKind,
     bytes: &'a [u8],
     left: u32,
 }
 
 impl<'a> Elements<'a> {
-    /// The elements as objects; nothing where they are none.
+    /// Returns the elements as objects. Empty if they are not objects.
     pub fn objects(self) -> impl Iterator<Item = Object<'a>> {
         self.filter_map(|value| match value {
             Value::Object(object) => Some(object),
@@ -195,40 +195,40 @@ fn keep(def: &FieldDef, length: Option<u64>, kept: &mut [u64; SLOTS]) {
     }
 }
 
-/// Reads a value and goes behind it.
-fn value<'a>(kind: &'a Kind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<Value<'a>, PayloadError> {
+/// Reads a value and advances the reader.
+fn value<'a>(kind: &'a FieldKind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<Value<'a>, PayloadError> {
     read(kind, r, kept, |value| value)
 }
 
-/// Hands a value to `take` and goes behind it.
+/// Reads a value, passes it to `take` and advances the reader.
 ///
-/// The simple ones are read here. What is lent to a function that is not inlined has to be in memory, so that the reader
-/// goes to the others, and comes back, by value.
+/// Simple kinds are read here. Other kinds are read by a function that is not inlined, to which the reader is passed by value so
+/// that it can stay in registers.
 #[inline]
 fn read<'a, T>(
-    kind: &'a Kind,
+    kind: &'a FieldKind,
     r: &mut Reader<'a>,
     kept: [u64; SLOTS],
     take: impl FnOnce(Value<'a>) -> T,
 ) -> Result<T, PayloadError> {
     Ok(match kind {
-        Kind::Bool32 => take(Value::Bool(r.u32("")? != 0)),
-        Kind::Bool8 => take(Value::Bool(r.u8("")? != 0)),
-        Kind::Char => take(Value::Char(r.u16("")?)),
-        Kind::I8 => take(Value::Int(r.i8("")?.into())),
-        Kind::I16 => take(Value::Int(r.i16("")?.into())),
-        Kind::I32 => take(Value::Int(r.i32("")?.into())),
-        Kind::I64 => take(Value::Int(r.i64("")?)),
-        Kind::U8 => take(Value::UInt(r.u8("")?.into())),
-        Kind::U16 => take(Value::UInt(r.u16("")?.into())),
-        Kind::U32 => take(Value::UInt(r.u32("")?.into())),
-        Kind::U64 => take(Value::UInt(r.u64("")?)),
-        Kind::F32 => take(Value::F32(r.f32("")?)),
-        Kind::F64 => take(Value::F64(r.f64("")?)),
-        Kind::Hex32 => take(Value::Hex(r.u32("")?.into())),
-        Kind::Hex64 => take(Value::Hex(r.u64("")?)),
-        Kind::Utf16z => take(Value::Utf16(r.utf16z("")?)),
-        Kind::Guid => take(Value::Guid(r.guid("")?)),
+        FieldKind::Bool32 => take(Value::Bool(r.u32("")? != 0)),
+        FieldKind::Bool8 => take(Value::Bool(r.u8("")? != 0)),
+        FieldKind::Char => take(Value::Char(r.u16("")?)),
+        FieldKind::I8 => take(Value::Int(r.i8("")?.into())),
+        FieldKind::I16 => take(Value::Int(r.i16("")?.into())),
+        FieldKind::I32 => take(Value::Int(r.i32("")?.into())),
+        FieldKind::I64 => take(Value::Int(r.i64("")?)),
+        FieldKind::U8 => take(Value::UInt(r.u8("")?.into())),
+        FieldKind::U16 => take(Value::UInt(r.u16("")?.into())),
+        FieldKind::U32 => take(Value::UInt(r.u32("")?.into())),
+        FieldKind::U64 => take(Value::UInt(r.u64("")?)),
+        FieldKind::F32 => take(Value::F32(r.f32("")?)),
+        FieldKind::F64 => take(Value::F64(r.f64("")?)),
+        FieldKind::Hex32 => take(Value::Hex(r.u32("")?.into())),
+        FieldKind::Hex64 => take(Value::Hex(r.u64("")?)),
+        FieldKind::Utf16z => take(Value::Utf16(r.utf16z("")?)),
+        FieldKind::Guid => take(Value::Guid(r.guid("")?)),
         kind => {
             let (value, behind) = other_value(kind, r.clone(), kept)?;
             *r = behind;
@@ -239,53 +239,53 @@ fn read<'a, T>(
 
 #[inline(never)]
 fn other_value<'a>(
-    kind: &'a Kind,
+    kind: &'a FieldKind,
     mut r: Reader<'a>,
     kept: [u64; SLOTS],
 ) -> Result<(Value<'a>, Reader<'a>), PayloadError> {
     let value = match kind {
-        Kind::Utf8z => Value::Utf8(utf8z(&mut r)?),
-        Kind::Utf8Counted => {
+        FieldKind::Utf8z => Value::Utf8(utf8z(&mut r)?),
+        FieldKind::Utf8Counted => {
             let length = r.u16("")?;
             Value::Utf8(r.bytes(length.into(), "")?)
         }
-        Kind::VarInt => {
+        FieldKind::VarInt => {
             let zigzag = r.varu64("")?;
             Value::Int((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
         }
-        Kind::VarUInt => Value::UInt(r.varu64("")?),
-        Kind::Decimal => Value::Decimal(Decimal::from_bytes(r.array("")?)),
-        Kind::FileTime => Value::Time(FileTime(r.u64("")?)),
-        Kind::Object(layout) => {
+        FieldKind::VarUInt => Value::UInt(r.varu64("")?),
+        FieldKind::Decimal => Value::Decimal(Decimal::from_bytes(r.array("")?)),
+        FieldKind::FileTime => Value::Time(FileTime(r.u64("")?)),
+        FieldKind::Object(layout) => {
             let bytes = passed(&mut r, |r| skip(kind, r, kept))?;
             Value::Object(Object { layout, bytes })
         }
-        Kind::Array(element, length) => {
+        FieldKind::Array(element, length) => {
             let n = count(*length, &mut r, kept)?;
             elements(element, n, &mut r)?
         }
-        Kind::Utf8Unit => Value::Utf8(r.bytes(1, "")?),
-        // Only a field of the payload itself can look elsewhere in it; the simple ones do not come here.
-        _ => return Err(r.error("", DecodeErrorKind::Invalid("is of a type that is not known")).into()),
+        FieldKind::Utf8Unit => Value::Utf8(r.bytes(1, "")?),
+        // Only top-level fields can refer to bytes elsewhere. Simple kinds are read by the caller.
+        _ => return Err(r.error("", DecodeErrorKind::Invalid("has an unknown type")).into()),
     };
     Ok((value, r))
 }
 
-/// Reads so many elements and goes behind them.
-fn elements<'a>(element: &'a Kind, n: usize, r: &mut Reader<'a>) -> Result<Value<'a>, PayloadError> {
+/// Reads `n` elements and advances the reader.
+fn elements<'a>(element: &'a FieldKind, n: usize, r: &mut Reader<'a>) -> Result<Value<'a>, PayloadError> {
     Ok(match element {
-        Kind::U8 => Value::Bytes(r.bytes(n, "")?),
-        Kind::Utf8Unit => Value::Utf8(r.bytes(n, "")?),
-        Kind::Char => Value::Utf16(Utf16::new(r.bytes(n.saturating_mul(2), "")?)),
+        FieldKind::U8 => Value::Bytes(r.bytes(n, "")?),
+        FieldKind::Utf8Unit => Value::Utf8(r.bytes(n, "")?),
+        FieldKind::Char => Value::Utf16(Utf16::new(r.bytes(n.saturating_mul(2), "")?)),
         _ => {
             let bytes = passed(r, |r| skip_elements(element, n, r))?;
-            // Each of them took a byte of the payload, which is never that long.
+            // Each element has at least one byte, so the count fits.
             Value::Array(Elements { kind: element, bytes, left: u32::try_from(n).unwrap_or(u32::MAX) })
         }
     })
 }
 
-/// The bytes that `pass` passes over.
+/// Returns the bytes over which `pass` advances the reader.
 fn passed<'a>(
     r: &mut Reader<'a>,
     pass: impl FnOnce(&mut Reader<'a>) -> Result<(), PayloadError>,
@@ -313,14 +313,14 @@ fn count(length: Length, r: &mut Reader<'_>, kept: [u64; SLOTS]) -> Result<usize
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// Goes behind a value, and sees to it that it can be read.
-fn skip<'a>(kind: &'a Kind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<(), PayloadError> {
+/// Validates a value and advances the reader.
+fn skip<'a>(kind: &'a FieldKind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<(), PayloadError> {
     if let Some(size) = kind.size() {
         r.bytes(size, "")?;
         return Ok(());
     }
     match kind {
-        Kind::Object(layout) => {
+        FieldKind::Object(layout) => {
             let mut kept = [0; SLOTS];
             for def in layout.fields() {
                 let walked = match def.keep {
@@ -330,7 +330,7 @@ fn skip<'a>(kind: &'a Kind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<()
                 walked.map_err(|error| error.in_field(&def.name))?;
             }
         }
-        Kind::Array(element, length) => {
+        FieldKind::Array(element, length) => {
             let n = count(*length, r, kept)?;
             skip_elements(element, n, r)?;
         }
@@ -341,7 +341,7 @@ fn skip<'a>(kind: &'a Kind, r: &mut Reader<'a>, kept: [u64; SLOTS]) -> Result<()
     Ok(())
 }
 
-fn skip_elements<'a>(element: &'a Kind, n: usize, r: &mut Reader<'a>) -> Result<(), PayloadError> {
+fn skip_elements<'a>(element: &'a FieldKind, n: usize, r: &mut Reader<'a>) -> Result<(), PayloadError> {
     match element.size() {
         Some(0) if n > 0 => Err(without_bytes(r)),
         Some(size) => {

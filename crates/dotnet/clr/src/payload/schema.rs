@@ -1,9 +1,9 @@
-//! How a payload is laid out, and what its event is called.
+//! Layouts of payloads and names of events.
 
 use runtap_nettrace::{Field, FieldType, Metadata};
 
 use super::native::{self, Native};
-use super::words::{self, Named};
+use super::words::{self, NamedField};
 use super::{names, weight};
 
 /// The layout of an event's payload, and the event's name.
@@ -12,19 +12,19 @@ pub struct Schema {
     pub(super) name: String,
     pub(super) opcode: Option<u8>,
     pub(super) fields: Layout,
-    /// Whether anybody says what the fields are.
+    /// Whether the fields are known.
     pub(super) described: bool,
-    /// Fields whose numbers have names.
-    pub(super) named: Box<[Named]>,
-    /// For events of which one is several: what they are, by the text that they begin with.
+    /// The fields whose numbers have names.
+    pub(super) named: Box<[NamedField]>,
+    /// The variants of an event that stands for several, by the text at the start of the payload.
     pub(super) kinds: Box<[(&'static str, Self)]>,
 }
 
-/// Fields one after the other.
+/// Consecutive fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Layout {
     fields: Box<[FieldDef]>,
-    /// The number of bytes, where it is always the same: not to be added up again for each payload.
+    /// The number of bytes, if it is constant.
     size: Option<usize>,
 }
 
@@ -44,26 +44,26 @@ impl Layout {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldDef {
     pub(super) name: Box<str>,
-    pub(super) kind: Kind,
-    /// Whether a payload may end before it, because older versions did.
+    pub(super) kind: FieldKind,
+    /// Whether a payload may end before this field, as in older versions.
     pub(super) optional: bool,
-    /// Where its value is kept as the length of an array that follows.
+    /// The slot that keeps its value as the length of an array that follows.
     pub(super) keep: Option<Slot>,
 }
 
 impl FieldDef {
-    pub(super) fn new(name: impl Into<Box<str>>, kind: Kind) -> Self {
+    pub(super) fn new(name: impl Into<Box<str>>, kind: FieldKind) -> Self {
         Self { name: name.into(), kind, optional: false, keep: None }
     }
 }
 
-/// A place for the length of an array; more than this many lengths in one object nobody needs.
+/// The index of a kept array length. Four lengths per object are enough.
 pub(super) type Slot = u8;
 pub(super) const SLOTS: usize = 4;
 
-/// How the bytes of a field are to be read.
+/// The encoding of a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Bool32,
     Bool8,
     Char,
@@ -83,46 +83,46 @@ pub(super) enum Kind {
     Hex64,
     Utf16z,
     Utf8z,
-    /// A `u16` number of bytes, then UTF-8.
+    /// UTF-8 after a `u16` number of bytes.
     Utf8Counted,
-    /// A byte of UTF-8, as the element of an array.
+    /// A byte of UTF-8, as an array element.
     Utf8Unit,
-    /// LEB128, in zig-zag form.
+    /// A signed LEB128 number in zig-zag encoding.
     VarInt,
-    /// LEB128.
+    /// An unsigned LEB128 number.
     VarUInt,
     Guid,
     Decimal,
     FileTime,
     Object(Box<Layout>),
     Array(Box<Self>, Length),
-    /// Elements elsewhere in the payload: place and size, the place counted from behind the field or from the payload's
-    /// start.
+    /// Elements elsewhere in the payload: offset and size. The offset is relative to the end of the field, or to the start of the
+    /// payload.
     Located(Box<Self>, From),
-    /// Nothing is known of its bytes, so that nothing behind it can be read.
+    /// An unknown encoding. Fields after it can't be read.
     Opaque,
 }
 
-/// How many elements an array has.
+/// The number of elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
-    /// Told by a `u16` in front of them.
+    /// A `u16` before the elements.
     Counted,
-    /// Told by an earlier field.
+    /// The value of an earlier field.
     Kept(Slot),
-    /// Always the same.
+    /// A constant.
     Fixed(u16),
 }
 
-/// Where a place is counted from.
+/// The base of an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     Field,
     Payload,
 }
 
-impl Kind {
-    /// The number of bytes, where it is always the same.
+impl FieldKind {
+    /// Returns the number of bytes, if it is constant.
     pub(super) fn size(&self) -> Option<usize> {
         Some(match self {
             Self::I8 | Self::U8 | Self::Bool8 | Self::Utf8Unit => 1,
@@ -131,7 +131,7 @@ impl Kind {
             Self::I64 | Self::U64 | Self::F64 | Self::Hex64 | Self::FileTime => 8,
             Self::Guid | Self::Decimal => 16,
             Self::Object(layout) => layout.size?,
-            // Elements without bytes are refused where they are read.
+            // Elements without bytes are rejected when they are read.
             Self::Array(element, Length::Fixed(n)) => {
                 element.size().filter(|each| *each > 0)?.checked_mul(usize::from(*n))?
             }
@@ -147,11 +147,11 @@ impl Kind {
 }
 
 impl Schema {
-    /// The schema of an event that the stream defines: by the definition's own fields, else by what is built in.
-    /// `pointer_size` is that of the process: 4 bytes or 8.
+    /// Returns the schema of an event that the stream defines: from the fields of the definition, or else from the built-in table.
+    /// `pointer_size` is that of the process: 4 or 8 bytes.
     ///
-    /// Fields of the definition count if few of them take no bytes. An event whose only field is an object without a name (`EventCounters`, and all that are written with
-    /// `EventSource.Write`) is taken for that object.
+    /// The definition's fields are ignored if many of them have no bytes. If the only field of an event is an unnamed object (as in
+    /// `EventCounters`, and for `EventSource.Write`), the fields of that object are used.
     pub fn of(metadata: &Metadata, pointer_size: u32) -> Self {
         let native = native::find(&metadata.provider, metadata.event_id, &metadata.name, pointer_size);
         let (native_name, native_opcode, native_fields) = match native {
@@ -164,7 +164,7 @@ impl Schema {
         } else {
             Some(Layout::new(unwrapped(fields(&metadata.fields, 0))))
         };
-        // A self-describing event without fields says so by its name; the native ones have neither.
+        // A self-describing event without fields has a name; native events have neither.
         let described = fields.is_some();
         let kinds = native::kinds(&metadata.provider, metadata.event_id, pointer_size);
         Self {
@@ -187,24 +187,23 @@ impl Schema {
         }
     }
 
-    /// The name: that of the definition, or `Task/Opcode` (`GC/Start`) for the runtime's native events, which bring none.
-    /// Empty where nobody knows it.
+    /// Returns the name in the definition, or `Task/Opcode` (`GC/Start`) for the runtime's native events. Empty if unknown.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name, and those of the events that it stands for.
+    /// Returns the name, and those of the variants.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self).chain(self.kinds.iter().map(|(_, kind)| kind)).map(Self::name)
     }
 
-    /// The names of all fields that its payloads can have, without those inside objects.
+    /// Returns the names of all top-level fields that payloads may have.
     pub(crate) fn field_names(&self) -> impl Iterator<Item = &str> {
         let schemas = std::iter::once(self).chain(self.kinds.iter().map(|(_, kind)| kind));
         schemas.flat_map(|schema| schema.fields.fields().iter().map(|field| &*field.name))
     }
 
-    /// `Task/Opcode`, as `PerfView` and dotnet-trace call the event: `RequestStart` is `Request/Start`.
+    /// Returns the name in the form `Task/Opcode`, as used by `PerfView` and dotnet-trace: `RequestStart` is `Request/Start`.
     pub fn task_and_opcode(&self) -> String {
         match self.opcode {
             _ if self.name.contains('/') => self.name.clone(),
@@ -222,7 +221,7 @@ impl Schema {
                     _ => self.name.clone(),
                 }
             }
-            // Info and nothing in particular.
+            // Opcode 0 is Info, without a suffix.
             Some(0) => self.name.clone(),
             Some(opcode) => match opcode_name(opcode) {
                 Some(opcode) => format!("{}/{opcode}", strip_end(&self.name, opcode).unwrap_or(&self.name)),
@@ -231,29 +230,29 @@ impl Schema {
         }
     }
 
-    /// The opcode, by the definition or by the table.
+    /// Returns the opcode from the definition or the table.
     pub fn opcode(&self) -> Option<u8> {
         self.opcode
     }
 
-    /// Whether numbers of some fields have names.
+    /// Whether numbers in some fields have names.
     pub fn has_names(&self) -> bool {
         !self.named.is_empty()
     }
 
-    /// Whether the fields are known. If not, a payload can only be shown as bytes.
+    /// Whether the fields are known. Otherwise only the bytes can be shown.
     pub fn is_described(&self) -> bool {
         self.described
     }
 }
 
-/// `text` without `end` in any case.
+/// Returns `text` without the suffix `end` in any case.
 fn strip_end<'a>(text: &'a str, end: &str) -> Option<&'a str> {
     let (task, rest) = text.split_at_checked(text.len().checked_sub(end.len())?)?;
     rest.eq_ignore_ascii_case(end).then_some(task)
 }
 
-/// The opcodes that have the same name for every provider.
+/// Returns the name of an opcode that is common to all providers.
 fn opcode_name(opcode: u8) -> Option<&'static str> {
     Some(match opcode {
         1 => "Start",
@@ -279,50 +278,52 @@ fn fields(fields: &[Field], depth: u32) -> Vec<FieldDef> {
         .collect()
 }
 
-/// `depth` 0 is a field of the payload itself.
-fn kind(field_type: &FieldType, depth: u32) -> Kind {
+/// Returns the encoding of a field type. `depth` 0 is a top-level field.
+fn kind(field_type: &FieldType, depth: u32) -> FieldKind {
     let element = |inner: &FieldType| match inner {
-        FieldType::Utf8Unit => Box::new(Kind::Utf8Unit),
+        FieldType::Utf8Unit => Box::new(FieldKind::Utf8Unit),
         inner => Box::new(kind(inner, depth + 1)),
     };
     match field_type {
-        FieldType::Object(fields) => Kind::Object(Box::new(Layout::new(self::fields(fields, depth + 1)))),
-        FieldType::Bool => Kind::Bool32,
-        FieldType::Char => Kind::Char,
-        FieldType::I8 => Kind::I8,
-        FieldType::U8 => Kind::U8,
-        FieldType::I16 => Kind::I16,
-        FieldType::U16 => Kind::U16,
-        FieldType::I32 => Kind::I32,
-        FieldType::U32 => Kind::U32,
-        FieldType::I64 => Kind::I64,
-        FieldType::U64 => Kind::U64,
-        FieldType::F32 => Kind::F32,
-        FieldType::F64 => Kind::F64,
-        FieldType::Decimal => Kind::Decimal,
-        FieldType::DateTime => Kind::FileTime,
-        FieldType::Guid => Kind::Guid,
-        FieldType::String => Kind::Utf16z,
-        FieldType::Array(inner) => Kind::Array(element(inner), Length::Counted),
-        FieldType::FixedArray(inner, n) => Kind::Array(element(inner), Length::Fixed(*n)),
-        FieldType::VarInt => Kind::VarInt,
-        FieldType::VarUInt => Kind::VarUInt,
-        FieldType::Bool8 => Kind::Bool8,
+        FieldType::Object(fields) => {
+            FieldKind::Object(Box::new(Layout::new(self::fields(fields, depth + 1))))
+        }
+        FieldType::Bool => FieldKind::Bool32,
+        FieldType::Char => FieldKind::Char,
+        FieldType::I8 => FieldKind::I8,
+        FieldType::U8 => FieldKind::U8,
+        FieldType::I16 => FieldKind::I16,
+        FieldType::U16 => FieldKind::U16,
+        FieldType::I32 => FieldKind::I32,
+        FieldType::U32 => FieldKind::U32,
+        FieldType::I64 => FieldKind::I64,
+        FieldType::U64 => FieldKind::U64,
+        FieldType::F32 => FieldKind::F32,
+        FieldType::F64 => FieldKind::F64,
+        FieldType::Decimal => FieldKind::Decimal,
+        FieldType::DateTime => FieldKind::FileTime,
+        FieldType::Guid => FieldKind::Guid,
+        FieldType::String => FieldKind::Utf16z,
+        FieldType::Array(inner) => FieldKind::Array(element(inner), Length::Counted),
+        FieldType::FixedArray(inner, n) => FieldKind::Array(element(inner), Length::Fixed(*n)),
+        FieldType::VarInt => FieldKind::VarInt,
+        FieldType::VarUInt => FieldKind::VarUInt,
+        FieldType::Bool8 => FieldKind::Bool8,
         // A single byte of text is no field that anybody has; the one known writer means a whole text.
-        FieldType::Utf8Unit => Kind::Utf8Counted,
-        // Deeper inside, many of them could point to the same bytes.
-        FieldType::RelLoc(inner) if depth == 0 => Kind::Located(element(inner), From::Field),
-        FieldType::DataLoc(inner) if depth == 0 => Kind::Located(element(inner), From::Payload),
-        _ => Kind::Opaque,
+        FieldType::Utf8Unit => FieldKind::Utf8Counted,
+        // At deeper levels, many fields could refer to the same bytes.
+        FieldType::RelLoc(inner) if depth == 0 => FieldKind::Located(element(inner), From::Field),
+        FieldType::DataLoc(inner) if depth == 0 => FieldKind::Located(element(inner), From::Payload),
+        _ => FieldKind::Opaque,
     }
 }
 
-/// The fields of an only object that has no name, nor anything beside it; `EventCounters` has two of these around it.
+/// Returns the fields of a single unnamed object. In `EventCounters` there are two such levels.
 fn unwrapped(fields: Vec<FieldDef>) -> Vec<FieldDef> {
     match <[FieldDef; 1]>::try_from(fields) {
-        Ok([FieldDef { name, kind: Kind::Object(inner), .. }]) if name.is_empty() => {
+        Ok([FieldDef { name, kind: FieldKind::Object(inner), .. }]) if name.is_empty() => {
             match <[FieldDef; 1]>::try_from(inner.fields.into_vec()) {
-                Ok([FieldDef { name, kind: Kind::Object(inner), .. }]) if &*name == "Payload" => {
+                Ok([FieldDef { name, kind: FieldKind::Object(inner), .. }]) if &*name == "Payload" => {
                     inner.fields.into_vec()
                 }
                 Ok(other) => other.into(),
@@ -378,7 +379,7 @@ mod tests {
             let mut metadata = Metadata::new("P", 1, "EventCounters");
             metadata.fields = fields;
             let schema = Schema::of(&metadata, 8);
-            assert_eq!(schema.fields.fields(), [FieldDef::new("n", Kind::I32)]);
+            assert_eq!(schema.fields.fields(), [FieldDef::new("n", FieldKind::I32)]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The values of fields.
+//! Values of fields.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use runtap_wire::{Utf16, Uuid};
 
 use super::read::{Elements, Object};
 
-/// The value of a field. Integers of all sizes are widened; texts and nested values borrow from the payload.
+/// The value of a field. Integers of all sizes are widened. Texts and nested values borrow from the payload.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Value<'a> {
-    /// Yes or no, of 1 or 4 bytes.
+    /// A Boolean.
     Bool(bool),
-    /// One UTF-16 unit, which may be half a character.
+    /// A UTF-16 code unit, possibly one half of a surrogate pair.
     Char(u16),
     /// A signed integer.
     Int(i64),
     /// An unsigned integer.
     UInt(u64),
-    /// An unsigned integer that people know in hexadecimal: an address, a handle, an identifier.
+    /// An unsigned integer that is usually shown in hexadecimal: an address, a handle, an identifier.
     Hex(u64),
-    /// A number of 4 bytes.
+    /// A floating-point number of 4 bytes.
     F32(f32),
-    /// A number of 8 bytes.
+    /// A floating-point number of 8 bytes.
     F64(f64),
     /// A decimal number.
     Decimal(Decimal),
@@ -32,18 +32,18 @@ pub enum Value<'a> {
     Guid(Uuid),
     /// Text, or an array of UTF-16 units.
     Utf16(Utf16<'a>),
-    /// Text, supposed to be UTF-8.
+    /// Text that should be UTF-8.
     Utf8(&'a [u8]),
     /// An array of bytes.
     Bytes(&'a [u8]),
-    /// Named values.
+    /// An object with named fields.
     Object(Object<'a>),
-    /// Values of one type.
+    /// An array of values of one type.
     Array(Elements<'a>),
 }
 
 impl Value<'_> {
-    /// The value as an unsigned integer, where it is one.
+    /// Returns the value as an unsigned integer. `None` if it is not one.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Self::UInt(value) | Self::Hex(value) => Some(*value),
@@ -52,7 +52,7 @@ impl Value<'_> {
         }
     }
 
-    /// The value as a signed integer, where it is one.
+    /// Returns the value as a signed integer. `None` if it is not one.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(*value),
@@ -61,7 +61,7 @@ impl Value<'_> {
         }
     }
 
-    /// The value as a number with a fraction, where it is a number; integers beyond 2^53 lose their last digits.
+    /// Returns the value as a floating-point number. `None` if it is not a number. Integers above 2^53 are rounded.
     #[expect(clippy::cast_precision_loss, reason = "told in the documentation")]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -73,7 +73,7 @@ impl Value<'_> {
         }
     }
 
-    /// The value as text, where it is text. What is no Unicode becomes U+FFFD.
+    /// Returns the value as text. `None` if it is not text. Invalid Unicode is replaced by U+FFFD.
     pub fn as_text(&self) -> Option<String> {
         match self {
             Self::Utf16(text) => Some(text.to_string()),
@@ -83,20 +83,20 @@ impl Value<'_> {
     }
 }
 
-/// A Windows FILETIME: units of 100 ns since 1601, UTC.
+/// A Windows FILETIME: the number of 100 ns intervals since 1601, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime(pub u64);
 
 impl FileTime {
-    /// Nanoseconds since 1970, UTC; `None` beyond the years 1677 to 2262.
+    /// Returns the nanoseconds since 1970, UTC. `None` outside the years 1677 to 2262.
     pub fn unix_ns(self) -> Option<i64> {
-        /// 1970 in these units.
+        /// The FILETIME of 1970.
         const EPOCH: i128 = 116_444_736_000_000_000;
         i64::try_from((i128::from(self.0) - EPOCH) * 100).ok()
     }
 }
 
-/// A .NET decimal: a 96-bit integer and a power of ten, as on the wire (flags, high, low, middle word).
+/// A .NET decimal: a 96-bit integer and a power of ten, as encoded (flags, high, low, middle word).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decimal([u8; 16]);
 
@@ -105,19 +105,19 @@ impl Decimal {
         Self(bytes)
     }
 
-    /// The digits.
+    /// Returns the digits as an integer.
     pub fn digits(self) -> u128 {
         let [_, _, _, _, h0, h1, h2, h3, low @ ..] = self.0;
         u128::from(u32::from_le_bytes([h0, h1, h2, h3])) << 64 | u128::from(u64::from_le_bytes(low))
     }
 
-    /// How many of the digits stand behind the point: 0 to 28 in a real one.
+    /// Returns the number of digits after the decimal point. 0 to 28 if valid.
     pub fn scale(self) -> u8 {
         let [_, _, scale, ..] = self.0;
         scale
     }
 
-    /// Whether it is below zero.
+    /// Whether the number is negative.
     pub fn is_negative(self) -> bool {
         let [_, _, _, sign, ..] = self.0;
         sign & 0x80 != 0

@@ -1,27 +1,27 @@
-//! Fields that take no bytes of a payload: each event pays for a field with its bytes, and for these with nothing.
+//! Limits the fields that take no bytes of a payload.
 //!
-//! A definition is there once, and events of one byte may be there a million times: thousands of such fields would make
-//! each of them as slow and as long as the definition.
+//! A definition occurs once, but events of one byte may occur a million times. Thousands of fields without bytes would make each of
+//! them as slow and as long as the definition.
 
 use runtap_nettrace::{Field, FieldType};
 
 use crate::shown::LONGEST_NAME;
 
-/// The most that fields without bytes may weigh in a definition. Real ones have hardly any. Each byte of an array may have all
-/// of them in its line.
+/// The maximum weight of fields without bytes in a definition. Real definitions have hardly any. Each byte of an array may repeat
+/// all of them in its line.
 const MAX_WEIGHT: usize = 512;
-/// What each of them weighs beside its name.
+/// The weight of a field without its name.
 const FIELD_WEIGHT: usize = 32;
 
-/// Whether a definition has more fields without bytes than a reader follows.
+/// Whether a definition has too many fields without bytes.
 pub(super) fn is_excessive(fields: &[Field]) -> bool {
     let mut weight = 0;
     paid_in(fields, &mut weight);
     weight > MAX_WEIGHT
 }
 
-/// How many parts of an object take bytes in every payload. Adds the weight of those that take none of their own: what is
-/// empty, and an object around a single part.
+/// Returns how many parts of an object take bytes in every payload, and adds the weight of those that take none of their own: empty
+/// ones, and objects around a single part.
 fn paid_in(fields: &[Field], weight: &mut usize) -> usize {
     let mut sum = 0_usize;
     for field in fields {
@@ -38,7 +38,7 @@ fn paid(field_type: &FieldType, weight: &mut usize) -> usize {
     match field_type {
         FieldType::Object(fields) => paid_in(fields, weight),
         FieldType::FixedArray(element, n) => paid(element, weight).saturating_mul(usize::from(*n)),
-        // Elements are there as often as they take bytes.
+        // Each element takes bytes, so their number is bounded by the payload.
         FieldType::Array(element) | FieldType::RelLoc(element) | FieldType::DataLoc(element) => {
             paid(element, weight);
             1
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_without_bytes_are_few() {
+    fn fields_without_bytes_are_limited() {
         let empty = || FieldType::Object(Vec::new());
         let around = |inner| FieldType::Object(vec![Field::new("", inner)]);
         let fixed = |inner, n| FieldType::FixedArray(Box::new(inner), n);

@@ -1,6 +1,6 @@
-//! The names of numbers: what a field's number means; `words.txt` has them, and its notation.
+//! The names of numbers in fields. See `words.txt` for the table and its notation.
 //!
-//! The table is read where an event is defined: one pass over some hundred lines for the few providers that it knows.
+//! The table is parsed when a stream defines an event: one pass over some hundred lines for the few providers in it.
 
 use std::borrow::Cow;
 
@@ -10,31 +10,31 @@ const TABLE: &str = include_str!("words.txt");
 
 /// A field whose numbers have names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedField {
     pub(super) field: &'static str,
-    /// What the name is called: the field, or what a part of its bits is.
+    /// The name under which the name is shown: the field, or the meaning of a part of its bits.
     pub(super) shown: &'static str,
-    words: Words,
+    words: NumberNames,
 }
 
 /// A list of names, and how a number is looked up in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Words {
-    how: How,
+struct NumberNames {
+    how: Lookup,
     list: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum Lookup {
     One,
-    /// With the bits that are looked at.
+    /// A combination of flags, after applying a mask.
     Flags(u32),
     Bit,
     Tier,
 }
 
-/// The fields of an event that have names for their numbers.
-pub(super) fn find(provider: &str, id: u32) -> Box<[Named]> {
+/// Returns the fields of an event that have names for their numbers.
+pub(super) fn find(provider: &str, id: u32) -> Box<[NamedField]> {
     let is_section =
         |line: &str| line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) == Some(provider);
     let rows = TABLE.lines().skip_while(|line| !is_section(line)).skip(1);
@@ -45,43 +45,43 @@ pub(super) fn find(provider: &str, id: u32) -> Box<[Named]> {
     row.map_or_else(Box::default, |row| row.split_ascii_whitespace().filter_map(named).collect())
 }
 
-/// `FIELD=LIST` or `FIELD:SHOWN=LIST`
-fn named(item: &'static str) -> Option<Named> {
+/// Parses `FIELD=LIST` or `FIELD:SHOWN=LIST`.
+fn named(item: &'static str) -> Option<NamedField> {
     let (field, list) = item.split_once('=')?;
     let (field, shown) = field.split_once(':').unwrap_or((field, field));
-    Some(Named { field, shown, words: words(list)? })
+    Some(NamedField { field, shown, words: words(list)? })
 }
 
-/// The list of this name.
-fn words(name: &str) -> Option<Words> {
+/// Returns the list with this name.
+fn words(name: &str) -> Option<NumberNames> {
     let lists = TABLE.lines().skip_while(|line| *line != "[words]").skip(1);
     lists.take_while(|line| !line.starts_with('[')).find_map(|line| {
         let (known, rest) = line.split_once(' ')?;
         let (how, list) = rest.trim_start().split_once(' ')?;
         let how = match how.split_once('/') {
-            Some(("flags", mask)) => How::Flags(u32::from_str_radix(mask, 16).ok()?),
+            Some(("flags", mask)) => Lookup::Flags(u32::from_str_radix(mask, 16).ok()?),
             _ => match how {
-                "one" => How::One,
-                "flags" => How::Flags(u32::MAX),
-                "bit" => How::Bit,
-                "tier" => How::Tier,
+                "one" => Lookup::One,
+                "flags" => Lookup::Flags(u32::MAX),
+                "bit" => Lookup::Bit,
+                "tier" => Lookup::Tier,
                 _ => return None,
             },
         };
-        (known == name).then(|| Words { how, list: list.trim() })
+        (known == name).then(|| NumberNames { how, list: list.trim() })
     })
 }
 
-impl Named {
-    /// The name of a value of the field, if it has one.
+impl NamedField {
+    /// Returns the name of a value of the field, if it has one.
     pub(super) fn of(&self, value: &Value<'_>) -> Option<Cow<'static, str>> {
-        // Numbers of one, two and four bytes; the names of the lower ones stand for what is below zero too.
+        // Numbers of one, two and four bytes. Negative numbers may have names too.
         let number = value.as_i64().filter(|number| (i64::from(i32::MIN)..1 << 32).contains(number))?;
         self.words.of(number)
     }
 }
 
-impl Words {
+impl NumberNames {
     fn pairs(self) -> impl Iterator<Item = (&'static str, i64)> {
         self.list.split_ascii_whitespace().filter_map(|pair| {
             let (name, number) = pair.split_once('=')?;
@@ -96,17 +96,17 @@ impl Words {
     fn of(self, number: i64) -> Option<Cow<'static, str>> {
         let all_bits = || u32::try_from(number.rem_euclid(1 << 32)).unwrap_or_default();
         let name = match self.how {
-            How::One => {
-                // A field without a sign may hold a number that has one.
+            Lookup::One => {
+                // An unsigned field may hold a negative number.
                 let signed = i64::from(all_bits().cast_signed());
                 self.one(number).or_else(|| self.one(signed))?
             }
-            How::Flags(mask) => return self.flags(i64::from(all_bits() & mask)),
-            How::Bit if all_bits() >> 31 == 0 => "not_specified",
-            How::Bit => self.one(all_bits().trailing_zeros().into())?,
-            // Code that came with its module has no tier, whatever its bits say.
-            How::Tier if all_bits() & JITTED == 0 => self.one(0)?,
-            How::Tier => self.one((all_bits() >> 7 & 7).into())?,
+            Lookup::Flags(mask) => return self.flags(i64::from(all_bits() & mask)),
+            Lookup::Bit if all_bits() >> 31 == 0 => "not_specified",
+            Lookup::Bit => self.one(all_bits().trailing_zeros().into())?,
+            // Precompiled code has no tier, whatever its bits are.
+            Lookup::Tier if all_bits() & JITTED == 0 => self.one(0)?,
+            Lookup::Tier => self.one((all_bits() >> 7 & 7).into())?,
         };
         Some(Cow::Borrowed(name))
     }
@@ -127,7 +127,7 @@ impl Words {
     }
 }
 
-/// The bit of a method's flags that says that the process compiled it.
+/// The flag of a method that was compiled at run time.
 const JITTED: u32 = 8;
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_can_be_read_and_names_a_field() {
+    fn every_row_is_valid_and_names_a_field() {
         let mut provider = "";
         for line in TABLE.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             if let Some(section) = line.strip_prefix('[') {
@@ -178,7 +178,7 @@ mod tests {
             }
             let id = key.parse().unwrap();
             assert_eq!(find(provider, id).len(), row.split_ascii_whitespace().count(), "{line}");
-            // Its fields come with the stream.
+            // The fields of these events are defined in the stream.
             if provider == TPL {
                 continue;
             }

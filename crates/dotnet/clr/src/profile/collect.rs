@@ -1,4 +1,4 @@
-//! The events of a view that is made of events, kept until all names are known and their order is.
+//! Collects the events of a view until all names are known.
 
 use runtap_model::View;
 use runtap_nettrace::{Event, Item, Metadata, Observe};
@@ -8,31 +8,31 @@ use crate::payload::{Decoder, Payload};
 use crate::report::whole;
 use crate::suspensions::Why;
 
-/// Keeps what a view needs of its events.
+/// Collects the events of a view.
 #[derive(Debug, Clone)]
 pub(super) struct Collector {
     view: View,
     decoder: Decoder,
     pub(super) raw: Vec<Raw>,
     pub(super) texts: Texts,
-    /// Types by the id that allocation events have for them.
+    /// The names of types, by the type id in allocation events.
     pub(super) types: hashbrown::HashMap<u64, Text, foldhash::fast::RandomState>,
     pub(super) malformed: u64,
 }
 
-/// An event.
+/// A collected event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Raw {
     pub(super) timestamp: u64,
     pub(super) thread: u64,
-    /// Index into the stream's stacks.
+    /// The index of its stack in the stream's stacks.
     pub(super) stack: u32,
-    pub(super) what: What,
+    pub(super) what: RawKind,
 }
 
-/// What it tells.
+/// What a collected event reports.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum What {
+pub(super) enum RawKind {
     Allocated {
         by: Sampling,
         bytes: u64,
@@ -42,7 +42,7 @@ pub(super) enum What {
         of: Text,
     },
     LockWanted,
-    /// With the nanoseconds that the wait took, if the runtime says so.
+    /// The duration of the wait in nanoseconds, if the runtime reports it.
     LockTaken {
         ns: Option<u64>,
     },
@@ -54,7 +54,7 @@ pub(super) enum What {
         reason: u32,
         kind: u32,
     },
-    /// Code has led to a collection; of all its events only this one has a stack.
+    /// Code that caused a collection. Of all events of a collection, only this one has a stack.
     Triggered,
     Resumed,
     Compiling {
@@ -81,29 +81,29 @@ pub(super) enum What {
     },
 }
 
-/// How the runtime chose the allocations that it tells.
+/// How the runtime sampled allocations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sampling {
-    /// One in about 100 kB of each kind; the event has the bytes since the last one.
+    /// One in about 100 kB of each kind. The event has the bytes since the last one.
     Tick,
-    /// Some of each type; the event has the bytes of that type since the last one.
+    /// Some of each type. The event has the bytes of that type since the last one.
     ByType,
-    /// At random, any byte with the same chance.
+    /// At random, with equal probability for each byte.
     Random,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Type {
     Named(Text),
-    /// Told by another event.
+    /// The name is in another event.
     Id(u64),
 }
 
-/// A text of [`Texts`].
+/// A handle of a text in [`Texts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Text(u32);
 
-/// Texts, each once.
+/// Distinct texts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Texts {
     list: Vec<Box<str>>,
@@ -138,7 +138,7 @@ impl Collector {
         }
     }
 
-    /// Takes an item that is no event.
+    /// Processes an item that is not an event.
     pub(super) fn item(&mut self, item: &Item<'_>) {
         self.decoder.item(item);
     }
@@ -157,7 +157,7 @@ impl Collector {
         }
     }
 
-    /// Takes an event that is wanted; `stack` is the index of its stack.
+    /// Processes an event for which [`wants`](Self::wants) is true. `stack` is the index of its stack.
     pub(super) fn event(&mut self, metadata: &Metadata, event: &Event<'_>, stack: u32) {
         let Self { view, decoder, texts, types, .. } = self;
         let payload = decoder.payload(event);
@@ -170,70 +170,74 @@ impl Collector {
                 let (timestamp, thread) = (event.timestamp, event.thread_id);
                 self.raw.push(Raw { timestamp, thread, stack, what });
             }
-            // An await that blocks its thread, and continues no task, is none.
+            // An await that blocks its thread and continues no task is ignored.
             None if metadata.provider == clr::TPL => {}
             None => self.malformed += 1,
         }
     }
 }
 
-/// What an event tells that the view wants.
-fn what(view: View, id: u32, payload: Payload<'_>, texts: &mut Texts) -> Option<What> {
+/// Returns what an event reports.
+fn what(view: View, id: u32, payload: Payload<'_>, texts: &mut Texts) -> Option<RawKind> {
     let number = |name| payload.u64(name);
     let small = |name| payload.u64(name).and_then(|n| u32::try_from(n).ok());
     let task = |name| small(name).filter(|task| *task != 0);
     Some(match (view, id) {
-        (View::Alloc, 10) => What::Allocated {
+        (View::Alloc, 10) => RawKind::Allocated {
             by: Sampling::Tick,
             bytes: number("AllocationAmount64").or_else(|| number("AllocationAmount"))?,
             of: Type::Named(texts.add(payload.text("TypeName").unwrap_or_default())),
         },
-        (View::Alloc, 20 | 32) => What::Allocated {
+        (View::Alloc, 20 | 32) => RawKind::Allocated {
             by: Sampling::ByType,
             bytes: number("TotalSizeForTypeSample")?,
             of: Type::Id(number("TypeID")?),
         },
-        (View::Alloc, 303) => What::Allocated {
+        (View::Alloc, 303) => RawKind::Allocated {
             by: Sampling::Random,
             bytes: standing_for(number("ObjectSize")?),
             of: Type::Named(texts.add(payload.text("TypeName")?)),
         },
         (View::Exceptions, _) => {
-            What::Thrown { of: texts.add(payload.text("ExceptionType").unwrap_or_default()) }
+            RawKind::Thrown { of: texts.add(payload.text("ExceptionType").unwrap_or_default()) }
         }
-        (View::Contention, 81) => What::LockWanted,
-        (View::Contention, _) => What::LockTaken { ns: payload.f64("DurationNs").and_then(whole) },
-        (View::Gc, 9) => What::Suspending { why: Why::of(number("Reason")?) },
-        (View::Gc, 1) => {
-            What::Collecting { generation: small("Depth")?, reason: small("Reason")?, kind: small("Type")? }
-        }
-        (View::Gc, 35) => What::Triggered,
-        (View::Gc, _) => What::Resumed,
+        (View::Contention, 81) => RawKind::LockWanted,
+        (View::Contention, _) => RawKind::LockTaken { ns: payload.f64("DurationNs").and_then(whole) },
+        (View::Gc, 9) => RawKind::Suspending { why: Why::of(number("Reason")?) },
+        (View::Gc, 1) => RawKind::Collecting {
+            generation: small("Depth")?,
+            reason: small("Reason")?,
+            kind: small("Type")?,
+        },
+        (View::Gc, 35) => RawKind::Triggered,
+        (View::Gc, _) => RawKind::Resumed,
         (View::Jit, 145) => {
             let part = |name| payload.text(name).unwrap_or_default();
             let (space, name, signature) =
                 (part("MethodNamespace"), part("MethodName"), part("MethodSignature"));
             let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
             let dot = if space.is_empty() { "" } else { "." };
-            What::Compiling {
+            RawKind::Compiling {
                 method: number("MethodID")?,
                 module: number("ModuleID")?,
                 name: texts.add(format!("{space}{dot}{name}{arguments}")),
             }
         }
-        (View::Jit, _) => What::Compiled { method: number("MethodID")? },
-        (View::Async, 10) => What::TaskAwaits { task: task("ContinueWithTaskID")?, awaited: task("TaskID")? },
-        (View::Async, 14) => {
-            What::TaskBegins { task: task("TaskID")?, name: texts.add(payload.text("OperationName")?) }
+        (View::Jit, _) => RawKind::Compiled { method: number("MethodID")? },
+        (View::Async, 10) => {
+            RawKind::TaskAwaits { task: task("ContinueWithTaskID")?, awaited: task("TaskID")? }
         }
-        (View::Async, 15) => What::TaskEnds { task: task("TaskID")? },
-        (View::Async, 17) => What::TaskRuns { task: task("TaskID")? },
+        (View::Async, 14) => {
+            RawKind::TaskBegins { task: task("TaskID")?, name: texts.add(payload.text("OperationName")?) }
+        }
+        (View::Async, 15) => RawKind::TaskEnds { task: task("TaskID")? },
+        (View::Async, 17) => RawKind::TaskRuns { task: task("TaskID")? },
         _ => return None,
     })
 }
 
-/// How many bytes an object that was met at random stands for: a byte is met with a chance of 1 : 102,400, an object
-/// of `size` bytes with `1 - e^(-size/102400)`, and it stands for its size divided by that.
+/// Returns the number of bytes that a randomly sampled object represents: a byte is sampled with probability 1 : 102,400, an object
+/// of `size` bytes with `1 - e^(-size/102400)`; it represents its size divided by that.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -267,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_objects_stand_for_the_mean_and_large_ones_for_themselves() {
+    fn small_objects_represent_the_mean_and_large_ones_themselves() {
         assert!((102_400..102_500).contains(&standing_for(24)));
         assert_eq!(standing_for(10_000_000), 10_000_000);
         assert_eq!(standing_for(0), 102_400);

@@ -1,4 +1,4 @@
-//! From a stream to a profile: samples or the events of a view, stacks, method names, threads.
+//! Creates profiles from streams: samples or the events of a view, with stacks, method names and threads.
 
 mod collect;
 mod namer;
@@ -21,38 +21,37 @@ use crate::dotnet_trace::DotnetTraceBuilder;
 use crate::names::{Names, NamingEvent, names_something};
 use crate::stacks::Stacks;
 
-/// What a stream can't tell about its program.
+/// Information about the program that is not in the stream.
 #[derive(Debug, Clone, Default)]
 pub struct ProfileOptions {
-    /// Names of threads by the operating system's number.
+    /// The names of threads, by the operating system's thread id.
     pub thread_names: Vec<(u64, String)>,
-    /// Name of the program; by default the one that its command line gives.
+    /// The name of the program. By default derived from the command line.
     pub process_name: Option<String>,
-    /// How much room there is for what is put together; samples that have none are
-    /// [left out](Trace::left_out).
+    /// The limits of the profile. Samples beyond them are [left out](Trace::left_out).
     pub room: Room,
 }
 
-/// Collects what a profile needs while a stream is read, and puts it together at the end, when all names are known.
+/// Collects what a profile needs while a stream is read, and creates the profile at the end, when all names are known.
 ///
-/// Memory: 16 bytes a run of equal samples, 56 an event of the view, and each distinct stack and each method once.
+/// Memory: 16 bytes per run of equal samples, 56 per event of the view, and each distinct stack and method once.
 #[derive(Debug, Clone)]
 pub struct ProfileBuilder {
     header: Option<TraceHeader>,
-    /// What to do with an event, by metadata id.
+    /// The actions for events, by metadata id.
     actions: IdTable<Action>,
     names: Names,
     stacks: Stacks,
     ticks: Ticks,
-    /// For a view that is made of events.
+    /// The collector for a view that consists of events.
     events: Option<(View, Collector)>,
-    /// For the view of requests, which takes all for itself.
+    /// The builder for the view of requests, which processes all items.
     requests: Option<Box<DotnetTraceBuilder>>,
-    /// For recordings of a whole machine.
+    /// The data of recordings of a whole machine.
     universal: Universal,
     /// The time of the last event of any kind.
     end: u64,
-    /// For a part of a stream.
+    /// What is kept for later if this is a part of a stream.
     part: Option<Part>,
 }
 
@@ -62,23 +61,23 @@ impl Default for ProfileBuilder {
     }
 }
 
-/// What to do with an event; bits.
+/// The actions for an event, as bits.
 #[derive(Debug, Clone, Copy)]
 struct Action(NonZero<u8>);
 
 impl Action {
-    /// Nothing; beside the others.
+    /// No action. Always set.
     const SEEN: NonZero<u8> = NonZero::<u8>::MIN;
     const SAMPLE: u8 = 2;
     const LEARN: u8 = 4;
     const COLLECT: u8 = 8;
     const UNIVERSAL: u8 = 16;
-    /// For the view of requests; nothing beside it.
+    /// Pass the event to the view of requests. Excludes all others.
     const REQUEST: u8 = 32;
 }
 
 impl ProfileBuilder {
-    /// A builder for the views that are made of the sampler's ticks.
+    /// Creates a builder for the views of sampler ticks.
     pub fn new() -> Self {
         Self {
             header: None,
@@ -94,19 +93,19 @@ impl ProfileBuilder {
         }
     }
 
-    /// A builder for a view.
+    /// Creates a builder for a view.
     pub fn of(view: View) -> Self {
         let requests = (view == View::Request).then(|| Box::new(DotnetTraceBuilder::of_requests()));
         let events = (!view.is_sampled()).then(|| (view, Collector::new(view)));
         Self { events, requests, ..Self::new() }
     }
 
-    /// How many samples were seen.
+    /// Returns the number of samples.
     pub fn samples(&self) -> usize {
         self.ticks.len() + self.universal.len()
     }
 
-    /// How many events of a known kind had a payload that can't be read.
+    /// Returns the number of events of a known kind whose payload could not be read.
     pub fn malformed(&self) -> u64 {
         self.names.malformed()
             + self.universal.malformed
@@ -127,7 +126,7 @@ impl ProfileBuilder {
                     part.define(metadata);
                 }
             }
-            // Ids may be given out anew.
+            // Metadata ids may be reused.
             Item::SequencePoint(point) if point.flushes_metadata() => self.actions.clear(),
             _ => {}
         }
@@ -161,8 +160,7 @@ impl ProfileBuilder {
         Action(action)
     }
 
-    /// What goes to other functions goes by value, so that of the many events that are left alone the compiler puts
-    /// nothing together in memory.
+    /// Passes values by copy to functions that are not inlined, so that ignored events need not be stored in memory.
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         self.end = self.end.max(event.timestamp);
@@ -182,7 +180,7 @@ impl ProfileBuilder {
             self.act(*action, event);
             return;
         }
-        // A definition that came before we listened.
+        // The definition came before this builder was used.
         let Some(metadata) = event.metadata else { return };
         self.define(metadata);
         self.act(self.action_of(metadata), event);
@@ -205,7 +203,7 @@ impl ProfileBuilder {
                 Some(part) => part.naming.take(&event),
                 None => self.names.learn(&event),
             }
-            // An address may mean another method from here on.
+            // From here on, an address may belong to another method.
             self.ticks.split();
         }
         if action & (Action::UNIVERSAL | Action::COLLECT) == 0 {
@@ -231,19 +229,19 @@ impl ProfileBuilder {
         self.ticks.add(thread, timestamp, kind, stack);
     }
 
-    /// The profile so far, as if the stream ended here. Takes the memory of a copy for as long as it is made.
+    /// Returns the profile so far, as if the stream ended here. Temporarily needs memory for a copy.
     pub fn snapshot(&self, options: &ProfileOptions) -> Trace {
         self.clone().finish(options)
     }
 
-    /// Names everything and returns the profile. A stream without a header gives an empty one.
+    /// Creates the profile. Empty for a stream without a header.
     pub fn finish(mut self, options: &ProfileOptions) -> Trace {
         if let Some(requests) = self.requests {
             return requests.finish(options);
         }
         let mut builder = TraceBuilder::new();
         let Some(header) = self.header.take() else { return builder.finish() };
-        // Else all that happened before the start, as the header has it, would have happened at the same moment.
+        // Otherwise everything before the start in the header would have the same time.
         let header = header.started_by(self.first());
         builder.set_room(options.room.clone());
         self.names.seal();
@@ -274,7 +272,7 @@ impl ProfileBuilder {
         }
         namer.builder.leave_out(self.ticks.left_out());
         for ThreadTicks { tid, runs, last, .. } in self.ticks.into_threads() {
-            // A run takes the place of the one that it is made of.
+            // A named run replaces the original one in place.
             let named = runs.into_iter().filter_map(|run| {
                 let has_room = namer.builder.has_room(run.ticks().into());
                 has_room.then(|| run.named(since_start(&header, run.time), namer.stack(run.stack, run.time)))
@@ -299,7 +297,7 @@ impl ProfileBuilder {
 }
 
 impl ProfileBuilder {
-    /// When the first of what is shown happened; the greatest time if there is nothing.
+    /// Returns the time of the first sample or event. `u64::MAX` if there is none.
     fn first(&self) -> u64 {
         let events = self.events.iter().flat_map(|(_, events)| &events.raw).map(|raw| raw.timestamp);
         events.chain(self.ticks.first()).chain(self.universal.first()).min().unwrap_or(u64::MAX)
@@ -317,7 +315,7 @@ impl Observe for ProfileBuilder {
 }
 
 impl ProfileBuilder {
-    /// The profile of a recording of a whole machine, or of some of its processes.
+    /// Creates the profile of a recording of a whole machine or several processes.
     fn of_machine(self, header: &TraceHeader, mut builder: TraceBuilder, options: &ProfileOptions) -> Trace {
         if let Some(start) = header.sync_time {
             builder.set_start_unix_ns(start);
@@ -349,10 +347,10 @@ pub(crate) fn since_start(header: &TraceHeader, timestamp: u64) -> u64 {
     u64::try_from(header.relative_ns(timestamp)).unwrap_or(0)
 }
 
-/// The entry assembly's name (`/usr/bin/dotnet /srv/app.dll x` is `app`), else the executable's.
+/// Returns the name of the entry assembly (`app` for `/usr/bin/dotnet /srv/app.dll x`), or else of the executable.
 pub(crate) fn program_name(command_line: &str) -> Option<String> {
     let stem = |path| clr::file_stem(path, &["dll", "exe"]);
-    // Arguments are joined by blanks, so a path with a blank can't be told from two arguments.
+    // Arguments are joined by spaces, so a path with a space looks like two arguments.
     let mut words = command_line.split_ascii_whitespace().map(|word| word.trim_matches('"'));
     let first = words.next()?;
     if stem(first).is_some_and(|name| name.eq_ignore_ascii_case("dotnet"))

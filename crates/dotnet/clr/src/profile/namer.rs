@@ -1,4 +1,4 @@
-//! Turns addresses into frames of the model, each distinct one once.
+//! Converts addresses to frames of the model, each distinct one once.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -14,36 +14,36 @@ pub(super) struct Namer<'a> {
     names: &'a Names,
     stacks: &'a Stacks,
     pub(super) builder: TraceBuilder,
-    /// What became of each stack of `stacks`.
-    named: Vec<Option<Named>>,
-    /// Addresses whose meaning does not depend on the time, as leaves and as callers.
+    /// The result for each stack of `stacks`.
+    named: Vec<Option<NamedStack>>,
+    /// The frames of addresses that do not depend on the time, as leaves and as callers.
     always: HashMap<(u64, bool), FrameHandle, RandomState>,
     methods: HashMap<MethodId, FrameHandle, RandomState>,
     unknown: HashMap<u64, FrameHandle, RandomState>,
-    /// Steps that looking up has taken, and that the builder was not told of yet.
+    /// The steps of lookups that have not been passed to the builder yet.
     steps: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Named {
-    /// Every address on it has one meaning.
+enum NamedStack {
+    /// No address depends on the time.
     Always(Option<StackHandle>),
-    /// Memory of some of its addresses was used for several methods.
-    Depends(Box<Then>),
+    /// Some addresses were used for several methods.
+    Depends(Box<TimedStack>),
 }
 
-/// What an address means.
+/// Whether the meaning of an address depends on the time.
 enum Meaning {
     Always,
-    /// Another method was there at another time, or none.
-    Then(Option<MethodId>),
+    /// It does; with the method at that time, if any.
+    AtTime(Option<MethodId>),
 }
 
-/// What a stack last meant that means something else at another time.
+/// The most recent result for a stack that depends on the time.
 #[derive(Debug, Clone)]
-struct Then {
+struct TimedStack {
     stack: Option<StackHandle>,
-    /// The depths of the addresses that it depends on, and the methods that were there.
+    /// The depths of addresses that depend on the time, and their methods.
     methods: Vec<(usize, Option<MethodId>)>,
 }
 
@@ -61,12 +61,12 @@ impl<'a> Namer<'a> {
         }
     }
 
-    /// A stack of the stream, by its index, as it was at a time.
+    /// Returns the stack with this index at a time.
     pub(super) fn stack(&mut self, index: u32, timestamp: u64) -> Option<StackHandle> {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         match self.named.get(index).and_then(Option::as_ref) {
-            Some(Named::Always(stack)) => return *stack,
-            Some(Named::Depends(then)) => {
+            Some(NamedStack::Always(stack)) => return *stack,
+            Some(NamedStack::Depends(then)) => {
                 let (ips, names, mut steps) = (self.stacks.get(index), self.names, 0);
                 let holds = then.methods.iter().all(|(depth, method)| {
                     let found = ips.get(*depth).map(|ip| names.look_up(*ip, *depth == 0, timestamp));
@@ -84,15 +84,15 @@ impl<'a> Namer<'a> {
         let (stack, methods) = self.whole(index, timestamp);
         if let Some(slot) = self.named.get_mut(index) {
             *slot = Some(if methods.is_empty() {
-                Named::Always(stack)
+                NamedStack::Always(stack)
             } else {
-                Named::Depends(Box::new(Then { stack, methods }))
+                NamedStack::Depends(Box::new(TimedStack { stack, methods }))
             });
         }
         stack
     }
 
-    /// The named stack, and the methods in it that were not there at any time.
+    /// Returns the named stack, and those of its methods that depend on the time.
     fn whole(
         &mut self,
         index: usize,
@@ -103,18 +103,18 @@ impl<'a> Namer<'a> {
         let (mut then, mut stack) = (Vec::new(), mark.map(|mark| self.builder.stack(None, mark)));
         for (depth, ip) in ips.iter().enumerate().rev() {
             let (frame, meaning) = self.frame(*ip, depth == 0, timestamp);
-            if let Meaning::Then(method) = meaning {
+            if let Meaning::AtTime(method) = meaning {
                 then.push((depth, method));
             }
             stack = Some(self.builder.stack(stack, frame));
         }
         let steps = std::mem::take(&mut self.steps);
-        // Without those it is named once, which takes no more than its size in the stream allows.
+        // A stack that does not depend on the time is named once, at a cost bounded by its size in the stream.
         self.builder.took(ips.len(), if then.is_empty() { 0 } else { steps + ips.len() });
         (stack, then)
     }
 
-    /// The frame of an address, and for how long it is that.
+    /// Returns the frame of an address, and whether it depends on the time.
     fn frame(&mut self, ip: u64, is_leaf: bool, timestamp: u64) -> (FrameHandle, Meaning) {
         let key = (ip, is_leaf);
         if let Some(frame) = self.always.get(&key) {
@@ -130,10 +130,10 @@ impl<'a> Namer<'a> {
             self.always.insert(key, frame);
             return (frame, Meaning::Always);
         }
-        (frame, Meaning::Then(found.method))
+        (frame, Meaning::AtTime(found.method))
     }
 
-    /// Whether a stack of the stream means something else at another time.
+    /// Whether the meaning of a stack depends on the time.
     pub(super) fn depends_on_time(&self, index: u32) -> bool {
         let ips = self.stacks.get(usize::try_from(index).unwrap_or(usize::MAX));
         ips.iter().enumerate().any(|(depth, ip)| !self.names.look_up(*ip, depth == 0, 0).is_always)
@@ -149,14 +149,14 @@ impl<'a> Namer<'a> {
         frame
     }
 
-    /// An address without a method bears its own number, not that of the call before it.
+    /// An unknown address is shown as it is, not as that of the call before it.
     fn unknown(&mut self, ip: u64) -> FrameHandle {
         let builder = &mut self.builder;
         *self.unknown.entry(ip).or_insert_with(|| builder.add_frame(&frame::clr(None, &format!("{ip:#x}"))))
     }
 
-    /// The frames of a stack of the stream, leaf first, up to one that `is_wanted`: from there to the root, or to the first
-    /// that `is_other`. `None` where no frame is.
+    /// Returns the frames of a stack, leaf first, from the first one that `is_wanted` to the root, or up to the first one that
+    /// `is_other`. `None` if no frame is wanted.
     pub(super) fn below_frame(
         &mut self,
         index: u32,
@@ -183,7 +183,8 @@ impl<'a> Namer<'a> {
         Some(frames)
     }
 
-    /// The root frame of a stack that has as many frames as a runtime records: the callers of the last one are unknown.
+    /// Returns a root frame for a stack with the maximum number of frames that a runtime records: the callers of its last frame are
+    /// unknown.
     fn truncated(&mut self, ips: &[u64]) -> Option<FrameHandle> {
         (ips.len() == MAX_STACK_DEPTH).then(|| {
             let label = format!("[truncated at {MAX_STACK_DEPTH} frames]");

@@ -1,12 +1,12 @@
-//! Parts of a stream that are gathered side by side, and put together in the order of the stream. What depends on what
-//! was before is kept until then; a part for which that is not enough says so, and is read again.
+//! Parts of a stream that are read in parallel and joined in order. What depends on earlier parts is kept until then; a part that
+//! contains other dependent events must be read again.
 
 use runtap_nettrace::{Item, Join, Metadata, Observe};
 
 use super::ProfileBuilder;
 use crate::names::NamingEvents;
 
-/// What a part keeps for later.
+/// What a part keeps for joining.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Part {
     pub(super) naming: NamingEvents,
@@ -22,8 +22,8 @@ impl Part {
 }
 
 impl ProfileBuilder {
-    /// Makes builders for parts of the stream, each of which sees the items of one part; [`Join::join`] takes them
-    /// in. `None` for a view that is made of events, whose parts mean nothing by themselves.
+    /// Returns a function that creates builders for parts of the stream, each of which processes the items of one part;
+    /// [`Join::join`] joins them. `None` for a view of events, whose parts can't be read separately.
     pub fn parts(&self) -> Option<impl Fn() -> Self + Sync + use<>> {
         let stacks = self.stacks.of_part();
         let part = move || Self { stacks: stacks.clone(), part: Some(Part::default()), ..Self::new() };
@@ -32,7 +32,7 @@ impl ProfileBuilder {
 }
 
 impl Join for ProfileBuilder {
-    /// As if the items of that part had been shown to this one.
+    /// Equivalent to processing the items of that part with this builder.
     fn join(&mut self, next: Self) -> bool {
         let Self { header, stacks, ticks, end, part, .. } = next;
         let Some(part) = part.filter(|part| !part.refuses) else { return false };
@@ -48,7 +48,7 @@ impl Join for ProfileBuilder {
         }
         part.naming.replay(&mut self.names);
         self.end = self.end.max(end);
-        // Known by the events' own definitions.
+        // Actions are determined again from the definitions of events.
         self.actions.clear();
         true
     }

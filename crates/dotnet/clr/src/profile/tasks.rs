@@ -1,10 +1,10 @@
-//! Asynchronous operations: who waits for whom, told by the task library's events, and how long each takes.
+//! Asynchronous operations: which one awaits which, according to the task library's events, and how long each takes.
 //!
-//! An operation lives from the moment when it first gives up its thread to its end. While it awaits another operation that
-//! is known, the time is that one's; else it is its own, running or waiting. So the time of an operation that nobody
-//! awaits is split over the chain below it, and no moment counts twice. The stack of an operation is the code
-//! that started the outermost of its chain, up to another operation, then the methods of the chain: an operation may be
-//! started by one that does not await it, and lie on the stack of one whose end let others go on.
+//! An operation exists from the moment when it first yields its thread to its end. While it awaits another known operation, the time
+//! belongs to that one; otherwise the time is its own, running or waiting. So the time of an outermost operation is divided among
+//! the chain below it, and no moment counts twice. The stack of an operation is the code that started the outermost operation of its
+//! chain, up to another operation, followed by the methods of the chain: an operation may be started by one that does not await it,
+//! and be on the stack of one whose end resumes others.
 
 use std::rc::Rc;
 
@@ -13,13 +13,13 @@ use hashbrown::{HashMap, HashSet};
 use runtap_model::{FrameHandle, StackHandle};
 use runtap_nettrace::TraceHeader;
 
-use super::collect::{Collector, Raw, Text, What};
+use super::collect::{Collector, Raw, RawKind, Text};
 use super::namer::Namer;
 
-/// Longest chain that is shown; a longer one is cut at its outer end.
+/// The maximum length of a chain. Longer ones are truncated at their outer end.
 const MAX_CHAIN: usize = 256;
 
-/// Adds the time of all operations. `raw` is in the order of time.
+/// Adds the time of all operations. `raw` must be sorted by time.
 pub(super) fn add(raw: &[Raw], collector: &Collector, header: &TraceHeader, end: u64, namer: &mut Namer<'_>) {
     let mut operations = Operations::default();
     for raw in raw {
@@ -62,7 +62,7 @@ pub(super) fn add(raw: &[Raw], collector: &Collector, header: &TraceHeader, end:
     }
 }
 
-/// From an operation outwards: who awaits it, who awaits that one.
+/// Returns the chain of operations from this one to the outermost one that awaits it.
 fn chain(list: &[Operation], index: usize) -> Vec<usize> {
     let mut chain = vec![index];
     while let Some(outer) = chain.last().and_then(|index| list.get(*index)?.awaited_by)
@@ -75,14 +75,14 @@ fn chain(list: &[Operation], index: usize) -> Vec<usize> {
 
 struct Operation {
     name: Option<Text>,
-    /// The event that told of it first.
+    /// The first event of the operation.
     begin: Raw,
-    /// From when on the time is its own.
+    /// The time since which the time counts as its own.
     since: Option<u64>,
-    /// The times that were its own.
+    /// The time spans that count as its own.
     own: Vec<(u64, u64)>,
     awaited_by: Option<usize>,
-    /// What it awaits, if that is known.
+    /// The operation that it awaits, if known.
     awaits: Option<usize>,
     ended: bool,
 }
@@ -106,7 +106,7 @@ impl Operation {
 #[derive(Default)]
 struct Operations {
     list: Vec<Operation>,
-    /// The live ones by the number of their task.
+    /// The pending operations, by the number of their task.
     live: HashMap<u32, usize, RandomState>,
 }
 
@@ -114,24 +114,24 @@ impl Operations {
     fn take(&mut self, raw: &Raw) {
         let now = raw.timestamp;
         match raw.what {
-            What::TaskBegins { task, name } => {
+            RawKind::TaskBegins { task, name } => {
                 self.end(task, now);
                 self.begin(task, Some(name), raw);
             }
-            What::TaskEnds { task } => self.end(task, now),
-            What::TaskRuns { task } => {
+            RawKind::TaskEnds { task } => self.end(task, now),
+            RawKind::TaskRuns { task } => {
                 let Some(operation) = self.live.get(&task).and_then(|index| self.list.get_mut(*index)) else {
                     return;
                 };
                 operation.open(now);
-                // What it awaited is over, though it may be told later: when all who awaited it have gone on.
+                // The awaited operation is over, although its end may be reported later, after all its awaiters have resumed.
                 if let Some(awaited) = operation.awaits.take().and_then(|index| self.list.get_mut(index)) {
                     awaited.close(now);
                     awaited.ended = true;
                 }
             }
-            What::TaskAwaits { task, awaited } => {
-                // It may have begun before the session.
+            RawKind::TaskAwaits { task, awaited } => {
+                // The operation may have begun before the session.
                 let outer = match self.live.get(&task) {
                     Some(outer) => *outer,
                     None => self.begin(task, None, raw),
@@ -174,7 +174,7 @@ impl Operations {
         let Some(operation) = self.list.get_mut(index) else { return };
         operation.close(now);
         operation.ended = true;
-        // Who awaited it goes on, or waits for a thread to go on with.
+        // The awaiting operation resumes, or waits for a thread.
         if let Some(outer) = operation.awaited_by.and_then(|outer| self.list.get_mut(outer))
             && outer.awaits == Some(index)
         {
@@ -184,31 +184,30 @@ impl Operations {
     }
 }
 
-/// How an operation looks on a stack.
+/// The frames of an operation.
 #[derive(Debug, Clone)]
 struct Shape {
     itself: FrameHandle,
-    /// The code that started it, leaf first, as far as it is not known to have been let go on by others.
+    /// The code that started it, leaf first, as far as it is not known to have been resumed by others.
     callers: Rc<[FrameHandle]>,
 }
 
-/// What tells shapes apart.
-type Key = (u32, u64, Option<Text>);
+/// The identity of a shape: stack, time if relevant, and name.
+type ShapeKey = (u32, u64, Option<Text>);
 
-/// The shapes of operations. Those that begin at one place at one time, under one name, look the same.
+/// The shapes of operations. Operations with one place, time and name have equal shapes.
 struct Shapes<'a> {
     collector: &'a Collector,
-    known: HashMap<Key, Shape, RandomState>,
-    /// Whether a stack means something else at another time.
+    known: HashMap<ShapeKey, Shape, RandomState>,
+    /// Whether the meaning of a stack depends on the time.
     depends: HashMap<u32, bool, RandomState>,
     /// The frames of all operations.
     operations: HashSet<FrameHandle, RandomState>,
-    /// The stacks of callers that were put together.
-    callers: HashMap<Key, Option<StackHandle>, RandomState>,
+    /// The stacks of callers.
+    callers: HashMap<ShapeKey, Option<StackHandle>, RandomState>,
 }
 
-/// Returns whether a method resumes an operation or runs its continuations. The frames below such a method did not call the
-/// code above it.
+/// Whether a method resumes an operation or runs its continuations. The frames below such a method did not call the code above it.
 fn resumes(method: &str) -> bool {
     method.contains("StateMachineBox")
         || method.contains("MoveNextRunner")
@@ -216,7 +215,7 @@ fn resumes(method: &str) -> bool {
 }
 
 impl Shapes<'_> {
-    fn key(&mut self, operation: &Operation, namer: &Namer<'_>) -> Key {
+    fn key(&mut self, operation: &Operation, namer: &Namer<'_>) -> ShapeKey {
         let Raw { stack, timestamp, .. } = operation.begin;
         let depends = *self.depends.entry(stack).or_insert_with(|| namer.depends_on_time(stack));
         (stack, if depends { timestamp } else { 0 }, operation.name)
@@ -232,7 +231,7 @@ impl Shapes<'_> {
         shape
     }
 
-    /// The code that started an operation, up to another one: that has a time of its own, which this would add to.
+    /// Returns the code that started an operation, up to another operation, whose time counts separately.
     fn callers(&mut self, operation: &Operation, namer: &mut Namer<'_>) -> Option<StackHandle> {
         let key = self.key(operation, namer);
         if let Some(known) = self.callers.get(&key) {
@@ -250,7 +249,7 @@ impl Shapes<'_> {
         let name = operation.name.map_or("", |name| self.collector.texts.get(name));
         let method = name.strip_prefix("Async: ");
         if operation.name.is_none() || method.is_some() {
-            // The innermost state machine on the stack is the one that gives up its thread.
+            // The innermost state machine on the stack is the one that yields its thread.
             let wanted =
                 |frame: &str| frame.contains(".MoveNext(") && frame.contains(method.unwrap_or_default());
             let frames = namer.below_frame(stack, timestamp, wanted, resumes).unwrap_or_default();
@@ -258,7 +257,7 @@ impl Shapes<'_> {
                 return Shape { itself: *itself, callers: callers.into() };
             }
         }
-        // What the task library does to start it says nothing.
+        // Skip the frames of the task library.
         let of_library = |frame: &str| {
             ["System.Threading.Tasks.", "System.Runtime.CompilerServices."]
                 .iter()

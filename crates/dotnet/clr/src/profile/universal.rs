@@ -1,8 +1,8 @@
-//! Profiles of whole machines, which come with the providers `Universal.Events` and `Universal.System` in Nettrace 6:
-//! samples of threads that ran, the times in which threads waited, and what is mapped where in each process.
+//! Profiles of whole machines, from the providers `Universal.Events` and `Universal.System` in Nettrace 6: samples of running
+//! threads, the times in which threads waited, and the mappings of each process.
 //!
-//! Events are told by their names; their numbers are the writer's own. The same address means something else in each
-//! process, so that stacks are named for each process.
+//! Events are identified by name, because their ids are chosen by the writer. An address has a different meaning in each process, so
+//! stacks are named per process.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::names::LOOK_UP;
 use crate::payload::{Decoder, Payload};
 use crate::stacks::Stacks;
 
-/// Period of the sampler where the samples do not tell: its usual one.
+/// The default period of the sampler, if it can't be derived from the samples.
 const PERIOD_NS: u64 = 1_000_000;
 
-/// What happens to an event.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum EventKind {
     Ran,
     Waited,
     Process,
@@ -30,46 +30,46 @@ enum Kind {
     Symbol,
 }
 
-fn kind(metadata: &Metadata) -> Option<Kind> {
+fn kind(metadata: &Metadata) -> Option<EventKind> {
     Some(match (metadata.provider.as_str(), metadata.name.as_str()) {
-        ("Universal.Events", "cpu") => Kind::Ran,
-        ("Universal.Events", "cswitch") => Kind::Waited,
-        ("Universal.System", "ProcessCreate" | "ExistingProcess") => Kind::Process,
-        ("Universal.System", "ProcessMapping") => Kind::Mapping,
-        ("Universal.System", "ProcessSymbol") => Kind::Symbol,
+        ("Universal.Events", "cpu") => EventKind::Ran,
+        ("Universal.Events", "cswitch") => EventKind::Waited,
+        ("Universal.System", "ProcessCreate" | "ExistingProcess") => EventKind::Process,
+        ("Universal.System", "ProcessMapping") => EventKind::Mapping,
+        ("Universal.System", "ProcessSymbol") => EventKind::Symbol,
         _ => return None,
     })
 }
 
-/// Whether an event is one of these.
+/// Whether an event belongs to these providers and is known.
 pub(super) fn wants(metadata: &Metadata) -> bool {
     metadata.provider.starts_with("Universal.") && kind(metadata).is_some()
 }
 
-/// A range of addresses, the last one included, and what is there.
+/// A range of addresses (inclusive), and what is there.
 #[derive(Debug, Clone)]
 struct Range {
     start: u64,
     last: u64,
-    /// The latest of several wins.
+    /// The latest of several ranges wins.
     since: u64,
     text: Box<str>,
 }
 
-/// Ranges in the order of their starts.
+/// Ranges sorted by start.
 #[derive(Debug, Clone, Default)]
 struct Ranges {
     list: Vec<Range>,
-    /// The greatest end of all up to each.
+    /// The largest end up to each range.
     reach: Vec<u64>,
 }
 
-/// How many ranges are looked at for one address; a made-up stream may have any number that overlap.
-const MOST_STEPS: usize = 256;
+/// The number of ranges that are examined for one address. A crafted stream may contain any number of overlaps.
+const MAX_STEPS: usize = 256;
 
 impl Ranges {
     fn add(&mut self, start: u64, last: u64, since: u64, text: String) {
-        // The kernel hides its addresses from those who may not see them: all are 0 then.
+        // The kernel shows its addresses as 0 to unprivileged users.
         if start != 0 && last >= start {
             self.list.push(Range { start, last, since, text: text.into() });
         }
@@ -84,12 +84,12 @@ impl Ranges {
         self.reach = ends.collect();
     }
 
-    /// What is at an address: of several the one that begins last, of those the latest.
+    /// Returns the range at an address: the one with the largest start, and of those the latest.
     fn get(&self, address: u64) -> Option<&Range> {
         let behind = self.list.partition_point(|range| range.start <= address);
         let found = self.list.get(..behind)?.iter().zip(self.reach.get(..behind)?).rev();
         found
-            .take(MOST_STEPS)
+            .take(MAX_STEPS)
             .take_while(|(_, reach)| **reach >= address)
             .map(|(range, _)| range)
             .find(|range| range.last >= address)
@@ -110,7 +110,7 @@ struct Sample {
     thread: u64,
     stack: u32,
     processor: u32,
-    /// Ticks that the thread waited; `None` if it ran.
+    /// The ticks that the thread waited. `None` if it ran.
     waited: Option<u64>,
 }
 
@@ -132,12 +132,12 @@ impl Universal {
         self.samples.len()
     }
 
-    /// Time of the first sample.
+    /// Returns the time of the first sample.
     pub(super) fn first(&self) -> Option<u64> {
         self.samples.iter().map(|sample| sample.timestamp).min()
     }
 
-    /// Takes an item that is no event, if it is one of these providers'.
+    /// Processes an item that is not an event, if it belongs to these providers.
     pub(super) fn item(&mut self, item: &Item<'_>) {
         match item {
             Item::Header(_) => self.decoder.item(item),
@@ -146,14 +146,14 @@ impl Universal {
         }
     }
 
-    /// Takes an event for which [`wants`] is true; `stack` is the index of its stack.
+    /// Processes an event for which [`wants`] is true.
     pub(super) fn event(&mut self, metadata: &Metadata, event: &Event<'_>, stacks: &mut Stacks) {
         let payload = self.decoder.payload(event);
         let Some(kind) = kind(metadata) else { return };
         let process = event.process_id.unwrap_or(0);
-        if matches!(kind, Kind::Ran | Kind::Waited) {
+        if matches!(kind, EventKind::Ran | EventKind::Waited) {
             let waited = payload.u64("Value");
-            if waited.is_none() && kind == Kind::Waited {
+            if waited.is_none() && kind == EventKind::Waited {
                 self.malformed += 1;
                 return;
             }
@@ -168,7 +168,7 @@ impl Universal {
                 thread: event.thread_id,
                 stack: stacks.index(event.stack),
                 processor: event.processor,
-                waited: waited.filter(|_| kind == Kind::Waited),
+                waited: waited.filter(|_| kind == EventKind::Waited),
             });
             return;
         }
@@ -177,7 +177,7 @@ impl Universal {
         }
     }
 
-    /// Adds everything to a trace. Returns the processes that have samples: their ids and names.
+    /// Adds everything to a trace. Returns the ids and names of the processes that have samples.
     pub(super) fn add(
         mut self,
         header: &TraceHeader,
@@ -225,7 +225,7 @@ impl Universal {
         seen
     }
 
-    /// The time between two samples on a processor that is busy: the middle one of all such times.
+    /// Returns the period of the sampler: the median time between two samples on a processor.
     fn period_ns(&self, header: &TraceHeader) -> u64 {
         let mut last: HashMap<u32, u64, RandomState> = HashMap::default();
         let mut gaps = Vec::new();
@@ -249,13 +249,13 @@ fn ns(header: &TraceHeader, ticks: u64) -> u64 {
     u64::try_from(header.ticks_to_ns(i128::from(ticks))).unwrap_or(0)
 }
 
-/// Takes what is told of a process.
-fn tell(kind: Kind, process: &mut Process, payload: Payload<'_>, since: u64) -> Option<()> {
+/// Processes an event about a process.
+fn tell(kind: EventKind, process: &mut Process, payload: Payload<'_>, since: u64) -> Option<()> {
     match kind {
-        Kind::Process => process.name = Some(payload.text("Name")?).filter(|name| !name.is_empty()),
-        Kind::Mapping | Kind::Symbol => {
+        EventKind::Process => process.name = Some(payload.text("Name")?).filter(|name| !name.is_empty()),
+        EventKind::Mapping | EventKind::Symbol => {
             let (start, last) = (payload.u64("StartAddress")?, payload.u64("EndAddress")?);
-            if kind == Kind::Mapping {
+            if kind == EventKind::Mapping {
                 let path = payload.text("FileName")?;
                 let file = crate::clr::file_stem(&path, &["dll", "exe"]).unwrap_or("?").to_owned();
                 process.mappings.add(start, last, since, file);
@@ -263,7 +263,7 @@ fn tell(kind: Kind, process: &mut Process, payload: Payload<'_>, since: u64) -> 
                 process.symbols.add(start, last, since, payload.text("Name")?);
             }
         }
-        Kind::Ran | Kind::Waited => {}
+        EventKind::Ran | EventKind::Waited => {}
     }
     Some(())
 }
@@ -286,7 +286,7 @@ impl Namer<'_> {
             let frame = self.frame(process, *ip, depth == 0, builder);
             stack = Some(builder.stack(stack, frame));
         }
-        // Each process has names of its own for one stack of the stream.
+        // Each process names a stack of the stream separately.
         builder.took(ips.len(), ips.len().saturating_mul(LOOK_UP));
         self.named.insert((process, index), stack);
         stack
@@ -298,7 +298,7 @@ impl Namer<'_> {
         }
         // The call is before the return address.
         let address = if is_leaf { ip } else { ip.saturating_sub(1) };
-        // The kernel is the same for all, and may be told with the process 0.
+        // The kernel is common to all processes and may be reported with process id 0.
         let both = [process, 0].map(|id| self.processes.get(&id));
         let mut both = both.into_iter().flatten();
         let module = both.clone().find_map(|process| process.mappings.get(address)).map(|range| &*range.text);
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_range_belongs_to_it_and_nothing_is_at_zero() {
+    fn ranges_include_their_end_and_never_address_zero() {
         let mut ranges = Ranges::default();
         for (start, last, since, text) in [
             (0, 0, 0, "hidden"),

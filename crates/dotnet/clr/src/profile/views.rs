@@ -1,11 +1,11 @@
-//! What the events of a view come to: each thing with its weight, at its time, on its stack.
+//! Converts the events of a view to weighted samples.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use runtap_model::{FrameHandle, View};
 use runtap_nettrace::TraceHeader;
 
-use super::collect::{Collector, Raw, Sampling, Type, What};
+use super::collect::{Collector, Raw, RawKind, Sampling, Type};
 use super::namer::Namer;
 use crate::frame;
 use crate::gc;
@@ -13,7 +13,7 @@ use crate::names::Names;
 use crate::nested::Nested;
 use crate::suspensions::{Suspensions, Why};
 
-/// Adds all things of the view to the builder. `end` is the time of the stream's last event.
+/// Adds all samples of the view to the builder. `end` is the time of the stream's last event.
 pub(super) fn add(
     view: View,
     mut collector: Collector,
@@ -22,7 +22,7 @@ pub(super) fn add(
     names: &Names,
     namer: &mut Namer<'_>,
 ) {
-    // The stream has the events of one thread after the other: runs, which a stable sort merges.
+    // The stream groups events by thread; a stable sort merges these runs.
     collector.raw.sort_by_key(|raw| raw.timestamp);
     let mut add = Adder { header, namer };
     let raw = std::mem::take(&mut collector.raw);
@@ -43,7 +43,7 @@ struct Adder<'a, 'b> {
 }
 
 impl Adder<'_, '_> {
-    /// Adds a thing: a stack, with a frame that says what it was.
+    /// Adds a sample: a stack, and a frame that shows what happened.
     fn add(&mut self, raw: &Raw, weight: u64, what: Option<FrameHandle>) {
         let Some(thread) = self.namer.builder.thread_for_sample(raw.thread) else { return };
         let mut stack = self.namer.stack(raw.stack, raw.timestamp);
@@ -63,15 +63,15 @@ impl Adder<'_, '_> {
     }
 }
 
-/// The runtime may tell the same allocations in several ways: the most exact one counts.
+/// The runtime may report allocations in several ways; only the most exact one counts.
 fn allocations(raw: &[Raw], collector: &Collector, add: &mut Adder<'_, '_>) {
     let sampling = |raw: &Raw| match raw.what {
-        What::Allocated { by, .. } => Some(by),
+        RawKind::Allocated { by, .. } => Some(by),
         _ => None,
     };
     let best: Option<Sampling> = raw.iter().filter_map(sampling).max();
     for raw in raw.iter().filter(|raw| sampling(raw) == best) {
-        let What::Allocated { bytes, of, .. } = raw.what else { continue };
+        let RawKind::Allocated { bytes, of, .. } = raw.what else { continue };
         let label = match of {
             Type::Named(text) => add.label(collector.texts.get(text)),
             Type::Id(id) => match collector.types.get(&id) {
@@ -85,23 +85,23 @@ fn allocations(raw: &[Raw], collector: &Collector, add: &mut Adder<'_, '_>) {
 
 fn exceptions(raw: &[Raw], collector: &Collector, add: &mut Adder<'_, '_>) {
     for raw in raw {
-        if let What::Thrown { of } = raw.what {
+        if let RawKind::Thrown { of } = raw.what {
             let label = add.label(collector.texts.get(of));
             add.add(raw, 1, label);
         }
     }
 }
 
-/// A wait counts where and when it began. One without an end lasts to the end of the recording: a deadlock.
+/// A wait counts where and when it began. A wait without an end lasts until the end of the recording, as in a deadlock.
 fn contention(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
     let mut waiting: HashMap<u64, Raw, RandomState> = HashMap::default();
     let mut waits: Vec<(Raw, u64)> = Vec::new();
     for raw in raw {
         match raw.what {
-            What::LockWanted => {
+            RawKind::LockWanted => {
                 waiting.insert(raw.thread, *raw);
             }
-            What::LockTaken { ns } => {
+            RawKind::LockTaken { ns } => {
                 if let Some(start) = waiting.remove(&raw.thread) {
                     waits.push((start, ns.unwrap_or_else(|| add.ns(start.timestamp, raw.timestamp))));
                 }
@@ -116,8 +116,8 @@ fn contention(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
     }
 }
 
-/// A pause is the time from the wish to stop all threads to the moment when they run again. Its stack is that of the code
-/// that led to the collection, which is told inside the pause or, by other runtimes, in front of it.
+/// A pause lasts from the request to stop all threads until they run again. Its stack is that of the code that caused the
+/// collection, which is reported inside the pause or, by other runtimes, before it.
 fn pauses(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
     let mut suspensions = Suspensions::default();
     let mut pause: Option<(Raw, Option<String>)> = None;
@@ -131,18 +131,18 @@ fn pauses(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
     };
     for raw in raw {
         match raw.what {
-            What::Suspending { why } => {
+            RawKind::Suspending { why } => {
                 suspensions.begin(raw.thread, raw.timestamp, why);
                 if why != Why::Other {
                     let stack = trigger.take().map_or(raw.stack, |trigger| trigger.stack);
                     pause = Some((Raw { stack, ..*raw }, None));
                 }
             }
-            What::Triggered => match &mut pause {
+            RawKind::Triggered => match &mut pause {
                 Some((start, _)) => start.stack = raw.stack,
                 None => trigger = Some(*raw),
             },
-            What::Collecting { generation, reason, kind } => {
+            RawKind::Collecting { generation, reason, kind } => {
                 if let Some((_, label)) = &mut pause {
                     let background = if kind == 1 { ", background" } else { "" };
                     label.get_or_insert_with(|| {
@@ -150,23 +150,23 @@ fn pauses(raw: &[Raw], end: u64, add: &mut Adder<'_, '_>) {
                     });
                 }
             }
-            What::Resumed if suspensions.end(raw.thread).is_some() => close(pause.take(), raw.timestamp),
+            RawKind::Resumed if suspensions.end(raw.thread).is_some() => close(pause.take(), raw.timestamp),
             _ => {}
         }
     }
     close(pause, end);
 }
 
-/// A method's compilation, without what was compiled in between on the same thread.
+/// Adds the compilation times of methods, without nested compilations on the same thread.
 fn compilations(raw: &[Raw], collector: &Collector, names: &Names, add: &mut Adder<'_, '_>) {
     let mut running: HashMap<u64, Nested<(Raw, u64)>, RandomState> = HashMap::default();
     let mut done: Vec<(Raw, u64)> = Vec::new();
     for raw in raw {
         let running = running.entry(raw.thread).or_default();
         match raw.what {
-            What::Compiling { method, .. } => running.begin(method, (*raw, 0)),
-            What::Compiled { method } => {
-                // A method that was loaded without being compiled is none of our business.
+            RawKind::Compiling { method, .. } => running.begin(method, (*raw, 0)),
+            RawKind::Compiled { method } => {
+                // The method was loaded without being compiled.
                 let Some((start, within)) = running.end(method) else { continue };
                 let ns = add.ns(start.timestamp, raw.timestamp);
                 done.push((start, ns.saturating_sub(within)));
@@ -179,7 +179,7 @@ fn compilations(raw: &[Raw], collector: &Collector, names: &Names, add: &mut Add
     }
     done.sort_by_key(|(start, _)| (start.timestamp, start.thread));
     for (start, ns) in done {
-        let What::Compiling { module, name, .. } = start.what else { continue };
+        let RawKind::Compiling { module, name, .. } = start.what else { continue };
         let module = names.code().module_name(module, start.timestamp);
         let frame = add.namer.builder.add_frame(&frame::clr(module, collector.texts.get(name)));
         add.add(&start, ns, Some(frame));

@@ -1,57 +1,57 @@
-//! What was allocated, and where.
+//! Reports allocations by type and by code.
 
 use runtap_model::{FrameTotals, Trace, View};
 use serde::Serialize;
 
 use super::Report;
-use super::places::{Which, places};
+use super::places::{PlaceFrame, places};
 
-/// What a profile of the view [`Alloc`](View::Alloc) says.
+/// The allocations in a profile of the view [`Alloc`](View::Alloc).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AllocReport {
-    /// An estimate, from samples.
+    /// The estimated number of allocated bytes.
     pub allocated_bytes: u64,
-    /// The samples.
+    /// The number of samples.
     pub samples_count: u64,
-    /// By type, the heaviest first.
+    /// The allocated types, largest first.
     pub types: Vec<AllocatedType>,
-    /// By the code that allocated, the heaviest first.
+    /// The code that allocated, largest first.
     pub sites: Vec<AllocSite>,
 }
 
-/// Objects of a type.
+/// The allocations of a type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AllocatedType {
-    /// The type.
+    /// The name of the type.
     #[serde(rename = "type")]
     pub name: String,
-    /// Their size, about.
+    /// The estimated number of allocated bytes.
     pub allocated_bytes: u64,
-    /// From so many samples.
+    /// The number of samples.
     pub samples_count: u64,
 }
 
-/// Code that allocated.
+/// The allocations of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AllocSite {
-    /// The method.
+    /// The name of the method.
     pub name: String,
-    /// Its module, where one is known.
+    /// The module, if known.
     pub module: Option<String>,
-    /// How much, about.
+    /// The estimated number of allocated bytes.
     pub allocated_bytes: u64,
-    /// From so many samples.
+    /// The number of samples.
     pub samples_count: u64,
-    /// As people see it.
+    /// The method with its module, for display.
     #[serde(skip)]
     pub label: String,
 }
 
 impl AllocReport {
-    /// The report.
+    /// Creates the report.
     pub fn new(trace: &Trace) -> Self {
-        let types = places(trace, View::Alloc, Which::Innermost).into_iter();
-        let sites = places(trace, View::Alloc, Which::Caller).into_iter();
+        let types = places(trace, View::Alloc, PlaceFrame::Innermost).into_iter();
+        let sites = places(trace, View::Alloc, PlaceFrame::Caller).into_iter();
         let totals = FrameTotals::new(trace, View::Alloc, None);
         Self {
             allocated_bytes: totals.sum(),

@@ -1,13 +1,13 @@
-//! What the reports have in common: they keep what they need of some events, and look at it in the order of time.
+//! Collects events for reports and sorts them by time.
 
 use std::fmt;
 
 use super::{Decoder, Event, IdTable, Item, Metadata, Observe, Payload, TraceHeader};
 
-/// What was kept, in the order of time, and the clock.
-pub(super) type Found<T> = (Vec<Kept<T>>, Clock);
+/// The collected events sorted by time, and the clock.
+pub(super) type Collected<T> = (Vec<Kept<T>>, Clock);
 
-/// What a report keeps of an event.
+/// A collected event.
 #[derive(Debug, Clone)]
 pub(super) struct Kept<T> {
     pub(super) timestamp: u64,
@@ -15,7 +15,7 @@ pub(super) struct Kept<T> {
     pub(super) what: T,
 }
 
-/// Keeps what a report needs.
+/// Collects what a report needs.
 pub(super) struct Collector<T> {
     header: Option<TraceHeader>,
     decoder: Decoder,
@@ -36,7 +36,7 @@ impl<T> Collector<T> {
         Self { header: None, decoder: Decoder::new(), wanted: IdTable::default(), wants, kept: Vec::new() }
     }
 
-    /// Takes the next item; `keep` says what is kept of an event that is wanted.
+    /// Processes the next item. `keep` returns what is kept of a wanted event.
     pub(super) fn item(
         &mut self,
         item: &Item<'_>,
@@ -71,13 +71,13 @@ impl<T> Collector<T> {
         wanted
     }
 
-    /// What there is at the end.
-    pub(super) fn finish(self) -> Found<T> {
+    /// Returns the collected events.
+    pub(super) fn finish(self) -> Collected<T> {
         found(self.kept, self.header)
     }
 
-    /// What there is so far.
-    pub(super) fn so_far(&self) -> Found<T>
+    /// Returns a copy of what has been collected so far.
+    pub(super) fn so_far(&self) -> Collected<T>
     where
         T: Clone,
     {
@@ -85,8 +85,8 @@ impl<T> Collector<T> {
     }
 }
 
-fn found<T>(mut kept: Vec<Kept<T>>, header: Option<TraceHeader>) -> Found<T> {
-    // Runs, as the stream has them, which a stable sort merges.
+fn found<T>(mut kept: Vec<Kept<T>>, header: Option<TraceHeader>) -> Collected<T> {
+    // The stream groups events by thread; a stable sort merges these runs.
     kept.sort_by_key(|kept| kept.timestamp);
     let header = match kept.first() {
         Some(first) => header.map(|header| header.within_reach(first.timestamp)),
@@ -95,18 +95,18 @@ fn found<T>(mut kept: Vec<Kept<T>>, header: Option<TraceHeader>) -> Found<T> {
     (kept, Clock { header })
 }
 
-/// Turns ticks into nanoseconds.
+/// Converts ticks to nanoseconds.
 pub(super) struct Clock {
     header: Option<TraceHeader>,
 }
 
 impl Clock {
-    /// Nanoseconds since the session's start.
+    /// Returns the nanoseconds since the start of the session.
     pub(super) fn at(&self, timestamp: u64) -> i64 {
         self.header.as_ref().map_or(0, |header| header.relative_ns(timestamp))
     }
 
-    /// Nanoseconds between two times.
+    /// Returns the nanoseconds between two times.
     pub(super) fn ns(&self, from: u64, to: u64) -> u64 {
         let ticks = i128::from(to) - i128::from(from);
         let ns = self.header.as_ref().map_or(0, |header| header.ticks_to_ns(ticks));
@@ -114,12 +114,12 @@ impl Clock {
     }
 }
 
-/// A small number of a payload.
+/// Returns a number of the payload that fits 32 bits.
 pub(super) fn small(payload: Payload<'_>, name: &str) -> Option<u32> {
     payload.u64(name).and_then(|number| u32::try_from(number).ok())
 }
 
-/// A text of a payload; empty where there is none.
+/// Returns a text of the payload. Empty if there is none.
 pub(super) fn text(payload: Payload<'_>, name: &str) -> String {
     payload.text(name).unwrap_or_default()
 }

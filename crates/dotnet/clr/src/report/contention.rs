@@ -1,41 +1,41 @@
-//! Waits for locks, and the code that waited.
+//! Reports waits for locks, and the code that waited.
 
 use runtap_model::{Trace, View};
 use serde::Serialize;
 
-use super::places::{Which, places};
+use super::places::{PlaceFrame, places};
 use super::{LocksReport, Report};
 
-/// What a recording says about waits, and a profile of the view [`Contention`](View::Contention) about where.
+/// The waits in a recording, and where they occurred according to a profile of the view [`Contention`](View::Contention).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContentionReport {
     /// The waits.
     #[serde(flatten)]
     pub locks: LocksReport,
-    /// By the code that waited for a lock, the longest first.
+    /// The code that waited for locks, longest first.
     pub sites: Vec<WaitSite>,
 }
 
-/// Code that waited.
+/// The waits of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WaitSite {
-    /// The method.
+    /// The name of the method.
     pub name: String,
-    /// Its module, where one is known.
+    /// The module, if known.
     pub module: Option<String>,
-    /// How often.
+    /// The number of waits.
     pub contentions_count: u64,
-    /// How long, all in all.
+    /// The total duration of the waits in nanoseconds.
     pub wait_ns: u64,
-    /// As people see it.
+    /// The method with its module, for display.
     #[serde(skip)]
     pub label: String,
 }
 
 impl ContentionReport {
-    /// The report.
+    /// Creates the report.
     pub fn new(locks: LocksReport, trace: &Trace) -> Self {
-        let sites = places(trace, View::Contention, Which::Locker).into_iter().map(|place| WaitSite {
+        let sites = places(trace, View::Contention, PlaceFrame::Locker).into_iter().map(|place| WaitSite {
             name: place.name,
             module: place.module,
             contentions_count: place.count,

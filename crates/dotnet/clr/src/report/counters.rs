@@ -1,4 +1,4 @@
-//! Meters and event counters: what each series was, and came to.
+//! Reports the series of meters and event counters.
 
 mod texts;
 
@@ -8,93 +8,93 @@ use std::collections::btree_map::Entry;
 use serde::{Serialize, Serializer};
 
 use self::texts::{quantiles, tags};
-use super::collector::{Collector, Found, Kept, text};
+use super::collector::{Collected, Collector, Kept, text};
 use super::{Collect, Item, Observe, Report};
 use crate::payload::{Payload, Value};
 
-/// What a recording says about counters.
+/// The counters in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CountersReport {
-    /// How many series.
+    /// The number of series.
     pub series_count: u64,
-    /// How many times an instrument's own code failed.
+    /// The number of failures of an instrument's own code.
     pub errors_count: u64,
-    /// How often the limits on series or histograms were reached, so that some were left out.
+    /// The number of times that a limit of series or histograms was reached, so that some were left out.
     pub limits_reached_count: u64,
-    /// By provider, name and tags.
+    /// The series, sorted by provider, name and tags.
     pub series: Vec<CounterSeries>,
 }
 
-/// How a counter counts.
+/// The kind of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum CounterKind {
-    /// A value that is what it is.
+    /// A current value.
     Gauge,
-    /// Something that adds up.
+    /// A sum of increments.
     Rate,
-    /// Something that goes up and down by differences.
+    /// A sum of positive and negative differences.
     Updown,
     /// A distribution.
     Histogram,
 }
 
-/// A counter with its tags. `None` where this kind of counter has no such number. Numbers that are not finite are kept, and
-/// serialized as the texts `NaN`, `inf` and `-inf`: JSON has no such numbers.
+/// A counter with its tags. Numbers are `None` if this kind of counter does not have them. Non-finite numbers are serialized as the
+/// texts `NaN`, `inf` and `-inf`, because JSON has no such numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CounterSeries {
-    /// The meter, or the event source.
+    /// The meter or event source.
     pub provider: String,
-    /// The meter's version.
+    /// The version of the meter.
     pub version: Option<String>,
-    /// The instrument.
+    /// The name of the instrument.
     pub name: String,
-    /// Its name for people, if it has one.
+    /// The display name, if any.
     pub display_name: Option<String>,
-    /// Its unit, in its own words.
+    /// The unit.
     pub unit: String,
-    /// Its tags by their names, as far as the text of the runtime lets them be told apart.
+    /// The values of tags by name, as far as the runtime's text is unambiguous.
     pub tags: BTreeMap<String, String>,
-    /// The same as the runtime joins them: with commas and equals signs, which may be in the tags themselves too.
+    /// The tags as joined by the runtime with commas and equals signs, which may also occur in names and values.
     pub tags_text: String,
-    /// How it counts.
+    /// The kind of the counter.
     pub kind: CounterKind,
-    /// The last value: of a gauge itself, of the others the sum so far. Histograms have none, nor has an event counter
-    /// without values in any interval.
+    /// The last value of a gauge, or the sum so far of other kinds. `None` for histograms, and for an event counter without values
+    /// in any interval.
     #[serde(serialize_with = "real")]
     pub value: Option<f64>,
-    /// What the last interval added.
+    /// The increment in the last interval.
     #[serde(serialize_with = "real")]
     pub delta: Option<f64>,
-    /// Histogram, and event counter that gives means: how many values in all recorded intervals.
+    /// For histograms and mean event counters: the number of values in all intervals.
     pub count: Option<u64>,
-    /// Histogram: their sum.
+    /// For histograms: the sum of the values.
     #[serde(serialize_with = "real")]
     pub sum: Option<f64>,
-    /// Histogram: quantiles of the last interval that had values, by their shares (`0.95`). Those of several intervals
-    /// can't be joined.
+    /// For histograms: quantiles of the last interval that had values, by their fraction (`0.95`). Quantiles of several intervals
+    /// can't be combined.
     #[serde(serialize_with = "reals")]
     pub quantiles: Option<BTreeMap<String, f64>>,
-    /// The lowest value; of one that only adds up the least that an interval added.
+    /// The minimum value, or the minimum increment of an interval.
     #[serde(serialize_with = "real")]
     pub min: Option<f64>,
-    /// The highest.
+    /// The maximum value, or the maximum increment of an interval.
     #[serde(serialize_with = "real")]
     pub max: Option<f64>,
-    /// What all recorded intervals add up to, of one that adds up.
+    /// The sum of all increments.
     #[serde(serialize_with = "real")]
     pub total: Option<f64>,
-    /// How many times it was told.
+    /// The number of reports of the series.
     pub points_count: u64,
 }
 
-/// Makes a [`CountersReport`].
+/// Collects a [`CountersReport`].
 #[derive(Debug)]
-pub struct Counters(Collector<What>);
+pub struct Counters(Collector<EventData>);
 
 #[derive(Debug, Clone)]
-enum What {
+enum EventData {
     Point(Box<CounterSeries>),
     Error,
     Limit,
@@ -131,14 +131,14 @@ impl Collect for Counters {
     }
 }
 
-fn report((kept, _): Found<What>) -> CountersReport {
+fn report((kept, _): Collected<EventData>) -> CountersReport {
     let mut report = CountersReport::default();
     let mut series: BTreeMap<(String, Option<String>, String, String), CounterSeries> = BTreeMap::new();
     for Kept { what, .. } in kept {
         match what {
-            What::Error => report.errors_count += 1,
-            What::Limit => report.limits_reached_count += 1,
-            What::Point(point) => {
+            EventData::Error => report.errors_count += 1,
+            EventData::Limit => report.limits_reached_count += 1,
+            EventData::Point(point) => {
                 let key = (
                     point.provider.clone(),
                     point.version.clone(),
@@ -163,13 +163,14 @@ impl Observe for Counters {
     fn item(&mut self, item: &Item<'_>) {
         self.0.item(item, |metadata, _, payload| {
             if metadata.provider != METERS {
-                return event_counter(&metadata.provider, payload).map(|point| What::Point(Box::new(point)));
+                return event_counter(&metadata.provider, payload)
+                    .map(|point| EventData::Point(Box::new(point)));
             }
             match metadata.event_id {
                 8 | 9 => None,
-                12 | 13 => Some(What::Limit),
-                14 => Some(What::Error),
-                id => meter(id, payload).map(|point| What::Point(Box::new(point))),
+                12 | 13 => Some(EventData::Limit),
+                14 => Some(EventData::Error),
+                id => meter(id, payload).map(|point| EventData::Point(Box::new(point))),
             }
         });
     }
@@ -198,7 +199,7 @@ impl CounterSeries {
         }
     }
 
-    /// Of an interval without values the runtime writes the mean 0 and infinite extremes, which say nothing.
+    /// For an interval without values, the runtime writes the mean 0 and infinite extremes, which are ignored.
     fn without_values(mut self) -> Self {
         if self.count == Some(0) {
             (self.value, self.min, self.max) = (None, None, None);
@@ -206,7 +207,7 @@ impl CounterSeries {
         self
     }
 
-    /// Sets what follows from one point.
+    /// Sets the values that follow from one point.
     fn settle(mut self) -> Self {
         let (low, high) = match self.kind {
             CounterKind::Gauge => (self.min.or(self.value), self.max.or(self.value)),
@@ -219,7 +220,7 @@ impl CounterSeries {
         self
     }
 
-    /// Takes the next point of the same series.
+    /// Adds the next point of the series.
     fn add(&mut self, next: Self) {
         fn both<T: Copy>(a: Option<T>, b: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
             a.zip(b).map(|(a, b)| join(a, b)).or(a).or(b)
@@ -230,7 +231,7 @@ impl CounterSeries {
             total: both(self.total, next.total, |a, b| a + b),
             count: both(self.count, next.count, u64::saturating_add),
             sum: both(self.sum, next.sum, |a, b| a + b),
-            // An interval without values, as the last ones of a series often are, says nothing.
+            // An interval without values is ignored.
             value: next.value.or(self.value),
             quantiles: next.quantiles.or_else(|| self.quantiles.take()),
             points_count: self.points_count + 1,
@@ -239,7 +240,7 @@ impl CounterSeries {
     }
 }
 
-/// Numbers of meters come as texts; an empty one is none.
+/// Parses a number of a meter, which is a text. `None` if it is empty.
 fn number(payload: Payload<'_>, name: &str) -> Option<f64> {
     match payload.get(name)? {
         Value::Utf16(text) => text.to_string().trim().parse().ok(),
@@ -247,7 +248,7 @@ fn number(payload: Payload<'_>, name: &str) -> Option<f64> {
     }
 }
 
-/// A number as events have it in JSON Lines.
+/// Serializes a number as events do in JSON Lines.
 struct Real(f64);
 
 impl Serialize for Real {
@@ -297,7 +298,7 @@ fn meter(id: u32, payload: Payload<'_>) -> Option<CounterSeries> {
 }
 
 fn event_counter(provider: &str, payload: Payload<'_>) -> Option<CounterSeries> {
-    // The fields are the payload's own, or those of its only one.
+    // The fields are those of the payload, or of its only field.
     let fields = match payload.get("Payload").or_else(|| payload.get("")) {
         Some(Value::Object(object)) => object.fields(),
         _ => payload.fields(),
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_not_finite_are_three_different_texts() {
+    fn non_finite_numbers_are_three_different_texts() {
         let point = |value| CounterSeries {
             value: Some(value),
             quantiles: quantiles("0.5=NaN;0.95=3"),
@@ -363,7 +364,7 @@ mod tests {
             );
             assert_eq!(document["delta"], serde_json::Value::Null);
         }
-        // The extremes of the numbers among them.
+        // The extremes of the finite numbers.
         let mut series = point(f64::NAN).settle();
         series.add(point(2.0).settle());
         assert_eq!((series.min, series.max, series.value), (Some(2.0), Some(2.0), Some(2.0)));
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_up_and_down_has_the_extremes_of_its_values() {
+    fn up_down_counters_have_the_extremes_of_their_values() {
         let point = |value, delta| {
             let new = CounterSeries::new(String::new(), String::new(), String::new(), CounterKind::Updown);
             CounterSeries { value: Some(value), delta: Some(delta), ..new }.settle()

@@ -1,44 +1,44 @@
-//! Where the time went, or whatever else a view counts: frames and threads.
+//! Reports the frames and threads of a view, for example where CPU time was spent.
 
 use runtap_model::{FrameTotals, Trace, Unit, View};
 use serde::{Serialize, Serializer};
 
 use super::Report;
 
-/// What a profile says about one of its views.
+/// The frames and threads of a view of a profile.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CpuReport {
     /// The view.
     #[serde(serialize_with = "view_name")]
     pub view: View,
-    /// Samples, or events, in it.
+    /// The number of samples or events in the view.
     pub samples: u64,
-    /// What the weights count.
+    /// The unit of the weights.
     #[serde(serialize_with = "unit_name")]
     pub unit: Unit,
-    /// Their sum.
+    /// The sum of the weights.
     pub total: u64,
-    /// How many threads have samples in it.
+    /// The number of threads with samples in the view.
     pub threads_count: usize,
-    /// The heaviest first. All that have no name are one a module.
+    /// The frames, heaviest first. All unnamed frames of a module are combined.
     pub frames: Vec<FrameRow>,
-    /// The heaviest first.
+    /// The threads, heaviest first.
     pub threads: Vec<ThreadRow>,
 }
 
 /// A frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FrameRow {
-    /// Its name, with the types of its arguments.
+    /// The name, with the types of its arguments.
     pub name: String,
-    /// Its module, where one is known.
+    /// The module, if known.
     pub module: Option<String>,
     /// The weight of the frame itself.
     #[serde(rename = "self")]
     pub own: u64,
-    /// The weight of the frame and of all that it called.
+    /// The weight of the frame and of everything that it called.
     pub total: u64,
-    /// As people see it.
+    /// The frame with its module, for display.
     #[serde(skip)]
     pub label: String,
 }
@@ -46,21 +46,21 @@ pub struct FrameRow {
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThreadRow {
-    /// Its number.
+    /// The thread id.
     pub thread: u64,
-    /// Its name, if it has one.
+    /// The name, if any.
     pub name: Option<String>,
-    /// Its samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Their weight.
+    /// The weight of the samples.
     pub total: u64,
-    /// With its process, where there are several.
+    /// The thread with its name, and with its process if there are several, for display.
     #[serde(skip)]
     pub label: String,
 }
 
 impl CpuReport {
-    /// The report; `inclusive` puts the frames in the order of their total, not of their own weight.
+    /// Creates the report. `inclusive` sorts frames by their total instead of their own weight.
     pub fn new(trace: &Trace, view: View, inclusive: bool) -> Self {
         let (tables, totals) = FrameTotals::by_name(trace, view);
         let mut frames: Vec<FrameRow> = tables

@@ -1,4 +1,4 @@
-//! What changed from one profile to another, frame by frame.
+//! Reports the differences between two profiles by frame.
 
 use runtap_model::{Comparison, FrameHandle, ShareChange, Side, Unit, View};
 use serde::Serialize;
@@ -6,106 +6,106 @@ use serde::Serialize;
 use super::Report;
 use super::cpu::{unit_name, view_name};
 
-/// What differs between two recordings.
+/// The differences between two recordings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DiffReport {
-    /// What is compared.
+    /// The view that is compared.
     #[serde(serialize_with = "view_name")]
     pub view: View,
-    /// What the weights count.
+    /// The unit of the weights.
     #[serde(serialize_with = "unit_name")]
     pub unit: Unit,
-    /// Whether the order of the frames is that of shares, not of weights as they are.
+    /// Whether frames are sorted by share instead of weight.
     pub normalized: bool,
     /// The first recording.
     pub before: DiffSide,
-    /// The second one.
+    /// The second recording.
     pub after: DiffSide,
-    /// Every frame with weight in one of them, those that changed most first.
+    /// The frames with weight in either recording, largest change first.
     pub frames: Vec<FrameChange>,
-    /// How many there are.
+    /// The number of frames.
     pub frames_count: usize,
-    /// How many of them changed.
+    /// The number of frames that changed.
     #[serde(skip)]
     pub changed_count: usize,
 }
 
-/// What the order of the frames follows.
+/// How frames are sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiffOrder {
-    /// Weights as they are, not shares of each recording.
+    /// Sort by weight instead of share.
     pub absolute: bool,
-    /// A frame with all that it called, not the frame itself.
+    /// Sort by the weight including callees instead of the frame's own.
     pub inclusive: bool,
 }
 
-/// One of the two.
+/// One of the two recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DiffSide {
-    /// Samples, or events, in the view.
+    /// The number of samples or events in the view.
     pub samples: u64,
-    /// The sum of their weights, in the unit.
+    /// The sum of their weights.
     pub total: u64,
-    /// How many threads have samples in the view.
+    /// The number of threads with samples in the view.
     pub threads: usize,
-    /// How long was recorded.
+    /// The duration of the recording in nanoseconds.
     pub duration_ns: u64,
 }
 
-/// A frame and how it changed.
+/// A frame and its changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FrameChange {
-    /// Its name, with the types of its arguments.
+    /// The name, with the types of its arguments.
     pub name: String,
-    /// Its module, where one is known.
+    /// The module, if known.
     pub module: Option<String>,
-    /// What it weighed.
+    /// The weights in the first recording.
     pub before: Weights,
-    /// What it weighs.
+    /// The weights in the second recording.
     pub after: Weights,
-    /// The share of the frame itself.
+    /// The shares of the frame itself.
     pub self_share: Shares,
-    /// The share of the frame and of all that it called.
+    /// The shares of the frame and of everything that it called.
     pub total_share: Shares,
-    /// As people see it.
+    /// The frame with its module, for display.
     #[serde(skip)]
     pub label: String,
 }
 
-/// Weights of a frame in one recording.
+/// The weights of a frame in one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Weights {
-    /// Of the frame itself, in the unit.
+    /// The weight of the frame itself.
     #[serde(rename = "self")]
     pub own: u64,
-    /// Of the frame and of all that it called, in the unit.
+    /// The weight of the frame and of everything that it called.
     pub total: u64,
-    /// Of the frame itself, in samples.
+    /// The number of samples of the frame itself.
     pub self_samples: u64,
-    /// Of the frame and of all that it called, in samples.
+    /// The number of samples of the frame and of everything that it called.
     pub total_samples: u64,
 }
 
-/// Shares of the recordings' totals, from 0 to 1.
+/// The shares of a frame in the recordings' totals, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Shares {
-    /// In the first one.
+    /// The share in the first recording.
     pub before: f64,
-    /// In the second one.
+    /// The share in the second recording.
     pub after: f64,
     /// The difference.
     pub change: f64,
-    /// How far the change may be off, at 95 %, at least; `None` for views that are not sampled.
+    /// The margin of error at 95 % confidence, as a lower bound. `None` for views that are not sampled.
     pub margin: Option<f64>,
-    /// Whether it is more than the margin.
+    /// Whether the change exceeds the margin.
     pub significant: bool,
 }
 
 impl DiffReport {
-    /// The report.
+    /// Creates the report.
     pub fn new(comparison: &Comparison, order: DiffOrder) -> Self {
         let sides = [comparison.before(), comparison.after()];
-        // With what they are sorted by: the larger, the earlier.
+        // Paired with the sort key, largest first.
         let mut frames: Vec<(f64, FrameChange)> = comparison
             .tables()
             .all_frames()
@@ -150,7 +150,7 @@ impl Report for DiffReport {
 }
 
 impl FrameChange {
-    /// How much it changed, whatever the direction.
+    /// Returns the absolute value of the change.
     fn size(&self, order: DiffOrder) -> f64 {
         let DiffOrder { absolute, inclusive } = order;
         if absolute {

@@ -1,47 +1,47 @@
-//! How many events of which kind there are.
+//! Reports the number of events of each kind.
 
 use serde::Serialize;
 
 use super::{Collect, Report};
 use crate::EventCounts;
 
-/// What a recording is made of.
+/// The number of events in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct EventsReport {
-    /// All events.
+    /// The number of all events.
     pub events_count: u64,
-    /// By provider, the most frequent first.
+    /// The providers, most frequent first.
     pub providers: Vec<ProviderRow>,
-    /// By kind, the most frequent first.
+    /// The kinds of events, most frequent first.
     pub events: Vec<EventRow>,
 }
 
-/// Events of a provider.
+/// The events of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProviderRow {
     /// The provider.
     pub provider: String,
-    /// How many.
+    /// The number of events.
     pub events_count: u64,
 }
 
-/// Events of a kind.
+/// The events of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EventRow {
     /// The provider.
     pub provider: String,
-    /// The event's id.
+    /// The event id.
     pub id: u32,
-    /// Its version.
+    /// The event version.
     pub version: u32,
-    /// Its name, if it has one.
+    /// The name. Empty if unknown.
     pub name: String,
-    /// How many.
+    /// The number of events.
     pub events_count: u64,
 }
 
 impl EventsReport {
-    /// The report.
+    /// Creates the report.
     pub fn new(counts: &EventCounts) -> Self {
         let mut providers: Vec<ProviderRow> = Vec::new();
         let mut events = Vec::new();

@@ -1,59 +1,59 @@
-//! Exceptions: which types, how often, what they said.
+//! Reports exceptions by type.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::collector::{Collector, Found, Kept, small, text};
+use super::collector::{Collected, Collector, Kept, small, text};
 use super::{Collect, Item, Observe, Report};
 use crate::clr;
 
-/// What a recording says about exceptions.
+/// The exceptions in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ExceptionsReport {
-    /// How many were thrown.
+    /// The number of exceptions thrown.
     pub thrown_count: u64,
-    /// How many were thrown once more by a handler; `None` if unknown: .NET 9 and later do not report them.
+    /// The number of exceptions rethrown by a handler. `None` if unknown: .NET 9 and later do not report them.
     pub rethrown_count: Option<u64>,
-    /// By type, the most frequent first.
+    /// The types, most frequent first.
     pub types: Vec<ExceptionType>,
-    /// Each of them, in the order of time.
+    /// The exceptions in order of time.
     pub exceptions: Vec<Thrown>,
 }
 
-/// Exceptions of a type.
+/// The exceptions of a type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ExceptionType {
-    /// The type.
+    /// The name of the type.
     #[serde(rename = "type")]
     pub name: String,
-    /// How many were thrown.
+    /// The number of exceptions thrown.
     pub thrown_count: u64,
-    /// How many were thrown once more; `None` if unknown.
+    /// The number of exceptions rethrown. `None` if unknown.
     pub rethrown_count: Option<u64>,
-    /// What the first one said.
+    /// The message of the first exception.
     pub first_message: String,
 }
 
 /// An exception.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Thrown {
-    /// When.
+    /// The time in nanoseconds since the start of the session.
     pub ts_ns: i64,
-    /// On which thread.
+    /// The thread.
     pub thread: u64,
-    /// Its type.
+    /// The name of the type.
     #[serde(rename = "type")]
     pub name: String,
-    /// What it says.
+    /// The message.
     pub message: String,
-    /// Its number.
+    /// The HRESULT.
     pub hresult: u32,
-    /// Whether a handler threw it once more.
+    /// Whether a handler rethrew the exception.
     pub rethrown: bool,
 }
 
-/// Flag of an exception that is thrown once more.
+/// The flag of a rethrown exception.
 const RETHROWN: u32 = 4;
 
 /// `Runtime/Start`, which has the version of the runtime.
@@ -66,14 +66,14 @@ const DESKTOP_CLR: u32 = 1;
 const CORE_CLR: u32 = 2;
 
 #[derive(Debug, Clone)]
-enum What {
+enum EventData {
     Thrown(Thrown),
     Runtime { reports_rethrown: bool },
 }
 
-/// Makes an [`ExceptionsReport`].
+/// Collects an [`ExceptionsReport`].
 #[derive(Debug)]
-pub struct Exceptions(Collector<What>);
+pub struct Exceptions(Collector<EventData>);
 
 impl Default for Exceptions {
     fn default() -> Self {
@@ -109,15 +109,15 @@ impl Collect for Exceptions {
     }
 }
 
-fn report((kept, clock): Found<What>) -> ExceptionsReport {
+fn report((kept, clock): Collected<EventData>) -> ExceptionsReport {
     let mut types: BTreeMap<String, (ExceptionType, u64)> = BTreeMap::new();
     let mut report = ExceptionsReport::default();
     let mut rethrown_count = 0_u64;
     let mut runtimes = Vec::new();
     for Kept { timestamp, thread, what } in kept {
         let thrown = match what {
-            What::Thrown(thrown) => Thrown { ts_ns: clock.at(timestamp), thread, ..thrown },
-            What::Runtime { reports_rethrown } => {
+            EventData::Thrown(thrown) => Thrown { ts_ns: clock.at(timestamp), thread, ..thrown },
+            EventData::Runtime { reports_rethrown } => {
                 runtimes.push(reports_rethrown);
                 continue;
             }
@@ -148,12 +148,12 @@ impl Observe for Exceptions {
     fn item(&mut self, item: &Item<'_>) {
         self.0.item(item, |metadata, _, payload| {
             if metadata.event_id == RUNTIME_START {
-                // Native AOT has another number.
+                // Native AOT has another SKU.
                 let is_clr = matches!(small(payload, "Sku")?, DESKTOP_CLR | CORE_CLR);
                 let reports_rethrown = is_clr && small(payload, "VMMajorVersion")? < 9;
-                return Some(What::Runtime { reports_rethrown });
+                return Some(EventData::Runtime { reports_rethrown });
             }
-            Some(What::Thrown(Thrown {
+            Some(EventData::Thrown(Thrown {
                 ts_ns: 0,
                 thread: 0,
                 name: text(payload, "ExceptionType"),

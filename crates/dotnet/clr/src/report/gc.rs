@@ -1,74 +1,73 @@
-//! Collections: why, how long, and what they left.
+//! Reports garbage collections, pauses and heap sizes.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use serde::Serialize;
 
-use super::collector::{Clock, Collector, Found, Kept, small};
+use super::collector::{Clock, Collected, Collector, Kept, small};
 use super::{Collect, Durations, Item, Observe, Payload, Report};
 use crate::suspensions::{Suspension, Suspensions, Why};
 use crate::{clr, gc};
 
-/// What a recording says about collections.
+/// The garbage collections in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GcReport {
-    /// How many began.
+    /// The number of collections that began.
     pub collections_count: u64,
-    /// The same as `GC.CollectionCount` counts: a collection counts in its generation and in all below.
+    /// The numbers that `GC.CollectionCount` reports: a collection counts for its generation and all younger ones.
     pub collections_by_generation: [u64; 3],
-    /// How many the program asked for.
+    /// The number of collections that the program requested.
     pub induced_count: u64,
-    /// The times during which all threads stood still for a collection.
+    /// The pauses of all threads for collections.
     pub pauses: Durations,
-    /// The times during which they did for the collector, but for no collection of the recording: the server's collector
-    /// changes the number of its heaps, or the recording began inside a background collection.
+    /// The pauses of all threads for the collector without a recorded collection: the server collector changes the number of its
+    /// heaps, or the recording began during a background collection.
     pub other_suspensions: Durations,
     /// The heap after the last collection.
     pub heap_after_last: Option<HeapSizes>,
-    /// In the order of their beginnings.
+    /// The collections in order of their start.
     pub collections: Vec<Collection>,
 }
 
-/// Sizes of the heap's parts after a collection.
+/// The sizes of the parts of the heap after a collection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct HeapSizes {
-    /// Generations 0 to 2.
+    /// The sizes of generations 0 to 2 in bytes.
     pub generations_bytes: [u64; 3],
-    /// Large objects.
+    /// The size of the large object heap in bytes.
     pub large_bytes: u64,
-    /// Pinned objects.
+    /// The size of the pinned object heap in bytes.
     pub pinned_bytes: u64,
-    /// All of them.
+    /// The total size in bytes.
     pub total_bytes: u64,
-    /// What was alive of the generations that were collected.
+    /// The bytes that survived in the collected generations.
     pub promoted_bytes: u64,
 }
 
 /// A collection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Collection {
-    /// Its number since the process began.
+    /// The number of the collection since the process started.
     pub number: u32,
     /// The oldest generation that was collected.
     pub generation: u32,
-    /// Why.
+    /// The reason for the collection.
     pub reason: &'static str,
     /// `blocking`, `background` or `foreground`.
     pub kind: &'static str,
-    /// When it began.
+    /// The start in nanoseconds since the start of the session.
     pub start_ns: i64,
-    /// From its beginning to its end, if that was recorded.
+    /// The duration in nanoseconds. `None` if the end was not recorded.
     pub duration_ns: Option<u64>,
-    /// How long threads stood still for it. What a background collection and the one at its start have in common is
-    /// counted as `PerfView` does: the time to stop the threads is that of the first, all from the beginning of the second
-    /// on that of the second.
+    /// The pause in nanoseconds. A pause shared by a background collection and the one at its start is divided as in `PerfView`: the
+    /// time to stop the threads belongs to the first, everything after the start of the second belongs to the second.
     pub pause_ns: u64,
-    /// The heap after it.
+    /// The heap after the collection.
     pub heap_after: Option<HeapSizes>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum What {
+enum EventData {
     Start { number: u32, generation: u32, reason: u32, kind: u32 },
     End { number: u32 },
     Heap(HeapSizes),
@@ -80,9 +79,9 @@ enum What {
 /// The type of a background collection.
 const BACKGROUND: u32 = 1;
 
-/// Makes a [`GcReport`].
+/// Collects a [`GcReport`].
 #[derive(Debug)]
-pub struct Gc(Collector<What>);
+pub struct Gc(Collector<EventData>);
 
 impl Default for Gc {
     fn default() -> Self {
@@ -114,23 +113,23 @@ impl Collect for Gc {
     }
 }
 
-fn report((kept, clock): Found<What>) -> GcReport {
+fn report((kept, clock): Collected<EventData>) -> GcReport {
     let mut report = GcReport::default();
     let (mut pauses, mut others) = (Vec::new(), Vec::new());
     let mut suspensions = Suspensions::default();
     let mut running = Running::default();
-    // The collections that began in the suspension that goes on, and when.
+    // The collections that began in the current suspension, with their start.
     let mut begun: Vec<(usize, u64)> = Vec::new();
     for Kept { timestamp, thread, what } in kept {
         match what {
-            What::Suspend(why) => {
+            EventData::Suspend(why) => {
                 suspensions.begin(thread, timestamp, why);
                 if why != Why::Other {
                     begun.clear();
                 }
             }
-            What::Stopped => suspensions.stopped(thread, timestamp),
-            What::Resume => {
+            EventData::Stopped => suspensions.stopped(thread, timestamp),
+            EventData::Resume => {
                 let Some(suspension) = suspensions.end(thread) else { continue };
                 let background = running.background(&report.collections);
                 let belongs = report.pause(suspension, timestamp, &begun, background, &clock);
@@ -156,18 +155,18 @@ impl Observe for Gc {
     }
 }
 
-/// Which collections go on, and which one ended last, by their indexes.
+/// The indexes of collections in progress, and of the one that ended last.
 #[derive(Debug, Default)]
 struct Running {
     by_number: HashMap<u32, Vec<usize>, RandomState>,
-    /// Some may have ended.
+    /// Some of them may have ended.
     background: Vec<usize>,
-    /// When it ended, and which one it is.
+    /// The end and the index.
     last: Option<(i64, usize)>,
 }
 
 impl Running {
-    /// The background collection that is still running.
+    /// The background collection in progress.
     fn background(&mut self, collections: &[Collection]) -> Option<usize> {
         let has_ended = |it: &usize| collections.get(*it).is_none_or(|it| it.duration_ns.is_some());
         while self.background.pop_if(|it| has_ended(it)).is_some() {}
@@ -176,7 +175,7 @@ impl Running {
 }
 
 impl GcReport {
-    /// Gives a suspension that ended `at` a time to the collections that it was for; false if there is none.
+    /// Attributes a suspension that ended `at` a time to its collections. Returns false if there is none.
     fn pause(
         &mut self,
         of: Suspension,
@@ -191,13 +190,13 @@ impl GcReport {
             }
         };
         match *begun {
-            // The later pauses of a background collection begin none.
+            // The later pauses of a background collection start no collection.
             [] => match background {
                 Some(it) => add(it, of.start, at),
                 None => return false,
             },
             [(it, _)] => add(it, of.start, at),
-            // A background collection that has another one done first.
+            // A background collection that runs another one first.
             [(first, begin), .., (last, from)] => {
                 add(first, of.start, of.stopped.unwrap_or(begin));
                 add(last, from, at);
@@ -206,10 +205,16 @@ impl GcReport {
         true
     }
 
-    /// The index of a collection that begins.
-    fn take(&mut self, timestamp: u64, what: What, running: &mut Running, clock: &Clock) -> Option<usize> {
+    /// Adds a collection and returns its index.
+    fn take(
+        &mut self,
+        timestamp: u64,
+        what: EventData,
+        running: &mut Running,
+        clock: &Clock,
+    ) -> Option<usize> {
         match what {
-            What::Start { number, generation, reason, kind } => {
+            EventData::Start { number, generation, reason, kind } => {
                 self.collections_count += 1;
                 let oldest = usize::try_from(generation).unwrap_or(usize::MAX);
                 for count in self.collections_by_generation.iter_mut().take(oldest.saturating_add(1)) {
@@ -234,7 +239,7 @@ impl GcReport {
                 }
                 return Some(index);
             }
-            What::End { number } => {
+            EventData::End { number } => {
                 let at = clock.at(timestamp);
                 if let Some(list) = running.by_number.get_mut(&number)
                     && let Some(index) = list.pop()
@@ -248,31 +253,31 @@ impl GcReport {
                     }
                 }
             }
-            What::Heap(sizes) => {
-                // It comes right behind the end of its collection.
+            EventData::Heap(sizes) => {
+                // This event follows the end of its collection.
                 if let Some(it) = running.last.and_then(|(_, index)| self.collections.get_mut(index)) {
                     it.heap_after = Some(sizes);
                 }
             }
-            What::Suspend(_) | What::Stopped | What::Resume => {}
+            EventData::Suspend(_) | EventData::Stopped | EventData::Resume => {}
         }
         None
     }
 }
 
-fn what(id: u32, payload: Payload<'_>) -> Option<What> {
+fn what(id: u32, payload: Payload<'_>) -> Option<EventData> {
     Some(match id {
-        1 => What::Start {
+        1 => EventData::Start {
             number: small(payload, "Count")?,
             generation: small(payload, "Depth")?,
             reason: small(payload, "Reason")?,
             kind: small(payload, "Type").unwrap_or(u32::MAX),
         },
-        2 => What::End { number: small(payload, "Count")? },
-        3 => What::Resume,
-        4 => What::Heap(sizes(payload)?),
-        8 => What::Stopped,
-        9 => What::Suspend(Why::of(payload.u64("Reason")?)),
+        2 => EventData::End { number: small(payload, "Count")? },
+        3 => EventData::Resume,
+        4 => EventData::Heap(sizes(payload)?),
+        8 => EventData::Stopped,
+        9 => EventData::Suspend(Why::of(payload.u64("Reason")?)),
         _ => return None,
     })
 }

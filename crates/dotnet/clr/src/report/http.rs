@@ -1,79 +1,80 @@
-//! HTTP requests: those that the program answered, and those that it sent.
+//! Reports HTTP requests that the program received and sent.
 //!
-//! The start and the stop of a request belong together by its id (Kestrel's), by its activity, or where there is
-//! neither because no other request was open at any time between them; else its outcome stays unknown.
+//! The start and the stop of a request are matched by its id (Kestrel), by its activity, or, without either, if no other request was
+//! open between them. Otherwise the outcome is unknown.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::collector::{Collector, Found, Kept, text};
-use super::http_runs::{Counted, Id, Runs};
+use super::collector::{Collected, Collector, Kept, text};
+use super::http_runs::{Id, RunTotals, Runs};
 use super::{Collect, Durations, Item, Observe, Payload, Report};
 
-/// What a recording says about HTTP requests.
+/// The HTTP requests in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct HttpReport {
-    /// How many requests the program was asked.
+    /// The number of received requests.
     pub server_requests_count: u64,
-    /// How many of them ended in an exception that nobody handled.
+    /// The number of received requests that ended with an unhandled exception.
     pub server_exceptions_count: u64,
-    /// How many requests it sent.
+    /// The number of sent requests.
     pub client_requests_count: u64,
-    /// How many of them failed: without a response, or with one that ended early, whose status is counted in `statuses` too.
+    /// The number of sent requests that failed without a complete response. The status of an incomplete response is counted in
+    /// `statuses` too.
     pub client_failures_count: u64,
-    /// How many of them were answered with an error: a status of 400 or more.
+    /// The number of sent requests with an error status (400 or more).
     pub client_error_statuses_count: u64,
-    /// How many requests of both sides ran at the same time as others, with nothing in the recording that tells them apart:
-    /// their durations are unknown, and so are their statuses and failures unless all of them had the same.
+    /// The number of requests, received and sent, that overlapped with others and can't be distinguished. Their durations are
+    /// unknown, and so are their statuses and failures unless all of them are equal.
     pub overlapping_count: u64,
-    /// By side, method and path, the most frequent first.
+    /// The endpoints by side, method and path, most frequent first.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// Which side of a request the program was.
+/// The side of a request on which the program was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// It answered.
+    /// The program received the request.
     Server,
-    /// It asked.
+    /// The program sent the request.
     Client,
 }
 
-/// Requests of one kind.
+/// The requests of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Endpoint {
-    /// Which side.
+    /// The side.
     pub side: Side,
-    /// `GET`; `None` where that is not told (client).
+    /// The method, such as `GET`. `None` if unknown (client).
     pub method: Option<String>,
-    /// The path without its query; of a client with the host in front.
+    /// The path without its query; for clients preceded by the host.
     pub path: String,
-    /// How many.
+    /// The number of requests.
     pub requests_count: u64,
-    /// How many failed: on a server by an exception that nobody handled, on a client without a complete response.
-    /// `None` if unknown, because requests overlapped.
+    /// The number of failed requests: on a server those with an unhandled exception, on a client those without a complete response.
+    /// `None` if unknown because requests overlapped.
     pub failed_count: Option<u64>,
-    /// How many were answered with which status; a server does not tell it.
+    /// The number of responses by status. Empty for servers, which do not report it.
     pub statuses: BTreeMap<u16, u64>,
-    /// Of how many the status is unknown, because they overlapped with requests that had another one.
+    /// The number of requests whose status is unknown because they overlapped with requests that had another status.
     pub unknown_statuses_count: u64,
-    /// How many did not end in the recording; `None` if unknown, because requests overlapped.
+    /// The number of requests that did not end in the recording. `None` if unknown because requests overlapped.
     pub unfinished_count: Option<u64>,
-    /// How long the others took, as far as that is known.
+    /// The known durations of finished requests.
     pub durations: Durations,
 }
 
-/// Whoever tells of requests.
+/// The component that reports requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Teller {
+pub(super) enum RequestSource {
     Hosting,
     Kestrel,
     Client,
 }
 
-impl Teller {
+impl RequestSource {
     fn of(provider: &str) -> Option<Self> {
         Some(match provider {
             "Microsoft.AspNetCore.Hosting" => Self::Hosting,
@@ -85,12 +86,12 @@ impl Teller {
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum EventData {
     Start {
         method: Option<String>,
         path: String,
     },
-    /// With the status of the answer, where it is told.
+    /// The end of a request, with the status if reported.
     Stop {
         status: Option<i64>,
     },
@@ -99,23 +100,23 @@ enum What {
 
 #[derive(Debug, Clone)]
 struct HttpEvent {
-    by: Teller,
-    what: What,
+    by: RequestSource,
+    what: EventData,
     id: Id,
 }
 
-/// Makes a [`HttpReport`].
+/// Collects an [`HttpReport`].
 #[derive(Debug)]
 pub struct Http(Collector<HttpEvent>);
 
 impl Default for Http {
     fn default() -> Self {
-        Self(Collector::new(|metadata| Teller::of(&metadata.provider).is_some()))
+        Self(Collector::new(|metadata| RequestSource::of(&metadata.provider).is_some()))
     }
 }
 
-/// A teller, a method and a path.
-pub(super) type Key = (Teller, Option<String>, String);
+/// A component, a method and a path.
+pub(super) type EndpointKey = (RequestSource, Option<String>, String);
 
 impl Report for HttpReport {
     fn limit(&mut self, n: usize) {
@@ -139,14 +140,14 @@ impl Collect for Http {
     }
 }
 
-fn report((kept, clock): Found<HttpEvent>) -> HttpReport {
-    let mut runs: HashMap<Teller, Runs> = HashMap::new();
+fn report((kept, clock): Collected<HttpEvent>) -> HttpReport {
+    let mut runs: HashMap<RequestSource, Runs> = HashMap::new();
     for Kept { timestamp, what: HttpEvent { by, what, id }, .. } in kept {
         let runs = runs.entry(by).or_default();
         match what {
-            What::Start { method, path } => runs.start((by, method, path), id, timestamp),
-            What::Stop { status } => runs.stop(id, status, |began| clock.ns(began, timestamp)),
-            What::Failed => runs.fail(id),
+            EventData::Start { method, path } => runs.start((by, method, path), id, timestamp),
+            EventData::Stop { status } => runs.stop(id, status, |began| clock.ns(began, timestamp)),
+            EventData::Failed => runs.fail(id),
         }
     }
     of_counted(runs.into_iter().map(|(by, runs)| (by, runs.finish())).collect())
@@ -155,7 +156,7 @@ fn report((kept, clock): Found<HttpEvent>) -> HttpReport {
 impl Observe for Http {
     fn item(&mut self, item: &Item<'_>) {
         self.0.item(item, |metadata, event, payload| {
-            let by = Teller::of(&metadata.provider)?;
+            let by = RequestSource::of(&metadata.provider)?;
             let what = what(by, payload)?;
             let activity = event.activity_id.filter(|id| !id.is_nil()).map(|id| id.to_string());
             let id = payload.text("requestId").filter(|id| !id.is_empty()).or(activity);
@@ -164,27 +165,28 @@ impl Observe for Http {
     }
 }
 
-fn of_counted(mut counted: BTreeMap<Teller, Counted>) -> HttpReport {
+fn of_counted(mut counted: BTreeMap<RequestSource, RunTotals>) -> HttpReport {
     let mut report = HttpReport::default();
-    if let Some(of) = counted.get(&Teller::Client) {
+    if let Some(of) = counted.get(&RequestSource::Client) {
         report.client_failures_count = of.failures;
         report.client_error_statuses_count = of.error_statuses;
     }
-    if let Some(of) = counted.get(&Teller::Hosting) {
+    if let Some(of) = counted.get(&RequestSource::Hosting) {
         report.server_exceptions_count = of.failures;
     }
-    // Kestrel knows the times of requests best, hosting their exceptions.
-    if let Some(mut kestrel) = counted.remove(&Teller::Kestrel) {
-        for ((_, method, path), of) in counted.remove(&Teller::Hosting).map(|it| it.sums).unwrap_or_default()
+    // Kestrel has the most exact times, the hosting layer the exceptions.
+    if let Some(mut kestrel) = counted.remove(&RequestSource::Kestrel) {
+        for ((_, method, path), of) in
+            counted.remove(&RequestSource::Hosting).map(|it| it.sums).unwrap_or_default()
         {
-            if let Some(same) = kestrel.sums.get_mut(&(Teller::Kestrel, method, path)) {
+            if let Some(same) = kestrel.sums.get_mut(&(RequestSource::Kestrel, method, path)) {
                 same.failed = of.failed;
             }
         }
-        counted.insert(Teller::Kestrel, kestrel);
+        counted.insert(RequestSource::Kestrel, kestrel);
     }
     for ((by, method, path), of) in counted.into_values().flat_map(|it| it.sums) {
-        let side = if by == Teller::Client { Side::Client } else { Side::Server };
+        let side = if by == RequestSource::Client { Side::Client } else { Side::Server };
         match side {
             Side::Server => report.server_requests_count += of.requests,
             Side::Client => report.client_requests_count += of.requests,
@@ -206,23 +208,25 @@ fn of_counted(mut counted: BTreeMap<Teller, Counted>) -> HttpReport {
     report
 }
 
-fn what(by: Teller, payload: Payload<'_>) -> Option<What> {
+fn what(by: RequestSource, payload: Payload<'_>) -> Option<EventData> {
     let path = |text: String| text.split(['?', '#']).next().unwrap_or_default().to_owned();
     Some(match (by, payload.schema().name()) {
-        (Teller::Client, "RequestStart") => {
+        (RequestSource::Client, "RequestStart") => {
             let (scheme, host) = (text(payload, "scheme"), text(payload, "host"));
             let port = payload.u64("port").unwrap_or(0);
             let path = path(text(payload, "pathAndQuery"));
-            What::Start { method: None, path: format!("{scheme}://{host}:{port}{path}") }
+            EventData::Start { method: None, path: format!("{scheme}://{host}:{port}{path}") }
         }
         (_, "RequestStart") => {
-            What::Start { method: payload.text("method"), path: path(text(payload, "path")) }
+            EventData::Start { method: payload.text("method"), path: path(text(payload, "path")) }
         }
-        // .NET 8 and later tell the status.
+        // .NET 8 and later report the status.
         (_, "RequestStop") => {
-            What::Stop { status: payload.get("statusCode").and_then(|status| status.as_i64()) }
+            EventData::Stop { status: payload.get("statusCode").and_then(|status| status.as_i64()) }
         }
-        (Teller::Hosting, "UnhandledException") | (Teller::Client, "RequestFailed") => What::Failed,
+        (RequestSource::Hosting, "UnhandledException") | (RequestSource::Client, "RequestFailed") => {
+            EventData::Failed
+        }
         _ => return None,
     })
 }

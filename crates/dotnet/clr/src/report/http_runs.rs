@@ -1,32 +1,32 @@
-//! Which ends belong to which requests, as far as the events say.
+//! Matches the ends of requests to their starts.
 //!
-//! Requests of one id, or of none, that are open together can't be told apart: a *run* lasts from the start of the first
-//! of them until all have stopped. A run of one request says everything about it. Of a longer one the requests and the
-//! ends are known, but not which belong together: that counts as unknown unless it makes no difference.
+//! Requests with one id, or without one, that are open at the same time can't be distinguished. A *run* lasts from the start of the
+//! first of them until all have stopped. A run of one request is fully known. For a longer run, the requests and the ends are known,
+//! but not which belong together; this counts as unknown unless it makes no difference.
 
 use std::collections::BTreeMap;
 
-use super::http::Key;
+use super::http::EndpointKey;
 
-/// What a client tells instead of a status when there was no answer.
+/// The status that a client reports without a response.
 const NO_ANSWER: i64 = -1;
 
-/// What is known about the requests of one kind.
+/// The totals of the requests of one kind.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sums {
     pub(super) requests: u64,
-    /// Those that could not be told apart from others, some of which ended.
+    /// The number of requests that could not be distinguished from others.
     pub(super) overlapping: u64,
-    pub(super) failed: Unless,
+    pub(super) failed: MaybeKnown,
     pub(super) statuses: BTreeMap<u16, u64>,
     pub(super) unknown_statuses: u64,
-    pub(super) unfinished: Unless,
+    pub(super) unfinished: MaybeKnown,
     pub(super) times: Vec<u64>,
 }
 
-/// A number, unless a part of it is unknown.
+/// A number that may be partly unknown.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Unless {
+pub(super) struct MaybeKnown {
     number: u64,
     unknown: bool,
 }
@@ -45,7 +45,7 @@ impl Sums {
     }
 }
 
-impl Unless {
+impl MaybeKnown {
     fn add(&mut self, number: Option<u64>) {
         self.number += number.unwrap_or(0);
         self.unknown |= number.is_none();
@@ -56,17 +56,17 @@ impl Unless {
     }
 }
 
-pub(super) type ByKey = BTreeMap<Key, Sums>;
+pub(super) type ByKey = BTreeMap<EndpointKey, Sums>;
 
-/// Requests that nothing tells apart, from the start of the first until all have stopped.
+/// Indistinguishable requests, from the start of the first until all have stopped.
 #[derive(Debug, Default)]
 struct Run {
-    /// The number of requests by their kind, and of those whose start is missing.
-    requests: BTreeMap<Key, u64>,
+    /// The number of requests by kind, and of those whose start is missing.
+    requests: BTreeMap<EndpointKey, u64>,
     unseen: u64,
-    /// The number of all of these requests.
+    /// The number of all these requests.
     started: u64,
-    /// The number of ends by their status, and of all of them.
+    /// The number of ends by status, and of all ends.
     stops: BTreeMap<Option<i64>, u64>,
     stopped: u64,
     failures: u64,
@@ -75,7 +75,7 @@ struct Run {
 }
 
 impl Run {
-    fn start(&mut self, key: Key) {
+    fn start(&mut self, key: EndpointKey) {
         *self.requests.entry(key).or_default() += 1;
         self.started += 1;
     }
@@ -85,7 +85,7 @@ impl Run {
         self.stopped += 1;
     }
 
-    /// The number of failed requests. A request that fails has an event of its failure, and then a status that says so at its end.
+    /// Returns the number of failed requests. A failed request has a failure event, and a status at its end that indicates failure.
     fn failures(&self) -> u64 {
         let unanswered = self.stops.get(&Some(NO_ANSWER)).copied().unwrap_or(0);
         self.failures.max(unanswered).min(self.started)
@@ -104,7 +104,7 @@ impl Run {
         self.failures += other.failures;
     }
 
-    /// Counts what is known for certain.
+    /// Adds what is certain to the totals.
     fn add_to(&self, sums: &mut ByKey) {
         let (started, stopped, failures) = (self.started, self.stopped, self.failures());
         let unfinished = started.saturating_sub(stopped);
@@ -112,7 +112,7 @@ impl Run {
         for (key, n) in &self.requests {
             let of = sums.entry(key.clone()).or_default();
             of.requests += n;
-            // What is true of all requests of the run, or of none, is true of these.
+            // If all requests of the run agree, the result is certain for each.
             let share = |of_all: u64| match of_all {
                 0 => Some(0),
                 all if of_one_kind => Some(all),
@@ -138,7 +138,7 @@ impl Run {
     }
 }
 
-/// What tells a request from others, if anything does.
+/// What distinguishes a request from others, if anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id(pub(super) Option<String>);
 
@@ -146,31 +146,31 @@ impl Id {
     const NONE: Self = Self(None);
 }
 
-/// The requests of one teller.
+/// The requests of one component.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
-    /// The open ones by their id.
+    /// The open runs by id.
     open: BTreeMap<Id, Run>,
-    /// What is known of requests that have an id, and of the others.
+    /// The totals of requests with an id, and of those without.
     with_id: ByKey,
     without_id: ByKey,
-    /// All runs without an id as if they were one, up to the last end whose start is missing, and since then.
+    /// All runs without an id combined: up to the last end whose start is missing, and since then.
     joined: Run,
     since: Run,
     failures: u64,
     error_statuses: u64,
 }
 
-/// What there is at the end.
-pub(super) struct Counted {
+/// The result.
+pub(super) struct RunTotals {
     pub(super) sums: ByKey,
-    /// These numbers are known even where it is unknown which requests they are about.
+    /// These numbers are known even if it is unknown to which requests they belong.
     pub(super) failures: u64,
     pub(super) error_statuses: u64,
 }
 
 impl Runs {
-    pub(super) fn start(&mut self, key: Key, id: Id, at: u64) {
+    pub(super) fn start(&mut self, key: EndpointKey, id: Id, at: u64) {
         let run = self.open.entry(id).or_insert_with(|| Run { began: at, ..Run::default() });
         run.start(key);
     }
@@ -181,7 +181,7 @@ impl Runs {
         }
     }
 
-    /// Takes the end of a request; `since` says how long a time is ago.
+    /// Processes the end of a request. `since` returns the duration since a time.
     pub(super) fn stop(&mut self, id: Id, status: Option<i64>, since: impl FnOnce(u64) -> u64) {
         let has_id = id.0.is_some();
         let Some(id) = self.run_of(id) else {
@@ -198,9 +198,9 @@ impl Runs {
         }
     }
 
-    /// The id of the open run that an event with this id belongs to.
+    /// Returns the id of the open run to which an event with this id belongs.
     fn run_of(&self, id: Id) -> Option<Id> {
-        // A thread may have an id by other means: then a start and its end need not have the same.
+        // A thread may have an activity id for other reasons, so the ids of start and end may differ.
         if self.open.contains_key(&id) {
             return Some(id);
         }
@@ -211,7 +211,7 @@ impl Runs {
         ids.next().filter(|_| ids.next().is_none()).cloned()
     }
 
-    /// A request ended whose start is missing: any end until now may have been its own, too.
+    /// Processes an end whose start is missing. Any earlier end may have belonged to that request too.
     fn stop_unseen(&mut self, status: Option<i64>) {
         self.joined.join(&std::mem::take(&mut self.since));
         self.joined.unseen += 1;
@@ -232,7 +232,7 @@ impl Runs {
         }
     }
 
-    pub(super) fn finish(mut self) -> Counted {
+    pub(super) fn finish(mut self) -> RunTotals {
         for id in self.open.keys().cloned().collect::<Vec<_>>() {
             self.close(&id);
         }
@@ -243,6 +243,6 @@ impl Runs {
         for (key, of) in without_id {
             sums.entry(key).or_default().join(of);
         }
-        Counted { sums, failures, error_statuses }
+        RunTotals { sums, failures, error_statuses }
     }
 }

@@ -1,67 +1,67 @@
-//! Compilation at run time: which methods, how long, in which tier.
+//! Reports methods compiled at run time.
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 
-use super::collector::{Collector, Found, Kept, small, text};
+use super::collector::{Collected, Collector, Kept, small, text};
 use super::{Collect, Durations, Item, Observe, Payload, Report};
 use crate::clr;
 use crate::nested::Nested;
 
-/// What a recording says about compilation.
+/// The compilations in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct JitReport {
-    /// How many methods were compiled.
+    /// The number of compiled methods.
     pub compiled_count: u64,
-    /// How many methods got code that was there before the program began; `None` if the recording has no event of them.
+    /// The number of methods that used precompiled code. `None` if no such events were recorded.
     pub precompiled_count: Option<u64>,
-    /// How many of the compiled ones were made at run time, without an assembly file.
+    /// The number of compiled methods without an assembly file.
     pub dynamic_count: u64,
-    /// The machine code of the compiled ones.
+    /// The size of the compiled machine code in bytes.
     pub code_bytes: u64,
-    /// How long the compiler took, where the recording has its beginnings.
+    /// The durations of compilations whose start was recorded.
     pub compile_times: Durations,
-    /// Compiled code by tier; precompiled code only where runtimes send the same event for it.
+    /// The compiled code by tier. Includes precompiled code only if the runtime reports it with the same event.
     pub tiers: Vec<TierCount>,
-    /// The compiled methods, in the order of time.
+    /// The compiled methods in order of time.
     pub methods: Vec<CompiledMethod>,
 }
 
-/// Code of one tier.
+/// The code of one tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TierCount {
-    /// Its name.
+    /// The name of the tier.
     pub tier: &'static str,
-    /// How many methods.
+    /// The number of methods.
     pub methods_count: u64,
-    /// Their code.
+    /// The size of their code in bytes.
     pub code_bytes: u64,
 }
 
 /// A compiled method.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CompiledMethod {
-    /// When it was ready.
+    /// The end of the compilation in nanoseconds since the start of the session.
     pub ts_ns: i64,
     /// The thread that compiled it.
     pub thread: u64,
     /// `Namespace.Type.Method(args)`.
     pub name: String,
-    /// How optimized it is.
+    /// The optimization tier.
     pub tier: &'static str,
-    /// Its number among the versions of the method that profilers made; 0 for the original.
+    /// The number of this version of the method if profilers replaced it. 0 for the original.
     pub rejit_id: u64,
-    /// Whether it has no assembly file.
+    /// Whether the method has no assembly file.
     pub dynamic: bool,
-    /// Its machine code.
+    /// The size of the machine code in bytes.
     pub code_bytes: u32,
-    /// How long the compiler took, without what it compiled in between on the same thread.
+    /// The duration of the compilation in nanoseconds, without nested compilations on the same thread. `None` if unknown.
     pub compile_ns: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum EventData {
     Begins {
         method: u64,
     },
@@ -73,7 +73,7 @@ enum What {
         name: String,
         rejit_id: u64,
     },
-    /// The runtime looked for precompiled code of a method; `entry_point` is 0 if there was none.
+    /// The runtime looked up precompiled code of a method; `entry_point` is 0 if there was none.
     LookedUp {
         method: u64,
         entry_point: u64,
@@ -86,9 +86,9 @@ const JITTED: u32 = 8;
 /// `Method/R2RGetEntryPoint`.
 const R2R_ENTRY_POINT: u32 = 159;
 
-/// Makes a [`JitReport`].
+/// Collects a [`JitReport`].
 #[derive(Debug)]
-pub struct Jit(Collector<What>);
+pub struct Jit(Collector<EventData>);
 
 impl Default for Jit {
     fn default() -> Self {
@@ -101,7 +101,7 @@ impl Default for Jit {
 
 impl Report for JitReport {
     fn limit(&mut self, n: usize) {
-        // The slowest say most.
+        // The slowest methods matter most.
         if n < self.methods.len() {
             self.methods.sort_by_key(|method| std::cmp::Reverse(method.compile_ns));
             self.methods.truncate(n);
@@ -125,30 +125,30 @@ impl Collect for Jit {
     }
 }
 
-fn report((kept, clock): Found<What>) -> JitReport {
+fn report((kept, clock): Collected<EventData>) -> JitReport {
     let mut report = JitReport::default();
     let mut tiers: std::collections::BTreeMap<&'static str, (u64, u64)> = std::collections::BTreeMap::new();
     let mut times = Vec::new();
-    // Runtimes look for some methods twice, and may send both events for one.
+    // Runtimes look up some methods twice and may send both events for one.
     let mut precompiled: HashSet<(u64, u64), RandomState> = HashSet::default();
     let mut precompiled_is_known = false;
-    // What each thread compiles: since when, and what was compiled in between.
+    // The nested compilations of each thread: start, and time of inner compilations.
     let mut running: HashMap<u64, Nested<(u64, u64)>, RandomState> = HashMap::default();
     for Kept { timestamp, thread, what } in kept {
         let running = running.entry(thread).or_default();
         let (method, flags, size, start, name, rejit_id) = match what {
-            What::Begins { method } => {
+            EventData::Begins { method } => {
                 running.begin(method, (timestamp, 0));
                 continue;
             }
-            What::LookedUp { method, entry_point } => {
+            EventData::LookedUp { method, entry_point } => {
                 precompiled_is_known = true;
                 if entry_point != 0 {
                     precompiled.insert((method, entry_point));
                 }
                 continue;
             }
-            What::Loaded { method, flags, size, start, name, rejit_id } => {
+            EventData::Loaded { method, flags, size, start, name, rejit_id } => {
                 (method, flags, size, start, name, rejit_id)
             }
         };
@@ -197,13 +197,13 @@ impl Observe for Jit {
     }
 }
 
-fn what(id: u32, payload: Payload<'_>) -> Option<What> {
+fn what(id: u32, payload: Payload<'_>) -> Option<EventData> {
     let method = payload.u64("MethodID")?;
     if id == 145 {
-        return Some(What::Begins { method });
+        return Some(EventData::Begins { method });
     }
     if id == R2R_ENTRY_POINT {
-        return Some(What::LookedUp { method, entry_point: payload.u64("EntryPoint")? });
+        return Some(EventData::LookedUp { method, entry_point: payload.u64("EntryPoint")? });
     }
     let flags = small(payload, "MethodFlags")?;
     let (space, short) = (text(payload, "MethodNamespace"), text(payload, "MethodName"));
@@ -216,5 +216,5 @@ fn what(id: u32, payload: Payload<'_>) -> Option<What> {
         _ => format!("{space}{dot}{short}{arguments}"),
     };
     let rejit_id = payload.u64("ReJITID").unwrap_or(0);
-    Some(What::Loaded { method, flags, size: small(payload, "MethodSize")?, start, name, rejit_id })
+    Some(EventData::Loaded { method, flags, size: small(payload, "MethodSize")?, start, name, rejit_id })
 }

@@ -1,27 +1,27 @@
-//! The questions that are answered.
+//! The kinds of reports.
 
 use runtap_model::View;
 
-/// A question about a recording.
+/// A kind of report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// Where the time went: [`CpuReport`](super::CpuReport).
+pub enum ReportKind {
+    /// Time by method and thread: [`CpuReport`](super::CpuReport).
     Cpu,
     /// Collections, pauses and heap sizes: [`GcReport`](super::GcReport).
     Gc,
-    /// Types that were allocated, and where: [`AllocReport`](super::AllocReport).
+    /// Allocations by type and method: [`AllocReport`](super::AllocReport).
     Alloc,
     /// Exceptions by type: [`ExceptionsReport`](super::ExceptionsReport).
     Exceptions,
-    /// Waits for locks, and where: [`ContentionReport`](super::ContentionReport).
+    /// Waits for locks by method: [`ContentionReport`](super::ContentionReport).
     Contention,
     /// Methods compiled at run time: [`JitReport`](super::JitReport).
     Jit,
     /// Threads of the thread pool: [`ThreadPoolReport`](super::ThreadPoolReport).
     Threadpool,
-    /// HTTP requests, answered and sent: [`HttpReport`](super::HttpReport).
+    /// HTTP requests, received and sent: [`HttpReport`](super::HttpReport).
     Http,
-    /// How many events of which kind: [`EventsReport`](super::EventsReport).
+    /// The number of events by kind: [`EventsReport`](super::EventsReport).
     Events,
     /// Events that the target dropped: [`LossReport`](super::LossReport).
     Loss,
@@ -31,8 +31,8 @@ pub enum Kind {
     Logs,
 }
 
-impl Kind {
-    /// Every question there is.
+impl ReportKind {
+    /// All kinds.
     pub const ALL: [Self; 12] = [
         Self::Cpu,
         Self::Gc,
@@ -48,7 +48,7 @@ impl Kind {
         Self::Logs,
     ];
 
-    /// The name that people choose it by, and that documents have.
+    /// Returns the name on the command line and in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -66,7 +66,7 @@ impl Kind {
         }
     }
 
-    /// What it answers, in a few words.
+    /// Returns a short description.
     pub fn about(self) -> &'static str {
         match self {
             Self::Cpu => "Where the time went, by method and by thread",
@@ -84,7 +84,7 @@ impl Kind {
         }
     }
 
-    /// What else it is called, by other tools.
+    /// Returns other names, as used by other tools.
     pub fn aliases(self) -> &'static [&'static str] {
         match self {
             Self::Cpu => &["topN", "topn"],
@@ -92,12 +92,12 @@ impl Kind {
         }
     }
 
-    /// The name and version of its JSON.
+    /// Returns the name and version of its JSON schema.
     pub fn schema(self) -> String {
         format!("runtap.report.{}/1", self.name())
     }
 
-    /// The view of a profile that tells of the same things, if there is one.
+    /// Returns the view of a profile on the same subject, if any.
     pub fn view(self) -> Option<View> {
         Some(match self {
             Self::Cpu => View::Cpu,
@@ -118,12 +118,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn none_is_left_out() {
+    fn all_lists_every_kind() {
         assert!(
-            Kind::ALL.iter().enumerate().all(|(n, kind)| *kind as usize == n),
+            ReportKind::ALL.iter().enumerate().all(|(n, kind)| *kind as usize == n),
             "in the order of the enum"
         );
-        let names: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-        assert_eq!(names.len(), Kind::ALL.len());
+        let names: std::collections::BTreeSet<_> = ReportKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), ReportKind::ALL.len());
     }
 }

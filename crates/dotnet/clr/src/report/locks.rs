@@ -1,64 +1,64 @@
-//! Waits for locks, and for what other waits are made of: events, tasks, threads that end.
+//! Reports waits for locks and for other handles: events, tasks, threads.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use serde::Serialize;
 
-use super::collector::{Collector, Found, Kept};
+use super::collector::{Collected, Collector, Kept};
 use super::{Collect, Durations, Item, Observe, Report};
 use crate::clr;
 
-/// What a recording says about waits for locks.
+/// The waits in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LocksReport {
-    /// How often a thread had to wait.
+    /// The number of waits for locks.
     pub contentions_count: u64,
-    /// How often it still waited when the recording ended.
+    /// The number of waits that had not ended when the recording ended.
     pub unfinished_count: u64,
-    /// How long those had waited until then, all in all.
+    /// The total duration of those waits in nanoseconds.
     pub unfinished_wait_ns: u64,
-    /// How long the others waited.
+    /// The durations of the waits that ended.
     pub waits: Durations,
-    /// Each of them, in the order of time.
+    /// The waits in order of time.
     pub contentions: Vec<Wait>,
-    /// The number of waits for something else than a lock (.NET 9 and later, if these events were recorded). A wait that is
-    /// part of a recorded wait for a lock is not counted.
+    /// The number of waits for something other than a lock (.NET 9 and later, if these events were recorded). A wait that is part of
+    /// a recorded wait for a lock is not counted.
     pub handle_waits_count: u64,
-    /// How often it still waited when the recording ended.
+    /// The number of waits that had not ended when the recording ended.
     pub handle_waits_unfinished_count: u64,
-    /// How long the others waited.
+    /// The durations of the waits that ended.
     pub handle_wait_times: Durations,
-    /// Each of them, in the order of time.
+    /// The waits in order of time.
     pub handle_waits: Vec<HandleWait>,
 }
 
-/// A wait for a handle: an event, a semaphore, the end of a task or a thread.
+/// A wait for a handle: an event, a semaphore, or the end of a task or thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HandleWait {
-    /// When it began.
+    /// The start in nanoseconds since the start of the session.
     pub start_ns: i64,
-    /// Which thread waited.
+    /// The thread that waited.
     pub thread: u64,
-    /// `MonitorWait` for `Monitor.Wait`, else `Unknown`.
+    /// `MonitorWait` for `Monitor.Wait`, otherwise `Unknown`.
     pub source: String,
-    /// The object, if the runtime tells.
+    /// The object, if the runtime reports it.
     pub object: Option<String>,
-    /// How long; `None` if it did not end.
+    /// The duration in nanoseconds. `None` if the wait did not end.
     pub wait_ns: Option<u64>,
 }
 
-/// A wait.
+/// A wait for a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Wait {
-    /// When it began.
+    /// The start in nanoseconds since the start of the session.
     pub start_ns: i64,
-    /// Which thread waited.
+    /// The thread that waited.
     pub thread: u64,
-    /// Which thread had the lock, if the runtime tells.
+    /// The thread that owned the lock, if the runtime reports it.
     pub owner_thread: Option<u64>,
-    /// The lock, if the runtime tells.
+    /// The lock, if the runtime reports it.
     pub lock: Option<String>,
-    /// How long; `None` if it did not end.
+    /// The duration in nanoseconds. `None` if the wait did not end.
     pub wait_ns: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ enum What {
     Goes,
 }
 
-/// Makes a [`LocksReport`].
+/// Collects a [`LocksReport`].
 #[derive(Debug)]
 pub struct Locks {
     collector: Collector<What>,
@@ -110,12 +110,12 @@ impl Collect for Locks {
     }
 }
 
-fn report((kept, clock): Found<What>, end: u64) -> LocksReport {
+fn report((kept, clock): Collected<What>, end: u64) -> LocksReport {
     let mut report = LocksReport::default();
-    // Which wait of the list a thread is in.
+    // The index of the wait of each thread.
     let mut waiting: HashMap<u64, (usize, u64), RandomState> = HashMap::default();
     let mut waits = Vec::new();
-    // Waits nest, since a wait may run other code. `None` for a wait that is part of a wait for a lock.
+    // Waits nest, because a wait may run other code. `None` for a wait that is part of a wait for a lock.
     let mut within: HashMap<u64, Vec<Option<(usize, u64)>>, RandomState> = HashMap::default();
     let mut handle_waits = Vec::new();
     for Kept { timestamp, thread, what } in kept {

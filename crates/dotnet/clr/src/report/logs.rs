@@ -1,62 +1,62 @@
-//! Log messages, as the logging library's event source tells them.
+//! Reports log messages from the event source of the logging library.
 //!
-//! It can tell a message in three ways at once: one of them counts, the most readable that was recorded.
+//! A message may be reported in up to three forms; only the most readable recorded form counts.
 
 use serde::Serialize;
 
-use super::collector::{Collector, Found, Kept, small, text};
+use super::collector::{Collected, Collector, Kept, small, text};
 use super::{Collect, Item, Observe, Report};
 use crate::payload::{Payload, Value};
 
-/// What a recording says about the program's log.
+/// The log messages in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LogsReport {
-    /// How many messages.
+    /// The number of messages.
     pub messages_count: u64,
-    /// How many scopes were begun. `None` where nothing was recorded that would tell.
+    /// The number of scopes begun. `None` if unknown.
     pub scopes_count: Option<u64>,
-    /// How many messages came with an exception. `None` where only texts were asked for, which do not say it.
+    /// The number of messages with an exception. `None` if only formatted texts were recorded.
     pub exceptions_count: Option<u64>,
-    /// By level and category.
+    /// The number of messages by level and category.
     pub by_level: Vec<LogLevelCount>,
-    /// All messages, in the order of time.
+    /// The messages in order of time.
     pub messages: Vec<LogMessage>,
 }
 
-/// Messages of one level in one category.
+/// The messages of one level in one category.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogLevelCount {
     /// The level.
     pub level: &'static str,
     /// The category.
     pub category: String,
-    /// How many.
+    /// The number of messages.
     pub messages_count: u64,
 }
 
-/// A message.
+/// A log message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogMessage {
-    /// When.
+    /// The time in nanoseconds since the start of the session.
     pub ts_ns: i64,
     /// The thread.
     pub thread: u64,
-    /// Trace to Critical.
+    /// The level, from Trace to Critical.
     pub level: &'static str,
-    /// The logger.
+    /// The category, which is the name of the logger.
     pub category: String,
-    /// The number of the kind of message.
+    /// The id of the message's event.
     pub event_id: i64,
-    /// Its name.
+    /// The name of the message's event.
     pub event_name: String,
-    /// The text; its template, where the text itself was not recorded.
+    /// The text, or the template if the text was not recorded.
     pub message: String,
 }
 
 /// The provider.
 const LOGGING: &str = "Microsoft-Extensions-Logging";
 
-/// How a message is told: the best last.
+/// The form of a message, most readable last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     Fields,
@@ -65,14 +65,14 @@ enum Way {
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum EventData {
     Scope { json: bool },
     Message { way: Way, level: u32, has_exception: bool, message: LogMessage },
 }
 
-/// Makes a [`LogsReport`].
+/// Collects a [`LogsReport`].
 #[derive(Debug)]
-pub struct Logs(Collector<What>);
+pub struct Logs(Collector<EventData>);
 
 impl Default for Logs {
     fn default() -> Self {
@@ -114,23 +114,23 @@ impl Collect for Logs {
     }
 }
 
-fn report((kept, clock): Found<What>) -> LogsReport {
+fn report((kept, clock): Collected<EventData>) -> LogsReport {
     let mut report = LogsReport::default();
-    let way_of = |kept: &Kept<What>| match kept.what {
-        What::Message { way, .. } => Some(way),
-        What::Scope { .. } => None,
+    let way_of = |kept: &Kept<EventData>| match kept.what {
+        EventData::Message { way, .. } => Some(way),
+        EventData::Scope { .. } => None,
     };
     let best = kept.iter().filter_map(way_of).max();
-    // Scopes come with messages of every kind, exceptions with all but texts.
+    // Scopes are reported in every form, exceptions in all but formatted texts.
     let tells_scopes = !kept.is_empty();
     let tells_exceptions = kept.iter().filter_map(way_of).any(|way| way != Way::Text);
     let mut scopes = [0u64; 2];
     let (mut by_level, mut exceptions) = (std::collections::BTreeMap::<_, u64>::new(), [0u64; 3]);
     for Kept { timestamp, thread, what } in kept {
         match what {
-            What::Scope { json } => scopes[usize::from(json)] += 1,
-            What::Message { way, level, has_exception, message } => {
-                // The text alone does not say.
+            EventData::Scope { json } => scopes[usize::from(json)] += 1,
+            EventData::Message { way, level, has_exception, message } => {
+                // Formatted texts do not include exceptions.
                 exceptions[way as usize] += u64::from(has_exception);
                 if Some(way) == best {
                     *by_level.entry((level, message.category.clone())).or_default() += 1;
@@ -156,13 +156,13 @@ fn report((kept, clock): Found<What>) -> LogsReport {
 impl Observe for Logs {
     fn item(&mut self, item: &Item<'_>) {
         self.0.item(item, |_, _, payload| {
-            // Their numbers differ from process to process.
+            // The ids differ between processes.
             let way = match payload.schema().name() {
                 "FormattedMessage" => Way::Text,
                 "MessageJson" => Way::Json,
                 "Message" => Way::Fields,
-                "ActivityJsonStart" => return Some(What::Scope { json: true }),
-                "ActivityStart" => return Some(What::Scope { json: false }),
+                "ActivityJsonStart" => return Some(EventData::Scope { json: true }),
+                "ActivityStart" => return Some(EventData::Scope { json: false }),
                 _ => return None,
             };
             message(way, payload)
@@ -170,7 +170,7 @@ impl Observe for Logs {
     }
 }
 
-fn message(way: Way, payload: Payload<'_>) -> Option<What> {
+fn message(way: Way, payload: Payload<'_>) -> Option<EventData> {
     let level = small(payload, "Level")?;
     let formatted = payload.text("FormattedMessage");
     let exception = match way {
@@ -183,7 +183,7 @@ fn message(way: Way, payload: Payload<'_>) -> Option<What> {
             _ => false,
         },
     };
-    Some(What::Message {
+    Some(EventData::Message {
         way,
         level,
         has_exception: exception,

@@ -1,4 +1,4 @@
-//! What the target dropped, because its buffer was full or because an event was above 64 KiB.
+//! Reports events that the target dropped because its buffer was full or an event exceeded 64 KiB.
 
 use std::collections::BTreeMap;
 
@@ -6,34 +6,34 @@ use serde::Serialize;
 
 use super::{Item, Observe, Report};
 
-/// What a recording says about events that are not in it.
+/// The events missing in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LossReport {
-    /// How many events are in it.
+    /// The number of received events.
     pub received_count: u64,
-    /// How many were dropped, at least: all that the stream shows. A thread that never got a buffer leaves no trace in it.
+    /// The minimum number of dropped events, as far as the stream shows it. A thread that never got a buffer does not appear.
     pub lost_count: u64,
-    /// How many of them are in no thread's number: before the first event of a thread that was received, or behind its last.
+    /// The number of dropped events that can't be attributed to a thread: before its first received event, or after its last.
     pub elsewhere_count: u64,
-    /// By the thread that wrote them, those with the most losses first.
+    /// The losses by thread, largest first.
     pub threads: Vec<ThreadLoss>,
 }
 
-/// Losses of a thread.
+/// The losses of a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ThreadLoss {
     /// The thread that wrote the events.
     pub capture_thread: u64,
-    /// How many of its events were received.
+    /// The number of received events.
     pub received_count: u64,
-    /// How many were dropped between them.
+    /// The number of events dropped between them.
     pub lost_count: u64,
 }
 
-/// Makes a [`LossReport`].
+/// Collects a [`LossReport`].
 #[derive(Debug, Default)]
 pub struct Loss {
-    /// By thread, with the number of its last event.
+    /// By thread, with the sequence number of its last event.
     threads: BTreeMap<u64, (u32, ThreadLoss)>,
 }
 
@@ -48,7 +48,7 @@ impl Report for LossReport {
 }
 
 impl Loss {
-    /// The report, or what is to be said so far; `lost` is what the reader counted.
+    /// Returns the report so far. `lost` is the number counted by the reader.
     pub fn report(&self, lost: u64) -> LossReport {
         let mut threads: Vec<ThreadLoss> = self.threads.values().map(|(_, thread)| *thread).collect();
         threads.sort_by_key(|thread| std::cmp::Reverse((thread.lost_count, thread.received_count)));
@@ -71,7 +71,7 @@ impl Observe for Loss {
             (event.sequence.wrapping_sub(1), ThreadLoss { capture_thread, ..ThreadLoss::default() })
         });
         let gap = event.sequence.wrapping_sub(*last).wrapping_sub(1);
-        // A number that goes back is that of a new thread with an old id; NetPerf has none.
+        // A decreasing number belongs to a new thread with a reused id. NetPerf has no such numbers.
         if event.sequence != 0 && gap < 1 << 31 {
             thread.lost_count += u64::from(gap);
         }

@@ -1,10 +1,10 @@
-//! Answers to the questions that people ask of a recording, one module a question.
+//! Reports about a recording, one module per kind.
 //!
-//! Each reads a stream item by item, or a profile, and says what it found as a value that serializes: totals and lists,
-//! each number with its unit in its name. Times are nanoseconds since the session's start. What a member is called is a
-//! contract (docs/report.md).
+//! Each report reads a stream item by item, or a profile, and returns a serializable value: totals and lists, in which the name of
+//! each number includes its unit. Times are nanoseconds since the start of the session. The names of members are stable
+//! (docs/report.md).
 //!
-//! Refuses to: make sentences or columns of it, which is up to whoever shows it.
+//! The values contain no sentences or tables; how they are shown is up to the caller.
 
 mod alloc;
 mod collector;
@@ -38,46 +38,46 @@ pub use self::exceptions::{ExceptionType, Exceptions, ExceptionsReport, Thrown};
 pub use self::gc::{Collection, Gc, GcReport, HeapSizes};
 pub use self::http::{Endpoint, Http, HttpReport, Side};
 pub use self::jit::{CompiledMethod, Jit, JitReport, TierCount};
-pub use self::kind::Kind;
+pub use self::kind::ReportKind;
 pub use self::locks::{HandleWait, Locks, LocksReport, Wait};
 pub use self::logs::{LogLevelCount, LogMessage, Logs, LogsReport};
 pub use self::loss::{Loss, LossReport, ThreadLoss};
 pub use self::thread_pool::{Adjustment, ThreadPool, ThreadPoolReport};
 use crate::payload::{Decoder, Payload};
 
-/// An answer.
+/// A serializable report.
 pub trait Report: Serialize {
-    /// Keeps the first `n` of each list, which are those that matter most.
+    /// Truncates each list to its first `n` elements, which are the most relevant ones.
     fn limit(&mut self, n: usize);
 
-    /// Whether there is nothing to tell.
+    /// Whether the report is empty.
     fn is_empty(&self) -> bool;
 }
 
-/// Sees a stream, and makes an answer of it.
+/// Reads a stream and creates a report.
 pub trait Collect: Observe + Default {
-    /// The answer.
+    /// The type of the report.
     type Report: Report;
 
-    /// The answer at the end.
+    /// Returns the report at the end.
     fn finish(self) -> Self::Report;
 
-    /// The answer so far, as if the stream ended here. It takes the time and the memory that the one at the end would.
+    /// Returns the report so far, as if the stream ended here. Takes as much time and memory as the final report.
     fn snapshot(&self) -> Self::Report;
 }
 
-/// Times that things took.
+/// Statistics of durations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Durations {
-    /// How many are known.
+    /// The number of known durations.
     pub timed_count: u64,
-    /// Their sum.
+    /// Their sum in nanoseconds.
     pub total_ns: u64,
-    /// The longest.
+    /// The maximum in nanoseconds.
     pub max_ns: u64,
-    /// Half of them took no longer.
+    /// The median in nanoseconds.
     pub p50_ns: u64,
-    /// 95 of 100 took no longer.
+    /// The 95th percentile in nanoseconds.
     pub p95_ns: u64,
 }
 
@@ -98,7 +98,7 @@ impl Durations {
     }
 }
 
-/// A whole number of nanoseconds, if it is one that a wait can take.
+/// Converts to a whole number of nanoseconds, if it is a valid duration.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was checked")]
 pub(crate) fn whole(ns: f64) -> Option<u64> {
     (0.0..1e18).contains(&ns).then_some(ns as u64)
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_times_that_were_taken() {
+    fn quantiles_are_actual_durations() {
         let durations = Durations::of(vec![5, 1, 2, 4, 3]);
         assert_eq!(durations, Durations { timed_count: 5, total_ns: 15, max_ns: 5, p50_ns: 3, p95_ns: 5 });
         assert_eq!(Durations::of(Vec::new()), Durations::default());

@@ -1,8 +1,8 @@
-//! Places in the code, and what happened at each: sums of a profile's stacks by one frame of each of them.
+//! Sums a profile's stacks by one frame of each.
 
 use runtap_model::{FrameHandle, StackHandle, StackWeights, Trace, View};
 
-/// A place in the code, and what happened there.
+/// A place in the code, and the sum of what happened there.
 pub(super) struct Place {
     pub(super) name: String,
     pub(super) module: Option<String>,
@@ -11,16 +11,16 @@ pub(super) struct Place {
     pub(super) label: String,
 }
 
-/// Which frame of a stack is the place where something happened.
+/// Which frame of a stack counts as the place.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Which {
+pub(super) enum PlaceFrame {
     Innermost,
     Caller,
-    /// The innermost one that is not a lock's own code.
+    /// The innermost frame that is not the lock's own code.
     Locker,
 }
 
-impl Which {
+impl PlaceFrame {
     fn of(self, trace: &Trace, handle: StackHandle) -> Option<FrameHandle> {
         let mut frames = trace.stacks().frames(handle);
         match self {
@@ -39,8 +39,8 @@ impl Which {
     }
 }
 
-/// The places where something of the view happened, the heaviest first.
-pub(super) fn places(trace: &Trace, view: View, which: Which) -> Vec<Place> {
+/// Returns the places of a view, heaviest first.
+pub(super) fn places(trace: &Trace, view: View, which: PlaceFrame) -> Vec<Place> {
     let weights = StackWeights::new(trace, view, None);
     let mut sums: Vec<(u64, u64)> = vec![(0, 0); trace.frames().len()];
     for (handle, _) in trace.stacks().iter() {

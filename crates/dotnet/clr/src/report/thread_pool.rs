@@ -1,51 +1,51 @@
-//! The thread pool: how many threads, and why there were more or fewer.
+//! Reports the size of the thread pool and the reasons for its changes.
 
 use serde::Serialize;
 
-use super::collector::{Collector, Found, Kept, small};
+use super::collector::{Collected, Collector, Kept, small};
 use super::{Collect, Item, Observe, Report};
 use crate::clr;
 
-/// What a recording says about the thread pool.
+/// The thread pool in a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ThreadPoolReport {
-    /// The limits of its threads, if the runtime told them.
+    /// The minimum number of worker threads, if reported.
     pub min_workers_count: Option<u32>,
-    /// The upper limit.
+    /// The maximum number of worker threads, if reported.
     pub max_workers_count: Option<u32>,
-    /// The most threads that it had.
+    /// The peak number of worker threads.
     pub workers_peak_count: Option<u32>,
-    /// The number of its threads at the end.
+    /// The number of worker threads at the end.
     pub workers_last_count: Option<u32>,
-    /// How often a thread was started.
+    /// The number of worker threads started.
     pub workers_started_count: u64,
-    /// How often a thread was ended.
+    /// The number of worker threads stopped.
     pub workers_stopped_count: u64,
-    /// How often it was given more threads because its threads were blocked, or no work got done.
+    /// The number of times that threads were added because all were blocked or no work was completed.
     pub starvation_count: u64,
-    /// The number of work items that were queued. `None` if no event of a work item was recorded.
+    /// The number of work items queued. `None` if no event of a work item was recorded.
     pub enqueued_count: Option<u64>,
-    /// The number of work items that were taken. `None` if no event of a work item was recorded.
+    /// The number of work items dequeued. `None` if no event of a work item was recorded.
     pub dequeued_count: Option<u64>,
-    /// Decisions on the number of threads, in the order of time.
+    /// The changes of the target number of threads, in order of time.
     pub adjustments: Vec<Adjustment>,
 }
 
-/// A decision.
+/// A change of the target number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Adjustment {
-    /// When.
+    /// The time in nanoseconds since the start of the session.
     pub ts_ns: i64,
-    /// How many threads there shall be.
+    /// The new target number of threads.
     pub workers_count: u32,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
-    /// Work items done in a second.
+    /// The number of work items completed per second.
     pub throughput_per_s: f64,
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum EventData {
     Limits {
         min: u32,
         max: u32,
@@ -58,7 +58,7 @@ enum What {
         reason: u32,
         throughput: f64,
     },
-    /// A work item was queued or taken.
+    /// A work item was queued or dequeued.
     Work(Step, Source),
 }
 
@@ -68,23 +68,23 @@ enum Step {
     Dequeued,
 }
 
-/// Which events count a work item. A program may have both for the same items.
+/// The source of events about a work item. Items may be reported by more than one.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     /// The thread pool of managed code.
     Managed,
-    /// The runtime's own.
+    /// The thread pool of the runtime.
     Runtime,
-    /// Completions of I/O, which the runtime counts apart.
+    /// Completions of I/O, which the runtime counts separately.
     Completion,
 }
 
 /// The events of the managed thread pool's work items.
 const FRAMEWORK: &str = "System.Diagnostics.Eventing.FrameworkEventSource";
 
-/// Makes a [`ThreadPoolReport`].
+/// Collects a [`ThreadPoolReport`].
 #[derive(Debug)]
-pub struct ThreadPool(Collector<What>);
+pub struct ThreadPool(Collector<EventData>);
 
 impl Default for ThreadPool {
     fn default() -> Self {
@@ -136,17 +136,17 @@ impl Collect for ThreadPool {
     }
 }
 
-fn report((kept, clock): Found<What>) -> ThreadPoolReport {
+fn report((kept, clock): Collected<EventData>) -> ThreadPoolReport {
     let mut report = ThreadPoolReport::default();
-    // By source: how many were queued, and taken.
+    // The numbers of queued and dequeued items, by source.
     let mut work: Option<[[u64; 2]; 3]> = None;
     for Kept { timestamp, what, .. } in kept {
         let workers = match what {
-            What::Limits { min, max } => {
+            EventData::Limits { min, max } => {
                 (report.min_workers_count, report.max_workers_count) = (Some(min), Some(max));
                 continue;
             }
-            What::Adjusted { workers, reason, throughput } => {
+            EventData::Adjusted { workers, reason, throughput } => {
                 report.starvation_count += u64::from(matches!(reason, STARVATION | COOPERATIVE_BLOCKING));
                 report.adjustments.push(Adjustment {
                     ts_ns: clock.at(timestamp),
@@ -156,20 +156,20 @@ fn report((kept, clock): Found<What>) -> ThreadPoolReport {
                 });
                 continue;
             }
-            What::Work(step, source) => {
+            EventData::Work(step, source) => {
                 let counts = &mut work.get_or_insert_default()[source as usize];
                 counts[step as usize] += 1;
                 continue;
             }
-            What::Started(workers) => {
+            EventData::Started(workers) => {
                 report.workers_started_count += 1;
                 workers
             }
-            What::Stopped(workers) => {
+            EventData::Stopped(workers) => {
                 report.workers_stopped_count += 1;
                 workers
             }
-            What::Waits(workers) => workers,
+            EventData::Waits(workers) => workers,
         };
         report.workers_last_count = Some(workers);
         report.workers_peak_count = report.workers_peak_count.max(Some(workers));
@@ -187,24 +187,24 @@ impl Observe for ThreadPool {
         self.0.item(item, |metadata, _, payload| {
             let active = || small(payload, "ActiveWorkerThreadCount");
             Some(match metadata.event_id {
-                30 => What::Work(Step::Enqueued, Source::Managed),
-                31 => What::Work(Step::Dequeued, Source::Managed),
-                50 => What::Started(active()?),
-                51 => What::Stopped(active()?),
-                55 => What::Adjusted {
+                30 => EventData::Work(Step::Enqueued, Source::Managed),
+                31 => EventData::Work(Step::Dequeued, Source::Managed),
+                50 => EventData::Started(active()?),
+                51 => EventData::Stopped(active()?),
+                55 => EventData::Adjusted {
                     workers: small(payload, "NewWorkerThreadCount")?,
                     reason: small(payload, "Reason")?,
                     throughput: payload.f64("AverageThroughput")?,
                 },
-                57 => What::Waits(active()?),
-                59 => What::Limits {
+                57 => EventData::Waits(active()?),
+                59 => EventData::Limits {
                     min: small(payload, "MinWorkerThreads")?,
                     max: small(payload, "MaxWorkerThreads")?,
                 },
-                61 => What::Work(Step::Enqueued, Source::Runtime),
-                62 => What::Work(Step::Dequeued, Source::Runtime),
-                63 | 65 => What::Work(Step::Enqueued, Source::Completion),
-                _ => What::Work(Step::Dequeued, Source::Completion),
+                61 => EventData::Work(Step::Enqueued, Source::Runtime),
+                62 => EventData::Work(Step::Dequeued, Source::Runtime),
+                63 | 65 => EventData::Work(Step::Enqueued, Source::Completion),
+                _ => EventData::Work(Step::Dequeued, Source::Completion),
             })
         });
     }

@@ -1,7 +1,7 @@
 //! The connections of the agent, and the pace of its program.
 //!
-//! Owns: [`run`]. One thread does everything in turn: it hears commands, says heartbeats, and runs the program a step at a
-//! time. Without a collector the program runs untraced.
+//! A single thread receives commands, sends heartbeats, and runs the program step by step. Without a collector the program runs
+//! untraced.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
@@ -13,27 +13,27 @@ use runtap_bytefrog_proto::agent::{Control, Data, Event, Reply};
 use runtap_bytefrog_proto::f1::Process;
 use runtap_bytefrog_proto::{ClassOutcome, Command, Configuration, Dialect, JavaString, Mode};
 
+use super::encoder::{Encoder, Outgoing, Truth};
 use super::shop::{CLASSES, Shop};
-use super::teller::{Outgoing, Teller, Truth};
 
-/// Time between two steps of the program.
+/// The time between two steps of the program.
 const STEP: Duration = Duration::from_millis(20);
-/// How long a collector may take for what it has to answer, and to take what it is sent.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time-out for connecting to a collector, reading its answers, and sending to it.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs the program, and tells the collector of it. Returns what was told.
+/// Runs the program and sends its events to the collector. Returns what was sent.
 pub(super) fn run(hq: SocketAddr, dialect: Dialect, lifetime: Duration, stop: &dyn Fn() -> bool) -> Truth {
-    // The time of the program counts from its start: how long the collector takes before, is nobody's choice.
+    // The lifetime starts with the program, because the time until a collector starts it is arbitrary.
     let began = Cell::new(Instant::now());
     let is_over = || stop() || began.get().elapsed() >= lifetime;
     let mut truth = Truth::default();
     let mut speaks = Some(dialect);
     while let Some(dialect) = speaks.take() {
-        // A collector that goes away ends the trace, and not the program.
+        // If the collector disconnects, the trace ends but the program continues.
         if let Ok(mut agent) = Agent::dial(hq, dialect, &is_over) {
             let _ = agent.trace(&is_over, &|| began.set(Instant::now()));
             speaks = agent.fallback;
-            truth = agent.teller.truth;
+            truth = agent.encoder.truth;
         }
     }
     truth
@@ -44,11 +44,11 @@ struct Agent {
     control: Control,
     socket: TcpStream,
     data: Vec<TcpStream>,
-    teller: Teller,
+    encoder: Encoder,
     shop: Shop,
     interval: Duration,
     beat: Instant,
-    /// What to say hello with instead.
+    /// The version for the next greeting, if the collector rejected this one.
     fallback: Option<Dialect>,
     over: bool,
 }
@@ -56,21 +56,21 @@ struct Agent {
 impl Agent {
     fn dial(hq: SocketAddr, dialect: Dialect, is_over: &dyn Fn() -> bool) -> io::Result<Self> {
         let socket = loop {
-            match TcpStream::connect_timeout(&hq, PATIENCE) {
+            match TcpStream::connect_timeout(&hq, TIMEOUT) {
                 Ok(socket) => break socket,
                 Err(error) if is_over() => return Err(error),
                 Err(_) => sleep(Duration::from_millis(200)),
             }
         };
         socket.set_nodelay(true)?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
         socket.set_read_timeout(Some(Duration::from_millis(5)))?;
         let mut agent = Self {
             hq,
             control: Control::new(dialect),
             socket,
             data: Vec::new(),
-            teller: Teller::new(dialect),
+            encoder: Encoder::new(dialect),
             shop: Shop::default(),
             interval: Duration::from_secs(1),
             beat: Instant::now(),
@@ -82,7 +82,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// From the configuration to the end.
+    /// Runs from the configuration to the end.
     fn trace(&mut self, is_over: &dyn Fn() -> bool, starts: &dyn Fn()) -> io::Result<()> {
         while !self.over && !self.control.state().started {
             if is_over() {
@@ -105,7 +105,7 @@ impl Agent {
             self.heartbeat()?;
             let now = Instant::now();
             if self.control.state().mode == Mode::Paused {
-                // The program waits in its next call.
+                // The program is paused in its next call.
                 paused += now.saturating_duration_since(next);
                 next = now;
             } else if now >= next {
@@ -119,13 +119,13 @@ impl Agent {
         self.end()
     }
 
-    /// What the program has done: told, unless nobody wants to hear it.
+    /// Sends the events of the program, unless tracing is suspended.
     fn program(&mut self, events: &[super::shop::Event]) -> io::Result<()> {
         if self.control.state().mode == Mode::Tracing {
-            let out = self.teller.tell(events, self.data.len()).map_err(io::Error::other)?;
+            let out = self.encoder.tell(events, self.data.len()).map_err(io::Error::other)?;
             return self.send(&out);
         }
-        self.teller.truth.unheard(events);
+        self.encoder.truth.unheard(events);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes what HQ says, for a few milliseconds.
+    /// Receives data of the collector for a few milliseconds.
     fn hear(&mut self) -> io::Result<()> {
         let mut buffer = [0; 4096];
         let size = match self.socket.read(&mut buffer) {
@@ -175,7 +175,7 @@ impl Agent {
             let said = self.control.process(&process).map_err(io::Error::other)?;
             self.socket.write_all(&said)?;
         }
-        // The first one at once.
+        // Send the first heartbeat at once.
         self.beat = Instant::now();
         self.heartbeat()?;
         self.data.clear();
@@ -187,9 +187,9 @@ impl Agent {
     }
 
     fn dial_data(&self, run: u8) -> io::Result<TcpStream> {
-        let mut socket = TcpStream::connect_timeout(&self.hq, PATIENCE)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        let mut socket = TcpStream::connect_timeout(&self.hq, TIMEOUT)?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
         socket.write_all(&Data::hello(run))?;
         let (mut data, mut byte) = (Data::new(self.control.dialect()), [0]);
         loop {
@@ -210,12 +210,12 @@ impl Agent {
                     self.socket.write_all(&said.map_err(io::Error::other)?)?;
                 }
             }
-            // Before start nothing was recorded, so that nothing breaks off.
+            // Before the start nothing was recorded, so nothing is interrupted.
             Command::Suspend if self.control.state().started => {
-                if let Ok(said) = self.control.data_break(self.teller.next()) {
+                if let Ok(said) = self.control.data_break(self.encoder.next()) {
                     self.socket.write_all(&said)?;
                 }
-                let out = self.teller.dropped(0, self.data.len()).map_err(io::Error::other)?;
+                let out = self.encoder.dropped(0, self.data.len()).map_err(io::Error::other)?;
                 self.send(&out)?;
             }
             Command::Stop => self.over = true,
@@ -234,7 +234,7 @@ impl Agent {
         self.socket.write_all(&said)
     }
 
-    /// Says that this is the end, then ends: data first.
+    /// Announces the end and closes the connections, data connections first.
     fn end(&mut self) -> io::Result<()> {
         self.control.shut_down();
         self.beat = Instant::now();

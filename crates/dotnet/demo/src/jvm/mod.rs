@@ -1,13 +1,15 @@
-//! A Java program without a JVM: a made-up shop, whose calls a real agent's connections tell in the real protocol.
+//! Imitates a Java program with an agent, without a JVM: an invented shop, whose calls are sent in the real protocol over real
+//! connections.
 //!
-//! * `shop`: what the program does; every call and what it costs is fixed by construction. * `teller`: the bytes for it, in
-//!   the version that was asked for. * `agent`: the connections.
+//! * `shop`: the program, in which every call and its duration are fixed.
+//! * `encoder`: the encoder for the selected version.
+//! * `agent`: the connections.
 //!
-//! [`serve`] says what was told, so that whoever collects it can be checked.
+//! [`serve`] reports what was sent, so that a collector can be verified.
 
 mod agent;
+mod encoder;
 mod shop;
-mod teller;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -18,13 +20,13 @@ use std::time::Duration;
 use crate::{Error, native, say};
 pub use runtap_bytefrog_proto::Dialect;
 
-/// Runs the shop for `lifetime`, or until SIGTERM, and tells a collector at `hq` about it. Says on `out` the lines `pid N`,
-/// `ready`, `truth {…}` and `done`. The truth has what was told: `entries`, `exits`, `exceptions`, `bubbles`, `markers`,
-/// `methods` {signature: calls}; and `untold`, calls that nobody wanted to hear of.
+/// Runs the shop for `lifetime`, or until SIGTERM, and sends its events to a collector at `hq`. Writes the lines `pid N`, `ready`,
+/// `truth {…}` and `done` to `out`. The truth has the numbers of sent messages: `entries`, `exits`, `exceptions`, `bubbles`,
+/// `markers`, `methods` {signature: calls}; and `untold`, the number of calls that were not sent.
 ///
 /// # Errors
-/// It can't listen to signals, or can't write its lines. A collector that is not there, or goes away, is no error: the
-/// program goes on untraced.
+/// Returns an error if signals can't be handled, or the lines can't be written. A missing collector, or one that disconnects, is not
+/// an error: the program continues untraced.
 pub fn serve(hq: SocketAddr, dialect: Dialect, lifetime: Duration, out: &mut dyn Write) -> Result<(), Error> {
     let stop = Arc::new(AtomicBool::new(false));
     stop_on_signal(Arc::clone(&stop))?;
@@ -33,7 +35,7 @@ pub fn serve(hq: SocketAddr, dialect: Dialect, lifetime: Duration, out: &mut dyn
     Ok(say(out, &format!("truth {}\ndone", truth.to_json()))?)
 }
 
-/// Ends on SIGTERM. Ctrl-C is meant for whoever collects, and tells the agent to stop.
+/// Stops on SIGTERM. Ctrl-C is left to the collector, which stops the agent.
 fn stop_on_signal(stop: Arc<AtomicBool>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let entered = runtime.enter();

@@ -1,18 +1,18 @@
-//! The made-up program: a shop with two workers that take orders, and a mailer.
+//! The invented program: a shop with two workers that process orders, and a mailer.
 //!
 //! ```text
 //! main                 Main.main                      open until the end
 //! worker-1, worker-2   Worker.run → Orders.handle → Orders.parse
 //!                                                 → Store.load → Store.query ×3
 //!                                                 → Prices.price, which calls itself 4 times
-//!                                                 → Stock.check        every 10th throws OutOfStock, which handle catches
+//!                                                 → Stock.check        every 10th throws OutOfStock, caught by handle
 //!                                                 → Reports.build      every 100th, 150 ms
-//! mailer               Mailer.send                    every 20th throws MailFailure, which nobody catches
+//! mailer               Mailer.send                    every 20th throws MailFailure, which is not caught
 //! ```
 //!
-//! A marker with the key `orders` begins a segment every 50 orders. Refuses to know bytes.
+//! A marker with the key `orders` starts a segment every 50 orders. This module is independent of the protocol.
 
-/// Methods, as an agent tells them; their ids are their places here.
+/// The signatures of methods, as an agent sends them. The ids are the indexes.
 pub(super) const METHODS: [&str; 11] = [
     "shop/Main.main;9;([Ljava/lang/String;)V",
     "shop/Worker.run;1;()V",
@@ -38,16 +38,16 @@ const BUILD: u32 = 8;
 const SEND: u32 = 9;
 const CONNECT: u32 = 10;
 
-/// Exceptions, likewise.
+/// The names of exceptions. The ids are the indexes.
 pub(super) const EXCEPTIONS: [&str; 2] = ["shop.OutOfStock", "shop.MailFailure"];
 const OUT_OF_STOCK: u32 = 0;
 const MAIL_FAILURE: u32 = 1;
 
-/// Threads, likewise.
+/// The names of threads. The ids are the indexes.
 pub(super) const THREADS: [&str; 4] = ["main", "worker-1", "worker-2", "mailer"];
 const MAILER: u32 = 3;
 
-/// Classes that an agent reports, and those it leaves alone.
+/// The classes that an agent reports.
 pub(super) const CLASSES: [&str; 8] = [
     "shop/Main",
     "shop/Worker",
@@ -62,30 +62,30 @@ pub(super) const CLASSES: [&str; 8] = [
 const MICROSECOND: u64 = 1_000;
 const MILLISECOND: u64 = 1_000_000;
 
-/// What happens in a thread.
+/// An event in a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum ShopEvent {
     Enter(u32),
     Leave(u32),
     /// A `throw` in a method, and its line.
     Throw(u32, u32, u16),
-    /// A method ended by an exception.
+    /// A method that was left by an exception.
     Bubble(u32, u32),
     Mark(&'static str, String),
 }
 
-/// An act, where and when, in nanoseconds since the start.
+/// An event with its thread and time, in nanoseconds since the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) thread: u32,
     pub(super) time: u64,
-    pub(super) act: Act,
+    pub(super) act: ShopEvent,
 }
 
 /// The program.
 #[derive(Debug, Default)]
 pub(super) struct Shop {
-    /// What the clock of each thread says.
+    /// The time of each thread.
     clocks: [u64; THREADS.len()],
     thread: u32,
     orders: u64,
@@ -99,7 +99,7 @@ impl Shop {
         usize::try_from(self.thread).ok().and_then(|at| rest.get_mut(at.checked_sub(1)?)).unwrap_or(main)
     }
 
-    fn act(&mut self, act: Act) {
+    fn act(&mut self, act: ShopEvent) {
         let (thread, time) = (self.thread, *self.clock());
         self.events.push(Event { thread, time, act });
     }
@@ -109,23 +109,23 @@ impl Shop {
     }
 
     fn call(&mut self, method: u32, own: u64, body: impl FnOnce(&mut Self)) {
-        self.act(Act::Enter(method));
+        self.act(ShopEvent::Enter(method));
         self.spend(own / 2);
         body(self);
         self.spend(own - own / 2);
-        self.act(Act::Leave(method));
+        self.act(ShopEvent::Leave(method));
     }
 
-    /// What happens first: `main` and the workers begin.
+    /// Returns the first events: `main` and the workers start.
     pub(super) fn open(&mut self) -> Vec<Event> {
         for (thread, method) in [(0, MAIN), (1, RUN), (2, RUN)] {
             self.thread = thread;
-            self.act(Act::Enter(method));
+            self.act(ShopEvent::Enter(method));
         }
         std::mem::take(&mut self.events)
     }
 
-    /// An order for each worker, and a mail. No clock is behind `now`.
+    /// Returns the events of an order for each worker, and a mail. No clock is behind `now`.
     pub(super) fn round(&mut self, now: u64) -> Vec<Event> {
         for clock in &mut self.clocks {
             *clock = now.max(*clock);
@@ -139,13 +139,13 @@ impl Shop {
         std::mem::take(&mut self.events)
     }
 
-    /// What happens last.
+    /// Returns the last events.
     pub(super) fn close(&mut self) -> Vec<Event> {
         let last = self.clocks.iter().copied().max().unwrap_or(0);
         for (thread, method) in [(1, RUN), (2, RUN), (0, MAIN)] {
             self.thread = thread;
             *self.clock() = last;
-            self.act(Act::Leave(method));
+            self.act(ShopEvent::Leave(method));
         }
         std::mem::take(&mut self.events)
     }
@@ -154,7 +154,7 @@ impl Shop {
         self.orders += 1;
         let order = self.orders;
         if order % 50 == 1 {
-            self.act(Act::Mark("orders", format!("{order} to {}", order + 49)));
+            self.act(ShopEvent::Mark("orders", format!("{order} to {}", order + 49)));
         }
         self.call(HANDLE, 40 * MICROSECOND, |shop| {
             shop.call(PARSE, 20 * MICROSECOND, |_| {});
@@ -181,10 +181,10 @@ impl Shop {
 
     fn check(&mut self, order: u64) {
         if order.is_multiple_of(10) {
-            self.act(Act::Enter(CHECK));
+            self.act(ShopEvent::Enter(CHECK));
             self.spend(5 * MICROSECOND);
-            self.act(Act::Throw(CHECK, OUT_OF_STOCK, 42));
-            self.act(Act::Bubble(CHECK, OUT_OF_STOCK));
+            self.act(ShopEvent::Throw(CHECK, OUT_OF_STOCK, 42));
+            self.act(ShopEvent::Bubble(CHECK, OUT_OF_STOCK));
         } else {
             self.call(CHECK, 5 * MICROSECOND, |_| {});
         }
@@ -193,12 +193,12 @@ impl Shop {
     fn mail(&mut self) {
         self.mails += 1;
         if self.mails.is_multiple_of(20) {
-            self.act(Act::Enter(SEND));
-            self.act(Act::Enter(CONNECT));
+            self.act(ShopEvent::Enter(SEND));
+            self.act(ShopEvent::Enter(CONNECT));
             self.spend(MILLISECOND);
-            self.act(Act::Throw(CONNECT, MAIL_FAILURE, 17));
-            self.act(Act::Bubble(CONNECT, MAIL_FAILURE));
-            self.act(Act::Bubble(SEND, MAIL_FAILURE));
+            self.act(ShopEvent::Throw(CONNECT, MAIL_FAILURE, 17));
+            self.act(ShopEvent::Bubble(CONNECT, MAIL_FAILURE));
+            self.act(ShopEvent::Bubble(SEND, MAIL_FAILURE));
         } else {
             self.call(SEND, 100 * MICROSECOND, |shop| shop.call(CONNECT, 300 * MICROSECOND, |_| {}));
         }
@@ -225,13 +225,15 @@ mod tests {
             assert!(event.time >= clocks[at]);
             clocks[at] = event.time;
             match event.act {
-                Act::Enter(method) => stacks[at].push(method),
-                Act::Leave(method) | Act::Bubble(method, _) => assert_eq!(stacks[at].pop(), Some(method)),
-                Act::Throw(method, ..) => {
+                ShopEvent::Enter(method) => stacks[at].push(method),
+                ShopEvent::Leave(method) | ShopEvent::Bubble(method, _) => {
+                    assert_eq!(stacks[at].pop(), Some(method))
+                }
+                ShopEvent::Throw(method, ..) => {
                     assert_eq!(stacks[at].last(), Some(&method));
                     thrown += 1;
                 }
-                Act::Mark(..) => {}
+                ShopEvent::Mark(..) => {}
             }
         }
         assert!(stacks.iter().all(Vec::is_empty));

@@ -1,10 +1,9 @@
-//! Samples of the worker where no stack can be unwound from outside: the worker says in which function it is, and a thread
-//! looks at that once a millisecond, and writes it as a runtime's sample profiler does. The addresses are those of the
-//! functions.
+//! Samples the worker on systems where stacks can't be unwound from outside. The worker records which function it is in. A thread
+//! reads that once per millisecond and writes it like a runtime's sample profiler. The addresses are those of the functions.
 //!
-//! | event | of | contains |
+//! | event | provider | contents |
 //! | --- | --- | --- |
-//! | 0 | `Microsoft-DotNETCore-SampleProfiler` | i32: 1 while the worker waits, 2 while it works; with its stack |
+//! | 0 | `Microsoft-DotNETCore-SampleProfiler` | i32: 1 if the worker waits, 2 if it works; with its stack |
 //! | 144, version 1 | `Microsoft-Windows-DotNETRuntimeRundown` | a function of the worker: address, size, path, name |
 
 use std::io;
@@ -18,32 +17,32 @@ use runtap_nettrace::Metadata;
 use runtap_wire::Writer;
 
 use crate::Error;
-use crate::work::{FUNCTIONS, Function, Place};
+use crate::work::{FUNCTIONS, Function, WorkerPosition};
 
 const PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
 const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
-/// The keywords of the runtime's own events for methods: JIT and precompiled code.
+/// The keywords of the runtime's method events: JIT and precompiled code.
 const METHODS: u64 = 0x30;
 const PERIOD: Duration = Duration::from_millis(1);
-/// Values of the sample's only field.
+/// The values of the sample's only field.
 const EXTERNAL: i32 = 1;
 const MANAGED: i32 = 2;
-/// What a function counts as, as long as no other begins in it.
+/// The size of a function in the method events, unless another one starts within it.
 const SIZE: u32 = 16;
 
-/// Where the worker is, and which thread it is; 0 as long as there is none.
+/// The function and the thread id of the worker. 0 if it is not running.
 static PLACE: AtomicU8 = AtomicU8::new(0);
 static WORKER: AtomicU64 = AtomicU64::new(0);
 
-/// The worker is somewhere else.
-pub(crate) fn at(place: Place) {
-    if place == Place::Serving {
+/// Records the function of the worker.
+pub(crate) fn at(place: WorkerPosition) {
+    if place == WorkerPosition::Serving {
         WORKER.store(current_thread_id(), Ordering::Relaxed);
     }
     PLACE.store(place as u8, Ordering::Relaxed);
 }
 
-/// Samples the worker for the sessions that want it, until it is dropped.
+/// Samples the worker for sessions that have enabled it, until dropped.
 pub(crate) fn samples(pipe: &EventPipe) -> Result<Samples, Error> {
     let define = |metadata| pipe.define(metadata).map_err(Error::define("the events of samples"));
     let sample = define(Metadata::new(PROFILER, 0, ""))?;
@@ -54,7 +53,7 @@ pub(crate) fn samples(pipe: &EventPipe) -> Result<Samples, Error> {
     Ok(Samples::start(sample)?)
 }
 
-/// The thread that looks.
+/// The sampling thread.
 #[derive(Debug)]
 pub(crate) struct Samples {
     over: Arc<AtomicBool>,
@@ -81,7 +80,7 @@ impl Drop for Samples {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell, and nothing to fail at.
+            // The thread has no result and can't fail.
             let _ = thread.join();
         }
     }
@@ -89,9 +88,11 @@ impl Drop for Samples {
 
 fn look(event: &Event) {
     let worker = WORKER.load(Ordering::Relaxed);
-    let Some(place) = Place::of(PLACE.load(Ordering::Relaxed)).filter(|_| worker != 0) else { return };
+    let Some(place) = WorkerPosition::of(PLACE.load(Ordering::Relaxed)).filter(|_| worker != 0) else {
+        return;
+    };
     let stack: Vec<u64> = place.functions().map(Function::address).collect();
-    let kind = if place == Place::Waiting { EXTERNAL } else { MANAGED };
+    let kind = if place == WorkerPosition::Waiting { EXTERNAL } else { MANAGED };
     event.write(&EventData {
         thread_id: Some(worker),
         stack: &stack,
@@ -100,7 +101,7 @@ fn look(event: &Event) {
     });
 }
 
-/// Names the functions at the end of a session.
+/// Writes the names of the functions at the end of a session.
 fn explain(rundown: &mut Rundown<'_>, method: &Event) {
     if rundown.keyword() & METHODS == 0 {
         return;
@@ -110,11 +111,11 @@ fn explain(rundown: &mut Rundown<'_>, method: &Event) {
     }
 }
 
-/// Version 1 of the event that ends with the method's names.
+/// Encodes version 1 of the event, which ends with the names of the method.
 fn payload(number: u32, function: &Function) -> Vec<u8> {
     /// The kind of a method definition in a metadata token.
     const DEFINITION: u32 = 0x0600_0000;
-    /// Jitted: what is not, tools look up in the module's file.
+    /// Jitted. Other methods are looked up by tools in the module's file.
     const JITTED: u32 = 8;
     let mut w = Writer::new();
     w.u64(function.address()).u64(1).u64(function.address());

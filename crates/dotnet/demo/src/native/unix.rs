@@ -1,4 +1,4 @@
-//! How the program is told to end, on Unix: by a signal.
+//! Stops the program on Unix: by a signal.
 
 use std::io;
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Error;
-use crate::work::Place;
+use crate::work::WorkerPosition;
 
-/// Ready when SIGTERM or SIGINT has come. They are heard from now on.
-pub(crate) fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+/// Waits for SIGTERM or SIGINT, which are handled from now on.
+pub(crate) fn stop_requested() -> io::Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
         tokio::select! {
@@ -22,7 +22,7 @@ pub(crate) fn told_to_end() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Ready when SIGTERM has come; SIGINT is heard, and means nothing.
+/// Waits for SIGTERM. SIGINT is handled but ignored.
 pub(crate) fn terminated() -> io::Result<impl Future<Output = ()>> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     Ok(async move {
@@ -35,26 +35,26 @@ pub(crate) fn terminated() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Samples the threads of this process for the sessions that want it, until it is dropped.
+/// Samples the threads of this process for sessions that have enabled it, until dropped.
 pub(crate) fn samples(pipe: &EventPipe) -> Result<CpuSamples, Error> {
     Ok(CpuSamples::start(pipe)?)
 }
 
-/// The worker is somewhere else: the sampler finds out by itself.
+/// Does nothing: the sampler unwinds stacks itself.
 #[inline(always)]
-pub(crate) fn at(_place: Place) {}
+pub(crate) fn at(_place: WorkerPosition) {}
 
-/// What a program that is started reads.
+/// Returns the standard input of a child process.
 pub(crate) fn stdin() -> Stdio {
     Stdio::null()
 }
 
-/// How a program learns that it is told by a signal: it knows.
+/// Prepares a command to be stopped by a signal: nothing to do.
 pub(crate) fn prepare(_command: &mut Command) {}
 
-/// Tells a program that was started.
+/// Requests a child process to stop.
 #[expect(clippy::needless_pass_by_ref_mut, reason = "the same as on Windows")]
 pub(crate) fn terminate(child: &mut Child) {
-    // A process that is gone needs no signal.
+    // A process that has exited needs no signal.
     let _ = kill_process(Pid::from_child(child), Signal::TERM);
 }

@@ -1,5 +1,5 @@
-//! How the program is told to end, on Windows: by its console, or by the end of its standard input where that is a pipe.
-//! There is nothing else that a process could be asked by.
+//! Stops the program on Windows: by its console, or by the end of its standard input if that is a pipe. There is no other way to
+//! request a process to stop.
 
 #[path = "places.rs"]
 mod places;
@@ -13,11 +13,11 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::places::{at, samples};
 
-/// A program that was started says by this variable that the end of its standard input is its own.
-const TOLD_BY_STDIN: &str = "RUNTAP_DEMO_ENDS_WITH_STDIN";
+/// The variable that tells a child process to stop at the end of its standard input.
+const STOP_AT_EOF: &str = "RUNTAP_DEMO_ENDS_WITH_STDIN";
 
-/// Ready when the console has said so, or standard input has ended. Both are heard from now on.
-pub(crate) fn told_to_end() -> io::Result<impl Future<Output = ()>> {
+/// Waits for a console event or the end of standard input, which are handled from now on.
+pub(crate) fn stop_requested() -> io::Result<impl Future<Output = ()>> {
     let (mut interrupt, mut stop) = (ctrl_c()?, ctrl_break()?);
     let input = input_ended()?;
     Ok(async move {
@@ -36,11 +36,11 @@ pub(crate) fn told_to_end() -> io::Result<impl Future<Output = ()>> {
 }
 
 fn input_ended() -> io::Result<Option<oneshot::Receiver<()>>> {
-    if std::env::var_os(TOLD_BY_STDIN).is_none() || io::stdin().is_terminal() {
+    if std::env::var_os(STOP_AT_EOF).is_none() || io::stdin().is_terminal() {
         return Ok(None);
     }
     let (tell, ended) = oneshot::channel();
-    // It reads until the program ends, and nobody waits for it.
+    // The thread reads until the program exits, and is not joined.
     thread::Builder::new().name("stdin".into()).spawn(move || {
         let mut input = io::stdin().lock();
         let mut bytes = [0; 64];
@@ -50,22 +50,22 @@ fn input_ended() -> io::Result<Option<oneshot::Receiver<()>>> {
     Ok(Some(ended))
 }
 
-/// Ready when it is told to end, as by [`told_to_end`].
+/// Waits for a request to stop, as [`stop_requested`] does.
 pub(crate) fn terminated() -> io::Result<impl Future<Output = ()>> {
-    told_to_end()
+    stop_requested()
 }
 
-/// What a program that is started reads: nothing, until it is told to end.
+/// Returns the standard input of a child process, which ends when it is requested to stop.
 pub(crate) fn stdin() -> Stdio {
     Stdio::piped()
 }
 
-/// How a program learns that it is told by its standard input.
+/// Prepares a command to be stopped by the end of its standard input.
 pub(crate) fn prepare(command: &mut std::process::Command) {
-    command.env(TOLD_BY_STDIN, "1");
+    command.env(STOP_AT_EOF, "1");
 }
 
-/// Tells a program that was started.
+/// Requests a child process to stop.
 pub(crate) fn terminate(child: &mut Child) {
     drop(child.stdin.take());
 }

@@ -1,23 +1,23 @@
-//! The performance counters of a `HotSpot` machine, as far as they say which machine it is and what it runs. Its user chooses
-//! every byte of them.
+//! The performance counters of a `HotSpot` virtual machine: which machine it is and what it runs. The user who owns the machine
+//! controls every byte of the file.
 //!
 //! ```text
 //! offset  bytes
 //!      0  4     CA FE C0 C0
-//!      4  1     byte order of all numbers behind: 0 big-endian, 1 little-endian
+//!      4  1     byte order of all following numbers: 0 big-endian, 1 little-endian
 //!      5  2     major and minor version: 2, 0
-//!      7  1     1 when the machine is ready
+//!      7  1     1 if the machine is ready
 //!      8  20    bytes in use, overflow, time of the last change: not read
 //!     24  4     offset of the first counter
-//!     28  4     how many counters
+//!     28  4     number of counters
 //!
-//! a counter, its offsets counted from its beginning:
-//!      0  4     its bytes, with name and value
-//!      4  4     offset of its name, which ends with 0
-//!      8  4     elements of its value; 0 if it is a number
-//!     12  1     their type: 'B' for bytes
+//! a counter; its offsets are relative to its start:
+//!      0  4     total length in bytes, with name and value
+//!      4  4     offset of the name, which ends with 0
+//!      8  4     number of elements of the value; 0 for a number
+//!     12  1     type of the elements: 'B' for bytes
 //!     13  3     flags, unit, variability
-//!     16  4     offset of its value; a text ends with 0
+//!     16  4     offset of the value; a text ends with 0
 //! ```
 //!
 //! Source: `openjdk/jdk` `src/hotspot/share/runtime/perfMemory.hpp`, compared with what JDK 17 writes.
@@ -28,12 +28,12 @@ const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
 const MAJOR: u8 = 2;
 const HEADER: usize = 32;
 const COUNTER: usize = 20;
-/// A machine has less than 300.
+/// A virtual machine has fewer than 300 counters.
 const MOST_COUNTERS: u32 = 5_000;
-/// Longer values are cut: the arguments of a program may be long.
+/// Longer values are truncated: the arguments of a program may be long.
 const LONGEST_VALUE: usize = 4_096;
 
-/// Reads a file, or the beginning of one. `None`: it is of no machine that is ready, or of another version.
+/// Parses a file or its first part. Returns `None` if the virtual machine is not ready or the version is unknown.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Java> {
     let header = bytes.get(..HEADER)?;
     if !header.starts_with(&MAGIC) || header.get(5) != Some(&MAJOR) || header.get(7) != Some(&1) {
@@ -52,7 +52,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Java> {
     let (mut at, count) = (offset(24)?, number(28)?);
     let mut java = Java::default();
     for _ in 0..count.min(MOST_COUNTERS) {
-        // What comes behind the end of the bytes is not known.
+        // The rest may be missing if the file was truncated.
         let Some(length) = offset(at).filter(|length| *length >= COUNTER) else { break };
         let Some(counter) = at.checked_add(length).and_then(|end| bytes.get(at..end)) else { break };
         if counter.get(12) == Some(&b'B')
@@ -72,7 +72,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Java> {
     Some(java)
 }
 
-/// Up to its 0, or the end of its counter.
+/// Returns the text up to its terminating 0, or to the end of the counter.
 fn text(counter: &[u8], at: usize) -> Option<String> {
     let bytes = counter.get(at..)?;
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -85,7 +85,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A file with these texts, and a number before each.
+    /// Builds a file with these texts and a number before each.
     pub(in crate::jvm) fn file(little: bool, texts: &[(&str, &str)]) -> Vec<u8> {
         let word = |number: usize| {
             let number = u32::try_from(number).unwrap();
@@ -125,14 +125,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_is_not_ready_or_of_another_version_is_not_read() {
+    fn machines_that_are_not_ready_and_other_versions_are_rejected() {
         let whole = file(true, &TEXTS);
         for (at, byte) in [(0, 0), (4, 2), (5, 1), (7, 0)] {
             let mut other = whole.clone();
             other[at] = byte;
             assert_eq!(parse(&other), None, "{at}");
         }
-        // A counter of no length would be read for ever.
+        // A counter of length 0 must not cause an endless loop.
         let mut idle = whole;
         idle[HEADER..HEADER + 4].fill(0);
         assert_eq!(parse(&idle), Some(Java::default()));
@@ -140,7 +140,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn a_beginning_says_a_part_of_the_whole(little: bool, end in 0..400_usize) {
+        fn a_truncated_file_yields_a_part_of_the_values(little: bool, end in 0..400_usize) {
             let whole = file(little, &TEXTS);
             let part = parse(&whole[..end.min(whole.len())]);
             let all = parse(&whole).unwrap();
@@ -153,7 +153,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_strange(at: usize, bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn arbitrary_bytes_do_not_panic(at: usize, bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let mut damaged = file(true, &TEXTS);
             let at = at % damaged.len();
             let end = damaged.len().min(at + bytes.len());

@@ -1,12 +1,12 @@
-//! What a Java virtual machine says of itself.
+//! Descriptions of Java virtual machines.
 
-/// A Java virtual machine, by its performance counters. A text that it does not say is empty.
+/// A Java virtual machine, described by its performance counters. A missing value is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Java {
-    /// Its main class or its archive, with the arguments behind it (`sun.rt.javaCommand`).
+    /// The main class or archive, followed by the arguments (`sun.rt.javaCommand`).
     pub command: String,
-    /// `java.version`, such as `17.0.15`. Machines before 9 do not say it here.
+    /// `java.version`, such as `17.0.15`. Missing before Java 9.
     pub version: String,
     /// `java.vm.version`, such as `17.0.15+6-Debian-1deb12u1`.
     pub vm_version: String,
@@ -14,7 +14,7 @@ pub struct Java {
     pub vm_name: String,
 }
 
-/// Options of the launcher whose values are words of their own (`java --help`).
+/// Options of the launcher whose value is the next argument (`java --help`).
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere nothing else tells a machine"))]
 const WITH_A_VALUE: [&str; 15] = [
     "-cp",
@@ -35,18 +35,18 @@ const WITH_A_VALUE: [&str; 15] = [
 ];
 
 impl Java {
-    /// The version of Java, else that of the machine.
+    /// Returns the version of Java, or else that of the virtual machine.
     pub fn version(&self) -> Option<&str> {
         [&self.version, &self.vm_version].into_iter().map(String::as_str).find(|text| !text.is_empty())
     }
 
-    /// Of a machine without counters: what it was started with, program first. Its version is not there.
+    /// Describes a virtual machine without counters by its command line, program first. The version is unknown.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "elsewhere nothing else tells a machine"))]
     pub(crate) fn of_command_line(words: &[String]) -> Self {
         let mut words = words.iter().skip(1).map(String::as_str);
         let mut main = None;
         while let Some(word) = words.next() {
-            // What stands behind a module with a slash is its class, as the counters have it.
+            // The main class may follow a module and a slash, as in the counters.
             if let Some(module) = word.strip_prefix("--module=") {
                 main = Some(module);
             } else if ["-jar", "-m", "--module"].contains(&word) {
@@ -65,10 +65,11 @@ impl Java {
         Self { command: command.join(" "), ..Self::default() }
     }
 
-    /// Its main class without a module, or the name of its archive, with `.jar`. A path with blanks is cut at the first.
+    /// Returns the main class without its module, or the file name of the archive with `.jar`. A path is truncated at its first
+    /// space.
     pub fn main(&self) -> Option<&str> {
         let first = self.command.split(' ').next().unwrap_or_default();
-        // The class of a module, or a path.
+        // The class of a module, or the file name of a path.
         let name = first.rsplit('/').next().unwrap_or(first);
         Some(name).filter(|name| !name.is_empty())
     }
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_has_the_main_class_behind_its_options() {
+    fn the_main_class_follows_the_options() {
         let main = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
             Java::of_command_line(&words).command
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn older_machines_say_their_own_version_only() {
+    fn older_machines_report_only_their_own_version() {
         let java = Java { vm_version: "25.402-b06".into(), ..Java::default() };
         assert_eq!(java.version(), Some("25.402-b06"));
         assert_eq!(Java::default().version(), None);

@@ -1,6 +1,6 @@
-//! Java virtual machines: each keeps its performance counters in `/tmp/hsperfdata_USER/PID`, always in `/tmp`, in a folder
-//! of its user's and under the number that it has in its own pid namespace. Both are its user's: whoever else can write to
-//! `/tmp` can make any of these names. Folders are not listed, since they may have millions of files.
+//! Finds Java virtual machines. Each keeps its performance counters in `/tmp/hsperfdata_USER/PID`, always in `/tmp`, in a directory
+//! owned by its user, with the process id in its own PID namespace. Any user who can write to `/tmp` can create such names, so both
+//! the directory and the file must have the right owner. The directories are not listed, because they may have millions of files.
 
 pub(crate) mod counters_file;
 
@@ -17,21 +17,21 @@ pub use self::java::Java;
 
 mod java;
 
-/// Folders that are looked at: far more than there are users with machines.
+/// The number of directories that are checked: far more than there are users with virtual machines.
 const MAX_FOLDERS: usize = 10_000;
-/// Of one user, who has one.
+/// The number of directories that are checked per user, who normally has one.
 const MAX_PER_USER: usize = 4;
-/// A machine has 32 KiB of counters, unless it was started with more.
+/// The maximum size of a file. A virtual machine has 32 KiB of counters by default.
 const MAX_FILE: u64 = 256 << 10;
-/// Of all machines together. When it is used up, no more is known of a machine than that it is one.
+/// The maximum size of all files together. After that, only the existence of a virtual machine is reported.
 pub(super) const MAX_READ: u64 = 64 << 20;
 
-/// The folders of counters in a temporary directory, by the user whose they are.
+/// The directories with performance counters in a temporary directory, by owner.
 #[derive(Debug, Default)]
 pub(super) struct Counters(HashMap<u32, Vec<OsString>>);
 
 impl Counters {
-    /// Of these folders, which `open` opens.
+    /// Collects these directories, which `open` opens.
     pub(super) fn of(folders: &[OsString], open: impl Fn(&OsStr) -> io::Result<OwnedFd>) -> Self {
         let mut of_users: HashMap<u32, Vec<OsString>> = HashMap::new();
         for name in folders.iter().take(MAX_FOLDERS) {
@@ -50,14 +50,14 @@ impl Counters {
         self.0.is_empty()
     }
 
-    /// Whether a user has such a folder.
+    /// Whether this user owns such a directory.
     #[cfg(target_os = "linux")]
     pub(super) fn has_of(&self, user: u32) -> bool {
         self.0.contains_key(&user)
     }
 
-    /// What the counters of the process of this user and number say; `None` if it keeps none here. A file may have been left
-    /// behind by an earlier process of the same number. `budget`: bytes that may still be read.
+    /// Returns the counters of this user's process, or `None` if it has none here. The file may be left from an earlier process with
+    /// that id. `budget` is the number of bytes that may still be read.
     pub(super) fn of_process(
         &self,
         user: u32,
@@ -70,7 +70,7 @@ impl Counters {
     }
 }
 
-/// A link may lead to a file of anybody, and a pipe may hold up who opens it.
+/// Rejects symbolic links, which may lead to another user's files, and pipes, which could block.
 fn counters(folder: &OwnedFd, user: u32, pid: u32, budget: &mut u64) -> Option<Java> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, pid.to_string(), flags, Mode::empty()).ok()?;

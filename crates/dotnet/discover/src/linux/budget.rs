@@ -1,9 +1,9 @@
-//! What a look around may spend on the processes of each user. Anybody can have made hundreds of processes that take long
-//! to look at: they use up what is meant for their own user, and what the others need is left.
+//! Budgets for reading the files of each user's processes. Any user can create hundreds of processes that take long to read; they
+//! use up only the budget of that user.
 
 use std::collections::HashMap;
 
-/// An amount for root and for us each, and the same for all other users together, of whom none has more than a quarter.
+/// A budget for root, one for the current user, and one shared by all other users, each of whom gets at most a quarter of it.
 #[derive(Debug)]
 pub(super) struct UserBudgets {
     most: u64,
@@ -21,7 +21,7 @@ impl UserBudgets {
         user != 0 && user != self.us
     }
 
-    /// What may still be spent on a process of this user.
+    /// Returns what may still be spent on a process of this user.
     pub(super) fn left(&self, user: u32) -> u64 {
         let spent = self.spent.get(&user).copied().unwrap_or_default();
         if self.is_other(user) {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_uses_up_what_others_need() {
+    fn a_user_does_not_use_up_the_budget_of_others() {
         let mut budgets = UserBudgets::new(100, 7);
         assert_eq!([0, 7, 33].map(|user| budgets.left(user)), [100, 100, 25]);
         budgets.spend(33, 1000);

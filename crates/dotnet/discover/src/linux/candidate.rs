@@ -1,4 +1,4 @@
-//! A process that a search looks at: what was read of it on the way, and where its files are.
+//! A process that a search examines, with what has been read of it.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::rank::{FoundSocket, Ranked, rank};
 pub(super) struct Candidate {
     pub pid: u32,
     pub dir: ProcDir,
-    /// Its mount namespace is another one than ours.
+    /// Whether its mount namespace differs from this process's.
     pub other_mount: bool,
     pub other_pid: bool,
     foreign: OnceCell<bool>,
@@ -26,17 +26,17 @@ impl Candidate {
         Self { pid, dir, other_mount, other_pid, foreign: OnceCell::new() }
     }
 
-    /// Whether its paths are other ones than ours: by its mounts, or by a root of its own.
+    /// Whether its paths differ from this process's, because of its mount namespace or its root directory.
     fn is_foreign(&self) -> bool {
         *self.foreign.get_or_init(|| self.other_mount || self.dir.has_other_root())
     }
 
-    /// A path that it has bound, or that it was told.
+    /// Locates a path that the process has bound or that is in its environment.
     pub(super) fn location(&self, path: &Path) -> Location {
         Location::of(path, self.is_foreign())
     }
 
-    /// Its temporary directory.
+    /// Returns the location of its temporary directory.
     pub(super) fn temp_dir(&self, environment: &Environment, system: &System) -> Location {
         match environment.tmpdir.as_deref().filter(|dir| !dir.is_empty()) {
             None if !self.is_foreign() => Location::Ours(system.default_temp.clone()),
@@ -44,13 +44,13 @@ impl Candidate {
         }
     }
 
-    /// A name that was found in a folder; by default one among many.
+    /// Creates the entry for a socket name that was found in a directory.
     pub(super) fn found_socket(&self, at: Location, name: SocketName) -> FoundSocket {
         let socket = Socket::of_process(&self.dir, at, name, SocketState::Unknown);
         FoundSocket { socket, in_own_dir: false, is_bound: false }
     }
 
-    /// As whose paths are gone.
+    /// Returns the identity with which its paths are resolved.
     pub(super) fn path_owner(&self, status: &Status) -> PathOwner<'_> {
         PathOwner { pid: self.pid, dir: &self.dir, user: status.uid }
     }
@@ -62,7 +62,7 @@ impl Candidate {
         status: &Status,
         paths: &mut PathCache,
     ) -> Ranked {
-        // A file belongs to whom the process is when it makes files.
+        // The owner of a file is the file-system user of the process that created it.
         let [.., files] = status.uids;
         let whose = self.path_owner(status);
         let is_key = key.map(|key| move |number| key.is(number));

@@ -1,24 +1,24 @@
-//! Who holds a process's diagnostics server: the other ends of its connections, and the one that it waits for.
+//! Finds the clients of a process's diagnostics server, and the one that blocks it.
 //!
-//! A server reads from one client at a time, without a limit, so a client that says nothing keeps everybody out. The
-//! credentials of a socket say who made it, not who has it now; the kernel's list of sockets and the descriptors of all
-//! processes do ([`holders`](super::holders)), as far as we may look into them. Which connection the server waits for shows in the system
-//! call that its thread is in. Refuses to guess where none of that can be read.
+//! A server reads from one client at a time without a time-out, so a client that sends nothing blocks all others. A socket's
+//! credentials show who created it, not who holds it now. That is found out from the kernel's list of sockets and from the
+//! descriptors of all processes ([`holders`](super::holders)), as far as permissions allow. The system call in which the server's
+//! thread blocks shows for which connection it waits. Nothing is guessed if none of that can be read.
 
 use runtap_transport::linux::ProcDir;
 
 use super::System;
 use super::proc_files::ProcFiles as _;
 
-/// A process that holds an end of a socket.
+/// A process that holds one end of a socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// Its process id.
+    /// The process id.
     pub pid: u32,
     /// The kernel's short name.
     pub comm: String,
-    /// The arguments, program first. Empty where we may not look.
+    /// The arguments, program first. Empty if not readable.
     pub command_line: Vec<String>,
 }
 
@@ -26,11 +26,11 @@ pub struct Holder {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Clients {
-    /// Connections that the server has taken; `None` where the kernel does not tell.
+    /// The accepted connections. `None` if the kernel does not report them.
     pub connections: Option<Vec<Connection>>,
-    /// A child of the process that is writing its dump: the server waits for it.
+    /// A child of the process that is writing its dump, for which the server waits.
     pub createdump: Option<u32>,
-    /// Processes of which not all descriptors were looked at, because there were too many: who is not found may be one.
+    /// The number of processes of which not all descriptors were checked because there were too many. Any of them may be a client.
     pub not_looked_at: usize,
 }
 
@@ -38,9 +38,9 @@ pub struct Clients {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Connection {
-    /// Who has the other end. Several, if a program passed it on to its children; none, where we may not look.
+    /// The processes at the other end. Several if a program passed the socket to its children; empty if they cannot be seen.
     pub holders: Vec<Holder>,
-    /// What the server's thread does with it.
+    /// What the server's thread does with the connection.
     pub wait: Wait,
 }
 
@@ -48,17 +48,17 @@ pub struct Connection {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wait {
-    /// Nothing at this moment, or it is not known. A session that records is such a connection.
+    /// Nothing at the moment, or unknown. A recording session is such a connection.
     #[default]
     No,
-    /// It waits for the client to say something.
+    /// It waits until the client sends data.
     Reading,
-    /// It waits for the client to take something.
+    /// It waits until the client reads data.
     Writing,
 }
 
 impl Clients {
-    /// The connection that keeps others out, if it is known.
+    /// Returns the connection that blocks other clients, if known.
     pub fn blocking(&self) -> Option<&Connection> {
         let connections = self.connections.as_deref()?;
         let waiting = |wait: Wait| connections.iter().find(|connection| connection.wait == wait);
@@ -67,7 +67,7 @@ impl Clients {
     }
 }
 
-/// A thread in a system call on a descriptor.
+/// A thread that blocks in a system call on a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call {
     pub fd: u32,
@@ -75,7 +75,7 @@ pub(super) struct Call {
 }
 
 impl System {
-    /// A process by its id, as one that holds something.
+    /// Describes a process as the holder of a socket.
     pub fn holder(&self, pid: u32) -> Holder {
         let Ok(dir) = ProcDir::open(self.proc_root(), pid) else {
             return Holder { pid, ..Holder::default() };
@@ -85,10 +85,10 @@ impl System {
     }
 }
 
-/// Threads that are looked at: a server's is among the first ones of its process.
+/// The number of threads that are checked. The server's thread is among the first ones.
 const MAX_THREADS: usize = 1000;
 
-/// The threads of a process that wait in a system call on a descriptor. Needs the right to trace it.
+/// Returns the threads of a process that block in a system call on a descriptor. Requires permission to trace the process.
 pub(super) fn calls(dir: &ProcDir) -> Vec<Call> {
     let tasks = dir.names("task").unwrap_or_default();
     tasks
@@ -98,7 +98,8 @@ pub(super) fn calls(dir: &ProcDir) -> Vec<Call> {
         .collect()
 }
 
-/// `45 0x2b 0x7f996c00ddc0 …`: number and arguments of the call that a thread is in; `running` if it is in none.
+/// Parses `45 0x2b 0x7f996c00ddc0 …`: the number and arguments of the system call that a thread is in. The text is `running` if it
+/// is in none.
 pub(super) fn parse_call(text: &[u8]) -> Option<Call> {
     let mut fields = str::from_utf8(text).ok()?.split_ascii_whitespace();
     let number = fields.next()?.parse().ok()?;
@@ -113,7 +114,7 @@ pub(super) fn parse_call(text: &[u8]) -> Option<Call> {
     Some(Call { fd, wait })
 }
 
-// `read`, `recvfrom`, `recvmsg`; `write`, `sendto`, `sendmsg`. On other architectures they are not distinguished.
+// `read`, `recvfrom`, `recvmsg`; `write`, `sendto`, `sendmsg`. Unknown on other architectures.
 #[cfg(target_arch = "x86_64")]
 const READING: [u32; 3] = [0, 45, 47];
 #[cfg(target_arch = "x86_64")]
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_is_waited_for_blocks() {
+    fn the_awaited_connection_is_the_blocking_one() {
         let connection = |pid, wait| Connection { holders: vec![Holder { pid, ..Holder::default() }], wait };
         let blocking = |connections: &[Connection]| {
             let clients = Clients { connections: Some(connections.to_vec()), ..Clients::default() };

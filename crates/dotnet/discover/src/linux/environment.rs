@@ -1,34 +1,34 @@
-//! The variables in a process's environment by which its runtime decides where its sockets are, whether there are any,
-//! and whether it waits at its start. Pure. Source: the runtime's configuration knobs, and .NET 8, 9 and 10 as measured.
+//! The environment variables that determine where a runtime creates its socket, whether it creates one, and whether it suspends at
+//! startup. Pure. Source: the runtime's configuration knobs, and measurements of .NET 8, 9 and 10.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What a runtime was told by its environment, as far as diagnostics go.
+/// The diagnostics settings in the environment of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Environment {
-    /// `TMPDIR`, as it stands there.
+    /// `TMPDIR`, unchanged.
     pub tmpdir: Option<OsString>,
-    /// A variable that switches the diagnostics server off, with its value.
+    /// The variable that disables the diagnostics server, with its value.
     pub disabled: Option<(String, String)>,
-    /// `DOTNET_DiagnosticPorts`: ports that it shall dial, in the runtime's grammar.
+    /// `DOTNET_DiagnosticPorts`: the ports to which it connects, in the runtime's grammar.
     pub ports: Option<OsString>,
-    /// `DOTNET_DefaultDiagnosticPortSuspend`: it waits at its start for a command on its own port.
+    /// `DOTNET_DefaultDiagnosticPortSuspend`: whether it waits at startup for a command on its own port.
     pub default_port_suspend: bool,
-    /// It is so long that only its beginning was read.
+    /// Whether the environment was too long to be read completely.
     pub is_truncated: bool,
 }
 
-/// What is kept of an entry: a longer value means nothing to a runtime.
+/// The number of bytes that are kept of an entry. A runtime ignores longer values.
 const LONGEST_ENTRY: usize = MAX_PORTS + 256;
-/// No system call takes a longer path.
+/// The longest path that system calls accept.
 const LONGEST_PATH: usize = 4096;
-/// Hundreds of ports.
+/// Room for hundreds of ports.
 const MAX_PORTS: usize = 64 << 10;
 
-/// The newer prefix wins where both are set.
+/// In order of precedence.
 const PREFIXES: [&str; 2] = ["DOTNET_", "COMPlus_"];
 
 impl fmt::Display for Environment {
@@ -40,19 +40,19 @@ impl fmt::Display for Environment {
         told.extend(self.ports.as_ref().map(|ports| format!("DOTNET_DiagnosticPorts={}", text(ports))));
         told.extend(self.default_port_suspend.then(|| "DOTNET_DefaultDiagnosticPortSuspend=1".to_owned()));
         match &told[..] {
-            [] => f.write_str("says nothing of diagnostics")?,
+            [] => f.write_str("no diagnostics variables set")?,
             told => f.write_str(&told.join(" "))?,
         }
-        f.write_str(if self.is_truncated { " (it is too long: only its beginning was read)" } else { "" })
+        f.write_str(if self.is_truncated { " (too long: only the first part was read)" } else { "" })
     }
 }
 
-/// The variables of interest, taken from a text as it comes: of all the others nothing is kept.
+/// Collects the variables of interest while the text is read in pieces. Other variables are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    /// In the order of [`VARIABLES`].
+    /// The values, in the order of [`VARIABLES`].
     values: [Option<Vec<u8>>; VARIABLES.len()],
-    /// The beginning of an entry whose end is still to come, as far as it matters.
+    /// The first part of an entry that continues in the next piece.
     begun: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ const VARIABLES: [&str; 9] = [
 ];
 
 impl Entries {
-    /// Takes the next bytes of `/proc/PID/environ`.
+    /// Adds the next bytes of `/proc/PID/environ`.
     pub(super) fn add(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|b| *b == 0) {
             let (entry, rest) = bytes.split_at(end);
@@ -91,7 +91,7 @@ impl Entries {
     }
 
     fn entry(&mut self, entry: &[u8]) {
-        // Most are other ones: one look is enough.
+        // A cheap check rejects most entries.
         if !matches!(entry.first(), Some(b'T' | b'D' | b'C')) {
             return;
         }
@@ -99,12 +99,12 @@ impl Entries {
         let (name, value) = entry.split_at(equals);
         let known = VARIABLES.iter().zip(&mut self.values).find(|(known, _)| known.as_bytes() == name);
         if let Some((_, kept)) = known {
-            // `getenv` takes the first of several.
+            // `getenv` returns the first of several entries.
             kept.get_or_insert_with(|| value.get(1..).unwrap_or_default().to_vec());
         }
     }
 
-    /// At the end of the text, or of what is read of it.
+    /// Returns the environment after the end of the text, or of the part that was read.
     pub(super) fn finish(mut self, is_truncated: bool) -> Environment {
         let last = std::mem::take(&mut self.begun);
         if !is_truncated {
@@ -117,7 +117,7 @@ impl Entries {
         let knob = |name: &str| {
             PREFIXES.iter().find_map(|prefix| {
                 let name = format!("{prefix}{name}");
-                // An empty one counts as not set.
+                // An empty value counts as not set.
                 get(&name).filter(|value| !value.is_empty()).map(|value| (name, value))
             })
         };
@@ -142,7 +142,7 @@ impl Entries {
 }
 
 impl Environment {
-    /// Takes the text of `/proc/PID/environ`.
+    /// Parses the text of `/proc/PID/environ`.
     #[cfg(any(test, fuzzing))]
     pub(super) fn parse(environ: &[u8]) -> Self {
         let mut entries = Entries::default();
@@ -151,7 +151,7 @@ impl Environment {
     }
 }
 
-/// The runtime reads its switches as hexadecimal numbers; what does not begin with one counts as not set.
+/// Parses a switch: the runtime reads the leading hexadecimal digits. `None` if there are none.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = value.strip_prefix(b"0x").unwrap_or(value);
     let end = digits.iter().position(|b| !b.is_ascii_hexdigit()).unwrap_or(digits.len());
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// However it is cut when it is read.
+    /// Independent of the sizes of the pieces.
     #[test]
     fn in_pieces() {
         let long = "x".repeat(LONGEST_ENTRY);
@@ -208,12 +208,12 @@ mod tests {
             assert!(entries.begun.len() <= LONGEST_ENTRY);
             assert_eq!(entries.finish(false), whole, "{size}");
         }
-        // Half a value is none.
+        // An incomplete value is ignored.
         let mut entries = Entries::default();
         entries.add(b"DOTNET_DiagnosticPorts=/p\0TMPDIR=/ha");
         let cut = Environment { ports: Some("/p".into()), is_truncated: true, ..Environment::default() };
         assert_eq!(entries.finish(true), cut);
-        // A value that is too long is none, and stands before a later one all the same.
+        // A value that is too long is ignored, but still hides a later one.
         let mut entries = Entries::default();
         for piece in ["TMPDIR=", &long, &long, "\0TMPDIR=/z\0DOTNET_DiagnosticPorts=", &long, &long] {
             entries.add(piece.as_bytes());

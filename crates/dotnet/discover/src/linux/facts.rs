@@ -1,6 +1,5 @@
-//! Everything that can be seen of one process from outside and that bears on whether it can be reached: gathered
-//! once, then judged by pure functions ([`Reason::all`](crate::Reason::all), and the doctor of the layer above).
-//! Refuses to judge, and to connect to anything.
+//! The facts about a process that determine whether it can be reached. The facts are gathered once and then judged by pure functions
+//! ([`Reason::all`](crate::Reason::all), and the doctor in `runtap-target`). Nothing here connects to the process.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,121 +12,119 @@ use super::runtime::Runtime;
 use super::security::Policy;
 use crate::Startup;
 
-/// What was seen of a process.
+/// The facts about a process.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Facts {
-    /// Process id in our pid namespace.
+    /// The process id in this process's PID namespace.
     pub pid: u32,
-    /// Process id in its own pid namespace.
+    /// The process id in the process's own PID namespace.
     pub ns_pid: u32,
-    /// Whether it lives. If it does not, everything else is empty.
+    /// The state of the process. All other fields are empty if it does not exist.
     pub state: ProcessState,
     /// The kernel's short name (at most 15 bytes).
     pub comm: String,
-    /// The arguments, program first. Empty where we may not look.
+    /// The arguments, program first. Empty if not readable.
     pub command_line: Vec<String>,
-    /// The executable, as the process sees it.
+    /// The path of the executable, as seen by the process.
     pub exe: Option<PathBuf>,
-    /// Start, in clock ticks since boot.
+    /// The start time in clock ticks since boot.
     pub start_time: u64,
-    /// How long it has lived, in clock ticks; `None` where the kernel does not tell.
+    /// The age in clock ticks. `None` if unknown.
     pub age: Option<u64>,
-    /// Real user id.
+    /// The real user id.
     pub uid: u32,
-    /// The name of that user, else the number.
+    /// The name of that user, or the number if the user has no name.
     pub user: String,
-    /// The user as whom it opens and makes files (`setfsuid(2)`): another one than `uid` where it was started with the
-    /// rights of somebody else.
+    /// The user id with which it opens and creates files (`setfsuid(2)`). Differs from `uid` if the program was started with another
+    /// user's rights.
     pub file_uid: u32,
-    /// What the process may do whatever its user.
+    /// The capabilities of the process.
     pub capabilities: Capabilities,
-    /// Whether its mount namespace is another one than ours.
+    /// Whether its mount namespace differs from this process's.
     pub other_mount_namespace: bool,
-    /// Whether its pid namespace is another one than ours.
+    /// Whether its PID namespace differs from this process's.
     pub other_pid_namespace: bool,
-    /// Whether its paths are other ones than ours: another mount namespace, or another root directory. False where we
-    /// may not look.
+    /// Whether its paths differ from this process's, because of another mount namespace or root directory. False if unknown.
     pub other_root: bool,
-    /// The container's id by its control group.
+    /// The id of the container, according to the control group.
     pub container: Option<String>,
-    /// Whether the kernel keeps us from looking into it: its environment, its memory map, or its files. It may permit
-    /// some of them only.
+    /// Whether the kernel denies access to its environment, its memory map or its files. Access to some of them may be permitted.
     pub hidden: bool,
-    /// The variables that it was started with; `None` where we may not look.
+    /// The diagnostics settings in its environment. `None` if not readable.
     pub environment: Option<Environment>,
-    /// Its runtime.
+    /// The runtime of the process.
     pub runtime: Runtime,
-    /// How far the runtime has come.
+    /// The progress of the runtime's startup.
     pub startup: Startup,
-    /// Whether the thread of a diagnostics server is there; `None` where that is not known.
+    /// Whether the thread of a diagnostics server exists. `None` if unknown.
     pub serves: Option<bool>,
-    /// Sockets that bear its pid, the best first.
+    /// The sockets with the process id in their names, best match first.
     pub sockets: Vec<Socket>,
-    /// Those of them on which somebody listens, but whose file is gone.
+    /// The paths of those sockets that are listened on but whose files are deleted.
     pub deleted: Vec<PathBuf>,
-    /// Whether its own socket may be among names in its temporary directory that were not looked at: there are too many, and
-    /// its own name is not known.
+    /// Whether its own socket may be among entries of its temporary directory that were not checked, because there are too many and
+    /// the socket's name is unknown.
     pub crowded: bool,
-    /// The directory where its runtime puts its socket; `None` where we may not look.
+    /// The directory in which its runtime creates the socket. `None` if unknown.
     pub temp: Option<TempDir>,
-    /// The helper that writes its dumps.
+    /// The helper program that writes its dumps.
     pub createdump: Createdump,
-    /// A label that a security module has put on it.
+    /// The label that a security module has assigned to it.
     pub label: Option<String>,
-    /// The machine's security settings.
+    /// The security settings of the machine.
     pub policy: Policy,
-    /// Who looks.
+    /// The process that gathered the facts.
     pub viewer: Viewer,
 }
 
-/// Processes that look like .NET.
+/// The processes that look like .NET.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Survey {
-    /// What was seen of them, by pid.
+    /// The facts about the processes, ordered by process id.
     pub processes: Vec<Facts>,
-    /// How many there are besides of which it is not known: they, or others of their user, have mapped more than is read.
+    /// The number of processes that could not be classified: the budget for reading memory maps was used up.
     pub not_looked_at: usize,
 }
 
-/// Whether a process lives.
+/// The state of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProcessState {
-    /// There is no such process.
+    /// The process does not exist.
     #[default]
     Gone,
-    /// It is there, and `/proc` does not show it to us.
+    /// The process exists, but `/proc` hides it.
     Hidden,
     /// The id is that of a thread.
     Thread {
-        /// The process that it belongs to.
+        /// The id of the process that the thread belongs to.
         tgid: u32,
     },
-    /// It has ended, and its parent has not asked for its exit code.
+    /// The process has exited, and its parent has not collected the exit code.
     Ended,
-    /// It was stopped by a signal.
+    /// The process was stopped by a signal.
     Stopped,
-    /// A debugger holds it.
+    /// The process was stopped by a debugger.
     Traced {
-        /// The debugger's process id.
+        /// The process id of the debugger.
         by: u32,
     },
-    /// It lives.
+    /// The process is running.
     Running,
 }
 
-/// Who looks at a process.
+/// The process that gathers facts about others: this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Viewer {
-    /// Effective user.
+    /// The effective user id.
     pub uid: u32,
-    /// What we may do whatever our user.
+    /// The capabilities of this process.
     pub capabilities: Capabilities,
-    /// Our own temporary directory.
+    /// The temporary directory of this process.
     pub temp: PathBuf,
 }
 
@@ -135,49 +132,49 @@ pub struct Viewer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TempDir {
-    /// As the process sees it.
+    /// The path as seen by the process.
     pub path: PathBuf,
-    /// What it is called from here.
+    /// The path as seen from here.
     pub host: PathBuf,
-    /// Whether a socket can be made there.
+    /// Whether a socket can be created there.
     pub state: TempState,
 }
 
 impl TempDir {
-    /// A directory by both its paths.
+    /// Creates a directory from both its paths.
     pub fn new(path: impl Into<PathBuf>, host: impl Into<PathBuf>, state: TempState) -> Self {
         Self { path: path.into(), host: host.into(), state }
     }
 }
 
-/// Whether a socket can be made in a directory.
+/// Whether a socket can be created in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TempState {
-    /// Nothing speaks against it.
+    /// No obstacle was found.
     Fine,
-    /// It does not exist, or is no directory.
+    /// The path does not exist or is not a directory.
     Missing,
     /// Its file system is mounted read-only.
     ReadOnly,
-    /// Its mode does not let the process write there.
+    /// The mode of the directory denies write access.
     NotWritable,
-    /// We can't tell.
+    /// Unknown.
     Unknown,
 }
 
-/// The program that a runtime starts to write a dump of itself.
+/// The helper program with which a runtime writes a dump of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Createdump {
-    /// Not known: we may not look, or it may be inside a single-file program.
+    /// Unknown: not accessible, or possibly inside a single-file program.
     #[default]
     Unknown,
-    /// There, and executable for the process. Paths are the process's.
+    /// The program exists and is executable for the process. The path is as seen by the process.
     Ready(PathBuf),
-    /// Not where the runtime looks for it.
+    /// The program does not exist where the runtime looks for it.
     Missing(PathBuf),
-    /// There, but the process can't execute it.
+    /// The program exists, but the process is not permitted to execute it.
     NotExecutable(PathBuf),
     /// The runtime can't write dumps at all (`NativeAOT`).
     Unsupported,
@@ -186,13 +183,13 @@ pub enum Createdump {
 impl fmt::Display for ProcessState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Gone => f.write_str("not there"),
+            Self::Gone => f.write_str("does not exist"),
             Self::Hidden => f.write_str("hidden by /proc"),
             Self::Thread { tgid } => write!(f, "a thread of {tgid}"),
-            Self::Ended => f.write_str("has ended"),
+            Self::Ended => f.write_str("has exited"),
             Self::Stopped => f.write_str("stopped by a signal"),
-            Self::Traced { by } => write!(f, "held by a debugger, process {by}"),
-            Self::Running => f.write_str("runs"),
+            Self::Traced { by } => write!(f, "stopped by a debugger, process {by}"),
+            Self::Running => f.write_str("running"),
         }
     }
 }
@@ -200,28 +197,28 @@ impl fmt::Display for ProcessState {
 impl fmt::Display for TempState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Fine => "no obstacle to a socket",
+            Self::Fine => "usable",
             Self::Missing => "is missing",
             Self::ReadOnly => "on a read-only file system",
-            Self::NotWritable => "it may not write there",
-            Self::Unknown => "whether it may write there is unknown",
+            Self::NotWritable => "not writable for the process",
+            Self::Unknown => "permissions unknown",
         })
     }
 }
 
 impl Facts {
-    /// The sockets that may be the process's own, and whose file is there.
+    /// Returns the sockets that may be the process's own and whose files exist.
     pub fn usable_sockets(&self) -> impl Iterator<Item = &Socket> {
         let usable = |socket: &&Socket| socket.may_be_its_own() && !self.deleted.contains(&socket.path);
         self.sockets.iter().filter(usable)
     }
 
-    /// Where its diagnostics server is to be dialled: who listens there has to be this process.
+    /// Returns the endpoint of its diagnostics server, which only this process may be listening on.
     pub fn endpoint(&self) -> Option<runtap_transport::Endpoint> {
         runtap_transport::Endpoint::of_process(self.pid, self.start_time, self.usable_sockets())
     }
 
-    /// What was looked at and found, one step a line.
+    /// Returns what was checked and found, one line per step.
     pub fn steps(&self) -> Vec<String> {
         let mut steps = vec![match self.state {
             state @ (ProcessState::Gone | ProcessState::Hidden | ProcessState::Thread { .. }) => {
@@ -235,7 +232,7 @@ impl Facts {
         steps.push(format!("its memory map: {}", self.runtime));
         steps.push(match &self.environment {
             Some(environment) => format!("its environment: {environment}"),
-            None => "its environment: it may not be read".to_owned(),
+            None => "its environment: not readable".to_owned(),
         });
         if let Some(temp) = &self.temp {
             steps.push(format!("its temporary directory {}: {}", temp.host.display(), temp.state));
@@ -247,8 +244,7 @@ impl Facts {
         });
         steps.push(format!("sockets with its pid: {}", self.sockets.len()));
         if self.crowded {
-            steps
-                .push("its temporary directory: not all names were looked at, there are too many".to_owned());
+            steps.push("its temporary directory: too many entries, not all of them were checked".to_owned());
         }
         for socket in &self.sockets {
             let deleted = if self.deleted.contains(&socket.path) { ", deleted" } else { "" };

@@ -1,12 +1,12 @@
-//! All that reads texts and messages of the kernel, and files of processes, for the fuzz target: other processes choose
-//! what stands in many of them. Built only there; judges nothing.
+//! Entry point of the fuzz target for everything that parses texts of the kernel and files of processes, since other processes
+//! control their contents. Built for fuzzing only.
 
 use runtap_transport::linux::{Capabilities, Status, parse_stat};
 
 use super::environment::Environment;
 use super::{clients, memory, mounts, sockets, tree, unix_diag};
 
-/// Reads a text as everything that a text of the kernel can be. Returns how many things were found in it.
+/// Parses a text with every parser. Returns how many things were found in it.
 pub fn read_as_all(text: &[u8]) -> usize {
     let environment = Environment::parse(text);
     let java = crate::jvm::counters_file::parse(text);

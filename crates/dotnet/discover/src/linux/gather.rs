@@ -1,4 +1,4 @@
-//! Gathers the [`Facts`] of one process from `/proc`. Whatever can't be read is left out; nothing is judged.
+//! Gathers the [`Facts`] about one process from `/proc`. What can't be read is left out; nothing is judged.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -17,8 +17,8 @@ use super::security;
 use super::{FileView, System};
 use crate::Startup;
 
-/// What a search knows of a process before it looks closer.
-pub(super) struct Found {
+/// What a search knows about a process before its runtime is examined.
+pub(super) struct FoundProcess {
     pub status: Status,
     pub start_time: u64,
     pub comm: String,
@@ -27,13 +27,13 @@ pub(super) struct Found {
     pub environment: io::Result<Environment>,
     pub sockets: Vec<Socket>,
     pub deleted: Vec<PathBuf>,
-    /// There are more names in its temporary directory than were looked at, and its own is not known.
+    /// Whether its own socket may be among entries of its temporary directory that were not checked.
     pub crowded: bool,
     pub user: String,
 }
 
-impl Found {
-    /// Whether it is a living process with a socket that can be dialled.
+impl FoundProcess {
+    /// Whether the process runs and has a socket that can be connected to.
     pub(super) fn is_reachable(&self, pid: u32) -> bool {
         let usable = |socket: &Socket| socket.may_be_its_own() && !self.deleted.contains(&socket.path);
         !matches!(state(&self.status, pid), ProcessState::Thread { .. } | ProcessState::Ended)
@@ -42,9 +42,9 @@ impl Found {
 }
 
 impl System {
-    /// Looks closer at a process that was found; what is missing can't be seen.
-    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: Found, probe: RuntimeProbe) -> Facts {
-        let Found { status, environment, sockets, .. } = found;
+    /// Gathers the facts about a process that was found.
+    pub(super) fn gather(&self, dir: &ProcDir, pid: u32, found: FoundProcess, probe: RuntimeProbe) -> Facts {
+        let FoundProcess { status, environment, sockets, .. } = found;
         let RuntimeProbe { runtime, names, exe } = probe;
         let environment = environment.ok();
         let view = self.file_view_of(dir.clone()).ok();
@@ -85,12 +85,12 @@ impl System {
         }
     }
 
-    /// The facts of what is not there, or is no process.
+    /// Returns the facts about a process that does not exist or is not a process.
     pub(super) fn facts_of_none(&self, pid: u32, state: ProcessState) -> Facts {
         Facts { pid, state, policy: self.policy(), viewer: self.viewer(), ..Facts::default() }
     }
 
-    /// Clock ticks since boot: hundredths of a second on every Linux, for programs.
+    /// Returns the clock ticks since boot. In user space, a tick is a hundredth of a second on every Linux.
     fn uptime(&self) -> Option<u64> {
         let text = linux::read(&self.proc_root().join("uptime")).ok()?;
         let (seconds, rest) = str::from_utf8(&text).ok()?.split_once('.')?;
@@ -102,26 +102,26 @@ impl System {
 #[derive(Debug)]
 pub(super) struct RuntimeProbe {
     pub runtime: Runtime,
-    /// Names of its threads.
+    /// The names of the threads.
     pub(super) names: Vec<String>,
     exe: Option<PathBuf>,
 }
 
-/// Bytes that are read of memory maps: of one process that is asked for, a quarter of a million mappings of files.
+/// The number of bytes of a memory map that are read for a single process: a quarter of a million file mappings.
 pub(super) const MAX_PER_PROCESS: u64 = 32 << 20;
-/// Of all: a second.
+/// The same limit for a scan of all processes. Reading that much takes a second.
 pub(super) const MAX_TOTAL: u64 = 32 << 20;
-/// Of each, whatever was read of others: what small programs have.
+/// The number of bytes that are read for each process even if the budget is used up. Enough for small programs.
 const MIN: u64 = 16 << 10;
-/// Of each executable, whatever was read of others: the sections and the exports of ordinary programs.
+/// The number of bytes that are read of each executable even if the budget is used up. Enough for ordinary programs.
 const MIN_OF_EXECUTABLE: u64 = 256 << 10;
-/// A thread's name takes as long as so many bytes of a memory map.
+/// Reading a thread's name takes as long as reading this many bytes of a memory map.
 const THREAD: u64 = 512;
-/// Names of threads that are read of each: those of a runtime are among the first.
+/// The number of thread names that are read for each process in any case. A runtime's threads are among the first.
 const MIN_THREADS: usize = 64;
 
 impl RuntimeProbe {
-    /// Takes what it reads from `budget`.
+    /// Probes a process and subtracts what is read from `budget`.
     pub(super) fn look(dir: &ProcDir, budget: &mut u64) -> Self {
         let most = usize::try_from(*budget / THREAD).unwrap_or(usize::MAX).max(MIN_THREADS);
         let names = dir.thread_names(None, most);
@@ -134,15 +134,15 @@ impl RuntimeProbe {
         Self { runtime: runtime(dir, exe.as_deref(), &names, budget), names, exe }
     }
 
-    /// Nothing speaks for a runtime, though not all was looked at.
+    /// Whether no sign of a runtime was found, but not everything was read.
     pub(super) fn is_unread(&self) -> bool {
         self.runtime == Runtime::Unread { likely: false }
     }
 }
 
-/// How far the runtime of a process has come.
+/// Returns the progress of the startup of a process's runtime.
 pub(super) fn startup(dir: &ProcDir) -> Startup {
-    // One name is enough mostly, and the memory map is long.
+    // Usually one thread name is enough, and reading the memory map takes long.
     let most = usize::try_from(MAX_PER_PROCESS / THREAD).unwrap_or(usize::MAX);
     let names = dir.thread_names(Some(runtime::FINALIZER), most);
     if names.last().is_some_and(|name| name == runtime::FINALIZER) {
@@ -170,7 +170,7 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u
     match exports {
         Some([true, _]) => Runtime::SingleFile,
         Some([_, true]) => Runtime::NativeAot,
-        // What is known of it outweighs what was not read.
+        // Known signs outweigh the parts that were not read.
         _ if found == Runtime::Jvm => found,
         None => Runtime::Unread { likely },
         Some(_) if is_truncated => Runtime::Unread { likely },
@@ -178,8 +178,8 @@ fn runtime(dir: &ProcDir, exe: Option<&Path>, threads: &[String], budget: &mut u
     }
 }
 
-/// Which of these names an executable exports; `None` if it has more to read than is left. Takes what it reads beyond
-/// [`MIN_OF_EXECUTABLE`] from `budget`.
+/// Returns which of these names an executable exports, or `None` if the budget does not suffice. Bytes beyond [`MIN_OF_EXECUTABLE`]
+/// are subtracted from `budget`.
 fn exports_of<R: Read + Seek>(exe: R, names: [&str; 2], budget: &mut u64) -> Option<[bool; 2]> {
     let most = budget.saturating_add(MIN_OF_EXECUTABLE);
     let mut exe = Limited { inner: exe, left: most, is_over: false };
@@ -192,7 +192,7 @@ fn exports_of<R: Read + Seek>(exe: R, names: [&str; 2], budget: &mut u64) -> Opt
     }
 }
 
-/// A file of which no more than so many bytes are read.
+/// A reader that fails after a number of bytes.
 struct Limited<R> {
     inner: R,
     left: u64,
@@ -204,7 +204,7 @@ impl<R: Read> Read for Limited<R> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         if most < buffer.len() {
             self.is_over = true;
-            return Err(io::Error::other("there is more than is read"));
+            return Err(io::Error::other("the file is longer than the limit"));
         }
         let n = self.inner.read(buffer)?;
         self.left = self.left.saturating_sub(n.try_into().unwrap_or(u64::MAX));
@@ -238,7 +238,7 @@ fn temp_of(view: &FileView, environment: &Environment) -> TempDir {
     TempDir { state, host: view.shown(&path), path }
 }
 
-/// Whether a process can make a socket in a folder.
+/// Returns whether a process can create a socket in a directory.
 pub(super) fn temp_state(folder: io::Result<Folder>, status: &Status) -> TempState {
     let stat = folder.and_then(|folder| Ok((rustix::fs::fstat(&folder)?, rustix::fs::fstatvfs(&folder))));
     match stat {
@@ -252,12 +252,11 @@ pub(super) fn temp_state(folder: io::Result<Folder>, status: &Status) -> TempSta
     }
 }
 
-/// Whether the mode of a file gives a process all of these rights (`rwx` as in one octal digit). Access lists are not
-/// looked at.
+/// Whether the mode of a file grants a process all of these rights (`rwx` as in one octal digit). Access control lists are ignored.
 pub(super) fn permits(file: &Stat, status: &Status, rights: u32) -> bool {
     let mode = file.st_mode;
     if status.capabilities.overrides_modes() {
-        // Even then somebody has to be allowed to execute a file.
+        // Execution requires that at least one execute bit is set, even with all capabilities.
         let is_folder = FileType::from_raw_mode(mode) == FileType::Directory;
         return is_folder || rights & 1 == 0 || mode & 0o111 != 0;
     }
@@ -271,7 +270,7 @@ pub(super) fn permits(file: &Stat, status: &Status, rights: u32) -> bool {
     digit & rights == rights
 }
 
-/// Beside the runtime's library, or beside a single-file program, where it need not be.
+/// Looks for the helper beside the runtime's library, or beside a single-file program, where it is optional.
 fn createdump(view: Option<&FileView>, runtime: &Runtime, exe: Option<&Path>) -> Createdump {
     let (beside, needed) = match runtime {
         Runtime::NativeAot => return Createdump::Unsupported,
@@ -298,7 +297,7 @@ mod tests {
     use super::*;
     use crate::Capabilities;
 
-    /// An executable with as many sections as there can be, of which the last one has the names: some 8 MiB in all.
+    /// An executable with the maximum number of sections, of which the last one has the names: about 8 MiB.
     fn slow_executable() -> Vec<u8> {
         const SECTIONS: u16 = 65_279;
         let names = [b"DotNetRuntimeInfo\0".to_vec(), b"a\0".repeat(2 << 20)].concat();
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn executables_that_take_long_to_read_use_up_what_is_read_of_their_users() {
+    fn large_executables_use_up_the_budget_of_their_user() {
         let (slow, ordinary) = (slow_executable(), std::env::current_exe().unwrap());
         let names = ["DotNetRuntimeInfo", "DotNetRuntimeDebugHeader"];
         let read = |budget: &mut u64| exports_of(io::Cursor::new(&slow), names, budget);
@@ -328,7 +327,7 @@ mod tests {
             assert_eq!(read(&mut budget), None);
         }
         assert!(budget <= left);
-        // Ordinary ones take nothing from it, and are read when it is used up.
+        // Ordinary executables do not count, and are read even if the budget is used up.
         let mut budget = 0;
         assert_eq!(exports_of(fs::File::open(ordinary).unwrap(), names, &mut budget), Some([false; 2]));
     }

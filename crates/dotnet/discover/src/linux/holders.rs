@@ -1,6 +1,5 @@
-//! Who holds which socket: one look at the descriptors of all processes, however many sockets are asked for. Somebody may
-//! have made hundreds of processes with thousands of descriptors each, so there is a limit to what is looked at, and
-//! whether it was reached is reported.
+//! Finds the processes that hold sockets, with a single scan of the descriptors of all processes. As there may be hundreds of
+//! processes with thousands of descriptors each, the scan is limited, and reports whether the limit was reached.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -19,38 +18,38 @@ use super::proc_files;
 use super::unix_diag::{self, UnixSocket};
 use super::{System, tree};
 
-/// Descriptors that are looked at: half a second.
+/// The number of descriptors that are checked. Takes half a second.
 const MAX_DESCRIPTORS: u64 = 400_000;
-/// What is reported of one server: its connections, and who holds one of them.
+/// The number of connections that are reported per server, and of holders per connection.
 const MAX_CONNECTIONS: usize = 16;
 const MAX_HOLDERS: usize = 4;
 
-/// The sockets of this machine and who holds them, as they were when it was asked for the first time.
+/// The sockets of this machine and their holders. A snapshot taken at the first query.
 #[derive(Debug)]
 pub struct Holders {
     system: System,
     most: u64,
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel does not report sockets.
     sockets: OnceCell<Option<Vec<UnixSocket>>>,
     scanned: OnceCell<Descriptors>,
-    /// By the process of which they write a dump.
+    /// The process ids of createdump, by the process that they dump.
     createdumps: OnceCell<HashMap<u32, u32>>,
 }
 
-/// What was found in the descriptors of processes.
+/// The result of a scan of descriptors.
 #[derive(Debug, Default)]
 struct Descriptors {
-    /// The processes that have a socket, by its number; of very many the first.
+    /// The processes that hold a socket, by the socket's inode number. Limited to [`MAX_HOLDERS`].
     holders: HashMap<u32, Vec<u32>>,
-    /// The connections that a server has accepted, by its process: descriptor and number. Without those that could not be
-    /// looked at.
+    /// The connections that a server has accepted, by its process id: descriptor and inode number. Processes that could not be
+    /// scanned are missing.
     accepted: HashMap<u32, Vec<(u32, u32)>>,
-    /// Processes of which not all descriptors were looked at.
+    /// The processes of which not all descriptors were checked.
     truncated: HashSet<u32>,
 }
 
 impl System {
-    /// Who holds which socket. Nothing is looked at until somebody is asked for.
+    /// Creates a lazy snapshot of the holders of sockets.
     pub fn holders(&self) -> Holders {
         Holders {
             system: self.clone(),
@@ -63,14 +62,15 @@ impl System {
 }
 
 impl Holders {
-    /// The clients of a process's diagnostics server.
+    /// Returns the clients of a process's diagnostics server.
     pub fn clients(&self, pid: u32) -> Clients {
         let createdump = self.createdumps.get_or_init(|| createdumps(&self.system)).get(&pid).copied();
         let connections = self.connections(pid);
         Clients { connections, createdump, not_looked_at: self.not_looked_at() }
     }
 
-    /// Who listens on the socket whose file this is; of many the first. Empty where nobody does, or where we may not look.
+    /// Returns the processes that listen on the socket with this file, at most [`MAX_HOLDERS`]. Empty if there are none or they
+    /// can't be seen.
     pub fn listeners(&self, file: &Metadata) -> Vec<Holder> {
         let file = Some(low(file.ino()));
         let here = |socket: &&UnixSocket| socket.listening && socket.file == file;
@@ -79,14 +79,14 @@ impl Holders {
         pids.take(MAX_HOLDERS).map(|pid| self.system.holder(*pid)).collect()
     }
 
-    /// Whether a socket that listens has this file; `None` where the kernel does not tell. Sockets of other network
+    /// Whether something listens on the socket with this file. `None` if the kernel does not report sockets. Other network
     /// namespaces are not seen.
     pub fn is_listened_on(&self, file: &Metadata) -> Option<bool> {
         let file = Some(low(file.ino()));
         Some(self.sockets()?.iter().any(|socket| socket.listening && socket.file == file))
     }
 
-    /// Processes of which not all descriptors were looked at, because there were too many in all.
+    /// Returns the number of processes of which not all descriptors were checked because there were too many.
     pub fn not_looked_at(&self) -> usize {
         self.scanned.get().map_or(0, |scanned| scanned.truncated.len())
     }
@@ -96,7 +96,7 @@ impl Holders {
         let scanned = self.scanned();
         let accepted = scanned.accepted.get(&pid)?;
         if accepted.is_empty() {
-            // The one that matters may be among the descriptors that were not looked at.
+            // Some connections may be among the descriptors that were not checked.
             return (!scanned.truncated.contains(&pid)).then(Vec::new);
         }
         let calls = ProcDir::open(self.system.proc_root(), pid).map(|dir| calls(&dir)).unwrap_or_default();
@@ -129,13 +129,13 @@ impl Holders {
             .filter_map(|socket| Some((socket.inode, socket.peer?)))
             .collect();
         let listening = sockets.iter().filter(|socket| socket.listening).map(|socket| socket.inode);
-        // Of all others nothing is kept.
+        // Other sockets are ignored.
         let asked: HashSet<u32> = accepted.values().copied().chain(listening).collect();
         let mut scanned = Descriptors::default();
         let mut budgets = UserBudgets::new(self.most, self.system.uid());
         for pid in proc_files::pids(self.system.proc_root()) {
             let Ok(dir) = ProcDir::open(self.system.proc_root(), pid) else { continue };
-            // Not the owner of the folder: that is root's where a program has forbidden to be looked into.
+            // The directory's owner is not used: it is root if the program is not dumpable.
             let Some(user) = dir.status().map(|status| status.uid) else { continue };
             let left = budgets.left(user);
             let mut connections = Vec::new();
@@ -161,8 +161,8 @@ impl Holders {
     }
 }
 
-/// Shows each socket that the process has open: descriptor and number. How many descriptors were looked at, of no more
-/// than `most`, and whether there are others.
+/// Calls `visit` for each socket that the process has open, with descriptor and inode number. Returns how many descriptors were
+/// checked, at most `most`, and whether there are more.
 fn sockets_of(dir: &ProcDir, most: u64, mut visit: impl FnMut(u32, u32)) -> io::Result<(u64, bool)> {
     let folder = dir.open_file("fd", OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut buffer = Vec::with_capacity(32 << 10);
@@ -176,7 +176,7 @@ fn sockets_of(dir: &ProcDir, most: u64, mut visit: impl FnMut(u32, u32)) -> io::
             return Ok((looked_at, true));
         }
         looked_at += 1;
-        // Longer ones are no sockets.
+        // A longer link is not a socket.
         let mut link = [0; 32];
         let n = rustix::fs::readlinkat_raw(&folder, name, &mut link).unwrap_or_default();
         if let Some(inode) = link.get(..n).and_then(number_of) {
@@ -186,26 +186,26 @@ fn sockets_of(dir: &ProcDir, most: u64, mut visit: impl FnMut(u32, u32)) -> io::
     Ok((looked_at, false))
 }
 
-/// `socket:[NUMBER]`
+/// Parses `socket:[NUMBER]`.
 fn number_of(link: &[u8]) -> Option<u64> {
     let number = link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     str::from_utf8(number).ok()?.parse().ok()
 }
 
-/// An end of a connection that a diagnostics socket has accepted.
+/// Whether the socket is a connection that was accepted on a diagnostics socket.
 fn is_diagnostic(socket: &UnixSocket) -> bool {
     let name = socket.name.as_deref().and_then(|name| str::from_utf8(name).ok());
     let file = name.and_then(|name| Path::new(name).file_name()?.to_str());
     !socket.listening && file.and_then(SocketName::parse).is_some()
 }
 
-/// As the kernel's list of sockets has it.
+/// Returns the lower 32 bits, as in the kernel's list of sockets.
 fn low(inode: u64) -> u32 {
     let [a, b, c, d, ..] = inode.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
 
-/// The children of processes that write a dump of their parent.
+/// Finds createdump processes, by the id of the parent that they dump.
 fn createdumps(system: &System) -> HashMap<u32, u32> {
     let of = |pid: u32| {
         let stat = ProcDir::open(system.proc_root(), pid).ok()?.read("stat").ok()?;
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// A server of ours that waits for a client of ours, as a runtime does.
+    /// A server in this process that waits for a client in this process, as a runtime does.
     #[test]
     fn a_real_connection() {
         let system = System::current();
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!((pids(&path), pids(dir.path())), (vec![me], vec![]));
         assert_eq!(holders.is_listened_on(&path.metadata().unwrap()), Some(true));
 
-        // What is not looked at is said, and nothing is concluded from it.
+        // If descriptors were not checked, that is reported and nothing is concluded.
         let mut few = system.holders();
         few.most = 3;
         let clients = few.clients(me);

@@ -1,9 +1,9 @@
-//! Java virtual machines without counters: they were started with `-XX:-UsePerfData`, or can't write to `/tmp`.
+//! Finds Java virtual machines without performance counters: started with `-XX:-UsePerfData`, or not permitted to write to `/tmp`.
 //!
-//! Owns: how such a machine is told by the library that it has mapped, and what its command line and its installation say in
-//! the counters' stead. Refuses to: read the memory maps of everybody. They are long, and most processes are no machines: only
-//! those are looked at whose program is called so, or that have an attach socket (`/tmp/.java_pidN`, made when somebody
-//! attached to it: `openjdk/jdk` `src/hotspot/os/posix/attachListener_posix.cpp`).
+//! Such a machine is recognized by the library that it has mapped, and described by its command line and its installation. Reading
+//! the memory maps of all processes would take too long, so only processes are checked whose program's path looks like Java's or
+//! that have an attach socket (`/tmp/.java_pidN`, created when a tool attached: `openjdk/jdk`
+//! `src/hotspot/os/posix/attachListener_posix.cpp`).
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,36 +19,36 @@ use super::listings::Listing;
 use super::proc_files::ProcFiles as _;
 use super::search::{Search, Snapshot};
 use crate::jvm::{Counters, Java};
-use crate::{Kind, Process};
+use crate::{Process, ProcessKind};
 
-/// Bytes that are read of each memory map, whatever was read of others.
+/// The number of bytes that are read of each memory map even if the budget is used up.
 const MIN_MAPS: u64 = 16 << 10;
-/// Of the file that says what an installation is. It has a kilobyte or two.
+/// The maximum size of the file that describes an installation, which has one or two kilobytes.
 const MAX_RELEASE: u64 = 16 << 10;
-/// A file that is nothing else, and that nothing waits for.
+/// Flags that reject links and never block.
 const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// What a temporary directory has of Java virtual machines.
+/// The files of Java virtual machines in a temporary directory.
 #[derive(Debug, Default)]
 pub(super) struct JvmFiles {
     pub(super) counters: Counters,
-    /// The processes with attach sockets, by the numbers that they have themselves, in order.
+    /// The process ids with attach sockets, in their own PID namespaces. Sorted.
     attached: Vec<u32>,
 }
 
 impl JvmFiles {
-    /// Of a listed directory, whose folders `open` opens.
+    /// Collects the files from a listing, whose directories `open` opens.
     pub(super) fn of(listing: &Listing, open: impl Fn(&OsStr) -> io::Result<OwnedFd>) -> Self {
         Self { counters: Counters::of(&listing.hsperfdata, open), attached: listing.attached.clone() }
     }
 }
 
 impl Search<'_> {
-    /// A process that has the virtual machine in its memory.
+    /// Returns the process if it has mapped the virtual machine's library.
     pub(super) fn jvm_without_counters(
         &mut self,
         candidate: &Candidate,
@@ -76,15 +76,16 @@ impl Search<'_> {
         }
         let (comm, start) = candidate.dir.stat()?;
         let version = self.version(candidate, &status, &exe).unwrap_or_default();
-        let process = self.describe(candidate, Kind::Jvm, Vec::new(), Snapshot { status, comm, start });
+        let process =
+            self.describe(candidate, ProcessKind::Jvm, Vec::new(), Snapshot { status, comm, start });
         let java = Java { version, ..Java::of_command_line(&process.command_line) };
         Some(Process { java: Some(java), ..process })
     }
 
-    /// The version that the installation of an executable says that it has.
+    /// Reads the version from the installation of an executable.
     fn version(&mut self, candidate: &Candidate, status: &Status, exe: &Path) -> Option<String> {
         let home = exe.parent()?.parent()?;
-        // Java 8 has another one below it.
+        // In Java 8 the `jre` directory is inside the installation.
         let outer = home.parent().filter(|_| home.ends_with("jre"));
         [Some(home), outer].into_iter().flatten().find_map(|home| {
             let place = candidate.location(&home.join("release"));
@@ -99,7 +100,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether a program's path is one that Java's launchers have, such as `/usr/lib/jvm/java-17-openjdk-amd64/bin/jshell`.
+/// Whether a program's path looks like that of a Java launcher, such as `/usr/lib/jvm/java-17-openjdk-amd64/bin/jshell`.
 fn is_called_java(exe: &Path) -> bool {
     let path = exe.as_os_str().as_encoded_bytes().to_ascii_lowercase();
     [&b"java"[..], b"jdk", b"jre", b"jvm"]
@@ -107,12 +108,12 @@ fn is_called_java(exe: &Path) -> bool {
         .any(|word| path.windows(word.len()).any(|part| part == *word))
 }
 
-/// Whether a line of `maps` is of the virtual machine. The file may have been replaced by that of a newer version.
+/// Whether a line of `maps` is the virtual machine's library, which may have been replaced by an update.
 fn is_library(line: &[u8]) -> bool {
     line.strip_suffix(b" (deleted)").unwrap_or(line).ends_with(b"/libjvm.so")
 }
 
-/// `JAVA_VERSION="17.0.15"` of the file `release`.
+/// Parses `JAVA_VERSION="17.0.15"` in the file `release`.
 fn version_in(release: &str) -> Option<String> {
     let value = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?.trim().trim_matches('"');
     let is_version = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_that_may_be_machines_are_told_by_their_paths() {
+    fn programs_that_may_be_machines_are_recognized_by_their_paths() {
         let is = |path: &str| is_called_java(Path::new(path));
         assert!(
             is("/usr/bin/java")
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_is_told_by_its_name() {
+    fn the_library_is_recognized_by_its_name() {
         let maps = |path: &str| is_library(format!("7f0-7f8 r-xp 00000000 08:01 42     {path}").as_bytes());
         assert!(maps("/jdk/lib/server/libjvm.so") && maps("/jdk/lib/client/libjvm.so (deleted)"));
         assert!(!maps("/jdk/lib/libjvm.so.1") && !maps("/x/notlibjvm.so") && !maps(""));

@@ -1,4 +1,4 @@
-//! Why a process can't be reached, by the facts that were gathered of it. Pure.
+//! Derives the reasons why a process can't be reached from the facts about it. Pure.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,7 @@ use super::runtime::Runtime;
 use crate::{Reason, Startup};
 
 impl Reason {
-    /// Everything that stands in the way of reaching a process: what is certain first. Empty if it has a socket that
-    /// can be dialled.
+    /// Returns all reasons why a process can't be reached, most certain first. Empty if it has a socket that can be connected to.
     pub fn all(facts: &Facts) -> Vec<Self> {
         match facts.state {
             ProcessState::Gone => return vec![Self::NoSuchProcess],
@@ -77,7 +76,8 @@ impl Reason {
         }
     }
 
-    /// Its runtime truncates the name of its socket, or makes none.
+    /// Returns the reason if its temporary directory's path is so long that the runtime truncates the name of its socket or creates
+    /// none.
     pub fn long_tmpdir(facts: &Facts) -> Option<Self> {
         let directory = facts.environment.as_ref()?.tmpdir.as_deref().filter(|dir| !dir.is_empty())?;
         let name = SocketName::runtime(facts.ns_pid, facts.start_time).to_string();
@@ -86,9 +86,9 @@ impl Reason {
         (length > longest).then(|| Self::LongTmpdir { directory: directory.into(), longest })
     }
 
-    /// It has a runtime that could be looked at, and nothing speaks against a socket.
+    /// The runtime could be examined, and no obstacle to a socket was found.
     fn unexplained(facts: &Facts) -> Self {
-        /// Three seconds: a runtime needs hundredths of one.
+        /// Three seconds, in clock ticks. A runtime needs hundredths of a second.
         const YOUNG: u64 = 300;
         let young = facts.age.is_some_and(|age| age < YOUNG);
         let stale: Vec<PathBuf> = facts.sockets.iter().map(|socket| socket.path.clone()).collect();
@@ -98,7 +98,7 @@ impl Reason {
         } else if facts.serves == Some(true) && facts.crowded {
             Self::Crowded { directory: facts.temp.as_ref().map(|temp| temp.host.clone()).unwrap_or_default() }
         } else if facts.serves == Some(true) {
-            // The kernel's table of its network namespace could not be read: where it listens is not known.
+            // The socket's path is unknown because the table of its network namespace could not be read.
             let directory = facts.temp.as_ref().map(|temp| temp.host.join("dotnet-diagnostic-*"));
             Self::SocketDeleted { sockets: directory.into_iter().collect() }
         } else if is_starting {

@@ -1,18 +1,18 @@
-//! The key in the name of a process's socket: its start as the process itself counts it. Source: `time_namespaces(7)`,
+//! The key in the name of a process's socket: the start time of the process in its own time namespace. Source: `time_namespaces(7)`,
 //! `proc(5)`.
 
 use runtap_transport::linux::ProcDir;
 
 use super::proc_files::ProcFiles as _;
 
-/// What the key can be: one number, or two neighbours where the clocks of two namespaces differ by a part of a tick.
+/// The possible keys: one number, or two adjacent ones if the clocks of two namespaces differ by a fraction of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     first: u64,
     last: u64,
 }
 
-/// Nanoseconds of a clock tick, of which there are a hundred in a second on every Linux, for programs.
+/// The nanoseconds in a clock tick. In user space, there are 100 ticks per second on every Linux.
 const TICK: i128 = 10_000_000;
 
 impl Key {
@@ -24,7 +24,7 @@ impl Key {
         self.first..=self.last
     }
 
-    /// What `start` is for whoever's clock is so many nanoseconds ahead of ours.
+    /// Converts `start` to a clock that is `ahead` nanoseconds ahead of this process's.
     fn shifted(start: u64, ahead: i128) -> Option<Self> {
         let begin = i128::from(start) * TICK + ahead;
         let tick = |time: i128| u64::try_from(time.div_euclid(TICK)).ok();
@@ -38,27 +38,27 @@ impl From<u64> for Key {
     }
 }
 
-/// The clock of a process, by its time namespace.
+/// The clock of a process, which depends on its time namespace.
 #[derive(Debug)]
 pub(super) struct Clock {
     namespace: Option<std::ffi::OsString>,
-    /// Nanoseconds that it is ahead of the machine's; `None` where it is not known.
+    /// The nanoseconds by which it is ahead of the machine's clock. `None` if unknown.
     ahead: Option<i128>,
 }
 
 impl Clock {
     pub(super) fn of(dir: &ProcDir) -> Self {
         let namespace = dir.namespace("time");
-        // The offsets are those of its children: its own only where they are in the same one.
+        // The file has the offsets of the children's namespace, so it is valid only if that is the process's own.
         let is_its_own = namespace == dir.namespace("time_for_children");
         let ahead = is_its_own.then(|| offset(&dir.read("timens_offsets").ok()?)).flatten();
         Self { namespace, ahead }
     }
 
-    /// The key of a process of ours that is seen to have started then; `None` where it is not known.
+    /// Returns the key of a process that started at `start` on this clock. `None` if unknown.
     pub(super) fn key_of(&self, dir: &ProcDir, start: u64) -> Option<Key> {
         let theirs = dir.namespace("time");
-        // Where it may not be seen it is taken for ours.
+        // If the namespace is not readable, assume that it is this process's.
         if theirs.is_none() || theirs == self.namespace {
             return Some(start.into());
         }
@@ -66,7 +66,7 @@ impl Clock {
     }
 }
 
-/// `boottime SECONDS NANOSECONDS`: either may be negative.
+/// Parses `boottime SECONDS NANOSECONDS`, which may be negative.
 fn offset(text: &[u8]) -> Option<i128> {
     let text = str::from_utf8(text).ok()?;
     let mut fields = text.lines().find_map(|line| line.strip_prefix("boottime"))?.split_ascii_whitespace();
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(shifted(900, 0), Some(vec![900]));
         assert_eq!(shifted(900, 3 * TICK), Some(vec![903]));
         assert_eq!(shifted(900, -900 * TICK), Some(vec![0]));
-        // A part of a tick more or less.
+        // A fraction of a tick more or less.
         assert_eq!(shifted(900, 3 * TICK + 1), Some(vec![903, 904]));
         assert_eq!(shifted(900, -1), Some(vec![899, 900]));
         assert_eq!(shifted(900, -901 * TICK), None);

@@ -1,5 +1,5 @@
-//! The folders that a search has listed: each is read once, by whatever path processes call it, and all together are
-//! bounded. Processes choose what they call their temporary directory, and how much is in it.
+//! The directories that a search has listed. Each is read once, whatever path processes use for it, and their total size is limited:
+//! processes choose their temporary directories and how many files are in them.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -13,52 +13,51 @@ use rustix::io::Errno;
 
 use super::path_cache::is_too_long;
 
-/// Device and number of a folder.
+/// The device and inode number of a directory.
 pub(super) type Identity = (u64, u64);
 
 /// # Errors
-/// As `fstat` has.
+/// Returns the error of `fstat`.
 pub(super) fn identity_of(folder: &OwnedFd) -> io::Result<Identity> {
     let stat = rustix::fs::fstat(folder)?;
     Ok((stat.st_dev, stat.st_ino))
 }
 
-/// What lies in a temporary directory.
+/// The relevant entries of a temporary directory.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
-    /// `None` where it can't be opened.
+    /// The identity of the directory. `None` if it could not be opened.
     pub folder: Option<Identity>,
-    /// By process id. Killed processes leave thousands of them behind: no memory is taken for each.
+    /// The sockets, sorted by process id. Killed processes leave thousands of them behind, so each takes little memory.
     sockets: Vec<SocketName>,
-    /// The folders `hsperfdata_USER` of Java virtual machines.
+    /// The directories `hsperfdata_USER` of Java virtual machines.
     pub hsperfdata: Vec<OsString>,
-    /// The processes with attach sockets of Java, in order.
+    /// The process ids with attach sockets of Java. Sorted.
     pub attached: Vec<u32>,
-    /// There were more entries than are taken.
+    /// Whether there were more entries than were read.
     pub is_truncated: bool,
 }
 
-/// What the listings of a search may take together. More is made by somebody who wants to be in the way: a process's own
-/// socket is then looked for by its name.
+/// The budget for all listings of a search. If an attacker exceeds it, a process's own socket is looked up by name.
 #[derive(Debug)]
 struct Budget {
-    /// Entries of any kind that are read.
+    /// The number of entries that may still be read.
     entries: usize,
-    /// Those that are kept.
+    /// The number of entries that may still be kept.
     kept: usize,
 }
 
-/// A tenth of a second.
+/// Reading this many entries takes a tenth of a second.
 const MAX_ENTRIES: usize = 1_000_000;
 const MAX_KEPT: usize = 100_000;
-/// Of one folder: it leaves something for the others.
+/// The number of entries kept of one directory, so that the budget suffices for others.
 const MAX_KEPT_PER_FOLDER: usize = 50_000;
 
 #[derive(Debug)]
 pub(super) struct Listings {
     read: HashMap<Identity, Listing>,
     unread: Listing,
-    /// What lies too far away to be opened.
+    /// The listing of directories whose paths take too long to resolve.
     too_far: Listing,
     budget: Budget,
 }
@@ -70,7 +69,7 @@ impl Listings {
         Self { read: HashMap::new(), unread: Listing::default(), too_far, budget }
     }
 
-    /// What lies in a folder; one that can't be opened is empty.
+    /// Returns the entries of a directory, or an empty listing if it can't be opened.
     pub(super) fn of(&mut self, folder: io::Result<OwnedFd>) -> &Listing {
         let opened = folder.and_then(|folder| identity_of(&folder).map(|identity| (folder, identity)));
         let (folder, identity) = match opened {
@@ -81,7 +80,7 @@ impl Listings {
         let budget = &mut self.budget;
         self.read.entry(identity).or_insert_with(|| {
             let mut listing = Listing { folder: Some(identity), ..Listing::default() };
-            // What was seen up to a failure is better than nothing.
+            // Entries that were read before an error are kept.
             let _ = listing.add(folder, budget);
             listing.sockets.sort_unstable_by_key(|name| name.pid);
             listing.attached.sort_unstable();
@@ -89,7 +88,7 @@ impl Listings {
         })
     }
 
-    /// One that was read before.
+    /// Returns the listing of a directory that has been read.
     pub(super) fn known(&self, folder: Option<Identity>) -> &Listing {
         folder.and_then(|folder| self.read.get(&folder)).unwrap_or(&self.unread)
     }
@@ -100,9 +99,9 @@ impl Listing {
         let mut buffer = Vec::with_capacity(32 << 10);
         let mut entries = RawDir::new(directory, buffer.spare_capacity_mut());
         let before = budget.kept;
-        // The first look at a folder may take the kernel long already, where it is merged of others.
+        // The first read of a directory may take long already, for example on an overlay file system.
         self.is_truncated = budget.entries == 0 || budget.kept == 0;
-        // No folder takes what others need.
+        // One directory gets at most half of what is left.
         let least = budget.entries / 2;
         while !self.is_truncated
             && let Some(entry) = entries.next()
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_read_once_whatever_it_is_called() {
+    fn a_folder_is_read_once_under_any_path() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("a")).unwrap();
         symlink(".", dir.path().join("link")).unwrap();
@@ -162,15 +161,15 @@ mod tests {
             assert_eq!(listings.of(open(&dir.path().join(path))).of(12), [name]);
         }
         assert_eq!(listings.read.len(), 1);
-        // `.`, `..` and what was made here.
+        // `.`, `..` and what the test created.
         assert_eq!(before - listings.budget.entries, 5);
         assert_eq!(listings.of(open(&dir.path().join("none"))).folder, None);
     }
 
-    /// The first look takes the kernel long where a folder is merged of others (overlay), whatever is read then: without
-    /// anything left there is none. A folder that was read has a new time of access.
+    /// The first read of an overlay directory takes the kernel long, so it must not happen if the budget is used up. Reading a
+    /// directory changes its access time.
     #[test]
-    fn a_folder_for_which_nothing_is_left_is_not_even_begun() {
+    fn a_folder_is_not_opened_for_reading_without_a_budget() {
         let dir = tempfile::tempdir().unwrap();
         let past = Timespec { tv_sec: 1000, tv_nsec: 0 };
         let is_read = |entries, kept| {
@@ -181,14 +180,14 @@ mod tests {
             let is_truncated = listings.of(open(dir.path())).is_truncated;
             (rustix::fs::stat(dir.path()).unwrap().st_atime != past.tv_sec, is_truncated)
         };
-        // Not every file system notes it.
+        // Not every file system records it.
         if is_read(100, 100).0 {
             assert_eq!((is_read(0, 100), is_read(100, 0)), ((false, true), (false, true)));
         }
     }
 
     #[test]
-    fn what_is_not_read_any_more_is_said_to_be_cut() {
+    fn unread_entries_are_reported_as_truncation() {
         let dir = tempfile::tempdir().unwrap();
         for folder in ["a", "b", "c"] {
             fs::create_dir(dir.path().join(folder)).unwrap();

@@ -1,5 +1,5 @@
-//! What concerns all processes of a machine: who looks, the security settings, and what dead runtimes left behind.
-//! Only reads; whether somebody answers on a leftover is the caller's to find out before it is deleted.
+//! Facts about the machine: who is looking, the security settings, and the sockets that dead runtimes left behind. Before a socket
+//! is deleted, the caller must check that nothing listens on it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,30 +14,30 @@ use super::gather::temp_state;
 use super::search::Search;
 use super::security::Policy;
 
-/// Entries of our temporary directory that are looked at, and sockets of dead processes among them that are reported: each is
-/// going to be dialled.
+/// The number of entries of the temporary directory that are checked, and of stale sockets that are reported. The caller connects to
+/// each of them.
 const MAX_ENTRIES: usize = 1_000_000;
 const MAX_LEFTOVERS: usize = 10_000;
 
-/// The machine, as this process sees it.
+/// The machine, as seen by this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Machine {
-    /// Who looks.
+    /// The identity of this process.
     pub viewer: Viewer,
-    /// Our own temporary directory.
+    /// The temporary directory of this process.
     pub temp: TempDir,
     /// The security settings.
     pub policy: Policy,
-    /// Runtimes' sockets in our temporary directory whose process is gone and on which, by the kernel's table of our
-    /// network namespace, nobody listens; of very many the first.
+    /// The sockets of runtimes in this process's temporary directory whose processes have exited and on which nothing listens, according to the
+    /// kernel's table of this process's network namespace. At most [`MAX_LEFTOVERS`].
     pub leftovers: Vec<PathBuf>,
-    /// Whether `/proc` shows us no process of other users.
+    /// Whether `/proc` hides the processes of other users.
     pub hides_others: bool,
 }
 
 impl System {
-    /// What concerns all processes.
+    /// Gathers the facts about the machine.
     pub fn machine(&self) -> Machine {
         let me = ProcDir::open(self.proc_root(), "self").ok().and_then(|me| me.status()).unwrap_or_default();
         let path = self.temp_dir().to_owned();
@@ -74,12 +74,12 @@ impl System {
         found
     }
 
-    /// The machine's security settings.
+    /// Returns the security settings of the machine.
     pub fn policy(&self) -> Policy {
         Policy::read(self.proc_root(), self.sys_root())
     }
 
-    /// Who looks.
+    /// Returns the identity of this process.
     pub fn viewer(&self) -> Viewer {
         let me = ProcDir::open(self.proc_root(), "self").ok().and_then(|me| me.status());
         Viewer {

@@ -1,16 +1,16 @@
-//! How much memory a process has mapped, for guessing the size of a dump. Source: `proc(5)`, "maps".
+//! The amount of memory that a process has mapped, from which the size of a dump is estimated. Source: `proc(5)`, "maps".
 
-/// Mapped memory, by what the process may do with it. Reserved addresses that it may not touch do not count.
+/// The amount of mapped memory, by permission. Reserved addresses without permissions are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// Bytes that it may read.
+    /// The number of readable bytes.
     pub readable: u64,
-    /// Bytes that it may read and write.
+    /// The number of readable and writable bytes.
     pub writable: u64,
 }
 
-/// Lines `START-END rwxp …`; others count nothing.
+/// Parses lines of the form `START-END rwxp …` and ignores others.
 pub(super) fn parse(maps: &[u8]) -> Memory {
     let mut memory = Memory::default();
     for line in maps.split(|b| *b == b'\n') {

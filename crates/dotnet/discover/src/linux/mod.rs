@@ -1,4 +1,4 @@
-//! Discovery on Linux: by `/proc`, the temporary directories that processes have, and the kernel's tables of sockets.
+//! Discovery on Linux: `/proc`, the temporary directories of processes, and the kernel's tables of sockets.
 
 mod budget;
 mod candidate;
@@ -46,67 +46,67 @@ pub use view::FileView;
 
 use crate::{NotFound, Options, Process, Startup, Thread};
 
-/// The managed processes that can be seen from here, by pid. Unreadable parts are passed over.
+/// Returns the managed processes that are visible, ordered by process id. Unreadable ones are skipped.
 pub fn processes(options: Options) -> Vec<Process> {
     System::current().processes(options)
 }
 
-/// The .NET process `pid`, or what stands in the way.
+/// Returns the .NET process `pid`.
 ///
 /// # Errors
-/// See [`Reason`](crate::Reason).
+/// Returns the reason why it can't be reached; see [`Reason`](crate::Reason).
 pub fn process(pid: u32) -> Result<Process, NotFound> {
     System::current().process(pid)
 }
 
-/// Everything about process `pid` that bears on whether it can be reached.
+/// Gathers the facts that determine whether process `pid` can be reached.
 pub fn facts(pid: u32) -> Facts {
     System::current().facts(pid)
 }
 
-/// What process `pid` was told of diagnostics when it was started, and its real user: nothing else is looked at.
+/// Returns the diagnostics settings in the environment of process `pid`, and its real user id.
 ///
 /// # Errors
-/// When the process is gone, or we may not look into it.
+/// Returns an error if the process has exited or access is denied.
 pub fn environment(pid: u32) -> std::io::Result<(Environment, u32)> {
     System::current().environment(pid)
 }
 
-/// How far the runtime of process `pid` has come.
+/// Returns the progress of the startup of process `pid`'s runtime.
 pub fn startup(pid: u32) -> Startup {
     System::current().startup(pid)
 }
 
-/// The threads of process `pid`, by id.
+/// Returns the threads of process `pid`, ordered by id.
 ///
 /// # Errors
-/// When the process is gone.
+/// Returns an error if the process has exited.
 pub fn threads(pid: u32) -> std::io::Result<Vec<Thread>> {
     System::current().threads(pid)
 }
 
-/// How much memory process `pid` has mapped.
+/// Returns the amount of memory that process `pid` has mapped.
 ///
 /// # Errors
-/// When the process is gone, or we may not look into it.
+/// Returns an error if the process has exited or access is denied.
 pub fn memory(pid: u32) -> std::io::Result<Memory> {
     System::current().memory(pid)
 }
 
-/// The file system as process `pid` sees it.
+/// Returns the file system as process `pid` sees it.
 ///
 /// # Errors
-/// When the process is gone, or we may not look into it.
+/// Returns an error if the process has exited or access is denied.
 pub fn file_view(pid: u32) -> std::io::Result<FileView> {
     System::current().file_view(pid)
 }
 
-/// The start time of process `pid`: the key in the name of its socket.
+/// Returns the start time of process `pid`, which is the key in the name of its socket.
 pub fn start_time(pid: u32) -> Option<u64> {
     System::current().start_time(pid)
 }
 
-/// Whether the process that had the id `pid` and this start time is still running.
+/// Whether the process with this id and start time is still running.
 pub fn is_running(pid: u32, start_time: u64) -> bool {
     System::current().is_running(pid, start_time)
 }

@@ -1,26 +1,26 @@
-//! `/proc/PID/mountinfo`: which file system lies where for a process. Pure: it opens nothing. Source: `proc(5)`.
+//! Parses `/proc/PID/mountinfo`: the mounts of a process. Pure. Source: `proc(5)`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// One mount, as a process sees it.
+/// A mount, as seen by a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
-    /// `major:minor` of the file system.
+    /// The `major:minor` device number of the file system.
     device: Vec<u8>,
-    /// Which part of the file system is mounted.
+    /// The directory of the file system that is mounted.
     root: PathBuf,
-    /// Where.
+    /// The mount point.
     point: PathBuf,
 }
 
-/// The mounts of a `mountinfo`, in its order. Lines of another shape are passed over.
+/// Parses a `mountinfo` file, in its order. Malformed lines are skipped.
 pub(super) fn parse(mountinfo: &[u8]) -> Vec<Mount> {
     mountinfo.split(|b| *b == b'\n').filter_map(parse_line).collect()
 }
 
-/// `36 35 98:0 /part /where rw,noatime master:1 - ext3 /dev/root rw`
+/// Parses `36 35 98:0 /part /where rw,noatime master:1 - ext3 /dev/root rw`.
 fn parse_line(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|b| *b == b' ').skip(2);
     let device = fields.next()?.to_owned();
@@ -28,7 +28,7 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     Some(Mount { device, root, point })
 }
 
-/// Blanks, tabs, line breaks and backslashes stand there as `\040` and the like.
+/// Decodes spaces, tabs, line breaks and backslashes, which are escaped as `\040` and the like.
 fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -45,10 +45,10 @@ fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Where `folder`, a path in `ours` without symbolic links, can be seen in `theirs`: the likeliest first. Another
-/// mount may hide a place, and files that lie over each other have one device: the caller has to look.
+/// Returns the paths where `folder`, a path in `ours` without symbolic links, may be visible in `theirs`, likeliest first. The
+/// caller must check them: another mount may hide a path, and overlaid file systems have one device.
 pub(super) fn places(ours: &[Mount], theirs: &[Mount], folder: &Path) -> Vec<PathBuf> {
-    // Of two mounts at the same place the later one is seen.
+    // Of two mounts at one path, the later one is visible.
     let mount = ours
         .iter()
         .filter(|mount| folder.starts_with(&mount.point))
@@ -60,12 +60,12 @@ pub(super) fn places(ours: &[Mount], theirs: &[Mount], folder: &Path) -> Vec<Pat
     let mut found: Vec<PathBuf> = same_device
         .filter_map(|their| Some(join(&their.point, inside.strip_prefix(&their.root).ok()?)))
         .collect();
-    // The path that is the same on both sides reads best.
+    // Prefer a path that is equal on both sides.
     found.sort_by_key(|place| place != folder);
     found
 }
 
-/// Joins without a slash at the end.
+/// Joins two paths without a trailing slash.
 fn join(base: &Path, below: &Path) -> PathBuf {
     if below.as_os_str().is_empty() { base.to_owned() } else { base.join(below) }
 }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn a_volume_is_found_where_it_is_mounted() {
-        // A folder of our root file system, and the whole of another disk.
+        // A directory of the root file system, and the whole of another disk.
         let theirs = b"90 80 0:44 / / rw - overlay overlay rw\n\
             91 90 8:1 /var/dumps /out rw - ext4 /dev/sda1 rw\n\
             92 90 8:2 / /disk rw - ext4 /dev/sda2 rw\n";
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_path_comes_first_then_the_latest_mount() {
+    fn an_equal_path_comes_first_then_the_latest_mount() {
         let theirs = b"21 1 8:1 / / rw - ext4 d rw\n\
             22 21 8:1 /var /mnt/var rw - ext4 d rw\n\
             23 21 8:1 /var/x /mnt/x rw - ext4 d rw\n";

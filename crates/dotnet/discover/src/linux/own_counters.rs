@@ -1,18 +1,19 @@
-//! Whether the counters of a Java virtual machine that have a process's number are its own.
+//! Checks whether a file of performance counters belongs to a certain process.
 //!
-//! Containers that share a `/tmp` keep their counters side by side, each under the number that it has in its own pid
-//! namespace: `hsperfdata_root/1` may be of any of them, or of the first process of the host, if it is of the same user. A
-//! machine has its file mapped as long as it runs (`openjdk/jdk` `src/hotspot/os/posix/perfMemory_posix.cpp`,
-//! `mmap_create_shared`), and no other process has that of this number.
+//! Containers that share a `/tmp` keep their counters side by side, each under the process id in its own PID namespace:
+//! `hsperfdata_root/1` may belong to any of them, or to the first process of the host. A Java virtual machine has its file mapped
+//! while it runs (`openjdk/jdk` `src/hotspot/os/posix/perfMemory_posix.cpp`, `mmap_create_shared`), and no other process maps a file
+//! with that number.
 
 use runtap_transport::linux::ProcDir;
 
 use super::proc_files::ProcFiles as _;
 
-/// Bytes that are read of each memory map, whatever was read of others.
+/// The number of bytes that are read of each memory map even if the budget is used up.
 const MIN: u64 = 16 << 10;
 
-/// `pid`: the number by which the machine calls itself. `None`: its memory map can't be read, or not to its end.
+/// Whether the process has mapped its counters. `pid` is the id in its own PID namespace. `None` if the memory map can't be read
+/// completely.
 pub(super) fn are_mapped(dir: &ProcDir, pid: u32, budget: &mut u64) -> Option<bool> {
     let mut found = false;
     let read = dir.lines("maps", (*budget).max(MIN), |line| {
@@ -21,12 +22,12 @@ pub(super) fn are_mapped(dir: &ProcDir, pid: u32, budget: &mut u64) -> Option<bo
     });
     let (n, is_truncated) = read.ok()?;
     *budget = budget.saturating_sub(n);
-    // One that is about to end has no memory.
+    // A process that is exiting has an empty memory map.
     (found || n > 0 && !is_truncated).then_some(found)
 }
 
-/// Of a line of `maps`: `7f…-7f… rw-s 00000000 08:01 42     /tmp/hsperfdata_ann/42`. Seen from another mount namespace, there
-/// may be less of the path. A deleted file has another end, and is not the one that was found.
+/// Whether a line of `maps` is the file, as in `7f…-7f… rw-s 00000000 08:01 42     /tmp/hsperfdata_ann/42`. From another mount
+/// namespace, the beginning of the path may be missing. The path of a deleted file ends differently.
 fn is_file_of(line: &[u8], pid: u32) -> bool {
     let Ok(line) = std::str::from_utf8(line) else { return false };
     let mut parts = line.rsplit('/');

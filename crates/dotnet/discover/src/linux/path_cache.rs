@@ -1,6 +1,6 @@
-//! The folders and names of other processes, which choose by what path these are reached: one that begins with
-//! forty links of thousands of parts each takes a hundred times as long as one without. A folder is opened once for all
-//! names in it, a name in it is looked at once, and what is spent on links has a limit for each user.
+//! Resolves the paths of other processes within a time limit. Processes choose these paths, and one with forty links of thousands of
+//! parts each takes a hundred times as long as one without. Each directory is opened once for all names in it, each name is examined
+//! once, and the time spent on links is limited per user.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,29 +14,29 @@ use rustix::io::Errno;
 
 use super::budget::UserBudgets;
 use super::listings::{Identity, identity_of};
-use crate::rank::{Seen, SocketFile};
+use crate::rank::{FileStatus, SocketFile};
 
-/// Microseconds that are spent on paths with links. Each of those that people have takes a few.
+/// The microseconds that are spent on paths with links. An ordinary path takes a few.
 const MAX_MICROS: u64 = 1_000_000;
 
 type Opened = (OwnedFd, Identity);
 
-/// The paths that a search has followed so far.
+/// The paths that a search has resolved.
 #[derive(Debug)]
 pub(super) struct PathCache {
     links: UserBudgets,
-    /// The folder that was looked into last: sockets of one folder come together.
+    /// The last directory that was opened: sockets in one directory come together.
     last: Option<(Location, u32, io::Result<Opened>)>,
-    /// What lies under a name of a folder.
-    seen: HashMap<(Identity, OsString), Seen>,
+    /// What a name in a directory stands for.
+    seen: HashMap<(Identity, OsString), FileStatus>,
 }
 
-/// The process whose paths they are.
+/// The process whose paths are resolved.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PathOwner<'a> {
     pub pid: u32,
     pub dir: &'a ProcDir,
-    /// Its real user.
+    /// The real user id.
     pub user: u32,
 }
 
@@ -45,10 +45,10 @@ impl PathCache {
         Self { links: UserBudgets::new(MAX_MICROS, us), last: None, seen: HashMap::new() }
     }
 
-    /// Opens a folder of a process.
+    /// Opens a directory of a process.
     ///
     /// # Errors
-    /// As opening has; [`is_too_long`] for a way by links when enough was spent on those of its user.
+    /// Returns the error of the system call, or one with [`is_too_long`] if the path has links and the user's time is used up.
     pub(super) fn open(
         &mut self,
         whose: PathOwner<'_>,
@@ -69,9 +69,9 @@ impl PathCache {
         opened
     }
 
-    /// What lies at a place where a socket was seen.
-    pub(super) fn look(&mut self, whose: PathOwner<'_>, place: &Location) -> Seen {
-        let Some((folder, name)) = place.split() else { return Seen::Gone };
+    /// Returns what exists at the location of a socket.
+    pub(super) fn look(&mut self, whose: PathOwner<'_>, place: &Location) -> FileStatus {
+        let Some((folder, name)) = place.split() else { return FileStatus::Gone };
         let is_known = |known: &Location, pid: u32| *known == folder && (known.is_ours() || pid == whose.pid);
         if !self.last.as_ref().is_some_and(|(known, pid, _)| is_known(known, *pid)) {
             let opened = self.open(whose, &folder, POINT | OFlags::DIRECTORY);
@@ -83,36 +83,36 @@ impl PathCache {
                 let look = || look(folder, &name);
                 *self.seen.entry((*identity, name.clone())).or_insert_with(look)
             }
-            Some((_, _, Err(error))) if is_too_long(error) => Seen::TooFar,
+            Some((_, _, Err(error))) if is_too_long(error) => FileStatus::TooFar,
             Some((_, _, Err(error))) => not_seen(error),
-            None => Seen::Gone,
+            None => FileStatus::Gone,
         }
     }
 }
 
-/// Whether enough was spent on ways of that kind.
+/// Whether the error states that the user's time was used up.
 pub(super) fn is_too_long(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut
 }
 
-fn look(folder: &OwnedFd, name: &OsString) -> Seen {
+fn look(folder: &OwnedFd, name: &OsString) -> FileStatus {
     let stat = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
         Err(error) => return not_seen(&error.into()),
     };
     if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-        return Seen::NoSocket;
+        return FileStatus::NoSocket;
     }
-    // Seconds are unsigned on some systems, and far from the end of either type.
+    // Seconds are unsigned on some systems, but far from the limits of both types.
     #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "as the platform has it")]
     let modified = (stat.st_mtime as i64, stat.st_mtime_nsec as i64);
-    Seen::Socket(SocketFile { identity: (stat.st_dev, stat.st_ino), owner: stat.st_uid, modified })
+    FileStatus::Socket(SocketFile { identity: (stat.st_dev, stat.st_ino), owner: stat.st_uid, modified })
 }
 
-fn not_seen(error: &io::Error) -> Seen {
+fn not_seen(error: &io::Error) -> FileStatus {
     match Errno::from_io_error(error) {
-        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Seen::Gone,
-        _ => Seen::Hidden,
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => FileStatus::Gone,
+        _ => FileStatus::Hidden,
     }
 }
 
@@ -128,9 +128,9 @@ mod tests {
         PathOwner { pid: std::process::id(), dir, user: 1000 }
     }
 
-    /// Whatever lies there afterwards: what was seen once is not looked at again, by whatever path.
+    /// A name is examined once, even if it changes later and whatever the path is.
     #[test]
-    fn a_name_in_a_folder_is_looked_at_once() {
+    fn a_name_in_a_folder_is_examined_once() {
         let temp = tempfile::tempdir().unwrap();
         let own = temp.path().join("own");
         fs::create_dir(&own).unwrap();
@@ -142,14 +142,14 @@ mod tests {
             let place = Location::Ours(temp.path().join(folder).join("x"));
             paths.look(path_owner(&dir), &place)
         };
-        assert_eq!(look("own"), Seen::NoSocket);
+        assert_eq!(look("own"), FileStatus::NoSocket);
         fs::remove_file(own.join("x")).unwrap();
-        assert_eq!((look("link"), look("own/../own")), (Seen::NoSocket, Seen::NoSocket));
-        assert_eq!(look("none"), Seen::Gone);
+        assert_eq!((look("link"), look("own/../own")), (FileStatus::NoSocket, FileStatus::NoSocket));
+        assert_eq!(look("none"), FileStatus::Gone);
     }
 
     #[test]
-    fn enough_is_enough_of_links() {
+    fn time_spent_on_links_is_limited() {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir(temp.path().join("own")).unwrap();
         symlink("own", temp.path().join("link")).unwrap();
@@ -160,8 +160,8 @@ mod tests {
         paths.links.spend(1000, MAX_MICROS);
         let error = paths.open(path_owner(&dir), &at("link"), POINT).unwrap_err();
         assert!(is_too_long(&error), "{error}");
-        assert_eq!(paths.look(path_owner(&dir), &at("link/x")), Seen::TooFar);
-        // Without one, and for others, it goes on.
+        assert_eq!(paths.look(path_owner(&dir), &at("link/x")), FileStatus::TooFar);
+        // Paths without links, and those of other users, still work.
         assert!(paths.open(path_owner(&dir), &at("own"), POINT).is_ok());
         assert!(paths.open(PathOwner { user: 0, ..path_owner(&dir) }, &at("link"), POINT).is_ok());
     }

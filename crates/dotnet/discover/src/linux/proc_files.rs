@@ -1,5 +1,5 @@
-//! What `/proc` says about one process besides what proves that it is the one: its environment, arguments, namespaces and
-//! threads. A process that is gone, or that we may not look into, is `None` or an error.
+//! Reads files of `/proc/PID` other than those that identify the process: environment, arguments, namespaces and threads. Returns
+//! `None` or an error if the process has exited or access is denied.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,52 +12,52 @@ use rustix::fs::OFlags;
 use super::environment::{Entries, Environment};
 use crate::Thread;
 
-/// Linux starts no program with more than 6 MiB of arguments and environment.
+/// Linux limits arguments and environment to 6 MiB.
 const MAX_ENVIRONMENT: u64 = 8 << 20;
-/// What is read of an environment whatever was read of others: more than people have.
+/// The number of bytes that are read of each environment even if the budget is used up. More than ordinary environments have.
 const MIN_ENVIRONMENT: u64 = 128 << 10;
-/// In one system call.
+/// The number of bytes that are read per system call.
 const PIECE: usize = 32 << 10;
 const MAX_COMMAND_LINE: usize = 128 << 10;
 const MAX_ARGUMENTS: usize = 1000;
 
-/// The other files of a process's folder.
+/// Access to files in the directory of a process.
 pub(super) trait ProcFiles {
-    /// The environment that it was started with.
+    /// Returns the environment with which the process was started.
     fn environ(&self) -> io::Result<Vec<u8>>;
 
-    /// The names in a folder.
+    /// Returns the names in a directory.
     fn names(&self, folder: &str) -> io::Result<Vec<String>>;
 
-    /// The executable itself. What opens it may be no file that ends: nothing waits for it.
+    /// Opens the executable without blocking, even if it is not a regular file.
     fn open_executable(&self) -> io::Result<File>;
 
-    /// A namespace (`mnt`, `pid`, `time`) as `mnt:[4026531841]`; `None` where we may not look.
+    /// Returns a namespace (`mnt`, `pid`, `time`) in the form `mnt:[4026531841]`. `None` if not readable.
     fn namespace(&self, kind: &str) -> Option<OsString>;
 
-    /// As the process was started with; later changes are not there. What is read of it is taken from `budget`: hundreds
-    /// of processes may have very long ones.
+    /// Returns the diagnostics settings in the environment with which the process was started. The bytes read are subtracted from
+    /// `budget`, because there may be hundreds of processes with very long environments.
     fn environment(&self, budget: &mut u64) -> io::Result<Environment>;
 
-    /// The arguments, program first; of very many, or very long ones, the first.
+    /// Returns the arguments, program first. Limited in number and total length.
     fn command_line(&self) -> Vec<String>;
 
     fn exe(&self) -> Option<PathBuf>;
 
-    /// Whether it runs a program: the kernel's own threads do not. Where that may not be seen it might.
+    /// Whether it runs a program, unlike a kernel thread. True if unknown.
     fn runs_a_program(&self) -> bool;
 
-    /// The container's id in the path of the control group: 64 hexadecimal digits.
+    /// Returns the id of the container, which is a run of 64 hexadecimal digits in the path of the control group.
     fn container(&self) -> Option<String>;
 
-    /// The names of its threads up to the first that is called so; of very many the first, whose number is `most`.
+    /// Returns the names of its threads up to and including the first one named `last`, but at most `most`.
     fn thread_names(&self, last: Option<&str>, most: usize) -> Vec<String>;
 
-    /// Shows the lines of a file, at most so many bytes of them, until one is enough. How many were read, and whether there
-    /// are others.
+    /// Calls `is_enough` for the lines in the first `most` bytes of a file until it returns true. Returns the number of bytes read,
+    /// and whether there are more.
     fn lines(&self, file: &str, most: u64, is_enough: impl FnMut(&[u8]) -> bool) -> io::Result<(u64, bool)>;
 
-    /// The threads; `other_pid` says that the process calls them by other ids than we do.
+    /// Returns the threads. `other_pid` states that the process has another PID namespace.
     fn threads(&self, other_pid: bool) -> io::Result<Vec<Thread>>;
 }
 
@@ -169,7 +169,7 @@ impl ProcFiles for ProcDir {
         let mut threads = Vec::new();
         for name in self.names("task")? {
             let Ok(tid) = name.parse() else { continue };
-            // A thread may end between the reads.
+            // The thread may have exited meanwhile.
             let Ok(comm) = self.read(&format!("task/{name}/comm")) else { continue };
             let ns_tid = if other_pid {
                 let Ok(status) = self.read(&format!("task/{name}/status")) else { continue };
@@ -185,7 +185,7 @@ impl ProcFiles for ProcDir {
     }
 }
 
-/// The ids of all processes; threads are not among them.
+/// Returns the ids of all processes, without threads.
 pub(super) fn pids(proc_root: &Path) -> Vec<u32> {
     let entries = fs::read_dir(proc_root).into_iter().flatten().flatten();
     let mut pids: Vec<u32> =
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_endless_arguments_the_first_are_kept() {
+    fn long_argument_lists_are_truncated() {
         let proc = tempfile::tempdir().unwrap();
         fs::create_dir(proc.path().join("7")).unwrap();
         let arguments = |text: &[u8]| {

@@ -1,6 +1,6 @@
-//! Whether the `/proc` that we see is one in which we can find anything: that of our pid namespace, and with the processes
-//! of others in it. A program that was sent into the mounts of a container alone has that container's `/proc`.
-//! Source: `proc(5)` (hidepid), `pid_namespaces(7)`.
+//! Checks whether processes can be found in the mounted `/proc`: it must be that of this process's PID namespace, and show the processes of
+//! other users. A program that was started only in the mount namespace of a container sees that container's `/proc`. Source:
+//! `proc(5)` (hidepid), `pid_namespaces(7)`.
 
 use std::path::Path;
 
@@ -11,37 +11,33 @@ use thiserror::Error;
 
 use super::System;
 
-/// What is wrong with the `/proc` that we see.
+/// A problem with the mounted `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProcTrouble {
-    /// There is none.
-    #[error("no /proc is mounted here, and without it no process can be found")]
+    /// No `/proc` is mounted.
+    #[error("no /proc is mounted here, so no processes can be found")]
     NotMounted,
-    /// It is that of a namespace that we are not in.
-    #[error(
-        "the /proc here is that of another pid namespace, which this program is not in: no process can be found"
-    )]
+    /// `/proc` belongs to a PID namespace that does not contain this process.
+    #[error("the /proc here belongs to another PID namespace, so no processes can be found")]
     Foreign,
-    /// It is that of a namespace around ours.
-    #[error(
-        "the /proc here is that of a pid namespace around ours: processes have the numbers that they have there"
-    )]
+    /// `/proc` belongs to an outer PID namespace.
+    #[error("the /proc here belongs to an outer PID namespace: process ids are those of that namespace")]
     Outer,
 }
 
 impl ProcTrouble {
-    /// Whether there is no use in going on.
+    /// Whether no processes can be found because of it.
     pub fn is_fatal(self) -> bool {
         self != Self::Outer
     }
 
-    /// What to do about it.
+    /// Returns how to fix it.
     pub fn fix(self) -> &'static str {
         match self {
             Self::NotMounted => "mount it: mount -t proc proc /proc",
             Self::Foreign => {
-                "enter the pid namespace too (nsenter --target PID --mount --pid), or look from outside: that needs no nsenter"
+                "enter the PID namespace too (nsenter --target PID --mount --pid), or run runtap outside, which needs no nsenter"
             }
             Self::Outer => "mount one for this namespace: unshare --mount-proc",
         }
@@ -49,7 +45,7 @@ impl ProcTrouble {
 }
 
 impl System {
-    /// What is wrong with the `/proc` of the running system, if anything is.
+    /// Returns the problem with the mounted `/proc`, if any.
     pub fn proc_trouble(&self) -> Option<ProcTrouble> {
         match std::fs::read_link(self.proc_root.join("self")) {
             Ok(me) if me == Path::new(&std::process::id().to_string()) => None,
@@ -59,24 +55,24 @@ impl System {
         }
     }
 
-    /// Whether a process of another user is there that `/proc` does not show us (`hidepid`).
+    /// Whether the process exists and belongs to another user, but `/proc` hides it (`hidepid`).
     pub(super) fn is_hidden(&self, pid: u32) -> bool {
         let ours = self.proc_root == Path::new("/proc");
         let pid_to_ask = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        // Whoever may not be sent a signal exists.
+        // EPERM shows that the process exists.
         ours && pid_to_ask.is_some_and(|pid| test_kill_process(pid) == Err(Errno::PERM))
             && ProcDir::open(&self.proc_root, pid).ok().and_then(|dir| dir.status()).is_none()
     }
 
-    /// What a list of processes lacks here, for people.
+    /// Describes what is missing in a list of processes here.
     pub fn blind_spot(&self) -> Option<String> {
-        let text = "/proc shows us no process of other users (hidepid): root sees them";
+        let text = "/proc hides the processes of other users (hidepid); run as root to list them";
         self.hides_others().then(|| text.to_owned())
     }
 
-    /// Whether `/proc` shows us no process of other users.
+    /// Whether `/proc` hides the processes of other users.
     pub fn hides_others(&self) -> bool {
-        // There is always one of this number, and it is seldom ours.
+        // Process 1 always exists and rarely belongs to the current user.
         self.is_hidden(1)
     }
 }

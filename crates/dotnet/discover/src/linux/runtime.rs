@@ -1,8 +1,8 @@
-//! Which runtime a process has, by what it has mapped, by its executable and by the names of its threads. Pure.
+//! Identifies the runtime of a process by its mapped files, its executable and the names of its threads. Pure.
 //!
-//! `CoreCLR` is a library of a known name. A single-file program has it inside its executable, `NativeAOT` is compiled
-//! into the program: both export a symbol for debuggers. Where we may not look, the threads' names are left: everybody
-//! may read them. Measured on .NET 8, 9 and 10.
+//! `CoreCLR` is a library with a known name. A single-file program contains it, and `NativeAOT` is compiled into the program; both
+//! export a symbol for debuggers. If access is denied, only the names of threads are left, which all users may read. Measured on
+//! .NET 8, 9 and 10.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,31 +17,30 @@ use crate::Startup;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Runtime {
-    /// None was seen, and everything could be looked at.
+    /// No runtime was found, and everything was readable.
     #[default]
     None,
     /// .NET, or .NET Core.
     CoreClr {
-        /// `libcoreclr.so`, as the process sees it.
+        /// The path of `libcoreclr.so`, as seen by the process.
         library: PathBuf,
     },
-    /// .NET inside the program's own executable.
+    /// .NET inside the program's executable.
     SingleFile,
-    /// Compiled ahead of time: no JIT, and a diagnostics server only if it was built with one.
+    /// Compiled ahead of time. Has a diagnostics server only if it was built with one.
     NativeAot,
-    /// Mono's own, which is the .NET Framework's kind and has no diagnostics server.
+    /// Mono as used without .NET Core; it has no diagnostics server.
     Mono,
-    /// A Java virtual machine, and none of .NET.
+    /// A Java virtual machine and no .NET runtime.
     Jvm,
-    /// We may not look. Whether its threads bear names that only a .NET runtime gives.
+    /// Access was denied.
     Hidden {
-        /// They do.
+        /// Whether threads have names that only a .NET runtime assigns.
         likely: bool,
     },
-    /// It has mapped more than is read, or its executable has more sections and exports, or others of its user have used up
-    /// what is read of all: what was read shows none. Whether its threads bear names that only a .NET runtime gives.
+    /// No runtime was found, but not everything was read because it was too long or a budget was used up.
     Unread {
-        /// They do.
+        /// Whether threads have names that only a .NET runtime assigns.
         likely: bool,
     },
 }
@@ -53,16 +52,14 @@ impl fmt::Display for Runtime {
             Self::CoreClr { library } => library.display().fmt(f),
             Self::SingleFile => f.write_str(".NET inside the program's own file"),
             Self::NativeAot => f.write_str(".NET compiled ahead of time"),
-            Self::Mono => f.write_str("Mono of its own"),
+            Self::Mono => f.write_str("Mono"),
             Self::Jvm => f.write_str("a Java virtual machine, no .NET runtime"),
-            Self::Hidden { likely: true } => {
-                f.write_str("it may not be read; its threads have names of .NET")
-            }
-            Self::Hidden { likely: false } => f.write_str("it may not be read"),
+            Self::Hidden { likely: true } => f.write_str("not readable; its threads have .NET names"),
+            Self::Hidden { likely: false } => f.write_str("not readable"),
             Self::Unread { likely: true } => {
-                f.write_str("it is longer than what is read; its threads have names of .NET")
+                f.write_str("too long to read completely; its threads have .NET names")
             }
-            Self::Unread { likely: false } => f.write_str("it is longer than what is read"),
+            Self::Unread { likely: false } => f.write_str("too long to read completely"),
         }
     }
 }
@@ -80,14 +77,14 @@ impl Runtime {
         )
     }
 
-    /// The version by the folder that the library is in: `…/Microsoft.NETCore.App/8.0.33/libcoreclr.so`.
+    /// Returns the version in the library's path: `…/Microsoft.NETCore.App/8.0.33/libcoreclr.so`.
     pub fn version(&self) -> Option<&str> {
         let Self::CoreClr { library } = self else { return None };
         let folder = library.parent()?.file_name()?.to_str()?;
         major_minor(folder).map(|_| folder)
     }
 
-    /// Whether it is older than the first version with a diagnostics server, .NET Core 3.0.
+    /// Whether it is older than .NET Core 3.0, the first version with a diagnostics server.
     pub fn is_too_old(&self) -> bool {
         *self == Self::Mono || self.version().and_then(major_minor).is_some_and(|version| version < (3, 0))
     }
@@ -98,11 +95,11 @@ fn major_minor(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// The thread by which it is known that a runtime runs its program.
+/// The name of the thread that shows that a runtime has started its program.
 pub(super) const FINALIZER: &str = ".NET Finalizer";
 
-/// By the names of the threads: the finalizer's is made when the runtime is ready to run code, the server's before.
-/// .NET Core 3 names none.
+/// Returns the progress of the startup according to the names of threads: the finalizer thread is created when the runtime is ready
+/// to run code, the server's before. .NET Core 3 does not name its threads.
 pub(super) fn startup(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Startup {
     let has = |name: &str| threads.iter().any(|thread| thread.as_ref() == name);
     match runtime {
@@ -118,7 +115,7 @@ pub(super) fn startup(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Startup
     }
 }
 
-/// Whether the diagnostics server's thread is there. `NativeAOT` does not name its threads.
+/// Whether the thread of the diagnostics server exists. `None` for `NativeAOT` and others, which do not name their threads.
 pub(super) fn serves(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Option<bool> {
     match runtime {
         Runtime::CoreClr { .. } | Runtime::SingleFile if names_none(threads) => None,
@@ -132,32 +129,30 @@ pub(super) fn serves(runtime: &Runtime, threads: &[impl AsRef<str>]) -> Option<b
     }
 }
 
-/// Whether there is more than the first thread, and none is called as later runtimes call theirs.
+/// Whether there are several threads, but none has the name that later runtimes assign.
 fn names_none(threads: &[impl AsRef<str>]) -> bool {
     threads.len() > 1 && !named_like_dotnet(threads)
 }
 
-/// Whether threads are called as only a .NET runtime calls them. Others may have a name with this beginning, but not
-/// by accident.
+/// Whether threads have names that only a .NET runtime assigns. Another program may imitate them, but not by accident.
 pub(super) fn named_like_dotnet(threads: &[impl AsRef<str>]) -> bool {
     threads.iter().any(|name| name.as_ref().starts_with(".NET "))
 }
 
-/// The signs of a runtime among the files that are mapped. Taken line by line: a process may have mapped as many as it
-/// likes.
+/// The signs of a runtime among the mapped files. Built up line by line, because a process may have any number of mappings.
 #[derive(Debug, Default)]
 pub(super) struct Mapped {
-    /// `libcoreclr.so`: nothing else matters then.
+    /// The path of `libcoreclr.so`, which outweighs everything else.
     pub library: Option<PathBuf>,
     mono: bool,
-    /// Memory that compiled code is in twice: there is a runtime.
+    /// Double-mapped memory for compiled code shows that there is a runtime.
     doubled: bool,
-    /// `libjvm.so`: of `HotSpot`, and what `OpenJ9` has in its place.
+    /// `libjvm.so` of `HotSpot`, or its replacement in `OpenJ9`.
     jvm: bool,
 }
 
 impl Mapped {
-    /// Takes a line of `maps`.
+    /// Adds a line of `maps`.
     pub(super) fn add(&mut self, line: &[u8]) {
         let Some(path) = mapped_file(line) else { return };
         match path.file_name().map(OsStr::as_bytes) {
@@ -170,14 +165,14 @@ impl Mapped {
         }
     }
 
-    /// By them and the executable.
+    /// Returns the runtime according to the mapped files and the executable.
     pub(super) fn runtime(self, exe: Option<&Path>) -> Runtime {
         let host = exe.and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
         match self {
             Self { library: Some(library), .. } => Runtime::CoreClr { library },
             Self { mono: true, .. } => Runtime::Mono,
             _ if matches!(host, "mono" | "mono-sgen" | "mono-boehm") => Runtime::Mono,
-            // Not in a library.
+            // The runtime is not in a library.
             Self { doubled: true, .. } => Runtime::SingleFile,
             Self { jvm: true, .. } => Runtime::Jvm,
             _ => Runtime::None,
@@ -185,7 +180,7 @@ impl Mapped {
     }
 }
 
-/// The path at the end of a line of `maps`; it may hold blanks.
+/// Returns the path at the end of a line of `maps`. It may contain spaces.
 fn mapped_file(line: &[u8]) -> Option<PathBuf> {
     let slash = line.iter().position(|b| *b == b'/')?;
     let path = line.get(slash..)?;
@@ -246,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn threads_tell_how_far_it_has_come() {
+    fn threads_show_the_progress_of_the_startup() {
         let waiting = ["dotnet", ".NET SynchManag", ".NET EventPipe"];
         let done = ["dotnet", ".NET SynchManag", ".NET EventPipe", ".NET Finalizer"];
         let off = ["dotnet", ".NET SynchManag", ".NET Finalizer"];
         let runtime = coreclr("/n/libcoreclr.so");
         assert_eq!(startup(&runtime, &waiting), Startup::Waiting);
         assert_eq!(startup(&runtime, &["dotnet"]), Startup::Waiting);
-        // .NET Core 3.1 while it runs.
+        // .NET Core 3.1 at run time.
         assert_eq!(startup(&runtime, &["dotnet", "dotnet"]), Startup::Unknown);
         assert_eq!(serves(&runtime, &["dotnet", "dotnet"]), None);
         assert_eq!(startup(&runtime, &done), Startup::Done);

@@ -1,9 +1,9 @@
-//! The search itself: from sockets to processes, from a process to its socket or the reason that there is none.
+//! Searches for processes and their sockets.
 //!
-//! What is cheap comes first. Sockets of our own namespaces are found by one listing of our temporary directory
-//! and one read of the kernel's table of bound sockets, which knows every TMPDIR. All that is asked of any other
-//! process is its mount namespace; only those of another one, or all if the table can't be read or has sockets
-//! without a process, are looked at more closely.
+//! Cheap checks come first. Sockets of this process's namespaces are found by listing this process's temporary directory once and by reading the
+//! kernel's table of bound sockets once, which covers every TMPDIR. Of all other processes only the mount namespace is read.
+//! Processes in another mount namespace are examined more closely; so are all processes if the table can't be read or has sockets
+//! without a process.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ use rustix::fs::{Mode, OFlags};
 use super::budget::UserBudgets;
 use super::candidate::Candidate;
 use super::environment::Environment;
-use super::gather::{self, Found};
+use super::gather::{self, FoundProcess};
 use super::java::JvmFiles;
 use super::key::{Clock, Key};
 use super::listings::{Identity, Listing, Listings};
@@ -31,9 +31,9 @@ use super::sockets::{self, Bound};
 use super::system::System;
 use crate::jvm;
 use crate::rank::FoundSocket;
-use crate::{Kind, Options, Process};
+use crate::{Options, Process, ProcessKind};
 
-/// One search, with what it read so far.
+/// A search, with what it has read so far.
 pub(super) struct Search<'a> {
     pub(super) system: &'a System,
     own_mount: Option<OsString>,
@@ -42,42 +42,42 @@ pub(super) struct Search<'a> {
     pub(super) bound: Option<Bound>,
     listings: Listings,
     pub(super) paths: PathCache,
-    /// How much may still be read of memory maps.
+    /// The budgets for reading memory maps.
     pub(super) map_budgets: UserBudgets,
-    /// How much of environments may still be read.
+    /// The number of bytes that may still be read of environments.
     environments: u64,
-    /// Our own temporary directory, if it was listed: what it is.
+    /// The identity of this process's temporary directory, if it has been listed.
     temp: OnceCell<Option<Identity>>,
-    /// Where Java virtual machines keep their counters, by the folder that theirs are in.
+    /// The files of Java virtual machines, by the temporary directory.
     jvms: HashMap<Identity, Jvms>,
-    /// How much of those may still be read.
+    /// The number of bytes that may still be read of performance counters.
     counters: u64,
     passwd: Option<Vec<u8>>,
-    /// How often the lists of sockets may still be read again.
+    /// How many more times the lists of sockets may be read again.
     rereads: u8,
 }
 
 type Jvms = Rc<JvmFiles>;
 
-/// Of all processes that are looked at. When it is used up, what is read of each further one is what honest programs have.
+/// The budget for all environments. When it is used up, only as much as ordinary programs have is read of each further one.
 const MAX_ENVIRONMENT_BYTES: u64 = 64 << 20;
 
-/// Times that one search reads the lists of sockets again.
+/// The number of times that one search reads the lists of sockets again.
 const MAX_REREADS: u8 = 2;
 
-/// What a process said of itself, however long ago: the folder in `/proc` by which it was asked is that of no other.
+/// What was read from a process. Consistent, because a directory in `/proc` never refers to another process.
 pub(super) struct Snapshot {
     pub status: Status,
     pub comm: String,
     pub start: u64,
 }
 
-/// How closely the namespaces of processes are looked at.
+/// Which namespaces of processes are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    Nowhere,
-    AtMounts,
-    Everywhere,
+enum NamespaceCheck {
+    None,
+    Mount,
+    All,
 }
 
 impl<'a> Search<'a> {
@@ -102,8 +102,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Forgets the lists of sockets, so that newer ones are read; false if that was done too often. Any number of processes
-    /// can look as if they had just started.
+    /// Forgets the lists of sockets, so that they are read again. Returns false if that has been done too often: any number of
+    /// processes may look as if they had just started.
     pub(super) fn read_lists_again(&mut self) -> bool {
         let Some(left) = self.rereads.checked_sub(1) else { return false };
         self.rereads = left;
@@ -115,16 +115,16 @@ impl<'a> Search<'a> {
 
     pub(super) fn all(&mut self, options: Options) -> Vec<Process> {
         let own_jvms = if options.jvm { self.own_jvms() } else { Jvms::default() };
-        let look = match options.namespaces {
-            false => Look::Nowhere,
-            true if self.has_orphans() => Look::Everywhere,
-            true => Look::AtMounts,
+        let check = match options.namespaces {
+            false => NamespaceCheck::None,
+            true if self.has_orphans() => NamespaceCheck::All,
+            true => NamespaceCheck::Mount,
         };
         let mut processes = Vec::new();
         for pid in proc_files::pids(&self.system.proc_root) {
-            let Some(candidate) = self.candidate(pid, look) else { continue };
+            let Some(candidate) = self.candidate(pid, check) else { continue };
             let found = match self.dotnet(&candidate) {
-                Some((sockets, seen)) => Some(self.describe(&candidate, Kind::Dotnet, sockets, seen)),
+                Some((sockets, seen)) => Some(self.describe(&candidate, ProcessKind::Dotnet, sockets, seen)),
                 None => options.jvm.then(|| self.jvm(&candidate, &own_jvms)).flatten(),
             };
             processes.extend(found.filter(|process| {
@@ -134,27 +134,27 @@ impl<'a> Search<'a> {
         processes
     }
 
-    /// Whether a diagnostics socket may belong to a process that has another pid for us.
+    /// Whether a diagnostics socket may belong to a process that has another id in this process's PID namespace.
     fn has_orphans(&self) -> bool {
         let start = |pid: u32| self.system.start_time(pid);
         let Some(bound) = &self.bound else { return true };
         bound.names().any(|name| name.kind == SocketKind::Runtime && start(name.pid) != Some(name.key))
     }
 
-    fn candidate(&self, pid: u32, look: Look) -> Option<Candidate> {
+    fn candidate(&self, pid: u32, check: NamespaceCheck) -> Option<Candidate> {
         let dir = ProcDir::open(&self.system.proc_root, pid).ok()?;
-        // What we may not read is taken for ours: at worst nothing is found there.
+        // An unreadable namespace is assumed to be this process's; at worst no socket is found.
         let differs = |a: &Option<OsString>, b: &Option<OsString>| a.is_some() && a != b;
-        let mount = if look == Look::Nowhere { None } else { dir.namespace("mnt") };
+        let mount = if check == NamespaceCheck::None { None } else { dir.namespace("mnt") };
         let other_mount = differs(&mount, &self.own_mount);
         let other_pid =
-            (look == Look::Everywhere || other_mount) && differs(&dir.namespace("pid"), &self.own_pid);
+            (check == NamespaceCheck::All || other_mount) && differs(&dir.namespace("pid"), &self.own_pid);
         Some(Candidate::new(pid, dir, other_mount, other_pid))
     }
 
-    /// The sockets of a process, if one of them can be its own.
+    /// Returns the sockets of a process if one of them may be its own.
     fn dotnet(&mut self, candidate: &Candidate) -> Option<(Vec<Socket>, Snapshot)> {
-        // All of ours are near: in our own directory, or listed by the kernel.
+        // All sockets of this process's namespaces are in its directory or in the kernel's table.
         let all_near = self.bound.is_some() && !candidate.other_mount && !candidate.other_pid;
         let is_near = self.has_sockets_by_our_pid(candidate.pid);
         let may_be_truncated = self.bound.as_ref().is_some_and(|bound| bound.may_be_truncated(candidate.pid));
@@ -172,7 +172,7 @@ impl<'a> Search<'a> {
             return None;
         }
         let status = candidate.dir.status()?;
-        // What has its name is its own only where it would make it itself: anybody can make such a name elsewhere.
+        // A socket is the process's own only if it is where the process would create it: any user can create such a name elsewhere.
         if let Ok(environment) = candidate.dir.environment(&mut self.environments) {
             found_sockets
                 .extend(self.sockets_by_its_pid(candidate, &status, &environment, key).found_sockets);
@@ -181,8 +181,8 @@ impl<'a> Search<'a> {
         sockets.iter().any(Socket::may_be_its_own).then_some((sockets, Snapshot { status, comm, start }))
     }
 
-    /// The key in the name of a process's socket, where it is known: start times are those of the reader's time
-    /// namespace, the key is that of the process's own.
+    /// Returns the key in the name of a process's socket, if known. Start times are in the reader's time namespace, the key is in
+    /// the process's own.
     fn key(&self, candidate: &Candidate, start: u64) -> Option<Key> {
         match &self.clock {
             Some(clock) => clock.key_of(&candidate.dir, start),
@@ -197,7 +197,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What lies in our own temporary directory, which is read once.
+    /// Returns the entries of this process's temporary directory, which is read once.
     fn own_temp(&mut self) -> &Listing {
         if let Some(known) = self.temp.get() {
             return self.listings.known(*known);
@@ -207,7 +207,7 @@ impl<'a> Search<'a> {
         read
     }
 
-    /// Sockets that bear the pid as we see it: in our own directory, and those that the kernel lists.
+    /// Returns the sockets with the process id in this process's namespace: those in its directory, and those in the kernel's table.
     fn sockets_by_our_pid(
         &mut self,
         candidate: &Candidate,
@@ -221,9 +221,9 @@ impl<'a> Search<'a> {
             .map(|name| candidate.found_socket(directory.join(name.to_string()), name))
             .collect();
         for (path, name) in self.bound.iter().flat_map(|bound| bound.of(candidate.pid)) {
-            // Somebody listens there: with another key it is the same pid of another pid namespace.
+            // The socket is listened on. With another key it belongs to an equal process id in another PID namespace.
             if name.kind == SocketKind::Router || key.map_or(name.key == start, |key| key.is(name.key)) {
-                // A path that was bound in another mount namespace is below its root for us.
+                // A path that was bound in another mount namespace is below that process's root from here.
                 let found_socket = candidate.found_socket(candidate.location(path), *name);
                 found.push(FoundSocket { is_bound: true, ..found_socket });
             }
@@ -231,7 +231,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Sockets that bear the pid of the process's own namespace, in its own directory.
+    /// Returns the sockets with the process id in its own namespace, in the process's temporary directory.
     fn sockets_by_its_pid(
         &mut self,
         candidate: &Candidate,
@@ -249,7 +249,7 @@ impl<'a> Search<'a> {
         let found_sockets = truncated_names(candidate, status, environment, key);
         let found_sockets = names
             .into_iter()
-            // By this way they are there already.
+            // Others were found by our listing.
             .filter(|name| !is_near || is_in_own_dir(*name))
             .map(|name| FoundSocket {
                 in_own_dir: name.kind == SocketKind::Runtime && is_in_own_dir(name),
@@ -267,7 +267,7 @@ impl<'a> Search<'a> {
     }
 
     fn jvm(&mut self, candidate: &Candidate, own: &Jvms) -> Option<Process> {
-        // By what way their temporary directory is reached is theirs to choose: it is gone once.
+        // Processes control how their temporary directory is reached, so its path is resolved once.
         let (status, theirs) = if candidate.other_mount {
             let status = candidate.dir.status()?;
             let folder = Location::Root("/tmp".into());
@@ -287,7 +287,7 @@ impl<'a> Search<'a> {
             None => Rc::clone(own),
         };
         let counters = &files.counters;
-        // Most processes are out of the question without being read. Those that may not be looked into seem to be root's.
+        // Most processes are excluded without reading them. A process that can't be inspected appears to be owned by root.
         let may_have = !counters.is_empty()
             && candidate.dir.owner().is_some_and(|it| it == 0 || counters.has_of(it))
             && candidate.dir.runs_a_program();
@@ -296,7 +296,7 @@ impl<'a> Search<'a> {
             let java = counters.of_process(status.uid, status.ns_pid, &mut self.counters, open)?;
             let before = self.map_budgets.left(status.uid);
             let mut budget = before;
-            // Where that may not be seen they are taken for its own.
+            // If unknown, assume that they belong to the process.
             let are_its_own =
                 own_counters::are_mapped(&candidate.dir, status.ns_pid, &mut budget) != Some(false);
             self.map_budgets.spend(status.uid, before.saturating_sub(budget));
@@ -307,14 +307,14 @@ impl<'a> Search<'a> {
         };
         let (comm, start) = candidate.dir.stat()?;
         let seen = Snapshot { status: status.clone(), comm, start };
-        let process = self.describe(candidate, Kind::Jvm, Vec::new(), seen);
+        let process = self.describe(candidate, ProcessKind::Jvm, Vec::new(), seen);
         Some(Process { java: Some(java), ..process })
     }
 
     pub(super) fn describe(
         &mut self,
         candidate: &Candidate,
-        kind: Kind,
+        kind: ProcessKind,
         sockets: Vec<Socket>,
         seen: Snapshot,
     ) -> Process {
@@ -343,9 +343,9 @@ impl<'a> Search<'a> {
         linux::user_name(passwd, uid)
     }
 
-    /// A process and all sockets that may be its own.
-    pub(super) fn find(&mut self, pid: u32) -> Option<(Candidate, Found)> {
-        let candidate = self.candidate(pid, Look::Everywhere)?;
+    /// Returns a process and all sockets that may be its own.
+    pub(super) fn find(&mut self, pid: u32) -> Option<(Candidate, FoundProcess)> {
+        let candidate = self.candidate(pid, NamespaceCheck::All)?;
         let (status, (comm, start_time)) = (candidate.dir.status()?, candidate.dir.stat()?);
         let environment = candidate.dir.environment(&mut self.environments);
         let key = self.key(&candidate, start_time);
@@ -357,12 +357,12 @@ impl<'a> Search<'a> {
             is_truncated = far.is_truncated;
         }
         let ranked = candidate.rank(found_sockets, key, &status, &mut self.paths);
-        let found = Found {
+        let found = FoundProcess {
             user: self.user(status.uid),
             other_mount: candidate.other_mount,
-            // Told by the number where the namespace itself may not be seen.
+            // Compare the ids in case the namespace is not readable.
             other_pid: candidate.other_pid || status.ns_pid != pid,
-            // Where its own name is known that was looked at.
+            // If its own name is known, that name has been checked.
             crowded: is_truncated && key.is_none(),
             deleted: ranked.deleted,
             sockets: ranked.sockets,
@@ -376,17 +376,17 @@ impl<'a> Search<'a> {
 }
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
-/// A folder to list, not one that a link leads to.
+/// Flags for a directory that is not a symbolic link.
 pub(super) const FOLDER_ITSELF: OFlags = FOLDER.union(OFlags::NOFOLLOW);
 
-/// Sockets in a process's own temporary directory.
+/// The sockets in a process's own temporary directory.
 struct SocketsByItsPid {
     found_sockets: Vec<FoundSocket>,
-    /// There may be others.
+    /// Whether there may be more.
     is_truncated: bool,
 }
 
-/// The process's own socket where its path is too long for a socket address: under the truncated name.
+/// Returns the process's own socket under its truncated name, if its path is too long for a socket address.
 fn truncated_names(
     candidate: &Candidate,
     status: &Status,
@@ -404,8 +404,8 @@ fn truncated_names(
     truncated.collect()
 }
 
-/// What lies in a folder with a process id in its name, and whether there was too much to list it all. Then the process's
-/// own name is among it: whether it is there is looked at later.
+/// Returns the sockets in a directory with this process id, and whether the directory was too large to be listed completely. If so,
+/// the process's own name is included without knowing whether it exists.
 fn names(listing: &Listing, ns_pid: u32, key: Option<Key>) -> (Vec<SocketName>, bool) {
     let all = listing.of(ns_pid);
     let mut names = all.get(..MAX_PER_PROCESS).unwrap_or(all).to_vec();
@@ -420,11 +420,11 @@ fn names(listing: &Listing, ns_pid: u32, key: Option<Key>) -> (Vec<SocketName>, 
     (names, is_truncated)
 }
 
-/// Names with the id of one process that are looked at. Hundreds of processes may have the same id, each in a pid namespace
-/// of its own, and the same folder.
+/// The number of names with one process id that are checked. Hundreds of processes may have equal ids in different PID namespaces
+/// and share a directory.
 const MAX_PER_PROCESS: usize = 1000;
 
-/// What a temporary directory has of machines. It is looked at once.
+/// Returns the files of virtual machines in a temporary directory, which are collected once.
 fn jvms(
     known: &mut HashMap<Identity, Jvms>,
     listing: &Listing,

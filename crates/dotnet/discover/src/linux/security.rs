@@ -1,19 +1,19 @@
-//! What the kernel's security settings say of a process: yama's ptrace scope, security modules. Only reads; what follows
-//! from it is the diagnosis's. Source: `proc(5)`, the kernel's `Yama.rst`.
+//! The kernel's security settings for a process: Yama's ptrace scope and security modules. Source: `proc(5)`, the kernel's
+//! `Yama.rst`.
 
 use std::path::Path;
 
 use runtap_transport::linux::{self, ProcDir};
 
-/// The settings of this machine.
+/// The security settings of the machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Yama's ptrace scope, 0 to 3; `None` without yama.
+    /// Yama's ptrace scope, 0 to 3. `None` without Yama.
     pub ptrace_scope: Option<u8>,
-    /// The active security modules, as the kernel lists them. Empty where it does not tell.
+    /// The active security modules, in the kernel's order. Empty if unknown.
     pub modules: Vec<String>,
-    /// Whether `SELinux` enforces its policy (and not only logs); `None` without `SELinux`.
+    /// Whether `SELinux` enforces its policy instead of only logging. `None` without `SELinux`.
     pub selinux_enforcing: Option<bool>,
 }
 
@@ -30,10 +30,10 @@ impl Policy {
     }
 }
 
-/// The label that a security module has put on a process: `docker-default (enforce)`, `system_u:system_r:app_t:s0`.
-/// `None` without a module, without a right to ask, and for a process that is not confined.
+/// Returns the label that a security module has assigned to a process, such as `docker-default (enforce)` or
+/// `system_u:system_r:app_t:s0`. `None` without a module, without permission to read it, and for unconfined processes.
 pub(super) fn label(dir: &ProcDir) -> Option<String> {
-    // With several modules the plain file belongs to the first one.
+    // With several modules, the plain file belongs to the first one.
     let text = dir.read("attr/apparmor/current").or_else(|_| dir.read("attr/current")).ok()?;
     let label = first_line(&text);
     (!matches!(label.as_str(), "" | "unconfined" | "kernel")).then_some(label)

@@ -1,4 +1,4 @@
-//! The kernel's own list of bound sockets. What lies in folders: [`listings`](super::listings).
+//! The kernel's list of bound sockets. For sockets in directories, see [`listings`](super::listings).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -8,30 +8,30 @@ use std::path::{Path, PathBuf};
 use runtap_transport::linux::path_of;
 use runtap_transport::naming::{SocketName, truncated_pid};
 
-/// More sockets than this in the kernel's table are made by somebody who wants to be in the way.
+/// The maximum number of sockets in the kernel's table. Only an attacker creates more.
 const MAX_BOUND: usize = 50_000;
 
 /// The listening diagnostics sockets of a network namespace.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
-    /// By process id, with the paths that they were bound to.
+    /// The sockets with the paths that they were bound to, by process id.
     by_pid: HashMap<u32, Vec<(PathBuf, SocketName)>>,
-    /// What is left of the process ids in names that were truncated.
+    /// What is left of the process ids in truncated names.
     truncated: HashSet<Vec<u8>>,
 }
 
 impl Bound {
-    /// The sockets that bear this process id.
+    /// Returns the sockets with this process id.
     pub(super) fn of(&self, pid: u32) -> &[(PathBuf, SocketName)] {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The names of all of them.
+    /// Returns the names of all sockets.
     pub(super) fn names(&self) -> impl Iterator<Item = SocketName> {
         self.by_pid.values().flatten().map(|(_, name)| *name)
     }
 
-    /// Whether one of the truncated names can be that of this process's socket.
+    /// Whether a truncated name may be that of this process's socket.
     pub(super) fn may_be_truncated(&self, pid: u32) -> bool {
         if self.truncated.is_empty() {
             return false;
@@ -41,15 +41,15 @@ impl Bound {
     }
 }
 
-/// The kernel's table of them, whatever TMPDIR their owners have. `None` where the kernel does not tell, and where
-/// somebody has made more than [`MAX_BOUND`]: every process is then looked at instead.
+/// Reads the kernel's table of bound sockets, which covers every TMPDIR. Returns `None` if the table can't be read or has more than
+/// [`MAX_BOUND`] entries; every process is then examined instead.
 pub(super) fn bound(proc_root: &Path) -> Option<Bound> {
     read_bound(BufReader::with_capacity(64 << 10, File::open(proc_root.join("net/unix")).ok()?), MAX_BOUND)
 }
 
-/// Line by line, because the table is as long as people have made sockets: what is no diagnostics socket is not kept.
+/// Reads line by line and keeps only diagnostics sockets, because the table may be very long.
 fn read_bound(mut table: impl BufRead, most: usize) -> Option<Bound> {
-    /// A path in it has up to 108 bytes, which none of the kernel's escapes makes longer than this.
+    /// A path has up to 108 bytes and is no longer than this with the kernel's escapes.
     const LONGEST: u64 = 1024;
     let (mut found, mut kept) = (Bound::default(), 0);
     let mut line = Vec::new();
@@ -75,7 +75,7 @@ fn read_bound(mut table: impl BufRead, most: usize) -> Option<Bound> {
     }
 }
 
-/// A diagnostics socket in a line of the table.
+/// Parses a line of the table. `None` if it is not a diagnostics socket.
 #[cfg(any(test, fuzzing))]
 pub(super) fn parse_bound(line: &[u8]) -> Option<(PathBuf, SocketName)> {
     let path = listening(line)?;
@@ -87,7 +87,8 @@ fn name_of(path: &Path) -> Option<SocketName> {
     SocketName::parse(path.file_name()?.to_str()?)
 }
 
-/// The path of a listening socket: `Num RefCount Protocol Flags Type St Inode Path`; the path is all the rest.
+/// Returns the path of a listening socket. The fields are `Num RefCount Protocol Flags Type St Inode Path`; the path extends to the
+/// end of the line.
 fn listening(line: &[u8]) -> Option<PathBuf> {
     const LISTENING: u32 = 0x1_0000;
     let mut rest = line;
@@ -110,13 +111,13 @@ mod tests {
 
     use super::*;
 
-    /// However many sockets somebody makes, those that come behind are seen, or it is known that they may be there.
+    /// If there are very many sockets, those at the end are still found, or it is known that some may be missing.
     #[test]
-    fn a_long_table_hides_nobody() {
+    fn a_long_table_hides_no_socket() {
         let line = |path: &str| format!("0000000000000000: 00000002 00000000 00010000 0001 01 1 {path}\n");
         let other = line(&format!("/tmp/{}", "x".repeat(100))).into_bytes();
         let own = line("/run/x/dotnet-diagnostic-12-34-socket").into_bytes();
-        // 50 MB, and not in memory.
+        // 50 MB, which are not kept in memory.
         let many = (0..300_000).map(|_| other.as_slice()).chain([own.as_slice()]);
         let mut lines = many.flatten().copied();
         let table = BufReader::new(Bytes(&mut lines));

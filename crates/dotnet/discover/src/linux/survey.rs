@@ -1,14 +1,14 @@
-//! From a process that was found to all that is known of it, or to the reason that it can't be reached: what is looked at
-//! closer takes longer, and is limited for all together.
+//! Examines processes that were found, and derives why a process can't be reached. This takes longer than the search, so it is
+//! limited for all processes together.
 
 use super::budget::UserBudgets;
 use super::candidate::Candidate;
 use super::facts::{Facts, ProcessState, Survey};
-use super::gather::{self, Found, RuntimeProbe};
+use super::gather::{self, FoundProcess, RuntimeProbe};
 use super::proc_files;
 use super::runtime::{self, Runtime};
 use super::search::{Search, Snapshot};
-use crate::{Kind, NotFound, Process, Reason};
+use crate::{NotFound, Process, ProcessKind, Reason};
 
 impl Search<'_> {
     pub(super) fn one(&mut self, pid: u32) -> Result<Process, NotFound> {
@@ -16,18 +16,18 @@ impl Search<'_> {
             && found.is_reachable(pid)
         {
             let seen = Snapshot { status: found.status, comm: found.comm, start: found.start_time };
-            return Ok(self.describe(&candidate, Kind::Dotnet, found.sockets, seen));
+            return Ok(self.describe(&candidate, ProcessKind::Dotnet, found.sockets, seen));
         }
         let facts = self.facts(pid);
         let looked_at = facts.steps();
-        // What came in between: the socket was made while we looked.
+        // The socket may have been created meanwhile.
         let reason = Reason::all(&facts).into_iter().next().unwrap_or(Reason::Starting);
         Err(NotFound { pid, reason, looked_at })
     }
 
     pub(super) fn facts(&mut self, pid: u32) -> Facts {
         match self.find(pid) {
-            Some((_, Found { status, .. })) if status.tgid != pid => {
+            Some((_, FoundProcess { status, .. })) if status.tgid != pid => {
                 self.system.facts_of_none(pid, ProcessState::Thread { tgid: status.tgid })
             }
             Some((candidate, found)) => {
@@ -40,15 +40,15 @@ impl Search<'_> {
         }
     }
 
-    /// For one process alone: of others nothing has to be left.
+    /// Raises the budget for a search for a single process.
     pub(super) fn for_one(mut self) -> Self {
         self.map_budgets = UserBudgets::new(4 * gather::MAX_PER_PROCESS, self.system.uid);
         self
     }
 
-    /// Looks for the sockets of a process once more if its server runs and none was found: a runtime makes its socket before
+    /// Searches again for the sockets of a process if its server runs but no socket was found. A runtime creates its socket before
     /// the server's thread, so both may be newer than the lists of sockets, which were read before the threads.
-    fn with_new_sockets(&mut self, pid: u32, found: Found, probe: &RuntimeProbe) -> Found {
+    fn with_new_sockets(&mut self, pid: u32, found: FoundProcess, probe: &RuntimeProbe) -> FoundProcess {
         let is_newer =
             found.sockets.is_empty() && runtime::serves(&probe.runtime, &probe.names) == Some(true);
         if is_newer && self.read_lists_again() {
@@ -57,7 +57,7 @@ impl Search<'_> {
         found
     }
 
-    fn probe_runtime(&mut self, candidate: &Candidate, found: &Found) -> RuntimeProbe {
+    fn probe_runtime(&mut self, candidate: &Candidate, found: &FoundProcess) -> RuntimeProbe {
         let before = self.map_budgets.left(found.status.uid).min(gather::MAX_PER_PROCESS);
         let mut budget = before;
         let probe = RuntimeProbe::look(&candidate.dir, &mut budget);
@@ -76,7 +76,7 @@ impl Search<'_> {
 
     fn dotnet_facts_of(&mut self, pid: u32, not_looked_at: &mut usize) -> Option<Facts> {
         let (candidate, found) = self.find(pid)?;
-        // For most processes the memory map alone is enough.
+        // For most processes the memory map is enough.
         let alive =
             !matches!(gather::state(&found.status, pid), ProcessState::Thread { .. } | ProcessState::Ended);
         if !alive {

@@ -1,4 +1,4 @@
-//! The places of a system to look at, and what can be asked of it.
+//! The system that is examined, and queries of it.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,23 +16,23 @@ use super::proc_files::ProcFiles as _;
 use super::search::{FOLDER_ITSELF, Search};
 use crate::{NotFound, Options, Process, Startup, Thread};
 
-/// The places to look at. Those of the running system, or a test's.
+/// The paths of the system that is examined: the running system, or a test's.
 #[derive(Debug, Clone)]
 pub struct System {
     pub(super) proc_root: PathBuf,
     /// `/sys`
     pub(super) sys_root: PathBuf,
-    /// Our own temporary directory.
+    /// The temporary directory of this process.
     pub(super) temp: PathBuf,
-    /// `/tmp`: that of processes without TMPDIR, and of every Java virtual machine.
+    /// `/tmp`, which is used by processes without TMPDIR and by every Java virtual machine.
     pub(super) default_temp: PathBuf,
     pub(super) passwd: PathBuf,
-    /// Our effective user.
+    /// the effective user id.
     pub(super) uid: u32,
 }
 
 impl System {
-    /// The running system, as this process sees it.
+    /// Returns the running system, as seen by this process.
     pub fn current() -> Self {
         Self {
             proc_root: "/proc".into(),
@@ -44,7 +44,7 @@ impl System {
         }
     }
 
-    /// A system laid out below `root` (`proc`, `sys`, `tmp`, `etc/passwd`), looked at by user `uid`.
+    /// Returns a system laid out below `root` (`proc`, `sys`, `tmp`, `etc/passwd`), examined by user `uid`.
     pub fn at(root: &Path, uid: u32) -> Self {
         Self {
             proc_root: root.join("proc"),
@@ -56,14 +56,14 @@ impl System {
         }
     }
 
-    /// The same with another temporary directory of our own.
+    /// Replaces this process's temporary directory.
     #[must_use]
     pub fn with_temp_dir(mut self, temp: impl Into<PathBuf>) -> Self {
         self.temp = temp.into();
         self
     }
 
-    /// A folder in our own `/tmp`, and none that a link leads to.
+    /// Opens a directory in this process's `/tmp` without following symbolic links.
     pub(super) fn open_default_temp(&self, name: &OsStr) -> io::Result<OwnedFd> {
         Root::ours()?.open(&self.default_temp.join(name), FOLDER_ITSELF)
     }
@@ -80,45 +80,45 @@ impl System {
         &self.proc_root
     }
 
-    /// Our own temporary directory.
+    /// Returns this process's temporary directory.
     pub fn temp_dir(&self) -> &Path {
         &self.temp
     }
 
-    /// The managed processes that can be seen from here, by pid.
+    /// Returns the managed processes that are visible, ordered by process id.
     pub fn processes(&self, options: Options) -> Vec<Process> {
         Search::new(self).all(options)
     }
 
-    /// The .NET process `pid`, or what stands in the way.
+    /// Returns the .NET process `pid`.
     ///
     /// # Errors
-    /// See [`Reason`](crate::Reason).
+    /// Returns the reason why it can't be reached; see [`Reason`](crate::Reason).
     pub fn process(&self, pid: u32) -> Result<Process, NotFound> {
         Search::new(self).for_one().one(pid)
     }
 
-    /// Everything about the process `pid` that bears on whether it can be reached.
+    /// Gathers the facts that determine whether process `pid` can be reached.
     pub fn facts(&self, pid: u32) -> Facts {
         Search::new(self).for_one().facts(pid)
     }
 
-    /// The same of several, which share what is looked at in common.
+    /// Gathers the facts about several processes. What they have in common is read once.
     pub fn facts_of(&self, pids: &[u32]) -> Vec<Facts> {
         let mut search = Search::new(self);
         pids.iter().map(|pid| search.facts(*pid)).collect()
     }
 
-    /// All processes that look like .NET, reachable or not, by pid. Looks at every process of the machine.
+    /// Returns all processes that look like .NET, reachable or not, ordered by process id. Examines every process of the machine.
     pub fn dotnet_facts(&self) -> Survey {
         Search::new(self).dotnet_facts()
     }
 
-    /// What a process was told of diagnostics when it was started, and its real user: [`Self::facts`] has both too, with
-    /// much else.
+    /// Returns the diagnostics settings in the environment of a process, and its real user id. [`Self::facts`] includes both, but
+    /// takes longer.
     ///
     /// # Errors
-    /// When the process is gone, or we may not look into it.
+    /// Returns an error if the process has exited or access is denied.
     pub fn environment(&self, pid: u32) -> io::Result<(Environment, u32)> {
         let dir = ProcDir::open(&self.proc_root, pid)?;
         let status = dir.status().ok_or(io::ErrorKind::NotFound)?;
@@ -126,21 +126,21 @@ impl System {
         Ok((dir.environment(&mut alone)?, status.uid))
     }
 
-    /// Whether a process is stopped (`SIGSTOP`), which [`Self::facts`] has too, with much else.
+    /// Whether a process is stopped (`SIGSTOP`). [`Self::facts`] includes this, but takes longer.
     pub fn is_stopped(&self, pid: u32) -> bool {
         let status = ProcDir::open(&self.proc_root, pid).ok().and_then(|dir| dir.status());
         status.is_some_and(|status| matches!(gather::state(&status, pid), ProcessState::Stopped))
     }
 
-    /// How far the runtime of a process has come.
+    /// Returns the progress of the startup of a process's runtime.
     pub fn startup(&self, pid: u32) -> Startup {
         ProcDir::open(&self.proc_root, pid).map_or(Startup::Unknown, |dir| gather::startup(&dir))
     }
 
-    /// The threads of a process, by id.
+    /// Returns the threads of a process, ordered by id.
     ///
     /// # Errors
-    /// When the process is gone.
+    /// Returns an error if the process has exited.
     pub fn threads(&self, pid: u32) -> io::Result<Vec<Thread>> {
         let dir = ProcDir::open(&self.proc_root, pid)?;
         let theirs = dir.namespace("pid");
@@ -148,18 +148,18 @@ impl System {
         dir.threads(theirs.is_some() && theirs != ours)
     }
 
-    /// How much memory a process has mapped.
+    /// Returns the amount of memory that a process has mapped.
     ///
     /// # Errors
-    /// When the process is gone, or we may not look into it.
+    /// Returns an error if the process has exited or access is denied.
     pub fn memory(&self, pid: u32) -> io::Result<Memory> {
         Ok(memory::parse(&ProcDir::open(&self.proc_root, pid)?.read("maps")?))
     }
 
-    /// The file system as a process sees it.
+    /// Returns the file system as a process sees it.
     ///
     /// # Errors
-    /// When the process is gone, or we may not look into it.
+    /// Returns an error if the process has exited or access is denied.
     pub fn file_view(&self, pid: u32) -> io::Result<FileView> {
         self.file_view_of(ProcDir::open(&self.proc_root, pid)?)
     }
@@ -168,7 +168,7 @@ impl System {
         FileView::new(process, ProcDir::open(&self.proc_root, "self")?)
     }
 
-    /// The start time of a process in clock ticks since boot: the key in the name of its socket.
+    /// Returns the start time of a process in clock ticks since boot, which is the key in the name of its socket.
     pub fn start_time(&self, pid: u32) -> Option<u64> {
         ProcDir::open(&self.proc_root, pid).ok()?.stat().map(|(_, start)| start)
     }

@@ -1,29 +1,28 @@
-//! Who runs, and who was started by whom. Knows nothing of runtimes.
+//! The tree of running processes. Independent of runtimes.
 
 use runtap_transport::linux::ProcDir;
 
 use super::System;
 use super::proc_files::{self, ProcFiles as _};
 
-/// What `/proc/PID/stat` says of a process.
+/// The contents of `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
-    /// It has ended, and nobody has asked for its exit code yet.
+    /// Whether it has exited and its exit code has not been collected.
     ended: bool,
     pub parent: u32,
-    /// Clock ticks since boot.
+    /// The start time in clock ticks since boot.
     start_time: u64,
 }
 
 impl System {
-    /// Whether the process that had the id `pid` and this start time is still running. One that has ended and waits
-    /// for its parent to notice (a zombie) is not.
+    /// Whether the process with this id and start time is still running. A zombie does not count as running.
     pub fn is_running(&self, pid: u32, start_time: u64) -> bool {
         self.stat(pid).is_some_and(|stat| stat.start_time == start_time && !stat.ended)
     }
 
-    /// The process `pid` and everything below it that runs, parents before their children. A process whose parent has
-    /// ended belongs to somebody else's tree.
+    /// Returns process `pid` and its running descendants, parents before their children. A process whose parent has exited belongs
+    /// to another tree.
     pub fn tree(&self, pid: u32) -> Vec<u32> {
         let all = proc_files::pids(self.proc_root());
         let mut stats: Vec<(u32, Stat)> = all
@@ -34,7 +33,7 @@ impl System {
         // A child is never older than its parent.
         stats.sort_by_key(|(pid, stat)| (stat.start_time, *pid));
         let mut tree = vec![pid];
-        // Ids wrap: of two processes of the same tick, the child may come first.
+        // Process ids wrap around: of two processes started in one tick, the child may come first.
         let mut grown = true;
         while grown {
             grown = false;
@@ -48,9 +47,9 @@ impl System {
         tree
     }
 
-    /// The processes that were started with `text` somewhere in their environment, as far as we may look. What a
-    /// process has changed since then is not seen. Ourselves left out, and whoever is not `asked`: to read a stranger's
-    /// environment takes as long as he likes it to be.
+    /// Returns the processes that were started with `text` in their environment, as far as readable. Later changes of the
+    /// environment are not seen. This process, and those for which `asked` returns false, are skipped: reading the environment of
+    /// another user's process may take long.
     pub fn started_with(&self, text: &[u8], asked: impl Fn(u32) -> bool) -> Vec<u32> {
         let mut found = proc_files::pids(self.proc_root());
         found.retain(|pid| {
@@ -72,7 +71,7 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
     !text.is_empty() && bytes.windows(text.len()).any(|window| window == text)
 }
 
-/// Fields 3, 4 and 22; field 2 stands in parentheses and may hold anything.
+/// Parses fields 3, 4 and 22. Field 2 is in parentheses and may contain any characters.
 pub(super) fn parse(stat: &[u8]) -> Option<Stat> {
     let close = stat.iter().rposition(|b| *b == b')')?;
     let text = str::from_utf8(stat.get(close + 1..)?).ok()?;
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_lives_below_us_until_it_ends() {
+    fn a_child_is_in_the_tree_until_it_exits() {
         let system = System::current();
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let start = system.start_time(child.id()).unwrap();
@@ -116,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_found_by_what_they_were_started_with() {
+    fn processes_are_found_by_their_initial_environment() {
         let system = System::current();
         let mark = format!("mark-of-{}", std::process::id());
         assert_eq!(system.started_with(mark.as_bytes(), |_| true), [0; 0]);
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo up; read line"]).env("RUNTAP_TEST", &mark);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Its environment is there some time after the kernel has let its creator go on.
+        // The environment is available some time after the kernel has resumed the parent.
         let mut said = BufReader::new(child.stdout.take().unwrap());
         said.read_line(&mut String::new()).unwrap();
         assert_eq!(system.started_with(mark.as_bytes(), |_| true), [child.id()]);

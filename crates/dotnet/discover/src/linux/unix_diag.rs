@@ -1,5 +1,4 @@
-//! The kernel's list of the Unix sockets of our network namespace, with who is connected to whom. `/proc/net/unix`
-//! has the names only. Knows nothing of processes.
+//! The kernel's list of the Unix sockets in this process's network namespace and their peers. `/proc/net/unix` has only names.
 //!
 //! Source: `sock_diag(7)`, `netlink(7)`, and the kernel's `unix_diag.h`.
 
@@ -7,18 +6,18 @@ use std::io;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
 
-/// One socket.
+/// A Unix socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct UnixSocket {
-    /// The lower 32 bits of its number in `/proc/PID/fd`.
+    /// The lower 32 bits of its inode number in `/proc/PID/fd`.
     pub inode: u32,
-    /// Whether it takes connections.
+    /// Whether it accepts connections.
     pub listening: bool,
-    /// The path it was bound to, as its owner wrote it. Accepted connections have that of their listener.
+    /// The path it was bound to, as its owner wrote it. An accepted connection has the path of its listener.
     pub name: Option<Vec<u8>>,
-    /// The lower 32 bits of its file's inode number.
+    /// The lower 32 bits of the inode number of its file.
     pub file: Option<u32>,
-    /// The other end.
+    /// The inode number of its peer.
     pub peer: Option<u32>,
 }
 
@@ -32,10 +31,10 @@ const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const TCP_LISTEN: u8 = 10;
 
-/// All of them.
+/// Returns all Unix sockets.
 ///
 /// # Errors
-/// When the kernel does not tell: it was built without it, or a filter of system calls forbids to ask.
+/// Returns an error if the kernel does not support the query or a system call filter forbids it.
 pub(super) fn sockets() -> io::Result<Vec<UnixSocket>> {
     let flags = SocketFlags::CLOEXEC;
     let protocol = Some(netlink::SOCK_DIAG);
@@ -66,7 +65,7 @@ fn request() -> Vec<u8> {
     message
 }
 
-/// Takes the messages of one datagram. Whether more are to come.
+/// Parses the messages of one datagram. Returns whether more datagrams follow.
 pub(super) fn parse(datagram: &[u8], found: &mut Vec<UnixSocket>) -> io::Result<bool> {
     let mut rest = datagram;
     while let (Some(length), Some(kind)) = (u32_at(rest, 0), u16_at(rest, 4)) {
@@ -83,11 +82,11 @@ pub(super) fn parse(datagram: &[u8], found: &mut Vec<UnixSocket>) -> io::Result<
         }
         rest = rest.get(aligned(length)..).unwrap_or_default();
     }
-    // A datagram without any message would be the last one.
+    // A datagram without messages would be the last one.
     Ok(!datagram.is_empty())
 }
 
-/// Family, type, state, padding, inode, cookie; then attributes.
+/// Parses family, type, state, padding, inode and cookie, followed by attributes.
 fn parse_socket(body: &[u8]) -> Option<UnixSocket> {
     const HEAD: usize = 16;
     let mut socket = UnixSocket {
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_connection_of_ours() {
+    fn both_ends_of_a_connection_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x");
         let listener = UnixListener::bind(&path).unwrap();
@@ -154,9 +153,9 @@ mod tests {
         assert_eq!((find(near).peer, &find(near).name), (Some(far), &None));
     }
 
-    /// Whatever the kernel says, no byte is read that is not there, and nothing loops.
+    /// Malformed messages cause neither out-of-bounds reads nor endless loops.
     #[test]
-    fn cut_and_wrong_datagrams() {
+    fn truncated_and_malformed_datagrams() {
         let attribute = |kind: u16, value: &[u8]| {
             let length = u16::try_from(4 + value.len()).unwrap();
             let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
@@ -192,7 +191,7 @@ mod tests {
         assert!(!parse(&[], &mut Vec::new()).unwrap());
         let refused = message(NLMSG_ERROR, &(-2i32).to_ne_bytes());
         assert_eq!(parse(&refused, &mut Vec::new()).unwrap_err().kind(), io::ErrorKind::NotFound);
-        // A message that claims no length at all.
+        // A message with length 0.
         assert!(parse(&[0; 32], &mut Vec::new()).unwrap());
     }
 }

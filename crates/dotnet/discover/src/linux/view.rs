@@ -1,9 +1,9 @@
-//! How paths translate between us and a process that may have other mounts or another root directory (a container).
+//! Translates paths between this process and one with other mounts or another root directory, such as a container.
 //!
-//! Paths of the target are resolved in its own root, by descriptors ([`Root`](runtap_transport::linux::Root)): no link and no exchange
-//! of folders leads out of it. A folder that both sides see may have another path over there: paths are compared by what
-//! lies there. All of it is of the process that was there when the view was made, whoever has its number later. Refuses to
-//! write: the only change that it makes is [`FileView::make_private_folder`].
+//! Paths of the target are resolved in its own root, by descriptors ([`Root`](runtap_transport::linux::Root)), so no symbolic link
+//! and no replaced directory leads out of it. A directory that both sides see may have different paths, so what exists at the paths
+//! is compared. A view stays with its process even if the process id is reused. The only change that it can make is
+//! [`FileView::make_private_folder`].
 //! Source: `proc(5)`, `path_resolution(7)`, `openat2(2)`.
 
 use std::fs::{self, File, Metadata};
@@ -22,8 +22,8 @@ use super::gather::permits;
 use super::mounts;
 use super::proc_files::ProcFiles as _;
 
-/// The file system as one process sees it. Paths *of the target* are those that the process itself would use, and
-/// the ones to send to its runtime; paths *of ours* are those that we would use.
+/// The file system as seen by a process. A *path of the target* is one that the process itself would use, and that can be sent to
+/// its runtime; a *local path* is one that this process would use.
 #[derive(Debug, Clone)]
 pub struct FileView {
     dir: ProcDir,
@@ -35,30 +35,30 @@ pub struct FileView {
 impl FileView {
     pub(super) fn new(dir: ProcDir, me: ProcDir) -> io::Result<Self> {
         let namespace = |of: &ProcDir| of.link("ns/mnt");
-        // A `chroot` shows in the link's text: it is where the root lies below ours.
+        // A `chroot` shows in the link's text, which is the path of the root below this process's.
         let foreign = namespace(&dir)? != namespace(&me)? || dir.link("root")? != Path::new("/");
         let root = if foreign { dir.root()? } else { Root::ours()? };
         Ok(Self { dir, me, root, foreign })
     }
 
-    /// Whether its paths are other ones than ours.
+    /// Whether its paths differ from this process's.
     pub fn is_foreign(&self) -> bool {
         self.foreign
     }
 
-    /// The temporary directory of its runtime, as the target sees it: TMPDIR, else `/tmp`. A relative TMPDIR
-    /// counts from its working directory.
+    /// Returns the temporary directory of its runtime, as seen by the target: TMPDIR, or else `/tmp`. A relative TMPDIR is relative
+    /// to the target's working directory.
     ///
     /// # Errors
-    /// When its environment can't be read.
+    /// Returns an error if its environment can't be read.
     pub fn temp_dir(&self) -> io::Result<PathBuf> {
         let mut alone = u64::MAX;
         let path = temp_dir(self.dir.environment(&mut alone)?.tmpdir.as_deref());
         Ok(if path.is_relative() { self.working_directory()?.join(path) } else { path })
     }
 
-    /// What a path of the target is called from here: for people, and for tools that they start. Links in it are not
-    /// resolved, so nothing of ours opens it.
+    /// Returns a path of the target as seen from here, for messages and other tools. Symbolic links in it are not resolved, so this
+    /// process must not open it.
     pub fn shown(&self, path: &Path) -> PathBuf {
         match self.absolute(path) {
             Some(path) => Location::of(&path, self.foreign).shown(&self.dir),
@@ -66,11 +66,11 @@ impl FileView {
         }
     }
 
-    /// A path of ours in the form in which the target needs it; `None` if what lies there can't be seen by the target. The
-    /// file itself need not exist, its folder must. A relative path is taken from our working directory.
+    /// Converts a local path to a path of the target. Returns `None` if the target can't see what is there. The file need not exist, but
+    /// its directory must. A relative path is relative to this process's working directory.
     ///
     /// # Errors
-    /// When the folder does not exist, or we may not look there.
+    /// Returns an error if the directory does not exist or access is denied.
     pub fn to_target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
         let absolute = std::path::absolute(path)?;
         if !self.foreign {
@@ -85,40 +85,40 @@ impl FileView {
         };
         if let Some(parent) = self.place_of(&fs::canonicalize(parent)?) {
             let place = parent.join(name);
-            // A link in a folder that both see may lead elsewhere for the target.
+            // A symbolic link in a shared directory may lead elsewhere for the target.
             if there.as_ref().map_or(true, |there| self.is_same(&place, there)) {
                 return Ok(Some(place));
             }
         }
-        // A file that exists may be mounted by itself, or lie elsewhere than its link.
+        // A file that exists may itself be a mount point, or a link to another directory.
         Ok(match there {
             Ok(_) => self.place_of(&fs::canonicalize(&absolute)?),
             Err(_) => None,
         })
     }
 
-    /// Opens a file of the target for reading. Never leaves the target's root, whatever links say.
+    /// Opens a file of the target for reading. Never leaves the target's root, whatever symbolic links there are.
     ///
     /// # Errors
-    /// As opening has.
+    /// Returns the error of the system call.
     pub fn open(&self, path: &Path) -> io::Result<File> {
-        // A pipe must not hold us up.
+        // A pipe must not block.
         self.open_with(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).map(File::from)
     }
 
-    /// What lies at a path of the target; links are followed.
+    /// Returns the metadata of a path of the target, following symbolic links.
     ///
     /// # Errors
-    /// As opening has.
+    /// Returns the error of the system call.
     pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         File::from(self.open_with(path, OFlags::PATH)?).metadata()
     }
 
-    /// Whether the target could execute a file: by its mode, its owner and how its file system is mounted. Access lists
-    /// are not looked at.
+    /// Whether the target may execute a file, according to its mode, its owner and its mount options. Access control lists are
+    /// ignored.
     ///
     /// # Errors
-    /// As opening has.
+    /// Returns the error of the system call.
     pub(super) fn is_executable(&self, path: &Path) -> io::Result<bool> {
         let file = self.open_with(path, OFlags::PATH)?;
         let stat = rustix::fs::fstat(&file)?;
@@ -130,10 +130,10 @@ impl FileView {
         Ok(is_file && allowed && !is_mounted(&file, StatVfsMountFlags::NOEXEC))
     }
 
-    /// Whether the target could write to a file, or make one in a folder: by modes and owners, also of the folders on the
-    /// way there, and by how its file system is mounted. Access lists and quotas are not looked at.
+    /// Whether the target may write to a file, or create one in a directory, according to modes, owners and mount options, including
+    /// those of the parent directories. Access control lists and quotas are ignored.
     ///
-    /// # Errors
+    /// Returns the error of the system call.
     /// As opening has.
     pub fn is_writable(&self, path: &Path) -> io::Result<bool> {
         let file = self.open_with(path, OFlags::PATH)?;
@@ -150,13 +150,13 @@ impl FileView {
             && path.ancestors().skip(1).all(passable))
     }
 
-    /// Makes a folder at a path of the target where nothing is yet, which this user alone may enter: as that user, so that
-    /// it is made only where he could make one, and nothing is ever given to him that somebody has put in its place. Gives
-    /// the folder that it is in, too.
+    /// Creates a directory at an unused path of the target that only `user` can access. It is created as that user, so it can only
+    /// be created where that user may, and nothing that was put in its place is given to the user. Returns its parent directory and
+    /// the new directory.
     ///
     /// # Errors
-    /// As making a folder has; `PermissionDenied` also where we may not act as that user, and where something else has its
-    /// name by then.
+    /// Returns the error of the system call. `PermissionDenied` also if this process can't act as that user, or if the path was
+    /// replaced meanwhile.
     pub fn make_private_folder(&self, path: &Path, user: u32) -> io::Result<(Folder, Folder)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let group = self.dir.status().ok_or(io::ErrorKind::NotFound)?.effective_gid;
@@ -172,21 +172,21 @@ impl FileView {
         Ok((parent, made))
     }
 
-    /// The folder of a path of the target, to make something in it.
+    /// Opens the parent directory of a path of the target, to create something in it.
     ///
     /// # Errors
-    /// As opening has.
+    /// Returns the error of the system call.
     pub fn folder(&self, path: &Path) -> io::Result<Folder> {
         let folder = folder_of(path);
         let opened = self.open_with(folder, OFlags::PATH | OFlags::DIRECTORY)?;
         Ok(Folder::opened(opened, self.shown(folder)))
     }
 
-    /// The same where the target itself can get to, and whether it may make something there. `PermissionDenied` for a
-    /// folder that is out of its reach: that it names one gives it no rights.
+    /// Opens the parent directory of a path if the target itself can reach it, and returns whether the target may create files
+    /// there. `PermissionDenied` if the target can't reach it.
     ///
     /// # Errors
-    /// As opening has.
+    /// Returns the error of the system call.
     pub fn passable_folder(&self, path: &Path) -> io::Result<(Folder, bool)> {
         let status = self.rights().ok_or(io::ErrorKind::NotFound)?;
         let folder = folder_of(path);
@@ -194,7 +194,7 @@ impl FileView {
         let mut way = PathCheck::start();
         let opened = self.root.folder_by(&absolute, &mut |entry| {
             way.pass(entry);
-            // A link has no rights of its own.
+            // A symbolic link has no permissions of its own.
             let is_link = FileType::from_raw_mode(entry.st_mode) == FileType::Symlink;
             let passes = is_link || permits(entry, &status, 0o1);
             passes.then_some(()).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
@@ -203,8 +203,8 @@ impl FileView {
         Ok((Folder::opened(opened, self.shown(folder)).with_exposure_of(&way)?, writable))
     }
 
-    /// What the target may do here. Anybody has all capabilities in a user namespace of his own, over nothing but what is
-    /// his: they count in our namespace only.
+    /// Returns the rights of the target in this process's user namespace. Any user has all capabilities in a user namespace of their own, but
+    /// these do not apply to files of others.
     pub(super) fn rights(&self) -> Option<Status> {
         let mut status = self.dir.status()?;
         let theirs = self.dir.namespace("user");
@@ -217,12 +217,12 @@ impl FileView {
     fn open_with(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         match self.absolute(path) {
             Some(absolute) => self.root.open(&absolute, flags),
-            // From a working directory that is outside its root nothing leads back.
+            // If the working directory is outside its root, paths stay below the working directory.
             None => open_beneath(self.dir.working_directory()?.as_fd(), path, flags),
         }
     }
 
-    /// The target's absolute path; `None` for a relative one whose base is not known.
+    /// Returns the absolute path of the target. `None` for a relative path if the working directory is unknown.
     pub(super) fn absolute(&self, path: &Path) -> Option<PathBuf> {
         if path.is_absolute() {
             return Some(path.to_owned());
@@ -230,8 +230,8 @@ impl FileView {
         Some(self.working_directory().ok()?.join(path))
     }
 
-    /// The target's working directory as it sees it. The link's text is its path below the root of its mount
-    /// namespace, or of ours: only a look can tell whether that is the target's path too.
+    /// Returns the target's working directory, as seen by the target. The link's text is relative to the root of its mount namespace
+    /// or to ours, so each candidate is checked.
     fn working_directory(&self) -> io::Result<PathBuf> {
         let text = self.dir.link("cwd")?;
         let there = File::from(self.dir.working_directory()?).metadata()?;
@@ -241,7 +241,7 @@ impl FileView {
         candidates.find(|path| self.is_same(path, &there)).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Where the target sees a folder or file of ours; `path` has no links.
+    /// Returns the path at which the target sees a local directory or file. `path` must not contain symbolic links.
     fn place_of(&self, path: &Path) -> Option<PathBuf> {
         let there = fs::metadata(path).ok()?;
         if self.is_same(path, &there) {
@@ -252,14 +252,14 @@ impl FileView {
         places.into_iter().find(|place| self.is_same(place, &there))
     }
 
-    /// Whether a path of the target leads to what we know.
+    /// Whether a path of the target leads to this file.
     fn is_same(&self, path: &Path, there: &Metadata) -> bool {
         let found = self.root.open(path, POINT).and_then(|file| File::from(file).metadata());
         found.is_ok_and(|meta| same(&meta, there))
     }
 }
 
-/// Does something as another user. To the kernel that is a matter of a thread, so one is started for it.
+/// Runs `act` as another user. Since credentials belong to a thread on Linux, a new thread is started for it.
 fn as_user(user: u32, group: u32, act: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
     if user == rustix::process::geteuid().as_raw() {
         return act();
@@ -284,7 +284,7 @@ fn is_mounted(file: &OwnedFd, how: StatVfsMountFlags) -> bool {
     rustix::fs::fstatvfs(file).is_ok_and(|stat| stat.f_flag.contains(how))
 }
 
-/// Without a folder in it a path is of the working directory.
+/// Returns the parent directory, or the working directory for a path without one.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }

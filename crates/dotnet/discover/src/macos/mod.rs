@@ -1,9 +1,8 @@
-//! Discovery where there is no `/proc`: macOS. A runtime's socket lies in TMPDIR, which is one folder a user there, and
-//! its key is the process's start in seconds since 1970.
+//! Discovery without `/proc`, for macOS. A runtime's socket is in TMPDIR, which is a directory per user there, and its key is the
+//! start time of the process in seconds since 1970.
 //!
-//! The processes come from `ps`, so everything here is tested on Linux; on macOS it was never run. Not there: the
-//! application-group folders of sandboxed programs, other users' folders, namespaces (macOS has none).
-//! Source: "Naming and Location Conventions" of the specification.
+//! Processes are listed by `ps`, so everything is tested on Linux; it has never been run on macOS. Not supported: directories of
+//! sandboxed application groups, and directories of other users. Source: "Naming and Location Conventions" of the specification.
 
 pub(crate) mod process_list;
 
@@ -21,10 +20,10 @@ use rustix::fs::{Mode, OFlags};
 
 use self::process_list::Listed;
 use crate::jvm::{self, Counters};
-use crate::rank::{FoundSocket, Seen, SocketFile, rank};
-use crate::{Kind, NotFound, Options, Process, Reason};
+use crate::rank::{FileStatus, FoundSocket, SocketFile, rank};
+use crate::{NotFound, Options, Process, ProcessKind, Reason};
 
-/// The managed processes with a socket, or counters of a Java machine, in `temp`, by pid.
+/// Returns the managed processes with a socket, or with counters of a Java virtual machine, in `temp`, ordered by process id.
 pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process> {
     let folder = Folder::read(temp);
     let mut found = Vec::new();
@@ -35,11 +34,11 @@ pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process>
         }
         let sockets = folder.of(&listed);
         if sockets.iter().any(Socket::may_be_its_own) {
-            found.push(describe(listed, Kind::Dotnet, sockets));
+            found.push(describe(listed, ProcessKind::Dotnet, sockets));
         } else if options.jvm {
             let open = |name: &OsStr| open(temp, name);
             if let Some(java) = folder.counters.of_process(listed.uid, listed.pid, &mut budget, open) {
-                found.push(Process { java: Some(java), ..describe(listed, Kind::Jvm, Vec::new()) });
+                found.push(Process { java: Some(java), ..describe(listed, ProcessKind::Jvm, Vec::new()) });
             }
         }
     }
@@ -47,13 +46,13 @@ pub(super) fn processes(temp: &Path, uid: u32, options: Options) -> Vec<Process>
     found
 }
 
-/// The .NET process `pid`, or what stands in the way.
+/// Returns the .NET process `pid`.
 pub(super) fn process(temp: &Path, uid: u32, pid: u32) -> Result<Process, NotFound> {
     let not_found = |reason, looked_at| Err(NotFound { pid, reason, looked_at });
     let Some(listed) = listed(pid) else { return not_found(Reason::NoSuchProcess, Vec::new()) };
     let sockets = Folder::read(temp).of(&listed);
     if sockets.iter().any(Socket::may_be_its_own) {
-        return Ok(describe(listed, Kind::Dotnet, sockets));
+        return Ok(describe(listed, ProcessKind::Dotnet, sockets));
     }
     let looked_at = vec![format!("{}: {} sockets with its pid", temp.display(), sockets.len())];
     if uid != 0 && listed.uid != uid {
@@ -68,13 +67,13 @@ pub(super) fn process(temp: &Path, uid: u32, pid: u32) -> Result<Process, NotFou
     )
 }
 
-/// The start of a process in seconds since 1970: the key in the name of its socket.
+/// Returns the start time of a process in seconds since 1970, which is the key in the name of its socket.
 pub(super) fn start_time(pid: u32) -> Option<u64> {
     listed(pid).map(|listed| listed.start)
 }
 
-/// The processes with `text` in the environment that they were started with, or in their command lines, which `ps` does not
-/// tell apart. The system shows only those of our own user, and to root all.
+/// Returns the processes that have `text` in their initial environment or in their command line, which `ps` does not separate. Only
+/// processes of the current user are visible; root sees all.
 pub(super) fn started_with(text: &[u8], asked: impl Fn(u32) -> bool) -> Vec<u32> {
     process_list::with_environment(text)
         .into_iter()
@@ -86,7 +85,7 @@ fn listed(pid: u32) -> Option<Listed> {
     process_list::all().into_iter().find(|listed| listed.pid == pid)
 }
 
-/// What lies in a temporary directory.
+/// The relevant entries of a temporary directory.
 struct Folder {
     sockets: BTreeMap<u32, Vec<(PathBuf, SocketName)>>,
     counters: Counters,
@@ -110,7 +109,7 @@ impl Folder {
 
     fn of(&self, listed: &Listed) -> Vec<Socket> {
         let found = self.sockets.get(&listed.pid).cloned().unwrap_or_default();
-        // Another folder than ours can't be looked at, and nothing says who has bound what.
+        // Only this process's directory is readable, and the system does not report who has bound a socket.
         let found = found.into_iter().map(|(path, name)| FoundSocket {
             socket: Socket::new(path, name, SocketState::Unknown),
             in_own_dir: false,
@@ -120,28 +119,28 @@ impl Folder {
     }
 }
 
-/// A folder in another one, and none that a link leads to.
+/// Opens a directory in another one without following symbolic links.
 fn open(temp: &Path, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(rustix::fs::open(temp.join(name), flags, Mode::empty())?)
 }
 
-fn look(socket: &Socket) -> Seen {
+fn look(socket: &Socket) -> FileStatus {
     match fs::symlink_metadata(&socket.path) {
-        Ok(meta) if meta.file_type().is_socket() => Seen::Socket(SocketFile {
+        Ok(meta) if meta.file_type().is_socket() => FileStatus::Socket(SocketFile {
             identity: (meta.dev(), meta.ino()),
             owner: meta.uid(),
             modified: (meta.mtime(), meta.mtime_nsec()),
         }),
-        Ok(_) => Seen::NoSocket,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Seen::Gone,
-        Err(_) => Seen::Hidden,
+        Ok(_) => FileStatus::NoSocket,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => FileStatus::Gone,
+        Err(_) => FileStatus::Hidden,
     }
 }
 
-fn describe(listed: Listed, kind: Kind, sockets: Vec<Socket>) -> Process {
+fn describe(listed: Listed, kind: ProcessKind, sockets: Vec<Socket>) -> Process {
     let Listed { pid, uid, user, start, command } = listed;
-    // `ps` does not say where an argument ends: a path with blanks is cut short here.
+    // `ps` does not separate arguments, so a path with spaces is truncated.
     let command_line: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
     let exe = command_line.first().map(PathBuf::from);
     let comm = exe.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
@@ -171,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// This test is the process; its start comes from `ps`, as it would there.
+    /// The test process itself; its start time comes from `ps`, as on macOS.
     #[test]
     fn a_process_is_found_by_its_start() {
         require!(process_list::is_there());
@@ -195,13 +194,13 @@ mod tests {
         assert_eq!((found.start_time, found.uid, found.sockets.len()), (start, uid, 2));
         assert_eq!((&found.sockets[0].path, found.sockets[0].state), (&place(start), SocketState::Matching));
         assert!(!found.comm.is_empty() && !found.command_line.is_empty());
-        // Somebody else does not see it, unless asked for everybody.
+        // Another user does not see it, unless all users are requested.
         assert_eq!(own(processes(dir.path(), uid + 1, Options::default())), None);
         assert!(own(processes(dir.path(), uid + 1, Options::default().all_users(true))).is_some());
     }
 
     #[test]
-    fn what_is_not_there_or_somebody_elses() {
+    fn missing_processes_and_those_of_other_users() {
         require!(process_list::is_there());
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(process(dir.path(), 0, u32::MAX).unwrap_err().reason, Reason::NoSuchProcess);
@@ -218,6 +217,9 @@ mod tests {
         fs::create_dir(dir.path().join("hsperfdata_ann")).unwrap();
         fs::write(dir.path().join(format!("hsperfdata_ann/{me}")), "").unwrap();
         let found = processes(dir.path(), uid, Options::default());
-        assert!(found.iter().any(|process| process.pid == me && process.kind == Kind::Jvm), "{found:?}");
+        assert!(
+            found.iter().any(|process| process.pid == me && process.kind == ProcessKind::Jvm),
+            "{found:?}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The processes of a system without `/proc`, as its `ps` lists them: macOS. Every Unix has the columns that are asked
-//! for, so this is tested on Linux too. Refuses to guess: a line of another shape is passed over.
+//! Lists processes with `ps`, for macOS. Every Unix has the required columns, so this is tested on Linux too. Malformed lines are
+//! skipped.
 //!
 //! Source: POSIX `ps`; `lstart` is common to macOS, the BSDs and Linux.
 
@@ -8,36 +8,36 @@ use std::process::Command;
 #[cfg(test)]
 use runtap_testkit::Skip;
 
-/// A process by its line.
+/// A process as listed by `ps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
     pub pid: u32,
     pub uid: u32,
     pub user: String,
-    /// Seconds since 1970: the key in the name of its socket.
+    /// The start time in seconds since 1970, which is the key in the name of its socket.
     pub start: u64,
-    /// The executable and its arguments, joined by blanks.
+    /// The executable and its arguments, joined by spaces.
     pub command: String,
 }
 
-/// All of them. Empty without `ps`.
+/// Lists all processes. Empty without `ps`.
 pub(super) fn all() -> Vec<Listed> {
     let mut ps = Command::new("ps");
-    // The start is printed in local time and in the language of the user.
+    // The start time is printed in local time and in the user's language.
     ps.env("TZ", "UTC").env("LC_ALL", "C");
     ps.args(["-axww", "-o", "pid=,uid=,user=,lstart=,command="]);
     ps.output().map(|output| parse(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
 }
 
-/// The processes in whose lines there is `text` when `ps` shows environments too. Empty without `ps`.
+/// Returns the processes whose line contains `text` if `ps` shows environments too. Empty without `ps`.
 pub(super) fn with_environment(text: &[u8]) -> Vec<u32> {
     let mut ps = Command::new("ps");
-    // Without a hyphen, as every `ps` of the BSDs has it, and that of Linux.
+    // All BSDs and Linux accept the options without a hyphen.
     ps.args(["axeww", "-o", "pid=,command="]);
     ps.output().map(|output| lines_with(&output.stdout, text)).unwrap_or_default()
 }
 
-/// Linux has none without its package `procps`.
+/// Linux systems without the package `procps` have no `ps`.
 #[cfg(test)]
 pub(crate) fn is_there() -> Result<(), Skip> {
     let version = Command::new("ps").args(["-p", "1"]).output();
@@ -57,7 +57,7 @@ fn parse(list: &str) -> Vec<Listed> {
     list.lines().filter_map(parse_line).collect()
 }
 
-/// `  501   501 ann  Sat Nov 21 16:05:31 2026 /usr/bin/dotnet app.dll`
+/// Parses `  501   501 ann  Sat Nov 21 16:05:31 2026 /usr/bin/dotnet app.dll`.
 fn parse_line(line: &str) -> Option<Listed> {
     let mut rest = line;
     let mut field = || {
@@ -76,7 +76,7 @@ fn parse_line(line: &str) -> Option<Listed> {
     Some(Listed { pid, uid, user, start, command: rest.trim().to_owned() })
 }
 
-/// Seconds since 1970 of a moment in UTC.
+/// Returns the seconds since 1970 of a time in UTC.
 fn seconds(year: u64, month: &str, day: u64, time: &str) -> Option<u64> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -136,7 +136,7 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo up; read line"]).env("RUNTAP_TEST", &mark);
         let mut child = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Its environment is there some time after the kernel has let its creator go on.
+        // The environment is available some time after the kernel has resumed the parent.
         let mut said = BufReader::new(child.stdout.take().unwrap());
         said.read_line(&mut String::new()).unwrap();
         assert_eq!(with_environment(mark.as_bytes()), [child.id()]);
@@ -150,7 +150,7 @@ mod tests {
         let me = all.iter().find(|listed| listed.pid == std::process::id()).expect("ps lists this process");
         assert_eq!(me.uid, rustix::process::geteuid().as_raw());
         assert!(!me.command.is_empty() && !me.user.is_empty());
-        // It was started before now, and not long ago.
+        // It was started before now, but recently.
         let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
         assert!(me.start <= now + 2 && me.start + 24 * 3600 > now, "{} is not a time before {now}", me.start);
     }

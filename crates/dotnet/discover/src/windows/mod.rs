@@ -1,5 +1,5 @@
-//! Discovery on Windows: every runtime has a named pipe with its process id in the name, and the system lists its pipes
-//! as a folder. Where it does not (Wine), the pipe of every process that is listed is looked for.
+//! Discovery on Windows. Every runtime has a named pipe with its process id in the name. Pipes are listed as the files of a
+//! directory; where that is not supported (Wine), the pipe of every listed process is looked up.
 //!
 //! Source: "Naming and Location Conventions" of the specification.
 
@@ -13,12 +13,12 @@ use runtap_os::{my_uid, uid_of};
 use runtap_transport::naming::{SocketKind, SocketName, owner_of_pipe, windows_pipe, windows_router_pipe};
 use runtap_transport::{Socket, SocketState};
 
-use crate::{Kind, NotFound, Options, Process, Reason};
+use crate::{NotFound, Options, Process, ProcessKind, Reason};
 
-/// The folder of all pipes.
+/// The directory of all pipes.
 const PIPES: &str = r"\\.\pipe\";
 
-/// The .NET processes, by pid.
+/// Returns the .NET processes, ordered by process id.
 pub(super) fn processes(options: Options) -> Vec<Process> {
     let listed = process::list().unwrap_or_default();
     let name = |pid: u32| listed.iter().find(|entry| entry.pid == pid).map(|entry| &*entry.name);
@@ -31,7 +31,7 @@ pub(super) fn processes(options: Options) -> Vec<Process> {
     found
 }
 
-/// The .NET process `pid`, or what stands in the way.
+/// Returns the .NET process `pid`.
 pub(super) fn process(pid: u32) -> Result<Process, NotFound> {
     let entry = process::list().unwrap_or_default().into_iter().find(|entry| entry.pid == pid);
     if has_pipe(pid) {
@@ -42,22 +42,22 @@ pub(super) fn process(pid: u32) -> Result<Process, NotFound> {
     Err(NotFound { pid, reason, looked_at })
 }
 
-/// What can't be seen here, where that is so.
+/// Describes what is missing in a list of processes here.
 pub(super) fn blind_spot() -> Option<String> {
     let error = pipes().err()?;
     Some(format!(
-        "the pipes of this system can't be listed ({error}): the pipe of each process was looked for by its id, and those \
-         of processes that are not listed were not seen"
+        "the pipes of this system can't be listed ({error}): the pipe of each process was looked up by its id, and those \
+         of unlisted processes were not found"
     ))
 }
 
-/// All below these processes, and these.
+/// Returns a process and its descendants.
 pub(super) fn tree(root: u32) -> Vec<u32> {
     let listed = process::list().unwrap_or_default();
     below(root, &listed, |pid| process::start_time(pid).ok())
 }
 
-/// An id may be another process's by now: whoever is older than its parent is not its child.
+/// Finds descendants. As process ids are reused, a process that is older than its parent is not its child.
 fn below(root: u32, listed: &[Entry], since: impl Fn(u32) -> Option<u64>) -> Vec<u32> {
     let mut tree = vec![root];
     let mut at = 0;
@@ -87,10 +87,10 @@ fn has_pipe(pid: u32) -> bool {
     !sockets(pid).is_empty()
 }
 
-/// The pipes that bear the id of a process: a runtime's, a router's.
+/// Returns the pipes with the process id: a runtime's and a router's.
 fn sockets(pid: u32) -> Vec<Socket> {
     let router = SocketName { pid, key: 0, kind: SocketKind::Router };
-    // A pipe goes with its process: it is never stale.
+    // A pipe vanishes with its process, so it is never stale.
     let both = [
         (windows_pipe(pid), SocketName::runtime(pid, 0), SocketState::Matching),
         (windows_router_pipe(pid), router, SocketState::Router),
@@ -109,7 +109,7 @@ fn of_names(names: impl Iterator<Item = String>) -> Vec<u32> {
     pids
 }
 
-/// The command line of another process is in its memory, and stays there.
+/// Describes a process. The command line of another process is not read, because it is in that process's memory.
 fn describe(pid: u32, name: Option<&str>) -> Process {
     let exe = process::program(pid).ok();
     let uid = uid_of(pid);
@@ -118,7 +118,7 @@ fn describe(pid: u32, name: Option<&str>) -> Process {
     Process {
         pid,
         ns_pid: pid,
-        kind: Kind::Dotnet,
+        kind: ProcessKind::Dotnet,
         start_time: process::start_time(pid).unwrap_or(0),
         uid,
         user: if uid == my_uid() { ours() } else { "another".to_owned() },
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_older_than_its_parent_is_no_child() {
+    fn a_process_older_than_its_parent_is_not_a_child() {
         let entry = |pid, parent| Entry { pid, parent, name: String::new() };
         let listed = [entry(4, 0), entry(8, 4), entry(12, 8), entry(16, 8), entry(20, 20)];
         let since = |pid| Some(if pid == 16 { 1 } else { u64::from(pid) });

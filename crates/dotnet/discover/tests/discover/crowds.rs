@@ -1,5 +1,5 @@
-//! More of anything than anybody needs: names in a folder, and ways to it. What is there to be found is found, and what was
-//! not looked at is said.
+//! Excessive numbers of names in a directory and of symbolic links. Existing sockets are found, and incomplete searches are
+//! reported.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,7 +11,7 @@ use runtap_transport::naming::SocketName;
 
 use crate::fake::{Fake, FakeProcess};
 
-/// Names of one file in a folder, with this process id.
+/// Creates names of one file in a directory, with this process id.
 fn crowd(folder: &Path, pid: u32, number: u64) {
     fs::create_dir_all(folder).unwrap();
     let name = |key| folder.join(SocketName::runtime(pid, key).to_string());
@@ -22,7 +22,7 @@ fn crowd(folder: &Path, pid: u32, number: u64) {
 }
 
 impl Fake {
-    /// Gives a process a clock of its own, so many seconds ahead if that can be seen.
+    /// Gives a process its own clock. `ahead` is the readable offset in seconds, if any.
     fn clock_of(&self, pid: &str, ahead: Option<i64>) {
         let folder = self.path(format!("proc/{pid}"));
         for name in ["time", "time_for_children"] {
@@ -36,10 +36,10 @@ impl Fake {
     }
 }
 
-/// A hundred processes of the same number, each in a pid namespace of its own, call one folder by forty links of two
-/// thousand parts each: nothing is looked at twice, and no name by that way.
+/// A hundred processes with equal ids, each in its own PID namespace, refer to one directory through forty links of two thousand
+/// parts each. Nothing is examined twice, and no name through that path.
 #[test]
-fn a_long_way_is_gone_once_for_all_names() {
+fn a_long_path_is_resolved_once_for_all_names() {
     let fake = Fake::new();
     let folder = fake.path("own");
     crowd(&folder, 1, 1000);
@@ -61,7 +61,7 @@ fn a_long_way_is_gone_once_for_all_names() {
 }
 
 #[test]
-fn a_clock_of_its_own_hides_nobody_in_a_crowd() {
+fn another_clock_does_not_hide_a_socket_among_many() {
     let fake = Fake::new();
     fake.clock_of("self", Some(50));
     let temp = fake.path("tmp");
@@ -78,33 +78,33 @@ fn a_clock_of_its_own_hides_nobody_in_a_crowd() {
     let own: Vec<_> = found.sockets.iter().map(|socket| (socket.name.key, socket.state)).collect();
     assert_eq!(own, [(190_000, SocketState::Matching)]);
     assert_eq!(fake.all().iter().map(|process| process.pid).collect::<Vec<_>>(), [42]);
-    // Where its clock can't be read it may be among the names that were not looked at.
+    // If its clock is not readable, its socket may be among the names that were not checked.
     let error = fake.system().process(43).unwrap_err();
     assert_eq!(error.reason, Reason::Crowded { directory: temp });
     assert_eq!(error.reason.code().name(), "tmp-crowded");
-    let told = error.looked_at.iter().any(|step| step.contains("not all names were looked at"));
+    let told = error.looked_at.iter().any(|step| step.contains("not all of them were checked"));
     assert!(told, "{:?}", error.looked_at);
 }
 
-/// What a process of another clock has bound is its own by that clock.
+/// A socket that is bound in the name of another clock belongs to the process with that clock.
 #[test]
-fn what_is_bound_is_compared_by_its_own_clock() {
+fn bound_sockets_are_compared_by_the_process_s_own_clock() {
     let fake = Fake::new();
     fake.clock_of("self", Some(0));
     fake.add(&FakeProcess::new(42, 90_000).tmpdir(&fake.path("own")));
     fake.clock_of("42", Some(-100));
     let own = fake.socket("elsewhere", 42, 80_000);
     fake.bound(&own);
-    // By our clock it would be this one.
+    // By this process's clock it would match.
     fake.bound(&fake.socket("decoy", 42, 90_000));
     let found = fake.system().process(42).unwrap();
     assert_eq!(found.sockets.iter().map(|socket| &socket.path).collect::<Vec<_>>(), [&own]);
 }
 
-/// A process whose `/tmp` lies behind forty links of two thousand parts each, and holds thousands of folders for Java's
-/// counters: that way is gone once. One by one it would be gone for minutes.
+/// A process whose `/tmp` is behind forty links of two thousand parts each, and has thousands of directories with Java's counters.
+/// The path is resolved once; resolving it for each would take minutes.
 #[test]
-fn a_long_way_to_counters_is_gone_once() {
+fn a_long_path_to_counters_is_resolved_once() {
     let fake = Fake::new();
     let mut process = FakeProcess::new(43, 901);
     (process.uid, process.ns_pid) = (rustix::process::getuid().as_raw(), 6);
@@ -124,6 +124,6 @@ fn a_long_way_to_counters_is_gone_once() {
     }
     symlink("link0", root.join("tmp")).unwrap();
     let found = fake.all();
-    // Whose folder comes first among so many of one user is not known; it is enough that it ends.
+    // The order of directories of one user is unknown; it is enough that the search terminates.
     assert!(found.len() <= 1, "{found:?}");
 }

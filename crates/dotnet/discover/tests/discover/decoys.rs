@@ -1,4 +1,4 @@
-//! Names that somebody has put in the way: the process's own socket is tried first, whatever the others look like.
+//! Decoy names created by other users: the process's own socket is tried first, whatever the others look like.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use crate::fake::{Fake, FakeProcess};
 
 const START: u64 = 900;
 
-/// Where `ps` and a look at the one process dial first.
+/// The socket to which `ps` and a search for one process connect first.
 fn first(fake: &Fake) -> PathBuf {
     let dialled = |process: &Process| process.endpoint().unwrap().path().unwrap().to_owned();
     let all = fake.all();
@@ -22,7 +22,7 @@ fn first(fake: &Fake) -> PathBuf {
     first
 }
 
-/// Newer ones of its name in other folders, on which somebody listens by the kernel's table.
+/// Newer sockets with its name in other directories, which have listeners according to the kernel's table.
 fn surround(fake: &Fake, pid: u32) {
     for number in 0..20 {
         let decoy = fake.socket(format!("decoys/{number}"), pid, START);
@@ -32,7 +32,7 @@ fn surround(fake: &Fake, pid: u32) {
 }
 
 #[test]
-fn its_own_place_comes_first_whatever_the_times_are() {
+fn its_own_directory_comes_first_regardless_of_times() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(42, START));
     let own = fake.socket("tmp", 42, START);
@@ -42,12 +42,12 @@ fn its_own_place_comes_first_whatever_the_times_are() {
 }
 
 #[test]
-fn its_own_tmpdir_comes_before_ours() {
+fn its_own_tmpdir_comes_before_this_process_s() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(42, START).tmpdir(&fake.path("snap/tmp")));
     let own = fake.socket("snap/tmp", 42, START);
     Fake::set_modified(&own, 1000);
-    // One name in our own folder is enough to be found first.
+    // One name in this process's directory is enough to be found first.
     let decoy = fake.socket("tmp", 42, START);
     Fake::set_modified(&decoy, 2000);
     assert_eq!(first(&fake), own);
@@ -57,23 +57,23 @@ fn its_own_tmpdir_comes_before_ours() {
 }
 
 #[test]
-fn a_containers_own_place_comes_first() {
+fn a_containers_own_directory_comes_first() {
     let fake = Fake::new();
     let mut inside = FakeProcess::new(42, START);
     (inside.ns_pid, inside.mount, inside.pid_ns) = (1, "mnt:[2]", "pid:[2]");
     fake.add(&inside);
     let own = fake.socket("proc/42/root/tmp", 1, START);
     Fake::set_modified(&own, 1000);
-    // By the number that we know it by.
+    // By the process id in this process's namespace.
     let decoy = fake.socket("tmp", 42, START);
     Fake::set_modified(&decoy, 2000);
     surround(&fake, 42);
     assert_eq!(first(&fake), own);
 }
 
-/// Its mounts are ours, its root is not.
+/// Its mount namespace is this process's, its root is not.
 #[test]
-fn a_process_with_a_root_of_its_own_is_looked_for_there() {
+fn a_process_with_its_own_root_is_searched_there() {
     let fake = Fake::new();
     let folder = fake.add(&FakeProcess::new(42, START).tmpdir(Path::new("/var/tmp")));
     fs::remove_file(folder.join("root")).unwrap();
@@ -84,7 +84,7 @@ fn a_process_with_a_root_of_its_own_is_looked_for_there() {
     assert_eq!(first(&fake), folder.join("root/var/tmp/dotnet-diagnostic-42-900-socket"));
 }
 
-/// What is called as we would call it is dialled where the process has it: that is the same file.
+/// A file with a second name is used where the process created it.
 #[test]
 fn a_file_by_two_names_is_one() {
     let fake = Fake::new();
@@ -118,21 +118,21 @@ fn what_is_no_socket_is_not_counted() {
         fake.bound(&folder.join(&name));
     }
     assert_eq!(fake.all(), []);
-    // Where it is cannot be told from its environment.
+    // Its directory can't be derived from its environment.
     let own = fake.socket("elsewhere", 42, START);
     fake.bound(&own);
     assert_eq!(first(&fake), own);
     assert_eq!(fake.system().facts(42).sockets.len(), 1);
 }
 
-/// Where keys can't be compared any name in its folder may be its own: what somebody has bound is.
+/// If keys can't be compared, any name in its directory may be its own, and bound ones come first.
 #[test]
-fn what_the_kernel_lists_comes_before_what_only_lies_there() {
+fn bound_sockets_come_before_other_names() {
     let fake = Fake::new();
     let folder = fake.add(&FakeProcess::new(42, START));
     fs::remove_file(folder.join("ns/time")).unwrap();
     symlink("time:[9]", folder.join("ns/time")).unwrap();
-    // By its own clock it started earlier; a listing of ours finds both.
+    // By its own clock it started earlier; this process's listing finds both.
     let own = fake.socket("tmp", 42, START);
     Fake::set_modified(&own, 1000);
     fake.bound(&own);

@@ -1,4 +1,4 @@
-//! A system laid out for the test: a `/proc`, a `/tmp` and users below a temporary folder.
+//! A fake system: a `/proc`, a `/tmp` and users below a temporary directory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 pub(crate) const RUNTIME: &str = "7f0000000000-7f0000001000 r-xp 0 08:01 1 /opt/dotnet/libcoreclr.so\n";
 
-/// A fake system below a temporary folder.
+/// A fake system below a temporary directory.
 pub(crate) struct Fake {
     pub(crate) dir: TempDir,
 }
@@ -25,9 +25,9 @@ pub(crate) struct FakeProcess {
     pub(crate) pid_ns: &'static str,
     pub(crate) environ: Vec<u8>,
     pub(crate) maps: &'static str,
-    /// Names of its threads.
+    /// The names of its threads.
     pub(crate) threads: &'static [&'static str],
-    /// More lines of its `status`.
+    /// Additional lines of its `status`.
     pub(crate) status: &'static str,
     pub(crate) state: char,
 }
@@ -110,7 +110,7 @@ impl Fake {
         folder
     }
 
-    /// A socket on which nobody listens: the search never connects.
+    /// Creates a socket without a listener: the search never connects.
     pub(crate) fn socket(&self, folder: impl AsRef<Path>, pid: u32, key: u64) -> PathBuf {
         Self::socket_at(self.path(folder).join(SocketName::runtime(pid, key).to_string()))
     }
@@ -121,7 +121,7 @@ impl Fake {
         path
     }
 
-    /// Says that a file was changed so many seconds after 1970.
+    /// Sets the modification time of a file in seconds since 1970.
     pub(crate) fn set_modified(path: &Path, seconds: i64) {
         let time = Timespec { tv_sec: seconds, tv_nsec: 0 };
         let times = Timestamps { last_access: time, last_modification: time };

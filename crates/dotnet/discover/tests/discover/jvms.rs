@@ -1,14 +1,14 @@
-//! Java virtual machines, which are found by their counters.
+//! Finds Java virtual machines by their performance counters.
 
 use std::fs;
 use std::path::Path;
 
-use runtap_discover::{Kind, Options, Process, System};
+use runtap_discover::{Options, Process, ProcessKind, System};
 use runtap_testkit::{Skip, require};
 
 use crate::fake::{Fake, FakeProcess};
 
-/// What machines have in their memory.
+/// The memory map of a virtual machine.
 const COUNTERS_42: &str = "7f0000000000-7f0000008000 rw-s 00000000 08:01 7   /tmp/hsperfdata_ann/42\n";
 const COUNTERS_6: &str = "7f0000000000-7f0000008000 rw-s 00000000 00:31 7   /tmp/hsperfdata_b/6\n";
 
@@ -44,8 +44,11 @@ fn java_machines_are_found_by_their_counters() {
         fs::write(fake.path(file), "").unwrap();
     }
     let all = System::at(fake.dir.path(), uid).processes(Options::default());
-    assert_eq!(all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm), (43, Kind::Jvm)]);
-    // Nothing was written yet; after that it is known what runs in it, unless somebody has put a pipe there.
+    assert_eq!(
+        all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(),
+        [(42, ProcessKind::Jvm), (43, ProcessKind::Jvm)]
+    );
+    // Nothing has been written yet. Later its command is known, unless the file was replaced by a pipe.
     assert_eq!(all[0].java, Some(runtap_discover::Java::default()));
     fs::write(fake.path("tmp/hsperfdata_ann/42"), counters("shop.Main --port 80")).unwrap();
     fs::remove_file(fake.path("proc/43/root/tmp/hsperfdata_b/6")).unwrap();
@@ -59,7 +62,7 @@ fn java_machines_are_found_by_their_counters() {
     );
     fs::remove_file(fake.path("proc/43/root/tmp/hsperfdata_b/6")).unwrap();
     fs::write(fake.path("proc/43/root/tmp/hsperfdata_b/6"), "").unwrap();
-    // Somebody else's process got the pid of a dead machine.
+    // Another user's process got the process id of a terminated machine.
     fs::write(
         fake.path("proc/42/status"),
         format!("Tgid:\t42\nUid:\t{0}\t{0}\t{0}\t{0}\nNSpid:\t42\n", uid + 1),
@@ -69,7 +72,7 @@ fn java_machines_are_found_by_their_counters() {
     assert_eq!(all.iter().map(|p| p.pid).collect::<Vec<_>>(), [43]);
 }
 
-/// With `-XX:-UsePerfData`: such a machine is told by what it has in its memory. Only processes that may be machines are asked.
+/// With `-XX:-UsePerfData`, a machine is recognized by its memory map. Only processes that may be machines are checked.
 #[test]
 fn java_machines_without_counters_are_found_by_their_library() {
     let library = "7f0000000000-7f0000008000 r-xp 00000000 08:01 7   /jdk/lib/server/libjvm.so\n";
@@ -87,21 +90,24 @@ fn java_machines_without_counters_are_found_by_their_library() {
         fs::write(folder.join("cmdline"), command.replace(' ', "\0") + "\0").unwrap();
     };
     add(42, &home.join("bin/java"), library, "java -XX:-UsePerfData -cp x shop.Main --port 80");
-    // A launcher of its own, that somebody has attached to, and one that is not known for one.
+    // A custom launcher with an attach socket, and one that is not recognized.
     add(43, Path::new("/opt/shop/shop"), library, "shop -x");
     add(44, Path::new("/opt/shop/shop"), library, "shop -x");
-    // No machine, however it is called.
+    // Not a machine, despite its name.
     add(45, Path::new("/usr/bin/java"), "7f0-7f8 r-xp 0 08:01 7   /usr/lib/libc.so.6\n", "java shop.Main");
     fs::write(fake.path("tmp/.java_pid43"), "").unwrap();
     fs::write(fake.path("tmp/.java_pid45x"), "").unwrap();
     let all = System::at(fake.dir.path(), uid).processes(Options::default());
-    assert_eq!(all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm), (43, Kind::Jvm)]);
+    assert_eq!(
+        all.iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(),
+        [(42, ProcessKind::Jvm), (43, ProcessKind::Jvm)]
+    );
     let java = all[0].java.as_ref().unwrap();
     assert_eq!((java.main(), java.version()), (Some("shop.Main"), Some("17.0.15")));
     assert_eq!(java.command, "shop.Main --port 80");
     let java = all[1].java.as_ref().unwrap();
     assert_eq!((java.main(), java.version()), (None, None));
-    // Where a version should be, there may be a pipe, which would hold up who opens it, or a link to a file of others.
+    // Instead of a version file there may be a pipe, which would block, or a link to another user's file.
     fs::remove_file(home.join("release")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, home.join("release"), 0o600.into()).unwrap();
     let version = || {
@@ -118,9 +124,9 @@ fn java_machines_without_counters_are_found_by_their_library() {
     assert_eq!(System::at(fake.dir.path(), uid).processes(others), []);
 }
 
-/// A memory map may be endless: no more is read of it than is allowed for its user.
+/// A memory map may be endless, so no more is read than the user's budget.
 #[test]
-fn endless_memory_maps_are_not_read_to_their_end() {
+fn endless_memory_maps_are_not_read_completely() {
     let fake = Fake::new();
     let uid = rustix::process::getuid().as_raw();
     let mut line = "7f0000000000-7f0000008000 r-xp 00000000 08:01 7   /x".repeat(100);
@@ -135,9 +141,9 @@ fn endless_memory_maps_are_not_read_to_their_end() {
     assert_eq!(System::at(fake.dir.path(), uid).processes(Options::default()), []);
 }
 
-/// A container may have our `/tmp`, and its machines their own numbers: those of ours are other processes.
+/// A container may share `/tmp` while its machines have their own process ids, which belong to other processes here.
 #[test]
-fn counters_of_another_namespace_are_not_those_of_the_same_number_here() {
+fn counters_of_another_namespace_are_not_attributed_to_an_equal_id_here() {
     let fake = Fake::new();
     let uid = rustix::process::getuid().as_raw();
     let process = |pid, maps| {
@@ -145,7 +151,7 @@ fn counters_of_another_namespace_are_not_those_of_the_same_number_here() {
         (process.uid, process.maps) = (uid, maps);
         process
     };
-    // The first process of the host, a machine without counters, one whose file was replaced, and the one whose file it is.
+    // The first process of the host, a machine without counters, one whose file was replaced, and the owner of the file.
     let hsperfdata = fake.path("tmp/hsperfdata_b");
     fs::create_dir_all(&hsperfdata).unwrap();
     fake.add(&process(6, "7f0000000000-7f0000008000 r-xp 00000000 08:01 7   /usr/lib/systemd/systemd\n"));
@@ -165,7 +171,7 @@ fn counters_of_another_namespace_are_not_those_of_the_same_number_here() {
         fs::write(hsperfdata.join(number.to_string()), counters("shop.Main")).unwrap();
     }
     assert_eq!(found(), [(43, 6)]);
-    // Whose memory map says nothing may be one.
+    // A process whose memory map is not readable may be a machine.
     fs::write(fake.path("proc/7/maps"), "").unwrap();
     assert_eq!(found(), [(7, 7), (43, 6)]);
 }
@@ -175,16 +181,16 @@ fn root() -> Result<(), Skip> {
     root.then_some(()).ok_or_else(|| Skip::because("only root can give files to other users"))
 }
 
-/// Whoever can write to `/tmp` can put any number of files into a folder of counters, and any number of such folders.
+/// Any user who can write to `/tmp` can create any number of directories of counters and of files in them.
 #[test]
-fn no_crowd_of_counters_is_read() {
+fn the_number_of_counters_read_is_limited() {
     require!(root());
     let fake = Fake::new();
     let mut java = FakeProcess::new(42, 900);
     (java.uid, java.maps) = (7, COUNTERS_42);
     fake.add(&java);
     let owned = |file: &Path, user| std::os::unix::fs::chown(file, Some(user), Some(user)).unwrap();
-    // Five folders of somebody else, before and behind the machine's own, with a file of its number in each.
+    // Five directories of another user before and after the machine's own, each with a file of its id.
     for (folder, user) in [("a", 8), ("b", 8), ("c", 8), ("d", 8), ("own", 7), ("z", 8)] {
         let folder = fake.path("tmp").join(format!("hsperfdata_{folder}"));
         fs::create_dir_all(&folder).unwrap();
@@ -197,8 +203,8 @@ fn no_crowd_of_counters_is_read() {
         fs::hard_link(&first, first.with_file_name(n.to_string())).unwrap();
     }
     let find = || System::at(fake.dir.path(), 0).processes(Options::default());
-    assert_eq!(find().iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, Kind::Jvm)]);
-    // Its file in the folder of another user, and the other way round, is of nobody.
+    assert_eq!(find().iter().map(|p| (p.pid, p.kind)).collect::<Vec<_>>(), [(42, ProcessKind::Jvm)]);
+    // A file in the directory of another user is ignored, and vice versa.
     fs::rename(fake.path("tmp/hsperfdata_own/42"), fake.path("tmp/hsperfdata_z/42")).unwrap();
     fs::rename(fake.path("tmp/hsperfdata_b/42"), fake.path("tmp/hsperfdata_own/42")).unwrap();
     assert_eq!(find(), []);

@@ -1,4 +1,4 @@
-//! Finding processes, and saying what stands in the way.
+//! Finding processes, and reporting why one can't be reached.
 
 #![cfg(target_os = "linux")]
 

@@ -1,5 +1,5 @@
-//! What stands in the way, on a system laid out for the test: what a kernel without security modules, or a test that is
-//! not root, could not show.
+//! Reasons why a process can't be reached, on a fake system, for cases that do not occur on a kernel without security modules or for
+//! a test that is not root.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::thread;
 
-use runtap_discover::{Code, Facts, Fix, ProcessState, Reason, Runtime, Startup, System, TempState};
+use runtap_discover::{Facts, Fix, ProcessState, Reason, ReasonCode, Runtime, Startup, System, TempState};
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -26,7 +26,7 @@ impl Fake {
 }
 
 #[test]
-fn what_is_no_process() {
+fn ids_that_are_not_processes() {
     let fake = Fake::new();
     assert_eq!(fake.reason(9), Reason::NoSuchProcess);
 
@@ -77,7 +77,7 @@ fn words(reason: &Reason) -> String {
 }
 
 #[test]
-fn everything_that_stands_in_the_way_is_told() {
+fn all_obstacles_are_reported() {
     let fake = Fake::new();
     let mut process = FakeProcess::new(10, 900).tmpdir(&fake.path("gone"));
     process.environ.extend(b"COMPlus_EnableDiagnostics=0\0");
@@ -87,7 +87,7 @@ fn everything_that_stands_in_the_way_is_told() {
     assert!(reason.to_string().contains("COMPlus_EnableDiagnostics=0"), "{reason}");
     assert!(words(&reason).contains("env -u COMPlus_EnableDiagnostics"), "{reason:?}");
 
-    // A socket that can be dialled makes up for everything.
+    // A usable socket outweighs all obstacles.
     let other = fake.socket("gone", 10, 900);
     assert_eq!(fake.codes(10), [] as [&str; 0]);
     assert_eq!(fake.facts(10).endpoint().unwrap().path(), Some(other.as_path()));
@@ -107,16 +107,16 @@ fn sockets_that_are_stale_or_gone() {
     fs::remove_file(&deleted).unwrap();
     assert_eq!(fake.reason(22), Reason::SocketDeleted { sockets: vec![deleted] });
 
-    // Its own server's thread is there, and the kernel's table is that of another network namespace.
+    // Its server thread exists, and the kernel's table belongs to another network namespace.
     let mut process = FakeProcess::new(32, 900);
     process.threads = &["dotnet", ".NET EventPipe", ".NET Finalizer"];
     fake.add(&process);
     assert_eq!(fake.codes(32), ["stale-socket"]);
 }
 
-/// A runtime that comes up while it is looked at: its socket is newer than the list of sockets, its server's thread is seen.
+/// A runtime starts during the search: its socket is newer than the list of sockets, and its server thread is seen.
 #[test]
-fn a_socket_that_is_made_during_the_search_is_not_called_deleted() {
+fn a_socket_created_during_the_search_is_not_reported_as_deleted() {
     for is_survey in [false, true] {
         let fake = Fake::new();
         let mut process = FakeProcess::new(52, 900);
@@ -150,25 +150,25 @@ fn a_runtime_without_a_server() {
     fs::write(fake.path("proc/uptime"), "100.00 3.00\n").unwrap();
     assert_eq!(fake.reason(13), Reason::NoServer { aot: false });
 
-    // Young, but it runs its program already.
+    // Young, but it already runs its program.
     fake.add(&FakeProcess::new(23, 9_900));
     assert_eq!(fake.reason(23), Reason::NoServer { aot: false });
 }
 
 #[test]
-fn temporary_directories_without_use() {
+fn unusable_temporary_directories() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(15, 900).tmpdir(&fake.path("gone")));
     assert_eq!(fake.reason(15), Reason::NoTmpdir { directory: fake.path("gone"), elsewhere: false });
-    // A file is no directory.
+    // A file is not a directory.
     fake.add(&FakeProcess::new(25, 900).tmpdir(&fake.path("etc/passwd")));
     assert_eq!(fake.codes(25), ["other-tmpdir"]);
-    // User 1000 may not write here.
+    // User 1000 is not permitted to write here.
     fake.add(&FakeProcess::new(35, 900).tmpdir(Path::new("/proc")));
     assert_eq!(fake.reason(35), Reason::TmpReadOnly { directory: "/proc".into(), mounted: false });
 }
 
-/// A path of a socket has at most 107 bytes.
+/// A socket's path has at most 107 bytes.
 #[test]
 fn a_temporary_directory_that_is_too_long() {
     let fake = Fake::new();
@@ -182,7 +182,7 @@ fn a_temporary_directory_that_is_too_long() {
     assert!(words(&fake.reason(15)).contains("at most 75 bytes"));
 }
 
-/// Anybody has all capabilities in a user namespace of his own: over nothing but what is his.
+/// Any user has all capabilities in their own user namespace, but not over files of others.
 #[test]
 fn a_temporary_directory_of_a_process_with_capabilities_of_its_own_namespace() {
     let fake = Fake::new();
@@ -200,9 +200,9 @@ fn a_temporary_directory_of_a_process_with_capabilities_of_its_own_namespace() {
     assert_eq!(fake.reason(45), Reason::TmpReadOnly { directory, mounted: false });
 }
 
-/// What may not be read is laid out as not being there.
+/// Unreadable files are represented by missing ones.
 #[test]
-fn processes_that_may_not_be_looked_into() {
+fn processes_that_are_not_accessible() {
     let fake = Fake::new();
     let mut process = FakeProcess::new(16, 900);
     process.uid = 33;
@@ -210,7 +210,7 @@ fn processes_that_may_not_be_looked_into() {
     fs::remove_file(folder.join("environ")).unwrap();
     fs::remove_file(folder.join("maps")).unwrap();
     assert_eq!(fake.reason(16), Reason::OtherUser { uid: 33, user: "33".to_owned() });
-    // Everybody may see the names of its threads.
+    // All users can read the names of its threads.
     assert_eq!(fake.facts(16).runtime, Runtime::Hidden { likely: true });
     assert!(fake.facts(16).is_dotnet());
 
@@ -225,19 +225,19 @@ fn processes_that_may_not_be_looked_into() {
     assert_eq!(fake.reason(36), Reason::Denied { label: None, capable: false });
     assert!(words(&fake.reason(36)).contains("SYS_PTRACE"));
 
-    // With the right to look into everything only a security module is left; it has left its mark.
+    // With full access rights, only a security module can be the cause; it has set a label.
     fs::create_dir_all(folder.join("attr")).unwrap();
     fs::write(folder.join("attr/current"), "docker-default (enforce)\n").unwrap();
     fs::write(fake.path("proc/self/status"), "State:\tR\nTgid:\t1\nUid:\t0\t0\t0\t0\nCapEff:\t1ffffffffff\n")
         .unwrap();
     let reason = Reason::all(&System::at(fake.dir.path(), 0).facts(36)).remove(0);
     assert_eq!(reason, Reason::Denied { label: Some("docker-default (enforce)".to_owned()), capable: true });
-    assert_eq!(reason.code(), Code::Lsm);
+    assert_eq!(reason.code(), ReasonCode::Lsm);
     assert!(reason.to_string().contains("docker-default (enforce)"), "{reason}");
 }
 
 #[test]
-fn what_was_looked_at_is_told() {
+fn steps_of_the_search_are_reported() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(13, 900));
     let stale = fake.socket("tmp", 13, 800);

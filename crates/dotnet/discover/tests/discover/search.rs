@@ -1,4 +1,4 @@
-//! The search for processes: on a system laid out for the test, and on the real one.
+//! The search for processes, on a fake system and on the real one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use runtap_discover::{Kind, Options, Process, System};
+use runtap_discover::{Options, Process, ProcessKind, System};
 use runtap_transport::SocketState;
 use runtap_transport::naming::SocketName;
 
@@ -27,7 +27,7 @@ fn a_process_is_described() {
     assert_eq!(fake.system().process(42).unwrap(), process);
     assert_eq!((process.pid, process.ns_pid, process.start_time), (42, 42, 900));
     assert_eq!((process.uid, process.user.as_str()), (1000, "ann"));
-    assert_eq!(process.kind, Kind::Dotnet);
+    assert_eq!(process.kind, ProcessKind::Dotnet);
     assert_eq!(process.comm, ".NET (x) y");
     assert_eq!(process.exe.as_deref(), Some(Path::new("/opt/dotnet/dotnet")));
     assert_eq!(process.command_line, ["dotnet", "app dll", ""]);
@@ -37,14 +37,14 @@ fn a_process_is_described() {
 }
 
 #[test]
-fn stale_sockets_and_dead_pids_are_no_processes() {
+fn stale_sockets_and_unused_pids_are_not_processes() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(42, 900));
     fake.socket("tmp", 42, 899);
     fake.socket("tmp", 4711, 900);
     assert_eq!(fake.all(), []);
 
-    // The right one is found among stale ones of the same pid, whatever their age.
+    // The right one is found among stale ones with one process id, whatever their age.
     let right = fake.socket("tmp", 42, 900);
     fake.socket("tmp", 42, 901);
     let process = only(fake.all());
@@ -62,12 +62,12 @@ fn another_tmpdir_is_found_by_the_kernels_table_and_by_the_environment() {
 
     fake.bound(&socket);
     assert_eq!(only(fake.all()).sockets[0].path, socket);
-    // Without the table the environment is read.
+    // Without the table, the environment is read.
     fs::remove_file(fake.path("proc/net/unix")).unwrap();
     assert_eq!(only(fake.all()).sockets[0].path, socket);
 }
 
-/// The runtime truncates the path of its socket to what fits into a socket address.
+/// The runtime truncates the path of its socket to the maximum length.
 #[test]
 fn a_truncated_name_is_found_by_the_kernels_table_and_by_the_environment() {
     // With a complete process id, and without any.
@@ -104,12 +104,12 @@ fn a_relative_tmpdir_is_below_the_working_directory() {
 }
 
 #[test]
-fn a_container_is_looked_into_through_its_root() {
+fn a_container_is_searched_through_its_root() {
     let fake = Fake::new();
     let mut inside = FakeProcess::new(42, 900);
     (inside.ns_pid, inside.mount, inside.pid_ns) = (1, "mnt:[2]", "pid:[2]");
     fake.add(&inside);
-    // A second process of the same container, and one of ours whose pid is the inner one.
+    // A second process of the container, and one outside whose id equals the inner one.
     let mut second = FakeProcess::new(43, 950);
     (second.ns_pid, second.mount, second.pid_ns) = (7, "mnt:[2]", "pid:[2]");
     fake.add(&second);
@@ -130,7 +130,7 @@ fn a_container_is_looked_into_through_its_root() {
 }
 
 #[test]
-fn a_container_may_have_its_own_tmpdir_or_share_ours() {
+fn a_container_may_have_its_own_tmpdir_or_share_it() {
     let fake = Fake::new();
     let mut inside = FakeProcess::new(42, 900).tmpdir(Path::new("/var/tmp"));
     (inside.ns_pid, inside.mount, inside.pid_ns) = (1, "mnt:[2]", "pid:[2]");
@@ -159,7 +159,7 @@ fn keys_of_another_time_namespace_cannot_be_compared() {
 }
 
 #[test]
-fn a_routers_socket_never_stands_for_its_process() {
+fn a_routers_socket_does_not_make_a_process_a_runtime() {
     let fake = Fake::new();
     fake.add(&FakeProcess::new(42, 900));
     let own = fake.socket("tmp", 42, 900);
@@ -170,7 +170,7 @@ fn a_routers_socket_never_stands_for_its_process() {
     let sockets: Vec<_> = process.sockets.iter().map(|it| (&it.path, it.state)).collect();
     assert_eq!(sockets, [(&own, SocketState::Matching), (&router, SocketState::Router)]);
     assert_eq!(process.endpoint().unwrap().path(), Some(own.as_path()));
-    // By itself it makes no runtime of a process.
+    // It does not make a process a runtime.
     fs::remove_file(own).unwrap();
     assert_eq!(fake.all(), []);
 }
@@ -188,7 +188,7 @@ fn other_users_are_listed_on_request_only() {
     assert_eq!(only(System::at(fake.dir.path(), 0).processes(Options::default())).pid, 42);
 }
 
-/// Who has made hundreds of processes with the longest environment must not cost more than a few of them.
+/// Hundreds of processes with very long environments must not cost more than a few of them.
 #[test]
 fn environments_of_all_processes_together_are_bounded() {
     let fake = Fake::new();
@@ -202,16 +202,16 @@ fn environments_of_all_processes_together_are_bounded() {
     assert_eq!(facts.len(), 20);
     let cut = facts.iter().filter(|facts| facts.environment.as_ref().unwrap().is_truncated).count();
     assert!((5..15).contains(&cut), "{cut} of 20");
-    assert!(facts.last().unwrap().steps().iter().any(|step| step.contains("only its beginning was read")));
-    // What people have is read all the same.
+    assert!(facts.last().unwrap().steps().iter().any(|step| step.contains("only the first part was read")));
+    // Environments of ordinary size are still read.
     assert!(facts.iter().all(|facts| facts.sockets.len() == 1));
-    // By itself each is read to its end.
+    // A single environment is read completely.
     assert!(!fake.system().facts(29).environment.unwrap().is_truncated);
 }
 
-/// By different paths, as their processes call it, and with more in it than is kept.
+/// Through different paths, as the processes refer to it, and with more entries than are kept.
 #[test]
-fn a_crowded_folder_hides_nobody_by_whatever_path() {
+fn a_crowded_folder_hides_no_socket_under_any_path() {
     let fake = Fake::new();
     fs::create_dir_all(fake.path("own/a")).unwrap();
     for (pid, path) in [(10, "own"), (11, "own/a/.."), (12, "own/a/../a/.."), (13, "own/.")] {
@@ -233,9 +233,9 @@ fn a_crowded_folder_hides_nobody_by_whatever_path() {
 }
 
 #[test]
-fn stale_sockets_by_the_thousand() {
+fn thousands_of_stale_sockets() {
     let dir = tempfile::tempdir().unwrap();
-    // Every pid that a process has, many that a thread may have, and some that none has.
+    // Every id that a process has, many that a thread may have, and some that are unused.
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids: BTreeSet<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     let pids: BTreeSet<u32> = pids.into_iter().chain(1..1500).chain(4_000_000..4_001_000).collect();
@@ -244,14 +244,14 @@ fn stale_sockets_by_the_thousand() {
     }
     let system = System::current().with_temp_dir(dir.path());
     let me = std::process::id();
-    // Another test of this process may have a living socket elsewhere.
+    // Another test of this process may have a live socket elsewhere.
     let found = |system: &System| {
         let here = |p: &Process| p.pid == me && p.endpoint().unwrap().path().unwrap().starts_with(dir.path());
         system.processes(Options::default()).into_iter().filter(here).collect::<Vec<_>>()
     };
     assert_eq!(found(&system), []);
     assert!(
-        // Java processes of other tests have no socket at all.
+        // Java processes of other tests have no socket.
         system
             .processes(Options::default())
             .iter()
@@ -270,14 +270,15 @@ fn stale_sockets_by_the_thousand() {
 }
 
 #[test]
-fn a_living_socket_is_found_in_any_directory_of_the_real_system() {
+fn a_live_socket_is_found_in_any_directory_of_the_real_system() {
     let dir = tempfile::tempdir().unwrap();
     let me = std::process::id();
     let name = SocketName::runtime(me, System::current().start_time(me).unwrap());
     let path = dir.path().join("deep").join(name.to_string());
     fs::create_dir(path.parent().unwrap()).unwrap();
     let _listener = UnixListener::bind(&path).unwrap();
-    // Our TMPDIR is not that directory; the kernel's table has it all the same. Other tests of this process
+    // TMPDIR is not that directory, but the kernel's table lists it. Other tests of this process may have sockets with this name
+    // elsewhere.
     // may have sockets of the same name elsewhere.
     let empty = tempfile::tempdir().unwrap();
     let system = System::current().with_temp_dir(empty.path());
@@ -316,7 +317,7 @@ fn threads_have_names() {
         let threads = runtap_discover::threads(std::process::id()).unwrap();
         threads.into_iter().find(|thread| thread.name == "named (1) x")
     };
-    // A thread gives itself its name, a moment after it was created.
+    // A thread sets its name a moment after it was created.
     let named = loop {
         match find() {
             Some(thread) => break thread,

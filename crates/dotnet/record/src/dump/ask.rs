@@ -1,4 +1,4 @@
-//! Asks for the dump, and watches how it grows.
+//! Requests the dump, and reports how the file grows.
 
 use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use runtap_diag::{Client, CoreDump, EncodeError, Error, WrittenDump};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::dump::place::Place;
+use crate::dump::place::DumpPlan;
 use crate::dump::{Event, Specification};
 
-/// Between two looks at the file.
-const LOOK: Duration = Duration::from_millis(200);
+/// Poll interval of the file's size.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Asks for the dump. What the runtime is too old for is left out, and said.
+/// Requests the dump. If the runtime is too old for a crash report, the dump is requested without one and that is reported.
 pub(crate) async fn ask(
     client: &Client,
     spec: &Specification,
@@ -36,15 +36,15 @@ pub(crate) enum Watched {
     Interrupted,
 }
 
-/// Waits for the answer, and tells how the file grows.
+/// Waits for the answer, and reports how the file grows.
 pub(crate) async fn watch(
     answer: impl Future<Output = Result<WrittenDump, Error>>,
     mut stopped: Pin<&mut impl Future<Output = ()>>,
-    place: &Place,
+    place: &DumpPlan,
     tell: &dyn Fn(Event<'_>),
 ) -> Result<Watched, Error> {
     let mut answer = pin!(answer);
-    let mut tick = interval(LOOK);
+    let mut tick = interval(POLL_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let started = Instant::now();
     loop {

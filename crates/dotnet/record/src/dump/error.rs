@@ -1,146 +1,146 @@
-//! Why there is no dump.
+//! Errors of dumps.
 
 use std::io;
 use std::path::PathBuf;
 
 use runtap_diag::core_file::CoreFileError;
 
-/// Why there is no dump, or none that is kept.
+/// An error because of which there is no dump, or none that is kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Where a process may write can't be seen there, nor are its core files read.
+    /// Dumps are not supported on this system, because permissions and core files can't be examined.
     #[error(
-        "dumps are written on Linux and Windows only: on this system it can't be seen where a process may write, nor \
-         whether its dump is whole"
+        "dumps are supported on Linux and Windows only: on this system, runtap can't see where a process may write, nor \
+         whether its dump is complete"
     )]
     Unsupported,
-    /// Runtimes write crash reports elsewhere than on Windows.
+    /// Runtimes write no crash reports on Windows.
     #[error("runtimes write no crash reports on Windows")]
     NoCrashReports,
-    /// It is a share, a device or a pipe: who writes there tells another machine or program who he is.
-    #[error("{} is on no disk of this machine", .0.display())]
+    /// The path is a share, a device or a pipe. Writing there would reveal the user's identity to another machine or program.
+    #[error("{} is not on a disk of this machine", .0.display())]
     NoDisk(PathBuf),
-    /// Nothing that is there is replaced on Windows.
-    #[error("{} is there already, and is not replaced", .0.display())]
+    /// The file exists. Files are not replaced on Windows.
+    #[error("{} already exists and is not replaced", .0.display())]
     Taken(PathBuf),
-    /// It ends in what is no name.
-    #[error("{} is no name for a file", .0.display())]
+    /// The path does not end in a file name.
+    #[error("{} is not the name of a file", .0.display())]
     NoName(PathBuf),
-    /// A folder, a pipe or a device has the name.
-    #[error("{} is no ordinary file", .0.display())]
+    /// The path is a directory, a pipe or a device.
+    #[error("{} is not a regular file", .0.display())]
     NotOrdinary(PathBuf),
-    /// The name leads to what is written to as it stands.
+    /// The path refers to something that can't be replaced.
     #[error("{} can't be replaced by a dump", .0.display())]
     NotReplaceable(PathBuf),
-    /// The protocol can't carry the path of the target's temporary folder.
-    #[error("{} is no UTF-8", .0.display())]
+    /// The path of the target's temporary directory can't be sent.
+    #[error("{} is not valid UTF-8", .0.display())]
     NoText(PathBuf),
-    /// We may not look at the target's files.
-    #[error("can't look into process {pid}: {error}")]
+    /// The target's files are not accessible.
+    #[error("can't access the files of process {pid}: {error}")]
     Unseen {
-        /// The target.
+        /// The process id of the target.
         pid: u32,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
-    /// There is no folder that the target may write to.
+    /// There is no directory to which the target may write.
     #[error("the target can't write to {}: {why}; nor to {}: {not_there}", folder.display(), temp.display())]
     NoPlace {
-        /// The folder that the dump is to be in.
+        /// The directory for the dump.
         folder: PathBuf,
-        /// Why not there.
+        /// Why the target can't write to that directory.
         why: String,
-        /// The target's temporary folder.
+        /// The target's temporary directory.
         temp: PathBuf,
-        /// Why not there.
+        /// Why the target can't write to its temporary directory.
         not_there: String,
     },
-    /// A file system on the way is too full.
-    #[error("{} has {free} bytes left, and the dump takes about {needed}", folder.display())]
+    /// A file system has too little free space.
+    #[error("{} has {free} bytes free, but the dump takes about {needed} bytes", folder.display())]
     NoSpace {
-        /// The folder.
+        /// The directory.
         folder: PathBuf,
-        /// Bytes that are left there.
+        /// The number of free bytes.
         free: u64,
-        /// A guess.
+        /// The estimated number of bytes needed.
         needed: u64,
-        /// Whether that is with the copy that is made of another user's file.
+        /// Whether this includes the copy of a file that belongs to another user.
         with_copy: bool,
     },
-    /// The runtime, or the way to it.
+    /// The runtime returned an error or could not be reached.
     #[error(transparent)]
     Runtime(#[from] runtap_diag::Error),
-    /// What the target has written can't be had.
-    #[error("the runtime says that {} is written, but it can't be taken", theirs.display())]
+    /// The file that the target wrote can't be copied.
+    #[error("the runtime reported that {} was written, but it can't be copied", theirs.display())]
     NotTaken {
-        /// Where the target wrote it, as it sees that.
+        /// The path of the file, as seen by the target.
         theirs: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// There is nothing in it.
-    #[error("the runtime says that the dump is written, but {} is empty", .0.display())]
+    /// The file is empty.
+    #[error("the runtime reported that the dump was written, but {} is empty", .0.display())]
     Empty(PathBuf),
-    /// It is something else altogether, and was not kept.
-    #[error("the runtime says that the dump is written, but of {}: {error}", theirs.display())]
+    /// The file is not a core file, and was not kept.
+    #[error("the runtime reported that the dump was written, but {} is invalid: {error}", theirs.display())]
     NoCore {
-        /// Where the target wrote it, as it sees that.
+        /// The path of the file, as seen by the target.
         theirs: PathBuf,
-        /// What it is.
+        /// Why it is invalid.
         error: CoreFileError,
     },
-    /// The crash report can't be had.
-    #[error("can't take the crash report {}", theirs.display())]
+    /// The crash report can't be copied.
+    #[error("can't copy the crash report {}", theirs.display())]
     NoReport {
-        /// Where the target wrote it, as it sees that.
+        /// The path of the file, as seen by the target.
         theirs: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// The crash report has no end, or might as well have none.
+    /// The crash report is too long.
     #[error("the crash report {} has {bytes} bytes, more than {most}", theirs.display())]
     LongReport {
-        /// Where the target wrote it, as it sees that.
+        /// The path of the file, as seen by the target.
         theirs: PathBuf,
-        /// Its size.
+        /// The size in bytes.
         bytes: u64,
-        /// The most that is taken.
+        /// The maximum size in bytes.
         most: u64,
     },
-    /// The crash report is damaged.
-    #[error("the crash report {} is no whole JSON", theirs.display())]
+    /// The crash report is not valid JSON.
+    #[error("the crash report {} is not complete JSON", theirs.display())]
     BrokenReport {
-        /// Where the target wrote it, as it sees that.
+        /// The path of the file, as seen by the target.
         theirs: PathBuf,
-        /// What is wrong.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// The end was asked for while the file was fetched.
+    /// The operation was interrupted while the file was copied.
     #[error("interrupted")]
     Interrupted,
-    /// Our file can't be written.
+    /// The output file can't be written.
     #[error(transparent)]
     Output(#[from] runtap_os::output::Error),
-    /// The file system.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// A refusal of which it is known what to do about it.
+/// A rejection by the runtime whose cause is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// `createdump` may not trace its own parent: a container needs the capability `SYS_PTRACE`.
+    /// `createdump` may not trace its parent: a container needs the capability `SYS_PTRACE`.
     NoPtrace,
-    /// A program that has its runtime in its own file writes full dumps only.
+    /// A single-file program can write full dumps only.
     FullOnly,
 }
 
 impl Refusal {
-    /// What a runtime's refusal of a dump means, which it says in words only; `None` for any other error.
+    /// Interprets a runtime's rejection of a dump, which is reported as text. `None` for any other error.
     pub fn of(error: &runtap_diag::Error) -> Option<Self> {
         match error {
             runtap_diag::Error::Refused { reply, .. } => Self::of_words(reply.message.as_deref()?),
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_right_to_trace_is_known_by_its_text() {
+    fn a_missing_permission_to_trace_is_recognized_by_its_text() {
         let text =
             "[createdump] Problem suspending threads: ptrace(ATTACH, 1) FAILED Operation not permitted (1)";
         assert_eq!(Refusal::of_words(text), Some(Refusal::NoPtrace));

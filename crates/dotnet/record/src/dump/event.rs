@@ -1,41 +1,41 @@
-//! What happens while a dump is written.
+//! Events that occur while a dump is written.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// What happens while a dump is written, in this order.
+/// An event that occurs while a dump is written, in the order of occurrence.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The target writes into a folder of its own, and the file is going to be fetched from there.
+    /// The target writes to its own directory, from which the file will be copied.
     Fetching {
-        /// Where, as the target sees it.
+        /// The path of the file, as seen by the target.
         theirs: &'a Path,
-        /// Why it can't be given a file of ours.
+        /// Why the target can't write to the destination.
         why: &'a str,
     },
-    /// There is room and a place; it is asked for now.
+    /// The preparations are complete, and the dump is about to be requested.
     Writing {
-        /// Who is asked.
+        /// The process id of the target.
         pid: u32,
-        /// Where it is going to be.
+        /// The path of the dump.
         ours: &'a Path,
     },
-    /// The request has gone out: from now on the target writes, whether we wait or not.
+    /// The request was sent. From now on the target writes, even if the caller stops waiting.
     Asked,
-    /// The runtime is too old for a crash report (.NET 6 has them), and is asked for a dump without.
+    /// The runtime is older than .NET 6, so the dump is requested without a crash report.
     NoCrashReport,
-    /// The target is still at it.
+    /// The target is writing.
     Progress {
-        /// Since it was asked.
+        /// The time since the request.
         elapsed: Duration,
-        /// Bytes that are there by now.
+        /// The number of bytes written so far.
         written: u64,
     },
-    /// The target has answered, or is not waited for any more. What follows is ours: maybe a long copy.
+    /// The target has answered, or is no longer waited for. A copy may follow, which may take long.
     Over,
-    /// It failed, and what the target has written, or may still write, stays where it is.
+    /// The dump failed, and what the target has written, or may still write, is left in place.
     Left {
-        /// Where, as the target sees it.
+        /// The path of the file, as seen by the target.
         theirs: &'a Path,
     },
 }

@@ -1,12 +1,12 @@
-//! Has running programs write core dumps of themselves: into a file that the target can write to and nobody else can
-//! exchange, and from there to the place where it is wanted.
+//! Requests core dumps from running programs. The target writes to a file that only the target can write to and that no other user
+//! can replace; from there the dump is moved to its destination.
 //!
 //! ```no_run
-//! use runtap_record::dump::{Kind, Outcome, Prepared, Specification, Wanted};
+//! use runtap_record::dump::{DumpKind, Outcome, Prepared, Specification, Destination};
 //! use runtap_target::TargetSpec;
 //!
 //! # async fn dump(pid: u32) -> Result<(), Box<dyn std::error::Error>> {
-//! let prepared = Prepared::open(Specification::new(Kind::Heap, Wanted::Given("app.core".into())))?;
+//! let prepared = Prepared::open(Specification::new(DumpKind::Heap, Destination::Exact("app.core".into())))?;
 //! let subject = TargetSpec::Pid(pid).resolve(&()).await?;
 //! let never = std::future::pending();
 //! match prepared.write(&subject, never, &|event| println!("{event:?}")).await? {
@@ -16,17 +16,17 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - A [`Specification`] says what; [`Prepared::open`] opens the files before anybody is asked for anything;
-//!   [`Prepared::write`] has a [`Subject`](runtap_target::Subject) write the dump. What happens meanwhile are [`Event`]s, what there is in the end is the
-//!   [`Outcome`].
-//! - `place`: where it is wanted, and whether there is room. `way`: where the target writes; the rules are in
+//! - A [`Specification`] describes the dump. [`Prepared::open`] opens the files before any request is sent; [`Prepared::write`]
+//!   requests the dump from a [`ResolvedTarget`](runtap_target::ResolvedTarget). [`Event`]s report the progress, the [`Outcome`] is
+//!   the result.
+//! - `place`: the destination, and whether there is enough space. `way`: where the target writes; the rules are in
 //!   `docs/design/trust.md`. `ask`: the request, and how the file grows.
-//! - Whether a file is a whole core file (on Windows: minidump) of the target says [`Dump::flaw`].
+//! - [`Dump::flaw`] checks whether the file is a complete core file (on Windows: minidump) of the target.
 //!
-//! On Windows the target writes beside the place that is wanted, on a disk of this machine, and nothing that is there is
-//! replaced (`place/windows.rs`). On macOS [`Prepared::open`] says that it can't be had.
+//! On Windows the target writes beside the destination, which must be on a local disk, and no existing file is replaced
+//! (`place/windows.rs`). On macOS [`Prepared::open`] returns an error.
 //!
-//! Refuses to print, to choose words for people, and to find processes.
+//! The module prints nothing and does not search for processes.
 
 #[cfg(any(target_os = "linux", windows))]
 mod ask;
@@ -47,4 +47,4 @@ pub use self::error::{Error, Refusal};
 pub use self::event::Event;
 pub use self::outcome::{Dump, Flaw, Outcome};
 pub use self::prepared::Prepared;
-pub use self::spec::{Kind, Specification, Wanted};
+pub use self::spec::{Destination, DumpKind, Specification};

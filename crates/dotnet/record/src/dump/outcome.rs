@@ -1,4 +1,4 @@
-//! What there is in the end.
+//! Results of dumps.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,66 +7,66 @@ use runtap_diag::core_file::{CoreFile, CoreFileError};
 
 use crate::dump::Error;
 
-/// What became of a dump.
+/// The result of a dump.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is there.
+    /// The dump was written.
     Written(Box<Dump>),
-    /// The end was asked for before.
+    /// The operation was interrupted.
     Interrupted {
-        /// The target.
+        /// The process id of the target.
         pid: u32,
-        /// Where the target goes on writing, as it sees that, if it had been asked by then: it stands still until it has
-        /// written the whole.
+        /// Where the target continues to write, as it sees the path, if the request had been sent. The target is stopped until the
+        /// dump is complete.
         goes_on: Option<PathBuf>,
     },
 }
 
-/// A dump that the target says it has written, and what we found.
+/// A dump that the target reported as written, and what was found in the file.
 #[derive(Debug)]
 pub struct Dump {
-    /// The target.
+    /// The process id of the target.
     pub pid: u32,
-    /// Where it is.
+    /// The path of the dump.
     pub path: PathBuf,
-    /// Where the target wrote it, or sees it now.
+    /// The path at which the target wrote it or sees it now.
     pub target_path: PathBuf,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// Until the target had answered.
+    /// The time until the target answered.
     pub duration: Duration,
-    /// Whose memory it holds, or what is wrong with the file.
+    /// The contents of the core file, or why it is invalid.
     pub core: Result<CoreFile, CoreFileError>,
     /// The path of the crash report, if there is one.
     pub crash_report: Result<Option<PathBuf>, Error>,
-    /// In the target's own pid namespace, where that is known.
+    /// The process id in the target's own PID namespace, if known.
     pub(crate) own_pid: Option<u32>,
 }
 
-/// Why a dump can't be used.
+/// Why a dump is not usable.
 #[derive(Debug, thiserror::Error)]
 pub enum Flaw<'a> {
-    /// It is cut, or can't be looked into.
+    /// The file is truncated or can't be read.
     #[error(transparent)]
     File(&'a CoreFileError),
-    /// It is somebody else's.
+    /// The dump is that of another process.
     #[error("it is of process {found}, not of process {wanted}")]
     Other {
-        /// Whose it is.
+        /// The process id in the dump.
         found: u32,
-        /// Whose it should be.
+        /// The process id of the target.
         wanted: u32,
     },
-    /// It may be anybody's.
-    #[error("it does not say of which process it is")]
+    /// The process of the dump is unknown.
+    #[error("it has no process id")]
     Nobodys,
-    /// There is no thread in it.
+    /// The dump has no threads.
     #[error("it has no threads")]
     NoThreads,
 }
 
 impl Dump {
-    /// What is wrong with the file; `None` if nothing is.
+    /// Returns why the file is not usable. `None` if it is.
     pub fn flaw(&self) -> Option<Flaw<'_>> {
         let process = match &self.core {
             Ok(core) => &core.process,

@@ -1,7 +1,7 @@
-//! Where the user wants a dump, and how the file gets there.
+//! The destination of a dump, and how the file gets there.
 //!
-//! Where the target can reach the user's folder, and nobody else can exchange what lies there, it writes into a new file of
-//! that folder, else into one of its own ([`Way`]). What is there gets its name when it is whole.
+//! If the target can write to the destination's directory and no other user can replace files there, it writes to a new file in that
+//! directory, otherwise to one in its own temporary directory ([`WriteStrategy`]). The file gets its final name when it is complete.
 
 use std::fs;
 use std::io::{self, BufReader, Read, Seek};
@@ -12,41 +12,41 @@ use runtap_discover::{FileView, Memory};
 use runtap_os::output::{Draft, with_extension};
 
 use crate::dump::spec::nth;
-use crate::dump::way::{RequestedPath, Way, Which};
-use crate::dump::{Error, Kind, Wanted};
+use crate::dump::way::{DumpFile, RequestedPath, WriteStrategy};
+use crate::dump::{Destination, DumpKind, Error};
 
-/// What `createdump` writes beside the dump.
+/// The suffix of the file that `createdump` writes beside the dump.
 pub(crate) const CRASH_REPORT: &str = ".crashreport.json";
-/// What a dump takes beside the memory in it, and what one without the heap takes altogether.
+/// The size of a dump in addition to its memory, and the estimated total size of one without the heap.
 const BASE: u64 = 8 << 20;
-/// The longest crash report that is taken: 10,000 threads with deep stacks have less.
-const MOST_REPORT: u64 = 64 << 20;
+/// The maximum size of a crash report. 10,000 threads with deep stacks need less.
+const MAX_REPORT_BYTES: u64 = 64 << 20;
 
-/// The files that are going to be there, open before anything is asked of the target.
+/// The output files, which are opened before any request is sent to the target.
 #[derive(Debug)]
 pub(crate) struct Files {
-    /// Where the user wants the dump; absolute.
+    /// The absolute path of the dump's destination.
     pub(crate) ours: PathBuf,
-    wanted: Wanted,
+    wanted: Destination,
     pub(crate) draft: Draft,
-    /// The crash report, if one is asked for; where `createdump` puts it, if that writes into the draft.
+    /// The crash report, if requested. Its path is where `createdump` writes it if that writes to the draft.
     pub(crate) report: Option<Draft>,
 }
 
-/// The way of a dump.
+/// A prepared dump.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct DumpPlan {
     view: FileView,
     files: Files,
-    way: Way,
+    way: WriteStrategy,
     told: RequestedPath,
 }
 
-/// What became of it.
+/// A dump that was written.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct WrittenFile {
     pub(crate) path: PathBuf,
-    /// Where the target wrote it, or sees it now.
+    /// The path at which the target wrote it or sees it now.
     pub(crate) target_path: PathBuf,
     pub(crate) bytes: u64,
     pub(crate) core: Result<CoreFile, CoreFileError>,
@@ -55,26 +55,26 @@ pub(crate) struct Found {
 }
 
 impl Files {
-    /// Makes them.
+    /// Opens the files.
     ///
     /// # Errors
-    /// We can't write there.
-    pub(crate) fn make(wanted: &Wanted, crash_report: bool) -> Result<Self, Error> {
+    /// Returns an error if the destination is not writable.
+    pub(crate) fn make(wanted: &Destination, crash_report: bool) -> Result<Self, Error> {
         let mut ours = std::path::absolute(wanted.path())?;
-        // A dot at the end means a folder, and is dropped there. A slash stays.
+        // A dot at the end denotes a directory and is removed by `absolute`. A slash is not.
         if wanted.path().as_os_str().as_encoded_bytes().ends_with(b"/.") {
             ours.push("");
         }
         let Some(folder) = ours.parent().filter(|_| ours.file_name().is_some()) else {
             return Err(Error::NoName(ours));
         };
-        // Nothing of that kind is opened: a pipe would wait for a reader.
+        // Do not open pipes, which would wait for a reader.
         if fs::metadata(&ours).is_ok_and(|meta| !meta.is_file()) {
             return Err(Error::NotOrdinary(ours));
         }
         let draft = match wanted {
-            Wanted::Given(_) => Draft::of(&ours)?,
-            Wanted::Fresh(_) => Draft::within(folder)?,
+            Destination::Exact(_) => Draft::of(&ours)?,
+            Destination::Unused(_) => Draft::within(folder)?,
         };
         if !draft.is_file() {
             return Err(Error::NotReplaceable(ours));
@@ -83,16 +83,16 @@ impl Files {
         Ok(Self { ours, wanted: wanted.clone(), draft, report })
     }
 
-    pub(crate) fn draft_of(&self, which: Which) -> Option<&Draft> {
+    pub(crate) fn draft_of(&self, which: DumpFile) -> Option<&Draft> {
         match which {
-            Which::Dump => Some(&self.draft),
-            Which::Report => self.report.as_ref(),
+            DumpFile::Dump => Some(&self.draft),
+            DumpFile::Report => self.report.as_ref(),
         }
     }
 }
 
-impl Kind {
-    /// About how large it becomes. Measured: full is all that can be read, heap is all that can be written.
+impl DumpKind {
+    /// Estimates the size. As measured, a full dump has all readable memory, and a heap dump all writable memory.
     pub(crate) fn estimate(self, memory: Memory) -> u64 {
         match self {
             Self::Full => memory.readable,
@@ -102,16 +102,16 @@ impl Kind {
     }
 }
 
-impl Place {
-    /// Finds a way to the files for this process, and makes what is to be there before it is asked.
+impl DumpPlan {
+    /// Chooses where this process writes, and prepares its directory.
     ///
     /// # Errors
-    /// There is no folder that the target may write to, or none with enough room.
-    pub(crate) fn of(pid: u32, files: Files, kind: Kind) -> Result<Self, Error> {
+    /// Returns an error if there is no directory to which the target may write, or not enough space.
+    pub(crate) fn of(pid: u32, files: Files, kind: DumpKind) -> Result<Self, Error> {
         let view = runtap_discover::file_view(pid).map_err(|error| Error::Unseen { pid, error })?;
         let owner = runtap_discover::facts(pid).file_uid;
-        let lent = Way::lend(&view, owner, &files);
-        let (way, told) = lent.or_else(|why| Way::fetch(&view, owner, &files.ours, why))?;
+        let lent = WriteStrategy::lend(&view, owner, &files);
+        let (way, told) = lent.or_else(|why| WriteStrategy::fetch(&view, owner, &files.ours, why))?;
         let mut place = Self { view, files, way, told };
         if let Ok(memory) = runtap_discover::memory(pid) {
             place.check_space(kind.estimate(memory))?;
@@ -120,35 +120,35 @@ impl Place {
         Ok(place)
     }
 
-    /// Where the target writes it, as the target sees it.
+    /// Returns the path to which the target writes, as the target sees it.
     pub(crate) fn theirs(&self) -> &Path {
         &self.told.theirs
     }
 
-    /// What the runtime is told of that.
+    /// Returns the path as it is sent to the runtime.
     pub(crate) fn told(&self) -> &str {
         &self.told.text
     }
 
-    /// Why it has to be fetched from a folder of the target's own; `None` where it is not.
+    /// Returns why the file must be copied from a directory of the target. `None` if it need not be.
     pub(crate) fn fetched(&self) -> Option<&str> {
         match &self.way {
-            Way::Fetched(fetched) => Some(&fetched.why),
-            Way::Direct | Way::Lent { .. } => None,
+            WriteStrategy::Fetched(fetched) => Some(&fetched.why),
+            WriteStrategy::Direct | WriteStrategy::Lent { .. } => None,
         }
     }
 
-    /// Refuses when the dump can't fit. `needed` is a guess.
+    /// Returns an error if there is not enough space. `needed` is an estimate.
     ///
     /// # Errors
-    /// A file system on the way is too full.
+    /// Returns an error if a file system has too little free space.
     fn check_space(&self, needed: u64) -> Result<(), Error> {
         let folder = self.files.ours.parent().unwrap_or(&self.files.ours).to_owned();
         let ours = rustix::fs::fstatvfs(self.files.draft.file()).map_err(io::Error::from)?;
-        let twice = matches!(self.way, Way::Lent { .. });
+        let twice = matches!(self.way, WriteStrategy::Lent { .. });
         let here = if twice { needed.saturating_mul(2) } else { needed };
         let mut ways = vec![(folder, ours.f_bavail.saturating_mul(ours.f_frsize), here)];
-        if let Way::Fetched(fetched) = &self.way {
+        if let WriteStrategy::Fetched(fetched) = &self.way {
             ways.extend(fetched.free_space().map(|(folder, free)| (folder, free, needed)));
         }
         let full = ways.into_iter().find(|(_, free, needed)| free < needed);
@@ -157,23 +157,23 @@ impl Place {
         })
     }
 
-    /// Where the user wants it.
+    /// Returns the path of the destination.
     pub(crate) fn ours(&self) -> &Path {
         &self.files.ours
     }
 
-    /// How much the target has written by now.
+    /// Returns the number of bytes that the target has written.
     pub(crate) fn written(&self) -> u64 {
         self.way.written(&self.files)
     }
 
-    /// Brings the file to its place, and the crash report if there is to be one.
+    /// Moves the file to its destination, and the crash report if requested.
     ///
     /// # Errors
-    /// It can't be read or written. What the target wrote stays where it is then.
-    pub(crate) fn finish(self, crash_report: bool) -> Result<Found, Error> {
+    /// Returns an error if the file can't be read or written. The target's file is left in place then.
+    pub(crate) fn finish(self, crash_report: bool) -> Result<WrittenFile, Error> {
         let theirs = self.told.theirs.clone();
-        let bytes = match self.way.take(&self.files, Which::Dump, None) {
+        let bytes = match self.way.take(&self.files, DumpFile::Dump, None) {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.leave();
@@ -184,7 +184,7 @@ impl Place {
             return Err(Error::Empty(theirs));
         }
         let core = match core_file::inspect(self.files.draft.file()) {
-            // Of no use to anybody, and under that name it would be taken for one.
+            // A file that is not a core file is useless, and its name would be misleading.
             Err(error) if error.is_no_core() => {
                 self.clean();
                 return Err(Error::NoCore { theirs, error });
@@ -196,8 +196,8 @@ impl Place {
         let fetched = self.fetched().is_some();
         let Files { ours, wanted, draft, report: report_draft } = self.files;
         let path = match wanted {
-            Wanted::Given(_) => draft.appear_whole()?,
-            Wanted::Fresh(_) => draft.settle_whole(|n| nth(&ours, n))?,
+            Destination::Exact(_) => draft.appear_whole()?,
+            Destination::Unused(_) => draft.settle_whole(|n| nth(&ours, n))?,
         };
         let crash_report = match (report, report_draft) {
             (Some(Ok(())), Some(mut draft)) => {
@@ -207,22 +207,22 @@ impl Place {
             (Some(Err(error)), _) => Err(error),
             _ => Ok(None),
         };
-        // Where the target wrote into our file, that has its name by now.
+        // If the target wrote to the destination, the file has its final name by now.
         let seen = if fetched { Some(theirs) } else { self.view.to_target(&path).ok().flatten() };
         let target_path = seen.unwrap_or_else(|| path.clone());
-        Ok(Found { path, target_path, bytes, core, crash_report })
+        Ok(WrittenFile { path, target_path, bytes, core, crash_report })
     }
 
-    /// The dump goes on, or may be there, and nobody waits for it: it stays where the target writes it.
+    /// Leaves the file in place, because the target may still write to it.
     pub(crate) fn leave(self) {
-        if matches!(self.way, Way::Direct) {
+        if matches!(self.way, WriteStrategy::Direct) {
             self.files.draft.keep();
             self.files.report.map(Draft::keep);
         }
         self.way.keep();
     }
 
-    /// Removes what the target has written into its own folder.
+    /// Removes what the target has written to its own directory.
     pub(crate) fn clean(&self) {
         self.way.clean();
     }
@@ -231,13 +231,15 @@ impl Place {
         let theirs = with_extension(&self.told.theirs, CRASH_REPORT);
         let Some(report) = &self.files.report else { return Ok(()) };
         let failed = |error| Error::NoReport { theirs: theirs.clone(), error };
-        let bytes = self.way.take(&self.files, Which::Report, Some(MOST_REPORT)).map_err(failed)?;
-        if bytes > MOST_REPORT {
-            return Err(Error::LongReport { theirs, bytes, most: MOST_REPORT });
+        let bytes = self.way.take(&self.files, DumpFile::Report, Some(MAX_REPORT_BYTES)).map_err(failed)?;
+        if bytes > MAX_REPORT_BYTES {
+            return Err(Error::LongReport { theirs, bytes, most: MAX_REPORT_BYTES });
         }
         let mut whole = report.file().try_clone().map_err(failed)?;
         whole.rewind().map_err(failed)?;
-        match serde_json::from_reader::<_, serde::de::IgnoredAny>(BufReader::new(whole.take(MOST_REPORT))) {
+        match serde_json::from_reader::<_, serde::de::IgnoredAny>(BufReader::new(
+            whole.take(MAX_REPORT_BYTES),
+        )) {
             Ok(_whole) => Ok(()),
             Err(error) => Err(Error::BrokenReport { theirs, error: error.into() }),
         }

@@ -1,4 +1,4 @@
-//! The way of a dump from the request to its place.
+//! Writes a dump from the request to the destination.
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use runtap_diag::DumpForm;
 use runtap_os::in_a_thread;
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
 use crate::dump::ask::{Watched, ask, watch};
-use crate::dump::place::{Files, Found, Place};
+use crate::dump::place::{DumpPlan, Files, WrittenFile};
 use crate::dump::{Dump, Error, Event, Outcome, Specification};
 
 /// A dump whose files are open.
@@ -20,22 +20,23 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Opens the files. Nobody is asked for anything yet.
+    /// Opens the files. No request is sent yet.
     ///
     /// # Errors
-    /// We can't write there.
+    /// Returns an error if the destination is not writable.
     pub fn open(spec: Specification) -> Result<Self, Error> {
         let files = Files::make(&spec.wanted, spec.crash_report)?;
         Ok(Self { spec, files })
     }
 
-    /// Has the target write the dump, and brings it to its place. When `stopped` is ready nothing is waited for any more.
+    /// Requests the dump from the target and moves it to its destination. Stops waiting when `stopped` is ready.
     ///
     /// # Errors
-    /// There is no dump. [`Error::Interrupted`] if `stopped` became ready before the target was asked for anything, or when it was done.
+    /// Returns an error if there is no dump. [`Error::Interrupted`] if `stopped` became ready before the request was sent, or during
+    /// the copy.
     pub async fn write(
         self,
-        target: &Subject,
+        target: &ResolvedTarget,
         stopped: impl Future<Output = ()>,
         tell: &dyn Fn(Event<'_>),
     ) -> Result<Outcome, Error> {
@@ -46,7 +47,7 @@ impl Prepared {
             pids = target.pids() => pids?,
             () = stopped.as_mut() => return Err(Error::Interrupted),
         };
-        let place = Place::of(pid, files, spec.kind)?;
+        let place = DumpPlan::of(pid, files, spec.kind)?;
         if let Some(why) = place.fetched() {
             tell(Event::Fetching { theirs: place.theirs(), why });
         }
@@ -75,7 +76,7 @@ impl Prepared {
             Err(error) => {
                 let refused =
                     matches!(error, runtap_diag::Error::Refused { .. }) && !error.is_unknown_command();
-                // Without an answer the dump may be there, or become.
+                // Without an answer, the dump may exist or still be written.
                 if asked.get() && !refused && place.written() > 0 {
                     tell(Event::Left { theirs: place.theirs() });
                     place.leave();
@@ -87,13 +88,13 @@ impl Prepared {
         };
         let duration = started.elapsed();
         let crash_report = spec.crash_report && form != DumpForm::GenerateCoreDump;
-        // Maybe a long copy.
+        // This may copy a large file.
         let found = tokio::select! {
             biased;
             found = in_a_thread(move || place.finish(crash_report)) => found??,
             () = stopped => return Err(Error::Interrupted),
         };
-        let Found { path, target_path, bytes, core, crash_report } = found;
+        let WrittenFile { path, target_path, bytes, core, crash_report } = found;
         Ok(Outcome::Written(Box::new(Dump {
             pid,
             path,

@@ -1,13 +1,13 @@
-//! What is asked for: which kind of dump, with what, and under which name.
+//! The specification of a dump.
 
 use std::path::{Path, PathBuf};
 
 use runtap_diag::{DumpFlags, DumpType};
 use runtap_os::output::{NAMES_TRIED, insert_before_extension, is_free};
 
-/// How much of a process a dump holds.
+/// The kind of a dump, which determines its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DumpKind {
     /// All memory.
     Full,
     /// Stacks, modules and all writable memory, including the heap.
@@ -18,11 +18,11 @@ pub enum Kind {
     Triage,
 }
 
-impl Kind {
-    /// Every kind, the largest first.
+impl DumpKind {
+    /// All kinds, largest first.
     pub const ALL: [Self; 4] = [Self::Full, Self::Heap, Self::Mini, Self::Triage];
 
-    /// What it holds.
+    /// Returns a description of the contents.
     pub fn about(self) -> &'static str {
         match self {
             Self::Full => "All memory",
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// In a word.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -52,22 +52,22 @@ impl Kind {
     }
 }
 
-/// The file that somebody wants.
+/// The destination of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
-    /// This one, in place of what is there.
-    Given(PathBuf),
-    /// This name or one behind it, the first that is free.
-    Fresh(PathBuf),
+pub enum Destination {
+    /// This path. An existing file is replaced.
+    Exact(PathBuf),
+    /// This path, or the first unused numbered variant of it.
+    Unused(PathBuf),
 }
 
-impl Wanted {
-    /// The file at a path, or a fresh one called `base` in the folder there; without a path here. One of several files
-    /// under one path has a process id in its name.
+impl Destination {
+    /// Returns the destination for a path. If it is a directory, or if there is no path, the file is named after `base`. `pid` is
+    /// inserted into the name if several dumps have one path.
     pub fn at(path: Option<&Path>, base: &str, pid: Option<u32>) -> Self {
         let folder = match path {
             Some(path) if !path.is_dir() => {
-                return Self::Given(pid.map_or_else(
+                return Self::Exact(pid.map_or_else(
                     || path.to_owned(),
                     |pid| insert_before_extension(path, &format!(".{pid}")),
                 ));
@@ -77,37 +77,37 @@ impl Wanted {
         };
         let base = folder.join(base);
         let mut candidates = (1..=NAMES_TRIED).map(|n| nth(&base, n));
-        Self::Fresh(candidates.find(|path| is_free(path)).unwrap_or(base))
+        Self::Unused(candidates.find(|path| is_free(path)).unwrap_or(base))
     }
 
     pub(crate) fn path(&self) -> &Path {
         match self {
-            Self::Given(path) | Self::Fresh(path) => path,
+            Self::Exact(path) | Self::Unused(path) => path,
         }
     }
 }
 
-/// The n-th name to try, from 1.
+/// Returns the n-th variant of a name, starting at 1.
 pub(crate) fn nth(base: &Path, n: u32) -> PathBuf {
     if n == 1 { base.to_owned() } else { insert_before_extension(base, &format!("_{n}")) }
 }
 
-/// A dump that is to be written.
+/// The specification of a dump.
 #[derive(Debug, Clone)]
 pub struct Specification {
-    /// How much it holds.
-    pub kind: Kind,
-    /// Where it goes.
-    pub wanted: Wanted,
-    /// Whether `createdump` reports in detail, on the target's standard output.
+    /// The kind of dump.
+    pub kind: DumpKind,
+    /// The destination.
+    pub wanted: Destination,
+    /// Whether `createdump` writes verbose output to the target's standard output.
     pub logging: bool,
-    /// Whether there is to be a crash report beside it, as JSON.
+    /// Whether a crash report in JSON format is written beside the dump.
     pub crash_report: bool,
 }
 
 impl Specification {
-    /// A dump and nothing else.
-    pub fn new(kind: Kind, wanted: Wanted) -> Self {
+    /// Creates the specification of a dump without extras.
+    pub fn new(kind: DumpKind, wanted: Destination) -> Self {
         Self { kind, wanted, logging: false, crash_report: false }
     }
 
@@ -128,17 +128,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_gets_a_fresh_name_and_a_file_its_own() {
+    fn a_folder_gets_an_unused_name_and_a_file_its_own() {
         let folder = tempfile::tempdir().unwrap();
-        let fresh = |name| Wanted::Fresh(folder.path().join(name));
-        let at = || Wanted::at(Some(folder.path()), "core_1", None);
+        let fresh = |name| Destination::Unused(folder.path().join(name));
+        let at = || Destination::at(Some(folder.path()), "core_1", None);
         assert_eq!(at(), fresh("core_1"));
         std::fs::write(folder.path().join("core_1"), "").unwrap();
         assert_eq!(at(), fresh("core_1_2"));
         assert_eq!(nth(Path::new("dump_1.dmp"), 2), Path::new("dump_1_2.dmp"));
-        let given = |path: &str, pid| Wanted::at(Some(Path::new(path)), "core_1", pid);
-        assert_eq!(given("x/y", None), Wanted::Given("x/y".into()));
-        assert_eq!(given("x/y.dmp", Some(7)), Wanted::Given("x/y.7.dmp".into()));
-        assert!(matches!(Wanted::at(None, "core_1", None), Wanted::Fresh(path) if path.is_relative()));
+        let given = |path: &str, pid| Destination::at(Some(Path::new(path)), "core_1", pid);
+        assert_eq!(given("x/y", None), Destination::Exact("x/y".into()));
+        assert_eq!(given("x/y.dmp", Some(7)), Destination::Exact("x/y.7.dmp".into()));
+        assert!(
+            matches!(Destination::at(None, "core_1", None), Destination::Unused(path) if path.is_relative())
+        );
     }
 }

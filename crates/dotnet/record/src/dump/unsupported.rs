@@ -1,31 +1,31 @@
-//! Where no dump is written: everything compiles, and nothing is opened.
+//! Systems without dumps: everything compiles, but no dump can be opened.
 
 use std::convert::Infallible;
 
-use runtap_target::Subject;
+use runtap_target::ResolvedTarget;
 
 use crate::dump::{Error, Event, Outcome, Specification};
 
-/// Can't be had here: there is no value of it.
+/// A prepared dump. There are none on this system.
 #[derive(Debug)]
 pub struct Prepared(Infallible);
 
 impl Prepared {
-    /// Always [`Error::Unsupported`].
+    /// Returns [`Error::Unsupported`].
     ///
     /// # Errors
-    /// Always.
+    /// Always returns an error.
     pub fn open(_spec: Specification) -> Result<Self, Error> {
         Err(Error::Unsupported)
     }
 
-    /// Never called.
+    /// Never called on this system.
     ///
     /// # Errors
     /// None.
     pub async fn write(
         self,
-        _target: &Subject,
+        _target: &ResolvedTarget,
         _stopped: impl Future<Output = ()>,
         _tell: &dyn Fn(Event<'_>),
     ) -> Result<Outcome, Error> {

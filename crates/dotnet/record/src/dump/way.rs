@@ -1,8 +1,8 @@
-//! Where the target writes its dump, and the crash report beside it, and how both get from there into files of ours.
+//! Where the target writes its dump and the crash report, and how both are moved from there to the output files.
 //!
-//! The target opens the file itself: in its own mount namespace, as its own user, by its path, and follows every link.
-//! So it is never told a name that somebody else may know before, or exchange. And whatever a user has written stays a file
-//! that he can keep open, change later and give further names: what another user than ours wrote is copied, never kept.
+//! The target opens the file itself: in its own mount namespace, as its own user, by path, following all symbolic links. So it is
+//! never sent a path that another user can know in advance or replace. The owner of a file can keep it open, change it later and
+//! create further links to it, so a file that another user wrote is copied and never kept.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -20,69 +20,70 @@ use rustix::process::geteuid;
 use crate::dump::Error;
 use crate::dump::place::{CRASH_REPORT, Files};
 
-/// Which of the two files.
+/// One of the two files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum DumpFile {
     Dump,
     Report,
 }
 
 #[derive(Debug)]
-pub(crate) enum Way {
-    /// Into the files that the user gets: the target is our own user's, and in no container.
+pub(crate) enum WriteStrategy {
+    /// The target writes to the output files: it runs as the current user and not in a container.
     Direct,
-    /// Into files beside those, which are the target's user's, in a folder where he can make files.
+    /// The target writes to files beside the output files that belong to the target's user, in a directory where that user may
+    /// create files.
     Lent { dump: Draft, report: Option<Draft> },
-    /// Into a folder of the target's own.
+    /// The target writes to its own directory.
     Fetched(Fetched),
 }
 
-/// Files of the target, held by their folder: whatever becomes of the path, they are taken and removed there.
+/// Files of the target, accessed through a descriptor of their directory, so that a replaced path has no effect.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     folder: Folder,
-    /// Of the dump.
+    /// The name of the dump.
     name: OsString,
-    /// The user as whom the target makes files.
+    /// The user that owns files created by the target.
     owner: u32,
-    /// The folder around one that was made for this.
+    /// The parent of a directory that was created for the dump.
     around: Option<Folder>,
-    /// Why it has to be like that.
+    /// Why the dump can't be written to its destination.
     pub(crate) why: String,
 }
 
-/// A path as the target sees it, and as the runtime is told it.
+/// A path as seen by the target, and as sent to the runtime.
 #[derive(Debug)]
 pub(crate) struct RequestedPath {
     pub(crate) theirs: PathBuf,
-    /// A percent sign begins something that the runtime fills in, two are one.
+    /// The runtime expands percent signs; two stand for one.
     pub(crate) text: String,
 }
 
 impl RequestedPath {
-    /// `None` if the protocol can't carry it.
+    /// Returns `None` if the path can't be sent because it is not UTF-8.
     fn of(theirs: PathBuf) -> Option<Self> {
         let text = theirs.to_str()?.replace('%', "%%");
         Some(Self { theirs, text })
     }
 }
 
-impl Way {
-    /// Gives the target a file of ours to write to, or one beside it.
+impl WriteStrategy {
+    /// Lets the target write to the output file, or to one beside it.
     ///
     /// # Errors
-    /// Why it can't have one there.
+    /// Returns the reason why the target can't write there.
     pub(crate) fn lend(view: &FileView, owner: u32, files: &Files) -> Result<(Self, RequestedPath), String> {
         let text = |error: io::Error| error.to_string();
-        // The target would follow a link that is laid there, with the rights of its user.
+        // The target would follow a symbolic link in its place, with the rights of its user.
         if files.draft.can_be_exchanged(owner) {
-            return Err("others can exchange files in that folder".to_owned());
+            return Err("other users can replace files in that folder".to_owned());
         }
         let place = view.to_target(&files.draft.place()).map_err(text)?;
         let mut theirs = place.ok_or("the target does not see that folder")?;
         let mut way = Self::Direct;
         if owner != geteuid().as_raw() || view.is_foreign() {
-            // A file of his would give him room where he has none, and may stay: only where he could make one himself.
+            // A file owned by another user bypasses quotas and may remain, so create it only where that user could.
             if !view.is_writable(theirs.parent().unwrap_or(&theirs)).map_err(text)? {
                 return Err("its user may not write to that folder".to_owned());
             }
@@ -103,10 +104,10 @@ impl Way {
         Ok((way, told))
     }
 
-    /// Has the target write into its own temporary folder.
+    /// Lets the target write to its own temporary directory.
     ///
     /// # Errors
-    /// It has none in which it can; with its path.
+    /// Returns an error if the target can't write there.
     pub(crate) fn fetch(
         view: &FileView,
         owner: u32,
@@ -127,8 +128,8 @@ impl Way {
         Ok((Self::Fetched(Fetched { folder, name, owner, around: None, why }), told))
     }
 
-    /// Makes the folder from which the file is going to be fetched, if it is: the names in it are seen by nobody who could
-    /// lay a link there before the target opens them. Where none can be made, that is left to the random name.
+    /// Creates the private directory from which the file will be copied: no other user can create links in it before the target
+    /// opens the file. If it can't be created, the random name must suffice.
     pub(crate) fn prepare(&mut self, view: &FileView, told: &mut RequestedPath) {
         let Self::Fetched(fetched) = self else { return };
         let Some(temp) = told.theirs.parent() else { return };
@@ -141,7 +142,7 @@ impl Way {
         }
     }
 
-    /// How much the target has written by now.
+    /// Returns the number of bytes that the target has written.
     pub(crate) fn written(&self, files: &Files) -> u64 {
         match self {
             Self::Direct => files.draft.file().metadata().map_or(0, |meta| meta.len()),
@@ -153,19 +154,21 @@ impl Way {
         }
     }
 
-    /// Sees to it that one of the files is in ours, and nobody else's. Of a report no more than `most` bytes are taken;
-    /// gives its length.
+    /// Makes sure that a file is an output file that only the current user can access, by copying it if necessary. A file longer
+    /// than `most` bytes is not copied. Returns the length.
     ///
     /// # Errors
-    /// It is not there, is nothing to be taken, or there is no room for it.
-    pub(crate) fn take(&self, files: &Files, which: Which, most: Option<u64>) -> io::Result<u64> {
+    /// Returns an error if the file does not exist, is not acceptable, or there is not enough space.
+    pub(crate) fn take(&self, files: &Files, which: DumpFile, most: Option<u64>) -> io::Result<u64> {
         let Some(ours) = files.draft_of(which) else { return Ok(0) };
         let opened;
         let theirs = match self {
             Self::Direct => ours.file(),
             Self::Lent { dump, report } => match which {
-                Which::Dump => dump.file(),
-                Which::Report => report.as_ref().ok_or_else(|| io::Error::other("it is not there"))?.file(),
+                DumpFile::Dump => dump.file(),
+                DumpFile::Report => {
+                    report.as_ref().ok_or_else(|| io::Error::other("it is not there"))?.file()
+                }
             },
             Self::Fetched(fetched) => {
                 opened = fetched.open(which)?;
@@ -177,7 +180,7 @@ impl Way {
             return Ok(len);
         }
         if matches!(self, Self::Direct) {
-            // Whoever writes as our user may have let others in. Not every file system has such lists.
+            // A process of the current user may have granted access to others. Not every file system has access control lists.
             let _ = rustix::fs::fremovexattr(theirs, "system.posix_acl_access");
             rustix::fs::fchmod(theirs, Mode::RUSR | Mode::WUSR)?;
         } else {
@@ -186,15 +189,15 @@ impl Way {
         Ok(ours.file().metadata()?.len())
     }
 
-    /// Removes what the target has written for us.
+    /// Removes what the target has written to its own directory.
     pub(crate) fn clean(&self) {
-        // Drafts go of themselves.
+        // Drafts remove themselves.
         if let Self::Fetched(fetched) = self {
             fetched.clean();
         }
     }
 
-    /// Leaves what the target writes.
+    /// Leaves what the target writes in place.
     pub(crate) fn keep(self) {
         if let Self::Lent { dump, report } = self {
             dump.keep();
@@ -204,11 +207,11 @@ impl Way {
 }
 
 impl Files {
-    /// Files beside ours that belong to another user.
+    /// Creates files beside the output files that belong to another user.
     ///
     /// # Errors
-    /// Why there are none.
-    fn lend(&self, owner: u32) -> Result<Way, String> {
+    /// Returns the reason why that is not possible.
+    fn lend(&self, owner: u32) -> Result<WriteStrategy, String> {
         let dump = self.draft.sibling().map_err(|error| chain(&error))?.ok_or("it is no file")?;
         let report = self.report.as_ref().map(|_ours| dump.companion(CRASH_REPORT)).transpose();
         let report = report.map_err(|error| chain(&error))?;
@@ -216,45 +219,45 @@ impl Files {
             rustix::fs::fchown(draft.file(), Some(Uid::from_raw(owner)), None)
                 .map_err(|error| error.to_string())?;
         }
-        Ok(Way::Lent { dump, report })
+        Ok(WriteStrategy::Lent { dump, report })
     }
 }
 
 impl Fetched {
-    fn name(&self, which: Which) -> OsString {
+    fn name(&self, which: DumpFile) -> OsString {
         let mut name = self.name.clone();
-        if which == Which::Report {
+        if which == DumpFile::Report {
             name.push(CRASH_REPORT);
         }
         name
     }
 
-    /// Opens a file that the target has made. Nothing else is opened, nothing of somebody else, and nothing that a link
-    /// leads to: whoever may write to its folder could give the name to any file of its user.
-    fn open(&self, which: Which) -> io::Result<File> {
+    /// Opens a file that the target has created. Does not follow links, and rejects files of other owners and with several links:
+    /// any user who can write to the directory could have linked another file.
+    fn open(&self, which: DumpFile) -> io::Result<File> {
         let file = self.folder.open_itself(&self.name(which)).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => io::Error::other("a process of its user holds it (by a lease)"),
+            io::ErrorKind::WouldBlock => io::Error::other("a process of its user holds a lease on it"),
             _ => error,
         })?;
         let meta = file.metadata()?;
         if meta.uid() != self.owner {
             let (theirs, owner) = (meta.uid(), self.owner);
             return Err(io::Error::other(format!(
-                "it belongs to user {theirs}, not to the target's, {owner}"
+                "it belongs to user {theirs}, not to the target's user {owner}"
             )));
         }
         if meta.nlink() != 1 {
             let names = meta.nlink();
             return Err(io::Error::other(format!(
-                "it has {names} names, and the target was to make a new file"
+                "it has {names} links, but the target was to create a new file"
             )));
         }
         Ok(file)
     }
 
-    /// What can't be removed stays, and the target's folder is cleaned some day.
+    /// Removes the files. Errors are ignored; temporary directories are cleaned eventually.
     fn clean(&self) {
-        for which in [Which::Dump, Which::Report] {
+        for which in [DumpFile::Dump, DumpFile::Report] {
             let _ = self.folder.remove(&self.name(which));
         }
         if let (Some(around), Some(name)) = (&self.around, self.folder.path().file_name()) {
@@ -262,20 +265,20 @@ impl Fetched {
         }
     }
 
-    /// Bytes that are left there. Where it can't be asked the dump itself will tell.
+    /// Returns the directory and the number of free bytes. `None` if unknown.
     pub(crate) fn free_space(&self) -> Option<(PathBuf, u64)> {
         let free = self.folder.free_space().ok()?;
         Some((self.folder.path().to_owned(), free))
     }
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Whether the target's user can write a file there, else why not.
+/// Checks whether the target's user can write a file there. Returns the reason if not.
 fn usable(view: &FileView, theirs: &Path) -> Result<(), String> {
     let folder = theirs.parent().unwrap_or_else(|| Path::new("/"));
     let (what, path) = match view.metadata(theirs) {
@@ -289,9 +292,9 @@ fn usable(view: &FileView, theirs: &Path) -> Result<(), String> {
     }
 }
 
-/// A name in the target's folder that nobody can have taken.
+/// Returns an unpredictable name for a file in the target's directory.
 fn foreign_name(ours: &Path) -> OsString {
-    /// In bytes; the rest of a longest name is for what comes before and behind.
+    /// In bytes, which leaves room for prefixes and suffixes within the limit of file names.
     const MOST: usize = 150;
     let name = ours.file_name().unwrap_or_else(|| OsStr::new("")).to_string_lossy();
     let safe = name.chars().map(|c| if acts_unseen(c) || c == '\u{fffd}' { '_' } else { c });

@@ -1,5 +1,5 @@
-//! Processes that outlive a command and still have its port in their environment, on Windows: a pipe can't be handed to a
-//! process that stays behind, so they are named, and what they start waits in vain.
+//! Handles processes that outlive a command and still have its port in their environment, on Windows. A pipe can't be inherited by a
+//! guard process, so the processes are only reported; their children wait in vain.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use crate::event::{Event, Reporter};
 
-/// Looks for the processes below us: environments of others are in their memory, and stay there.
+/// Returns a function that finds the descendants of this process. The environments of other processes are not read.
 pub(crate) fn holders(
     _port: &Path,
     _users: &BTreeSet<u32>,
@@ -27,7 +27,7 @@ pub(crate) fn holders(
     }
 }
 
-/// Whether nobody is found by `look`, such as [`holders`]. Looks twice, with a pause behind each.
+/// Whether `look`, such as [`holders`], finds no process. Searches twice, each followed by a pause.
 pub(crate) async fn is_free<L>(look: &L, pause: Duration) -> bool
 where
     L: Fn() -> Vec<u32> + Clone + Send + 'static,
@@ -41,7 +41,7 @@ where
     true
 }
 
-/// Closes the port, and says who is left that could need it.
+/// Closes the port, and reports the processes that may still need it.
 pub(crate) async fn leave_behind(
     port: Port,
     users: &BTreeSet<u32>,
@@ -58,10 +58,10 @@ pub(crate) async fn leave_behind(
     reporter.report(Event::NoGuard { processes, port: path, error: io::ErrorKind::Unsupported.into() });
 }
 
-/// Fails: nothing stays behind here.
+/// Not supported on this system.
 ///
 /// # Errors
-/// Always.
+/// Always returns an error.
 pub async fn guard_port(_path: &Path, _users: &BTreeSet<u32>) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -1,4 +1,4 @@
-//! Signals of a command on Unix.
+//! Signal forwarding on Unix.
 
 use std::fs::File;
 use std::future;
@@ -11,18 +11,18 @@ use tokio::signal::unix::{self, SignalKind};
 
 use crate::stops::is_ignored;
 
-/// Whether a terminal sends the signal to the command itself when its key is typed.
+/// Whether the terminal sends the signal to the command itself when its key is typed.
 type Typed = bool;
 
-/// Every signal that is sent to a program to tell it something.
+/// The signals that are forwarded.
 #[derive(Debug)]
 pub(super) struct Signals(Vec<(Signal, Typed, unix::Signal)>);
 
-/// One that we were sent.
+/// A received signal.
 pub(super) struct Sent(Signal, Typed);
 
 impl Signals {
-    /// A hang-up that is ignored stays so.
+    /// Listens for the signals, except for a hang-up that is ignored.
     pub(super) fn listen() -> io::Result<Self> {
         let all = [
             (Signal::INT, true),
@@ -43,7 +43,7 @@ impl Signals {
         Ok(Self(listening))
     }
 
-    /// The next one. Cancel safe.
+    /// Waits for the next signal. Cancel safe.
     pub(super) async fn next(&mut self) -> Sent {
         future::poll_fn(|cx| {
             for (signal, typed, stream) in &mut self.0 {
@@ -58,7 +58,7 @@ impl Signals {
 }
 
 impl Sent {
-    /// Passes it on to a command, unless the terminal has sent it to the command too.
+    /// Forwards the signal to a command, unless the terminal has sent it to the command too.
     pub(super) fn pass_on(self, child: &Child) {
         let Self(signal, typed) = self;
         if !(typed && is_in_foreground()) {
@@ -67,21 +67,21 @@ impl Sent {
     }
 }
 
-/// Asks a command to end.
+/// Requests a command to exit.
 #[expect(clippy::needless_pass_by_ref_mut, reason = "the same as on Windows")]
 pub(super) fn end(child: &mut Child) {
     send(child, Signal::TERM);
 }
 
-/// Its id is its own as long as it was not waited for.
+/// Sends a signal. The process id is valid until the exit status has been read.
 fn send(child: &Child, signal: Signal) {
     if let Some(pid) = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)) {
-        // One that has just ended needs no signal.
+        // A command that has just exited needs no signal.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Whether we are in the foreground of a terminal: what is typed there reaches the command too.
+/// Whether this process is in the foreground of a terminal, so that signals of keys also reach the command.
 fn is_in_foreground() -> bool {
     let Ok(terminal) = File::open("/dev/tty") else { return false };
     rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())

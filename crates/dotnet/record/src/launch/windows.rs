@@ -1,4 +1,4 @@
-//! A command on Windows: what is typed at a console, or told to its programs, reaches the command too.
+//! Signal forwarding on Windows: console events reach the command anyway.
 
 use std::convert::Infallible;
 use std::future;
@@ -6,7 +6,7 @@ use std::io;
 
 use tokio::process::Child;
 
-/// What would have to be passed on: nothing.
+/// The signals that are forwarded: none.
 #[derive(Debug)]
 pub(super) struct Signals;
 
@@ -30,8 +30,8 @@ impl Sent {
     }
 }
 
-/// Ends a command: there is no asking.
+/// Kills a command, because it can't be requested to exit.
 pub(super) fn end(child: &mut Child) {
-    // One that has just ended needs nothing.
+    // A command that has just exited needs no signal.
     let _ = child.start_kill();
 }

@@ -1,4 +1,4 @@
-//! The port of a command that is started: a pipe with a name that nobody can foresee, for our user alone.
+//! Creates the port for a launched command: a pipe with an unpredictable name that only the current user can access.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use runtap_os::random_u64;
 
 use crate::Error;
 
-/// What belongs to a port besides its name: nothing.
+/// The directory of a port. Not needed on this system.
 #[derive(Debug)]
 pub(crate) struct PortDirectory;
 

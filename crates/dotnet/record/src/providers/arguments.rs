@@ -1,10 +1,10 @@
-//! Arguments of providers, `key=value;key="value"`, so that a value arrives as it was written. The runtime takes every `=`
-//! and `;` outside of quotes as the end of a key or a value. Source: dotnet/runtime, `ep-provider.c`.
+//! Quotes the arguments of providers, `key=value;key="value"`. The runtime treats every `=` and `;` outside of quotes as the end of
+//! a key or value. Source: dotnet/runtime, `ep-provider.c`.
 
-/// A key whose value may have all of these characters: `DiagnosticSource`'s only one.
+/// The only key of `DiagnosticSource`, whose value may contain all of these characters.
 const SPECS: &str = "FilterAndPayloadSpecs";
 
-/// The arguments with quotes around values that would be torn without them; `None` if none would.
+/// Returns the arguments with quotes around values that would be split without them. `None` if none would.
 pub(crate) fn quoted(arguments: &str) -> Option<String> {
     let mut pairs: Vec<(&str, String)> = Vec::new();
     let mut rest = Some(arguments);
@@ -12,7 +12,7 @@ pub(crate) fn quoted(arguments: &str) -> Option<String> {
         let (pair, behind) = split(text);
         rest = behind;
         match pair.split_once('=') {
-            // It can be no pair: what it belongs to was not over.
+            // A part without `=` continues the value before it.
             None if !pair.trim().is_empty() => {
                 let (_, value) =
                     pairs.last_mut().filter(|(_, value)| !value.is_empty() && !value.contains('"'))?;
@@ -38,7 +38,7 @@ pub(crate) fn quoted(arguments: &str) -> Option<String> {
     Some(pairs.collect::<Vec<_>>().join(";"))
 }
 
-/// The first pair, and what is behind its `;`.
+/// Splits off the first pair and its `;`.
 fn split(text: &str) -> (&str, Option<&str>) {
     let mut is_quoted = false;
     for (at, c) in text.char_indices() {
@@ -50,7 +50,7 @@ fn split(text: &str) -> (&str, Option<&str>) {
     (text, None)
 }
 
-/// Whether a line break may be meant by a backslash and a letter, which providers do not take for one.
+/// Whether the arguments contain a backslash and a letter, which may be meant as a line break but is not one for providers.
 pub(crate) fn has_escapes(arguments: &str) -> bool {
     arguments.contains("\\n") || arguments.contains("\\r")
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn torn_values_are_quoted() {
+    fn values_that_would_be_split_are_quoted() {
         for (written, sent) in [
             ("a=b=c", "a=\"b=c\""),
             ("a=b=c;d=e", "a=\"b=c\";d=e"),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_sent_as_they_are() {
+    fn other_values_are_unchanged() {
         for text in [
             "",
             "a=b",

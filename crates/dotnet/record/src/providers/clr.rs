@@ -5,12 +5,12 @@ use crate::providers::{ProviderError, grammar};
 /// The provider of the runtime's own events.
 pub const CLR_PROVIDER: &str = "Microsoft-Windows-DotNETRuntime";
 
-/// A keyword of the CLR provider under the name that dotnet-trace's `--clrevents` takes.
+/// A keyword of the CLR provider, as named by dotnet-trace's `--clrevents`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClrKeyword {
-    /// Lower-case name.
+    /// The name in lower case.
     pub name: &'static str,
-    /// Its bit.
+    /// The bit in the keyword mask.
     pub bit: u64,
 }
 
@@ -18,7 +18,7 @@ const fn k(name: &'static str, bit: u64) -> ClrKeyword {
     ClrKeyword { name, bit }
 }
 
-/// All names, in the order of their bits; two names may share a bit.
+/// All keywords, sorted by bit. Two names may share a bit.
 pub const KEYWORDS: &[ClrKeyword] = &[
     k("gc", 0x1),
     k("gchandle", 0x2),
@@ -64,10 +64,10 @@ pub const KEYWORDS: &[ClrKeyword] = &[
     k("allocationsampling", 0x800_0000_0000),
 ];
 
-/// Parses `gc+jit+exception`: names joined by `+`, upper and lower case alike.
+/// Parses `gc+jit+exception`: names joined by `+`, in any case.
 ///
 /// # Errors
-/// An empty name, or one that is not in the list; the error names the nearest that is.
+/// Returns an error for an empty or unknown name, with the most similar known name.
 pub fn clr_keywords(text: &str) -> Result<u64, ProviderError> {
     let mut bits = 0;
     for name in text.split('+') {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_name_is_told_with_the_nearest() {
+    fn an_unknown_name_is_reported_with_the_most_similar() {
         let error = clr_keywords("gc+exceptoin").unwrap_err();
         assert_eq!(error.to_string(), "'exceptoin' is not a CLR event keyword; did you mean 'exception'?");
         let error = clr_keywords("gc++jit").unwrap_err();

@@ -1,13 +1,13 @@
-//! Event ids as people type them, and filters by them: `NAME=1,2,10-20`, `NAME=!3`.
+//! Parses event ids and event filters: `NAME=1,2,10-20`, `NAME=!3`.
 
 use runtap_diag_proto::{EventFilter, MAX_FILTER_IDS};
 
 use crate::providers::ProviderError;
 
-/// Parses `ID[-ID][,…]`: the ids, each once, in the order in which they were given.
+/// Parses `ID[-ID][,…]`. Returns the distinct ids in the order given.
 ///
 /// # Errors
-/// [`ProviderError::EventIds`]; [`ProviderError::TooManyIds`] for more than a runtime takes.
+/// [`ProviderError::EventIds`], or [`ProviderError::TooManyIds`] for more ids than a runtime accepts.
 pub fn parse_event_ids(text: &str) -> Result<Vec<u32>, ProviderError> {
     let wrong = || ProviderError::EventIds { text: text.to_owned() };
     let mut ids: Vec<u32> = Vec::new();
@@ -18,7 +18,7 @@ pub fn parse_event_ids(text: &str) -> Result<Vec<u32>, ProviderError> {
         if first > last {
             return Err(wrong());
         }
-        // Before memory is taken: a range may be as long as it likes.
+        // Check before memory is allocated: a range may be very long.
         if u64::from(last - first) + 1 + ids.len() as u64 > MAX_FILTER_IDS as u64 {
             return Err(ProviderError::TooManyIds { text: text.to_owned() });
         }
@@ -27,10 +27,10 @@ pub fn parse_event_ids(text: &str) -> Result<Vec<u32>, ProviderError> {
     Ok(ids)
 }
 
-/// Parses `NAME=[!]IDS`: only these events of a provider, or with `!` all but these.
+/// Parses `NAME=[!]IDS`: only these events of a provider, or all but these with `!`.
 ///
 /// # Errors
-/// [`ProviderError::Filter`], or as [`parse_event_ids`].
+/// [`ProviderError::Filter`], or the errors of [`parse_event_ids`].
 pub fn parse_event_filter(text: &str) -> Result<(&str, EventFilter), ProviderError> {
     let Some((name, ids)) = text.split_once('=').filter(|(name, _)| !name.trim().is_empty()) else {
         return Err(ProviderError::Filter { text: text.to_owned() });
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_lets_through_or_holds_back() {
+    fn a_filter_includes_or_excludes_ids() {
         assert_eq!(parse_event_filter("A-B=1,2").unwrap(), ("A-B", EventFilter::only([1, 2])));
         assert_eq!(parse_event_filter("A-B = !3").unwrap(), ("A-B", EventFilter::except([3])));
         for text in ["A-B", "=1", "", "A-B=", "A-B=!"] {

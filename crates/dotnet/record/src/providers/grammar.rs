@@ -1,80 +1,82 @@
-//! `Name[:Keywords[:Level[:Arguments]]]`, several joined by commas.
+//! Parses lists of `Name[:Keywords[:Level[:Arguments]]]`, separated by commas.
 
 use runtap_diag_proto::{Level, MAX_FILTER_IDS};
 use thiserror::Error;
 
 use crate::providers::clr;
 
-/// Why a provider list can't be read.
+/// An error in a list of providers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// Nothing before the first colon, or between two commas.
-    #[error("a provider name is missing in '{text}'")]
+    /// A provider name is empty.
+    #[error("missing provider name in '{text}'")]
     MissingName {
-        /// The part without a name; the whole list if the part is empty.
+        /// The part without a name, or the whole list if the part is empty.
         text: String,
     },
-    /// Keywords that are not a hexadecimal number.
-    #[error("'{text}' in '{provider}' is no hexadecimal keyword mask of at most 64 bits (such as 0x8001)")]
+    /// The keywords are not a hexadecimal number.
+    #[error(
+        "invalid keyword mask '{text}' for '{provider}': expected a hexadecimal number of up to 64 bits (for example 0x8001)"
+    )]
     Keywords {
-        /// What stands there.
+        /// The invalid keywords.
         text: String,
-        /// Whose keywords.
+        /// The name of the provider.
         provider: String,
     },
-    /// A level that is neither a number nor a name.
+    /// The level is neither a number nor a name.
     #[error(
-        "'{text}' is no event level; take 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose"
+        "'{text}' is not an event level; use 0 to 5, or LogAlways, Critical, Error, Warning, Informational, Verbose"
     )]
     Level {
-        /// What stands there.
+        /// The invalid level.
         text: String,
     },
-    /// Event ids that are no numbers, or a range that runs backwards.
-    #[error("'{text}' is no list of event ids such as 1,2,10-20")]
+    /// Event ids are not numbers, or a range is reversed.
+    #[error("'{text}' is not a list of event ids (for example 1,2,10-20)")]
     EventIds {
-        /// What stands there.
+        /// The invalid ids.
         text: String,
     },
-    /// A filter that names no provider.
-    #[error("'{text}' is no event filter; write NAME=1,2,10-20, or NAME=!3 for all but these")]
+    /// A filter without a provider.
+    #[error("'{text}' is not an event filter; use NAME=1,2,10-20, or NAME=!3 for all but these")]
     Filter {
-        /// What stands there.
+        /// The invalid filter.
         text: String,
     },
-    /// More ids than runtimes are known to take.
+    /// There are more ids than runtimes accept.
     #[error("'{text}' has more than {MAX_FILTER_IDS} event ids")]
     TooManyIds {
-        /// What stands there.
+        /// The list of ids.
         text: String,
     },
-    /// A quote that is not closed.
-    #[error("a \" is not closed in '{text}'")]
+    /// A quote is not closed.
+    #[error("missing closing \" in '{text}'")]
     Quote {
         /// The whole list.
         text: String,
     },
-    /// Nothing before or after a `+`.
-    #[error("a CLR event keyword is missing in '{text}'")]
+    /// A keyword name is empty.
+    #[error("missing CLR event keyword in '{text}'")]
     MissingClrKeyword {
-        /// All of them.
+        /// The list of keywords.
         text: String,
     },
-    /// A name that is no keyword of the CLR provider.
+    /// The name is not a keyword of the CLR provider.
     #[error("'{name}' is not a CLR event keyword{}", nearest.map_or_else(all_clr_keywords, |n| did_you_mean(Some(n))))]
     UnknownClrKeyword {
         /// The name.
         name: String,
-        /// The most alike.
+        /// The most similar known name.
         nearest: Option<&'static str>,
     },
-    /// A name that is no profile.
-    #[error("'{name}' is not a profile{} There are {}", nearest.map_or(".".to_owned(), |n| did_you_mean(Some(n))), all_profiles())]
+    /// The name is not a profile.
+    #[error("'{name}' is not a profile{} Valid values: {}", nearest.map_or(".".to_owned(), |n| did_you_mean(Some(n))), all_profiles())]
     UnknownProfile {
         /// The name.
         name: String,
-        /// The most alike.
+        /// The most similar known name.
         nearest: Option<&'static str>,
     },
 }
@@ -86,7 +88,7 @@ fn all_profiles() -> String {
 
 fn all_clr_keywords() -> String {
     let names: Vec<&str> = clr::KEYWORDS.iter().map(|keyword| keyword.name).collect();
-    format!(". There are {}", names.join(", "))
+    format!(". Valid values: {}", names.join(", "))
 }
 
 fn did_you_mean(nearest: Option<&str>) -> String {
@@ -103,7 +105,7 @@ const LEVELS: [(&str, Level); 7] = [
     ("Verbose", Level::Verbose),
 ];
 
-/// Parses a level: a number or a name in any case. Numbers above 5 are 5, as everywhere in .NET.
+/// Parses a level: a number, or a name in any case. Numbers above 5 count as 5, as everywhere in .NET.
 ///
 /// # Errors
 /// [`ProviderError::Level`]
@@ -115,32 +117,32 @@ pub fn parse_level(text: &str) -> Result<Level, ProviderError> {
     found.map(|(_, level)| *level).ok_or_else(|| ProviderError::Level { text: text.to_owned() })
 }
 
-/// Whether a level is a number above those that there are.
+/// Whether a level is a number above the highest level.
 pub(crate) fn is_above_verbose(text: &str) -> bool {
     text.parse::<u32>().is_ok_and(|number| Level::from_number(number).is_none())
 }
 
-/// One provider as it was written, with what was left out still open.
+/// A provider as it was written. Omitted parts are `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderSpec {
-    /// Name, case-sensitive.
+    /// The name. Case-sensitive.
     pub name: String,
-    /// Keyword mask; `None` where none was written.
+    /// The keyword mask. `None` if omitted.
     pub keywords: Option<u64>,
-    /// Level; `None` where none was written.
+    /// The level. `None` if omitted.
     pub level: Option<Level>,
-    /// Whether the level was written as a number above the highest.
+    /// Whether the level was written as a number above the highest level.
     pub is_above_verbose: bool,
-    /// Arguments for the provider (`key=value;key=value`).
+    /// The arguments for the provider (`key=value;key=value`).
     pub arguments: Option<String>,
 }
 
 impl ProviderSpec {
-    /// Parses a list. A comma or colon inside double quotes belongs to the arguments; the quotes are passed on,
-    /// because the runtime's own parser expects them.
+    /// Parses a list. Commas and colons inside double quotes belong to the arguments. The quotes are kept, because the runtime's own
+    /// parser expects them.
     ///
     /// # Errors
-    /// The part that can't be read, in words.
+    /// Returns the part that is invalid.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, ProviderError> {
         let mut parts = Vec::new();
         let mut quoted = false;
@@ -182,10 +184,10 @@ impl ProviderSpec {
     }
 }
 
-/// A hexadecimal mask, or, for the CLR provider, names as [`clr::clr_keywords`] takes them.
+/// Parses a hexadecimal mask, or names for the CLR provider as in [`clr::clr_keywords`].
 fn parse_keywords(provider: &str, text: &str) -> Result<u64, ProviderError> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     if digits.bytes().all(|b| b.is_ascii_hexdigit())
         && let Ok(bits) = u64::from_str_radix(digits, 16)
     {
@@ -197,7 +199,7 @@ fn parse_keywords(provider: &str, text: &str) -> Result<u64, ProviderError> {
     Err(ProviderError::Keywords { text: text.to_owned(), provider: provider.to_owned() })
 }
 
-/// The candidate with the fewest edits, if it is close enough to be what was meant.
+/// Returns the most similar candidate, if it is similar enough.
 pub(crate) fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     candidates
         .map(|candidate| (strsim::levenshtein(name, candidate), candidate))
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_may_be_left_out() {
+    fn parts_may_be_omitted() {
         let spec = |keywords, level, arguments: Option<&str>| ProviderSpec {
             name: "A-B".into(),
             keywords,
@@ -248,20 +250,20 @@ mod tests {
     }
 
     #[test]
-    fn clr_keyword_names_are_taken_too() {
+    fn clr_keyword_names_are_accepted_too() {
         assert_eq!(one("Microsoft-Windows-DotNETRuntime:gc+exception").keywords, Some(0x8001));
-        // "a" is a hexadecimal number first.
+        // "a" is parsed as a hexadecimal number first.
         assert_eq!(one("Microsoft-Windows-DotNETRuntime:a").keywords, Some(10));
     }
 
     #[test]
-    fn what_was_meant_is_the_nearest() {
+    fn the_most_similar_name_is_suggested() {
         assert_eq!(nearest("colect", ["gc", "collect"].into_iter()), Some("collect"));
         assert_eq!(nearest("zzzzzz", ["gc", "collect"].into_iter()), None);
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_described() {
         for (text, message) in [
             ("Microsoft-Windows-DotNETRuntime:gc+", "a CLR event keyword is missing in 'gc+'"),
             ("", "a provider name is missing in ''"),

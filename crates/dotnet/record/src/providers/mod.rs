@@ -1,8 +1,8 @@
-//! Which events a session asks for: dotnet-trace's grammar for providers, its named profiles and its names of
-//! CLR keywords, resolved into one list without duplicates.
+//! Selects the events of a session: dotnet-trace's grammar for providers, its profiles and its names of CLR keywords, resolved to
+//! one list without duplicates.
 //!
-//! Text only: nothing here talks to a runtime. Sources: `dotnet-trace collect` of dotnet/diagnostics
-//! (grammar, profiles, precedence) and the keyword manifest of dotnet/runtime.
+//! Nothing here connects to a runtime. Sources: `dotnet-trace collect` of dotnet/diagnostics (grammar, profiles, precedence) and the
+//! keyword manifest of dotnet/runtime.
 //!
 //! ```
 //! use runtap_record::providers::{Request, Selection};

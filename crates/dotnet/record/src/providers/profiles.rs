@@ -4,15 +4,14 @@ use runtap_diag_proto::{Level, Provider};
 
 use crate::providers::{CLR_PROVIDER, ProviderError, grammar};
 
-/// The provider whose only event is "a thread's stack at this moment", once a millisecond for every managed thread.
+/// The provider whose only event is a sample of a thread's stack, once per millisecond for every managed thread.
 const SAMPLE_PROFILER: &str = "Microsoft-DotNETCore-SampleProfiler";
 
-/// What Microsoft's client library asks of a provider when nothing is said: the bits that EventSource sets on
-/// its own events.
+/// The keywords that Microsoft's client library enables by default: the bits that EventSource sets on its own events.
 const EVENT_SOURCE_BITS: u64 = 0xF000_0000_0000;
 
-/// Which events of `DiagnosticSource` become activities with which of their properties. One line an event:
-/// `Source/Event@Activity:-Property;…`, where `-` leaves out what was not asked for.
+/// The events of `DiagnosticSource` that become activities, with their properties. One line per event:
+/// `Source/Event@Activity:-Property;…`, where `-` omits other properties.
 const DATABASE_SPECS: &str = concat!(
     "FilterAndPayloadSpecs=\"",
     "SqlClientDiagnosticListener/System.Data.SqlClient.WriteCommandBefore@Activity1Start:-",
@@ -38,11 +37,11 @@ struct Entry {
 /// A named set of providers.
 #[derive(Clone, Copy)]
 pub struct Profile {
-    /// What dotnet-trace calls it.
+    /// The name, as in dotnet-trace.
     pub name: &'static str,
-    /// What it is for, in one line.
+    /// A one-line description.
     pub about: &'static str,
-    /// The rundown keyword it needs instead of the standard one.
+    /// The required rundown keyword, if it differs from the standard one.
     pub rundown_keyword: Option<u64>,
     entries: &'static [Entry],
 }
@@ -54,7 +53,7 @@ impl std::fmt::Debug for Profile {
 }
 
 impl Profile {
-    /// Its providers.
+    /// Returns the providers.
     pub fn providers(&self) -> Vec<Provider> {
         let provider = |entry: &Entry| Provider {
             arguments: entry.arguments.map(str::to_owned),
@@ -71,7 +70,7 @@ const fn e(provider: &'static str, keywords: u64, level: Level) -> Entry {
 const COMMON: Entry = e(CLR_PROVIDER, 0x10_0003_801D, Level::Informational);
 const SAMPLES: Entry = e(SAMPLE_PROFILER, EVENT_SOURCE_BITS, Level::Informational);
 
-/// All profiles, by the names that dotnet-trace has for them.
+/// All profiles, with the names of dotnet-trace.
 pub const PROFILES: &[Profile] = &[
     Profile {
         name: "dotnet-common",
@@ -122,10 +121,10 @@ pub const PROFILES: &[Profile] = &[
     },
 ];
 
-/// The profile of a name, upper and lower case alike.
+/// Returns the profile with this name, in any case.
 ///
 /// # Errors
-/// [`ProviderError::UnknownProfile`], with the nearest name.
+/// [`ProviderError::UnknownProfile`], with the most similar name.
 pub fn profile(name: &str) -> Result<&'static Profile, ProviderError> {
     PROFILES.iter().find(|profile| profile.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
         ProviderError::UnknownProfile {

@@ -1,7 +1,6 @@
-//! From what was typed to one list of providers: what wins over what.
+//! Resolves a selection of events to one list of providers.
 //!
-//! What is to be said of it comes as data, [`Note`] and [`RequestError`]: how the ways of choosing are called is known to
-//! whoever offers them.
+//! Remarks and errors are data, [`Note`] and [`RequestError`], because the caller knows the names of the options.
 
 use runtap_diag_proto::{EncodeError, Level, Provider, merge_providers};
 use thiserror::Error;
@@ -12,22 +11,22 @@ use crate::providers::{
     CLR_PROVIDER, ProviderError, ProviderSpec, clr_keywords, parse_event_filter, parse_level, profile,
 };
 
-/// What chooses events, as it was typed.
+/// A selection of events, as typed by the user.
 #[derive(Debug, Clone, Default)]
 pub struct Selection<'a> {
-    /// Providers, each a list (dotnet-trace's `--providers`).
+    /// Lists of providers (dotnet-trace's `--providers`).
     pub providers: &'a [String],
-    /// Profiles, each a list of names (`--profile`).
+    /// Lists of profile names (`--profile`).
     pub profiles: &'a [String],
     /// Names of CLR keywords (`--clrevents`).
     pub clr_events: Option<&'a str>,
-    /// Their level (`--clreventlevel`).
+    /// The level for the CLR keywords (`--clreventlevel`).
     pub clr_event_level: Option<&'a str>,
-    /// Which events of a provider, each `NAME=[!]IDS`.
+    /// Event filters, each `NAME=[!]IDS`.
     pub event_filters: &'a [String],
 }
 
-/// One of the fields of a [`Selection`].
+/// A field of a [`Selection`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// [`Selection::providers`]
@@ -42,127 +41,127 @@ pub enum Part {
     EventFilters,
 }
 
-/// Why a provider is asked for.
+/// Why a provider is enabled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum EnabledBy {
     /// It is in a list of providers.
     Providers,
-    /// It is in a profile, which was named or is there by default.
+    /// It is in a profile, which was specified or is a default.
     Profile,
-    /// Names of CLR keywords are given.
+    /// Names of CLR keywords were specified.
     ClrEvents,
     /// [`Request::add_method_names`]
     MethodNames,
 }
 
-/// Something that people should know: what was ignored or filled in. Not `non_exhaustive`: whoever tells them wants to
-/// know of a new one.
+/// A remark for the user: something was ignored or filled in. Exhaustive on purpose: programs that show remarks must handle all of
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// A level is above the highest, which is taken.
+    /// A level is above the highest level, which is used.
     LevelTooHigh {
-        /// The provider; `None` is the level of the CLR keywords.
+        /// The provider. `None` for the level of the CLR keywords.
         provider: Option<String>,
     },
-    /// No keywords were given: all of them are asked for.
+    /// No keywords were specified, so all are enabled.
     AllKeywords {
-        /// For whom.
+        /// The providers.
         providers: Vec<String>,
     },
-    /// Values in the arguments were not quoted, and the runtime would have torn them: quotes were added.
+    /// Values in the arguments were not quoted and would have been split by the runtime, so quotes were added.
     ArgumentsQuoted {
         /// The provider.
         provider: String,
         /// The arguments as they are sent.
         arguments: String,
     },
-    /// The arguments have `\n` or `\r` as two characters, which providers do not take for a line break.
+    /// The arguments contain `\n` or `\r` as two characters, which providers do not treat as a line break.
     EscapesInArguments {
         /// The provider.
         provider: String,
     },
-    /// Profiles were given, but no name is among them.
+    /// Profiles were specified, but no names.
     NoProfile,
-    /// Nothing was chosen: these profiles are taken.
+    /// Nothing was specified, so default profiles are used.
     Default {
-        /// Their names.
+        /// The names of the profiles.
         profiles: Vec<&'static str>,
     },
-    /// The level of the CLR's provider was raised, because it tells names of methods at Verbose only.
+    /// The level of the CLR provider was raised, because method names are sent only at level Verbose.
     VerboseForNames,
-    /// A level for CLR keywords, but no keywords.
+    /// A level for CLR keywords was specified without keywords.
     LevelWithoutClrEvents,
-    /// The CLR's provider is in a list or a profile: the CLR keywords are ignored.
+    /// The CLR provider is in a list or a profile, so the CLR keywords are ignored.
     ClrEventsIgnored,
 }
 
-/// What is taken when nothing is chosen: events for people, and samples.
+/// The profiles that are used if nothing is specified: common events and samples.
 const DEFAULT_PROFILES: [&str; 2] = ["dotnet-common", "dotnet-sampled-thread-time"];
 
-/// Loader and Jit: modules and compiled methods.
+/// The keywords Loader and Jit: modules and compiled methods.
 const METHOD_NAMES: u64 = 0x18;
 
-/// One provider, and why it is asked for.
+/// A requested provider, and why it is enabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requested {
-    /// What is asked of it.
+    /// The settings of the provider.
     pub provider: Provider,
-    /// Why.
+    /// Why it is enabled.
     pub by: EnabledBy,
 }
 
-/// What a session shall deliver.
+/// The events of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The providers, none twice.
+    /// The providers, without duplicates.
     pub providers: Vec<Requested>,
-    /// The rundown keyword that the profiles need, where it differs from the standard.
+    /// The rundown keyword that the profiles need, if it differs from the standard one.
     pub rundown_keyword: Option<u64>,
-    /// What to tell people.
+    /// Remarks for the user.
     pub notes: Vec<Note>,
 }
 
-/// Why no session comes of it.
+/// An error in a selection.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// A part can't be read.
+    /// A part is invalid.
     #[error("{source}")]
     Unreadable {
-        /// Which.
+        /// The invalid part.
         part: Part,
-        /// What is wrong.
+        /// The error.
         source: ProviderError,
     },
-    /// A filter for a provider that nothing chooses.
-    #[error("a filter is for {provider}, which is not chosen")]
+    /// A filter is for a provider that is not enabled.
+    #[error("there is a filter for {provider}, which is not enabled")]
     NotChosen {
         /// The provider.
         provider: String,
     },
-    /// Two filters for one provider, of which one holds back what the other lets through.
-    #[error("two filters are for {provider}")]
+    /// There are two filters for one provider.
+    #[error("there are two filters for {provider}")]
     FilterTwice {
         /// The provider.
         provider: String,
     },
-    /// Two entries for one provider can't be joined.
+    /// Two entries for one provider can't be merged.
     #[error("{source}")]
     Merge {
-        /// Where they are.
+        /// The part with the entries.
         part: Part,
-        /// What is wrong.
+        /// The error.
         source: EncodeError,
     },
 }
 
 impl Request {
-    /// Resolves them as dotnet-trace does: providers before profiles before CLR keywords, a provider that an earlier one
-    /// names is taken from there alone; nothing at all means the CPU profile.
+    /// Resolves a selection as dotnet-trace does. The order of precedence is: providers, profiles, CLR keywords; a provider is taken
+    /// from the first part that contains it. An empty selection means the CPU profile.
     ///
     /// # Errors
-    /// The part that can't be read.
+    /// Returns an error for an invalid part.
     pub fn resolve(selection: &Selection<'_>) -> Result<Self, RequestError> {
         let at = |part| move |source| RequestError::Unreadable { part, source };
         let mut request = Self::default();
@@ -216,7 +215,7 @@ impl Request {
             rundowns.push(profile.rundown_keyword);
             from_profiles.extend(profile.providers());
         }
-        // A small rundown is enough only if nothing else was asked for whose stacks need names.
+        // A small rundown suffices only if no other stacks need names.
         if named.is_empty() && selection.clr_events.is_none() {
             let all: Option<Vec<u64>> = rundowns.into_iter().collect();
             request.rundown_keyword = all.and_then(|keywords| keywords.into_iter().reduce(|a, b| a | b));
@@ -228,8 +227,8 @@ impl Request {
         Ok(request)
     }
 
-    /// Has the runtime tell the name of each method when it compiles it, not only at the end of a session: for recordings
-    /// that may be broken off. That takes the level Verbose, which other keywords of the runtime's provider get too.
+    /// Enables events with the name of each method when it is compiled, and not only at the end of a session, for recordings that
+    /// may be interrupted. This requires level Verbose, which then also applies to other keywords of the runtime's provider.
     pub fn add_method_names(&mut self) {
         let known = self.providers.iter_mut().find(|entry| entry.provider.name == CLR_PROVIDER);
         let Some(Requested { provider, .. }) = known else {
@@ -237,7 +236,7 @@ impl Request {
             self.providers.push(Requested { provider, by: EnabledBy::MethodNames });
             return;
         };
-        // At level 0 it tells everything already.
+        // Level 0 enables everything already.
         if (Level::Critical..Level::Verbose).contains(&provider.level) {
             if provider.keywords & !METHOD_NAMES != 0 {
                 self.notes.push(Note::VerboseForNames);
@@ -247,7 +246,7 @@ impl Request {
         provider.keywords |= METHOD_NAMES;
     }
 
-    /// Whether names of methods come while the session runs.
+    /// Whether method names are sent while the session runs.
     pub fn includes_method_names(&self) -> bool {
         self.providers.iter().any(|Requested { provider, .. }| {
             provider.name == CLR_PROVIDER
@@ -271,7 +270,7 @@ impl Request {
         Ok(())
     }
 
-    /// Adds the providers of a part that no earlier part names.
+    /// Adds the providers of a part that are not in an earlier part.
     fn add(&mut self, part: Part, providers: Vec<Provider>, by: EnabledBy) -> Result<(), RequestError> {
         let merged = merge_providers(providers).map_err(|source| RequestError::Merge { part, source })?;
         for provider in merged {

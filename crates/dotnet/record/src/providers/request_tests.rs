@@ -1,11 +1,11 @@
-//! What wins over what, and what is told of it.
+//! Precedence of the parts of a selection, and remarks.
 
 use runtap_diag_proto::EventFilter;
 
 use super::*;
 
 #[test]
-fn method_names_take_a_level_of_their_own() {
+fn method_names_require_level_verbose() {
     let clr = |request: &Request| {
         let entry = request.providers.iter().find(|entry| entry.provider.name == CLR_PROVIDER).unwrap();
         (entry.provider.keywords, entry.provider.level, entry.by)
@@ -42,7 +42,7 @@ fn lines(request: &Request) -> Vec<String> {
 }
 
 #[test]
-fn nothing_chosen_is_the_cpu_profile() {
+fn an_empty_selection_is_the_cpu_profile() {
     let request = resolve(&[""], &[], None).unwrap();
     assert_eq!(
         lines(&request),
@@ -58,7 +58,7 @@ fn nothing_chosen_is_the_cpu_profile() {
 }
 
 #[test]
-fn the_same_provider_is_merged_within_an_option() {
+fn entries_for_one_provider_are_merged_within_an_option() {
     let request = resolve(&["A:1:4,A:2:5", "A:4:3:x=1"], &[], None).unwrap();
     assert_eq!(lines(&request), ["A 0x7 Verbose Providers"]);
     assert_eq!(request.providers[0].provider.arguments.as_deref(), Some("x=1"));
@@ -69,7 +69,7 @@ fn the_same_provider_is_merged_within_an_option() {
 }
 
 #[test]
-fn providers_win_over_profiles_and_those_over_clrevents() {
+fn providers_take_precedence_over_profiles_and_those_over_clrevents() {
     let request = resolve(&["Microsoft-Windows-DotNETRuntime:1:5"], &["gc-collect"], Some("jit")).unwrap();
     assert_eq!(
         lines(&request),
@@ -84,7 +84,7 @@ fn providers_win_over_profiles_and_those_over_clrevents() {
 }
 
 #[test]
-fn a_small_rundown_only_where_nothing_else_needs_names() {
+fn a_small_rundown_is_used_only_if_nothing_else_needs_names() {
     let rundown =
         |providers: &[&str], profiles: &[&str]| resolve(providers, profiles, None).unwrap().rundown_keyword;
     assert_eq!(rundown(&[], &["gc-collect"]), Some(1));
@@ -94,7 +94,7 @@ fn a_small_rundown_only_where_nothing_else_needs_names() {
 }
 
 #[test]
-fn missing_keywords_mean_all_and_are_said_once() {
+fn missing_keywords_mean_all_and_are_noted_once() {
     let request = resolve(&["A,B,A"], &[], None).unwrap();
     assert_eq!(lines(&request)[0], "A 0xffffffffffffffff Informational Providers");
     assert_eq!(request.notes, [Note::AllKeywords { providers: vec!["A".to_owned(), "B".to_owned()] }]);
@@ -102,7 +102,7 @@ fn missing_keywords_mean_all_and_are_said_once() {
 }
 
 #[test]
-fn filters_are_for_providers_that_are_chosen() {
+fn filters_require_an_enabled_provider() {
     let filtered = |filters: &[&str]| {
         let filters: Vec<String> = filters.iter().map(ToString::to_string).collect();
         let selection = Selection {
@@ -118,23 +118,23 @@ fn filters_are_for_providers_that_are_chosen() {
     let one = filtered(&["Microsoft-Windows-DotNETRuntime=1,2"]).unwrap();
     assert_eq!(one, [None, Some(EventFilter::only([1, 2]))]);
     for (filters, message) in [
-        (&["B=1"][..], "a filter is for B, which is not chosen"),
-        (&["A=1", "A=!2"], "two filters are for A"),
-        (&["A=x"], "'x' is no list of event ids such as 1,2,10-20"),
+        (&["B=1"][..], "there is a filter for B, which is not enabled"),
+        (&["A=1", "A=!2"], "there are two filters for A"),
+        (&["A=x"], "'x' is not a list of event ids (for example 1,2,10-20)"),
     ] {
         assert_eq!(filtered(filters).unwrap_err().to_string(), message);
     }
 }
 
 #[test]
-fn an_unknown_profile_names_the_nearest() {
+fn an_unknown_profile_is_reported_with_the_most_similar() {
     let message = resolve(&[], &["gc-colect"], None).unwrap_err().to_string();
-    let start = "'gc-colect' is not a profile; did you mean 'gc-collect'? There are dotnet-common, ";
+    let start = "'gc-colect' is not a profile; did you mean 'gc-collect'? Valid values: dotnet-common, ";
     assert!(message.starts_with(start), "{message}");
 }
 
 #[test]
-fn what_is_ignored_or_filled_in_is_noted() {
+fn ignored_and_default_values_are_noted() {
     let notes = |selection: &Selection<'_>| Request::resolve(selection).unwrap().notes;
     let providers = ["A:1:9".to_owned()];
     let chosen = Selection { providers: &providers, ..Selection::default() };
@@ -150,7 +150,7 @@ fn what_is_ignored_or_filled_in_is_noted() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_part() {
+fn invalid_input_is_reported_with_its_part() {
     let part = |selection: &Selection<'_>| match Request::resolve(selection).unwrap_err() {
         RequestError::Unreadable { part, .. } | RequestError::Merge { part, .. } => part,
         other => panic!("{other}"),

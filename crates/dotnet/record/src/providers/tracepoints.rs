@@ -1,60 +1,60 @@
-//! Where events go in the kernel, as people type it: `[PROVIDER[:IDS]=]TRACEPOINT`.
+//! Parses the destinations of events in the kernel: `[PROVIDER[:IDS]=]TRACEPOINT`.
 //!
 //! ```text
-//! TRACEPOINT               all events of every provider that nothing else is said of
-//! PROVIDER=TRACEPOINT      those of one provider
-//! PROVIDER:1,2=TRACEPOINT  those with these ids
+//! TRACEPOINT               all events of every provider without a destination of its own
+//! PROVIDER=TRACEPOINT      all events of one provider
+//! PROVIDER:1,2=TRACEPOINT  events with these ids
 //! ```
 //!
-//! In a tracepoint's name `{provider}` and `{pid}` stand for these; signs that the kernel does not take become `_`.
+//! In the name of a tracepoint, `{provider}` and `{pid}` are replaced; characters that the kernel does not accept become `_`.
 
 use runtap_diag_proto::{Provider, TracepointError, Tracepoints, UserEventsConfig, UserEventsProvider};
 use thiserror::Error;
 
 use crate::providers::{ProviderError, parse_event_ids};
 
-/// Why there is no session into `user_events`.
+/// An error in the destinations of events.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TracepointsError {
-    /// Two places for the same events.
-    #[error("'{spec}': {provider} has a tracepoint for these events already")]
+    /// There are two destinations for the same events.
+    #[error("'{spec}': {provider} already has a tracepoint for these events")]
     Twice {
-        /// The later one.
+        /// The second destination.
         spec: String,
         /// The provider.
         provider: String,
     },
-    /// A provider that nothing chooses.
-    #[error("'{spec}' names {provider}, which is not chosen")]
+    /// The provider is not enabled.
+    #[error("'{spec}' names {provider}, which is not enabled")]
     NotChosen {
-        /// What names it.
+        /// The destination.
         spec: String,
         /// The provider.
         provider: String,
     },
-    /// Event ids that can't be read.
+    /// The event ids are invalid.
     #[error("'{spec}': {source}")]
     Ids {
-        /// What they stand in.
+        /// The destination.
         spec: String,
-        /// What is wrong.
+        /// The error.
         source: ProviderError,
     },
-    /// Tracepoints that must not be sent.
+    /// The tracepoints must not be sent.
     #[error("tracepoints of {provider}: {source}")]
     Refused {
         /// The provider.
         provider: String,
-        /// What is wrong.
+        /// The error.
         source: TracepointError,
     },
 }
 
-/// Gives each provider its tracepoints in a process.
+/// Assigns tracepoints to each provider for a process.
 ///
 /// # Errors
-/// What can't be read, or must not be sent.
+/// Returns an error if a destination is invalid or must not be sent.
 pub fn user_events_config(
     providers: &[Provider],
     specs: &[String],
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn one_for_all_one_for_each_and_some_apart() {
+    fn destinations_for_all_events_for_providers_and_for_ids() {
         let all = Tracepoints::all_to;
         assert_eq!(tracepoints(&["dn_{pid}_{provider}"]), [all("dn_42_A_B"), all("dn_42_C")]);
         assert_eq!(tracepoints(&["rest", "A-B=ab"]), [all("ab"), all("rest")]);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_sent_is_told() {
+    fn invalid_destinations_are_rejected() {
         for (specs, message) in [
             (&["A-B=x"][..], "tracepoints of C: neither a default nor a set is specified"),
             (&[], "tracepoints of A-B: neither a default nor a set is specified"),

@@ -1,4 +1,4 @@
-//! Lets go what waits for tools that are gone: found by what processes have in their environment, on Linux.
+//! Resumes processes that wait for tools that are gone, according to their environments, on Linux.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -11,13 +11,12 @@ use tokio::time::{Instant, sleep, timeout};
 use super::stand_in::{self, TakenOver};
 use super::{ResumeError, Resumption};
 
-/// Between two looks at how far a runtime is.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long a runtime may take from the command to its program before it is looked for other reasons to wait.
+/// Poll interval of a runtime's startup.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The time from the command to the start of the program after which other reasons for waiting are considered.
 pub(super) const MOMENT: Duration = Duration::from_millis(500);
 
-/// Resumes a process over the ports that it still waits for, and with it all others that wait there: the tool that was
-/// to do it is gone.
+/// Resumes a process over the ports that it still waits for, and all others that wait there, because their tools are gone.
 pub(super) async fn free(
     process: &Process,
     limit: Duration,
@@ -54,18 +53,18 @@ pub(super) async fn free(
     if let Some((awaited, error)) = refused {
         return Err(stand_in::not_taken_over(pid, &awaited, error).await);
     }
-    // Others may have kept us to the end of the time.
+    // Others may have used up the time.
     if goes_on(pid, limit.saturating_sub(began.elapsed()).max(MOMENT)).await {
         return Ok(());
     }
     Err(ResumeError::StillWaits { pid })
 }
 
-/// Whether the runtime begins with its program within this time.
+/// Whether the runtime starts its program within this time.
 async fn goes_on(pid: u32, limit: Duration) -> bool {
     let looking = async {
         while runtap_discover::startup(pid) == Startup::Waiting {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
     timeout(limit, looking).await.is_ok()

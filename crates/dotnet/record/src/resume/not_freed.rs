@@ -1,4 +1,4 @@
-//! What waits for tools that are gone, where nothing shows for what a process waits.
+//! Systems on which the ports that a process waits for can't be determined.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use runtap_discover::Process;
 
 use super::{ResumeError, Resumption};
 
-/// The command over its own port was all that can be done.
+/// Does nothing: only the command over the process's own port is possible.
 #[allow(clippy::unused_async, reason = "the same as on Linux")]
 pub(super) async fn free(
     _process: &Process,

@@ -1,4 +1,4 @@
-//! In the place of tools that are gone: their ports, who waits there, and what is left to their children.
+//! Takes the place of tools that are gone: their ports, the processes that wait there, and the future of their children.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -14,22 +14,22 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::free::MOMENT;
-use super::{ResumeError, Resumption, Told};
+use super::{ReportedProcesses, ResumeError, Resumption};
 use crate::event::Reporter;
 use crate::guard::leave_behind;
 use crate::own_port::PortDirectory;
 
-/// A port of a tool that is gone, on which we listen now.
+/// A port of a tool that is gone, on which this process listens.
 #[derive(Debug)]
 pub(super) struct TakenOver {
     port: Port,
-    /// Its folder, where it was one of a launched command.
+    /// The directory of the port, if it was one of a launched command.
     directory: Option<PortDirectory>,
 }
 
 impl TakenOver {
     pub(super) fn over(awaited: &SuspendPort) -> Result<Self, BindError> {
-        // A tool of ours that was killed has left its socket there. The name tells what it is, the folder whose.
+        // A killed runtap leaves its socket. The name identifies its type, the directory its owner.
         let directory = if awaited.is_in_own_folder() { PortDirectory::of(awaited.path()) } else { None };
         let port = awaited.bind(directory.is_some())?;
         Ok(Self { port, directory })
@@ -39,15 +39,15 @@ impl TakenOver {
         &self.port
     }
 
-    /// What those who go on start waits at the same port. At a port that we had made nobody else is going to listen, so
-    /// somebody of ours stays; at one of another tool that would be in the way when it comes back.
+    /// Handles the children of resumed processes, which will wait at the same port. No other tool will listen on a port that runtap
+    /// created, so a guard is started for it; on another tool's port a guard would be in the way when that tool is started again.
     pub(super) async fn care_for_their_children(
         self,
         user: u32,
         guard: Option<&[OsString]>,
         tell: &(impl Fn(Resumption<'_>) + Clone + Send + Sync + 'static),
     ) {
-        // Its folder goes after the port in it.
+        // The directory is dropped after the port in it.
         let Self { port, directory } = self;
         if directory.is_some() {
             let tell = tell.clone();
@@ -59,7 +59,7 @@ impl TakenOver {
     }
 }
 
-/// Why a port could not be taken over.
+/// Determines why a port could not be taken over.
 pub(super) async fn not_taken_over(pid: u32, awaited: &SuspendPort, error: BindError) -> ResumeError {
     match error {
         BindError::InUse { .. } => {
@@ -76,8 +76,8 @@ pub(super) async fn not_taken_over(pid: u32, awaited: &SuspendPort, error: BindE
     }
 }
 
-/// Listens in the place of tools that are gone, at all their ports at the same time, until everybody who waits there has
-/// been let go on. `others` says who does, in its own time: whoever dials in meanwhile goes on.
+/// Listens on all ports at the same time until all runtimes that wait there have been resumed. `others` finds those; runtimes that
+/// connect meanwhile are resumed.
 pub(super) async fn listen_for(
     taken_over: &mut [TakenOver],
     others: impl Future<Output = io::Result<BTreeSet<(u32, usize)>>>,
@@ -89,13 +89,13 @@ pub(super) async fn listen_for(
     let listening = taken_over.iter_mut().enumerate().map(|(index, TakenOver { port, .. })| {
         let (tell_freed, mut is_over) = (tell_freed.clone(), is_over.subscribe());
         async move {
-            let mut told = Told::default();
+            let mut told = ReportedProcesses::default();
             let until = async move { drop(is_over.wait_for(|is_over| *is_over).await) };
             port.resume_all(until, |runtime, outcome| {
                 if told.tell(runtime, &outcome, tell)
                     && let Some(pid) = runtime.peer().pid
                 {
-                    // The receiver lives as long as this.
+                    // The receiver outlives this.
                     let _ = tell_freed.send((pid, index));
                 }
             })
@@ -113,7 +113,7 @@ pub(super) async fn listen_for(
         Ok(())
     };
     let ending = async {
-        // Those who have not come by then have ended, or come from where we can't tell who they are.
+        // Those that have not connected by then have exited, or can't be identified.
         let outcome = timeout(limit, all_freed).await;
         is_over.send_replace(true);
         if !is_known.get() && outcome.is_err() {
@@ -125,7 +125,7 @@ pub(super) async fn listen_for(
     outcome
 }
 
-/// Waits for all of them.
+/// Waits for all futures.
 async fn all<F: Future<Output = ()>>(futures: impl Iterator<Item = F>) {
     let mut futures: Vec<_> = futures.map(Box::pin).collect();
     future::poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! The signals that mean "enough".
+//! Signals that request a stop.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::Requests;
 
-/// Counts each of them, on a task of its own.
+/// Starts a task for each signal.
 pub(super) fn listen(requests: &watch::Sender<Requests>) -> io::Result<()> {
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         if kind == SignalKind::hangup() && is_ignored(kind) {
@@ -18,7 +18,7 @@ pub(super) fn listen(requests: &watch::Sender<Requests>) -> io::Result<()> {
     Ok(())
 }
 
-/// Counts one signal for ever.
+/// Counts one signal forever.
 async fn count(mut signal: Signal, kind: SignalKind, requests: watch::Sender<Requests>) {
     let number = u8::try_from(kind.as_raw_value()).ok();
     let mut again = false;
@@ -28,7 +28,7 @@ async fn count(mut signal: Signal, kind: SignalKind, requests: watch::Sender<Req
     }
 }
 
-/// Whether we were started with a signal ignored, which only the kernel knows; no where it can't be read.
+/// Whether this process was started with a signal ignored. False if unknown.
 pub(crate) fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,5 +1,5 @@
-//! What a console says that means "enough": Ctrl-C and Ctrl-Break, its end, the end of the session and of the system.
-//! After these three the system gives a program some seconds, and then ends it.
+//! Console events that request a stop: Ctrl-C and Ctrl-Break, and the end of the console, the session and the system. After the
+//! latter three, the system grants some seconds before it terminates the program.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use tokio::sync::watch;
 
 use super::Requests;
 
-/// As what an interruption ends a program, by the numbers that shells use.
+/// The corresponding signal numbers, as used by shells.
 const INTERRUPT: u8 = 2;
 const HANGUP: u8 = 1;
 const TERMINATE: u8 = 15;
 
-/// Counts each of them, on a task of its own.
+/// Starts a task for each event.
 pub(super) fn listen(requests: &watch::Sender<Requests>) -> io::Result<()> {
     macro_rules! count {
         ($signal:expr, $number:expr) => {{

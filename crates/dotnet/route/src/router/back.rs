@@ -1,4 +1,4 @@
-//! The side of the runtime: where it listens, or where it dials in.
+//! The runtime's side: a runtime that listens, or one that connects.
 
 use std::fmt;
 use std::io;
@@ -13,72 +13,72 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::link::{Gate, Link};
+use super::link::{Acceptor, Link};
 
 /// Where the runtime is.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Back {
-    /// It listens there, and is dialled once for each request.
-    Dial(RuntimeAddress),
-    /// It dials in here, says who it is, and does so again after each request.
-    Listen(Gate),
+    /// The runtime listens. The router connects to it once per request.
+    Connect(RuntimeAddress),
+    /// The runtime connects to this address, identifies itself, and connects again after each request.
+    Listen(Acceptor),
 }
 
-/// Where a runtime listens.
+/// The address of a runtime that listens.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum RuntimeAddress {
     /// A socket of this machine.
     Local(Endpoint),
-    /// One of these, the first that answers.
+    /// TCP addresses, of which the first that answers is used.
     Tcp(Vec<SocketAddr>),
 }
 
-/// Why there is no connection to a runtime.
+/// An error while connecting to a runtime.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum DialError {
-    /// By its socket.
+pub enum RuntimeConnectError {
+    /// Connecting to a local socket failed.
     #[error(transparent)]
     Local(#[from] ConnectError),
-    /// By TCP.
+    /// Connecting over TCP failed.
     #[error("connect to {address}: {source}")]
     Tcp {
-        /// Where.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It did not say who it is.
-    #[error("{0} does not say who it is")]
+    /// The runtime did not identify itself.
+    #[error("{0} does not identify itself")]
     Unknown(String),
 }
 
 impl RuntimeAddress {
-    /// A connection that nothing was sent on: to be used at once, because the runtime serves nobody else until then.
+    /// Opens a connection. It must be used at once, because the runtime does not serve other clients until then.
     ///
     /// # Errors
-    /// Nobody listens, or does not answer in time.
-    pub async fn connect(&self, within: Duration) -> Result<Link, DialError> {
+    /// Returns an error if nothing listens, or does not answer in time.
+    pub async fn connect(&self, within: Duration) -> Result<Link, RuntimeConnectError> {
         match self {
             Self::Local(endpoint) => Ok(Link::Local(endpoint.connect(within).await?)),
             Self::Tcp(addresses) => {
                 let dialled = timeout(within, TcpStream::connect(&addresses[..])).await;
                 let dialled = dialled.unwrap_or_else(|elapsed| Err(elapsed.into()));
-                let stream =
-                    dialled.map_err(|source| DialError::Tcp { address: self.to_string(), source })?;
+                let stream = dialled
+                    .map_err(|source| RuntimeConnectError::Tcp { address: self.to_string(), source })?;
                 Ok(Link::tcp(stream))
             }
         }
     }
 
-    /// Who it is, as it would say itself if it dialled in.
+    /// Queries the identity of the runtime, in the form in which it would send it on connecting.
     ///
     /// # Errors
-    /// It can't be reached, or does not answer.
-    pub(crate) async fn identify(&self, within: Duration) -> Result<Advertise, DialError> {
-        let unknown = || DialError::Unknown(self.to_string());
+    /// Returns an error if the runtime can't be reached or does not answer.
+    pub(crate) async fn identify(&self, within: Duration) -> Result<Advertise, RuntimeConnectError> {
+        let unknown = || RuntimeConnectError::Unknown(self.to_string());
         let link = self.connect(within).await?;
         match timeout(within, ask(link)).await {
             Ok(Ok(Some(advertise))) => Ok(advertise),
@@ -87,7 +87,7 @@ impl RuntimeAddress {
     }
 }
 
-/// The oldest form of the question, which every runtime knows.
+/// Sends the oldest form of the query, which every runtime supports.
 async fn ask(mut link: Link) -> io::Result<Option<Advertise>> {
     let Ok(mut machine) = Client::new(Request::ProcessInfo(InfoForm::ProcessInfo)) else { return Ok(None) };
     while let Some(bytes) = machine.poll_transmit() {

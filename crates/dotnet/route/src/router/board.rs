@@ -1,9 +1,9 @@
-//! The runtimes that have dialled in, each with the one connection that waits for a request, and the clients that wait for
-//! one.
+//! Keeps the runtimes that have connected, each with the one connection that waits for a request, and the clients that wait for such
+//! a connection.
 //!
-//! Runtimes are told apart by their cookie. A router stands for one of them, the first; another one waits for its turn
-//! until that one is gone. What is held is bounded: so many runtimes, one connection each, so many clients. Who gives way
-//! where all places of runtimes are taken, [`Places`] says.
+//! Runtimes are identified by their cookie. A router stands for one of them, the first; others wait until it is gone. The numbers of
+//! runtimes, of their connections and of waiting clients are limited. If all places of runtimes are taken, [`Places`] decides which
+//! runtime is disconnected.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,45 +18,45 @@ use super::crowd::Origin;
 use super::in_use::InUse;
 use super::limits::Limits;
 use super::link::Link;
-use super::notice::{Notice, Teller};
+use super::notice::{Notice, NoticeReporter};
 use super::places::{Entry, Places, REDIAL, RUNTIMES};
 
 /// Why a client gets no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoTurn {
-    /// Too many wait already.
+pub(crate) enum NoConnection {
+    /// Too many clients are waiting.
     Full,
-    /// None has come in time.
+    /// No connection became available in time.
     TooLong,
     /// The runtime is gone.
     Gone,
 }
 
-/// A runtime that has come.
+/// A runtime that has connected.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) advertise: Advertise,
-    /// Closed when the runtime has gone or has lost its place. A runtime that comes again is another arrival.
+    /// Closed when the runtime has disconnected or lost its place. A runtime that connects again is another arrival.
     place: watch::Receiver<()>,
 }
 
 /// The runtimes of a router.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct RuntimeRegistry {
     pub(super) limits: Limits,
-    pub(super) teller: Teller,
+    pub(super) teller: NoticeReporter,
     places: Mutex<Places>,
-    /// Something has changed.
+    /// Notified after every change.
     pub(super) changed: Notify,
-    /// Clients have their turn in the order in which they came.
+    /// Gives clients connections in their order of arrival.
     turn: tokio::sync::Mutex<()>,
     waiting: AtomicUsize,
-    /// Who has come for the first time.
+    /// The channel for runtimes that connect for the first time.
     arrivals: Mutex<Option<mpsc::Sender<Arrival>>>,
 }
 
-impl Board {
-    pub(crate) fn new(limits: Limits, teller: Teller) -> Self {
+impl RuntimeRegistry {
+    pub(crate) fn new(limits: Limits, teller: NoticeReporter) -> Self {
         Self {
             limits,
             teller,
@@ -69,18 +69,18 @@ impl Board {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Places> {
-        // Nothing that runs under the lock can panic halfway through a change.
+        // Code under the lock can't panic in the middle of a change.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears of every runtime that has not been here before, from now on.
+    /// Returns a channel that receives every new runtime from now on.
     pub(crate) fn arrivals(&self) -> mpsc::Receiver<Arrival> {
         let (tell, arrivals) = mpsc::channel(RUNTIMES);
         *self.arrivals.lock().unwrap_or_else(PoisonError::into_inner) = Some(tell);
         arrivals
     }
 
-    /// A runtime has said who it is; its connection waits from here on.
+    /// Adds the connection of a runtime that has identified itself.
     pub(super) fn dialled_in(self: &Arc<Self>, advertise: Advertise, link: Link, origin: Origin) {
         let (want, wanted) = oneshot::channel();
         let mut state = self.lock();
@@ -91,7 +91,7 @@ impl Board {
             news.push(Notice::RuntimeGone { process_id: gone.process_id });
         }
         if let Some(entry) = state.find(advertise.runtime_cookie) {
-            // The older one, if it is still there, is closed by this: runtimes give up on it, too.
+            // This closes the older connection, which the runtime has given up too.
             entry.idle = Some(want);
             (entry.seen, entry.number) = (Instant::now(), number);
         } else {
@@ -115,23 +115,23 @@ impl Board {
         tokio::spawn(hold(Arc::clone(self), advertise, number, link, wanted));
         let arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for notice in &news {
-            // Where tools are dialled, each runtime has its own.
+            // If the router connects to tools, each runtime has a tool connection of its own.
             if arrivals.is_none() || !matches!(notice, Notice::Another { .. }) {
                 self.teller.tell(notice);
             }
         }
         if let (Some(arrivals), Some(arrival)) = (arrivals, arrival) {
-            // There is room for as many as are known.
+            // The channel has capacity for all known runtimes.
             let _ = arrivals.try_send(arrival);
         }
         self.changed.notify_waiters();
     }
 
-    /// A connection of the runtime with this cookie, or of the one that the router stands for; in turn.
-    pub(crate) async fn take(self: &Arc<Self>, cookie: Option<Uuid>) -> Result<(Link, InUse), NoTurn> {
+    /// Returns a connection of the runtime with this cookie, or of the one that the router stands for. Clients are served in order.
+    pub(crate) async fn take(self: &Arc<Self>, cookie: Option<Uuid>) -> Result<(Link, InUse), NoConnection> {
         let waiting = Waiting::begin(self)?;
         let taking = async {
-            // Those of one runtime do not wait for another one.
+            // Clients of a specific runtime do not wait for others.
             let _turn = match cookie {
                 None => Some(self.turn.lock().await),
                 Some(_) => None,
@@ -140,11 +140,11 @@ impl Board {
                 let changed = self.changed.notified();
                 let (wanted, gone) = self.want(cookie);
                 if gone {
-                    return Err(NoTurn::Gone);
+                    return Err(NoConnection::Gone);
                 }
                 if let Some((idle, in_use)) = wanted {
                     let (give, given) = oneshot::channel();
-                    // Who holds it may have ended just now.
+                    // The task that holds the connection may have ended just now.
                     if idle.send(give).is_ok()
                         && let Ok(link) = given.await
                     {
@@ -153,14 +153,14 @@ impl Board {
                     continue;
                 }
                 waiting.tell();
-                // Whether one is gone, only time tells.
+                // Whether a runtime is gone is known only after a time.
                 let _ = timeout(REDIAL, changed).await;
             }
         };
-        timeout(self.limits.wait, taking).await.unwrap_or(Err(NoTurn::TooLong))
+        timeout(self.limits.wait, taking).await.unwrap_or(Err(NoConnection::TooLong))
     }
 
-    /// The idle connection, taken out; and whether there can't be one any more.
+    /// Takes the idle connection, and returns whether there can't be another one.
     #[allow(clippy::type_complexity, reason = "used once, just above")]
     fn want(
         self: &Arc<Self>,
@@ -174,7 +174,7 @@ impl Board {
         (idle.map(|idle| (idle, InUse::begin(self, entry))), gone)
     }
 
-    /// Ready when this runtime waits for a request: `true`; or when it is gone.
+    /// Waits until this runtime waits for a request. Returns `false` if it is gone.
     pub(crate) async fn is_idle(&self, cookie: Uuid) -> bool {
         loop {
             let changed = self.changed.notified();
@@ -190,7 +190,7 @@ impl Board {
         }
     }
 
-    /// Ready when the runtime of this arrival has gone or has closed its connection.
+    /// Waits until the runtime of this arrival has disconnected.
     pub(crate) async fn is_gone(&self, arrival: &Arrival) {
         loop {
             let changed = self.changed.notified();
@@ -203,7 +203,7 @@ impl Board {
         }
     }
 
-    /// Ready when no runtime was there for so long.
+    /// Waits until there has been no runtime for this time.
     pub(crate) async fn deserted(&self, limit: Duration) {
         let mut since = Instant::now();
         loop {
@@ -220,7 +220,7 @@ impl Board {
         }
     }
 
-    /// An idle connection has ended by itself.
+    /// Called when an idle connection was closed by the runtime.
     fn hung_up(&self, advertise: Advertise, number: u64) {
         let mut state = self.lock();
         let same = |entry: &Entry| {
@@ -241,19 +241,19 @@ impl Board {
     }
 }
 
-/// A client that waits, counted.
+/// A waiting client, which is counted until dropped.
 struct Waiting<'a> {
-    board: &'a Board,
+    board: &'a RuntimeRegistry,
     clients: usize,
     told: AtomicUsize,
 }
 
 impl<'a> Waiting<'a> {
-    fn begin(board: &'a Board) -> Result<Self, NoTurn> {
+    fn begin(board: &'a RuntimeRegistry) -> Result<Self, NoConnection> {
         let clients = board.waiting.fetch_add(1, Ordering::Relaxed) + 1;
         let waiting = Self { board, clients, told: AtomicUsize::new(0) };
         if clients > board.limits.queue {
-            return Err(NoTurn::Full);
+            return Err(NoConnection::Full);
         }
         if clients > 1 {
             waiting.tell();
@@ -261,7 +261,7 @@ impl<'a> Waiting<'a> {
         Ok(waiting)
     }
 
-    /// Says once that it has to wait.
+    /// Reports once that the client has to wait.
     fn tell(&self) {
         if self.told.fetch_add(1, Ordering::Relaxed) == 0 {
             self.board.teller.tell(&Notice::Waiting(self.clients));
@@ -275,9 +275,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Holds an idle connection until it is wanted, replaced or closed.
+/// Holds an idle connection until it is requested, replaced or closed.
 async fn hold(
-    board: Arc<Board>,
+    board: Arc<RuntimeRegistry>,
     advertise: Advertise,
     number: u64,
     link: Link,
@@ -285,10 +285,10 @@ async fn hold(
 ) {
     tokio::select! {
         biased;
-        // Closed; or it says what nobody has asked for.
+        // The connection was closed, or the runtime sent unrequested data.
         _ = link.readable() => board.hung_up(advertise, number),
         wanted = wanted => if let Ok(give) = wanted {
-            // Who wanted it may have left: the runtime dials in again.
+            // The client may have left. The runtime will connect again.
             let _ = give.send(link);
         },
     }
@@ -302,8 +302,8 @@ mod tests {
 
     const RUNTIME: Advertise = Advertise { runtime_cookie: Uuid::from_u128(7), process_id: 7 };
 
-    /// The runtime dials in, is asked, and its connection ends.
-    async fn is_asked_once(board: &Arc<Board>) {
+    /// The runtime connects, is queried, and its connection ends.
+    async fn is_asked_once(board: &Arc<RuntimeRegistry>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let runtime = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
@@ -313,8 +313,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_runtime_that_dials_in_late_arrives_again() {
-        let board = Arc::new(Board::new(Limits::default(), Teller::default()));
+    async fn a_runtime_that_connects_late_is_a_new_arrival() {
+        let board = Arc::new(RuntimeRegistry::new(Limits::default(), NoticeReporter::default()));
         let mut arrivals = board.arrivals();
         is_asked_once(&board).await;
         let first = arrivals.try_recv().expect("it has come");
@@ -324,7 +324,7 @@ mod tests {
         is_asked_once(&board).await;
         let second = arrivals.try_recv().expect("it has come again");
         assert_eq!(board.teller.statistics().runtimes(), 2);
-        // The task that dials a tool for the first arrival ends even if it did not look meanwhile.
+        // The task that connects to a tool for the first arrival ends even if it has not checked meanwhile.
         board.is_gone(&first).await;
         assert!(timeout(Duration::ZERO, board.is_gone(&second)).await.is_err());
     }

@@ -1,4 +1,4 @@
-//! Many clients at once: how many there may be, and who has to leave for the next one.
+//! Limits the number of clients, and selects which one is disconnected to make room for the next.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,32 +14,32 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::link::Link;
-use super::notice::Teller;
+use super::notice::NoticeReporter;
 
-/// How long a client has at least for its request where all places are taken.
+/// The minimum time that a client has for its request when all places are taken.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long it may take until the place of one that was disconnected is free.
+/// The time within which the place of a disconnected client becomes free.
 const LEAVING: Duration = Duration::from_millis(100);
-/// How often it is looked, where nobody can leave, whether somebody can.
-const LOOK: Duration = Duration::from_millis(100);
+/// Poll interval if no client can be disconnected.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How far a client has got: [`Crowd::next_to_leave`].
+/// The progress of a client, which determines the order in [`ClientPool::next_to_leave`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stage {
-    /// It has failed, and waits for nothing but the answer that says so.
+    /// The client failed and waits only for the answer that reports it.
     Refused,
-    /// It has sent nothing that counts.
+    /// The client has sent nothing relevant.
     Silent,
-    /// It has begun as clients do.
+    /// The client has sent a valid beginning.
     Greeted,
-    /// Its request is there: it stays.
+    /// The request is complete: the client stays.
     Asked,
-    /// Its request is there, it may be gone, and the runtime has not begun to answer.
+    /// The request is complete, the client may be gone, and the runtime has not started to answer.
     Abandoned,
 }
 
-/// The stage of one client, which its task moves on.
+/// The stage of one client, which its task updates.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress(Arc<AtomicU8>);
 
@@ -59,19 +59,19 @@ impl Progress {
     }
 }
 
-/// Where a client comes from, as far as clients can't choose that. A crowd from one place drives out only its own.
+/// The origin of a client, which clients can't choose. Many clients from one origin displace only each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// A user of this machine.
     User(u32),
-    /// Another machine, or what one has of IPv6: 64 bits.
+    /// Another machine, or for IPv6 a network of 64 bits.
     Address(IpAddr),
-    /// The connection is broken already.
+    /// The connection is already broken.
     Unknown,
 }
 
 impl Origin {
-    /// Where a connection comes from.
+    /// Returns the origin of a connection.
     pub(crate) fn of_link(link: &Link) -> Self {
         match link {
             Link::Local(stream) => stream.peer().map_or(Self::Unknown, |peer| Self::User(peer.uid)),
@@ -86,7 +86,7 @@ impl Origin {
         user.map_or_else(|| Self::at(peer.ip()), Self::User)
     }
 
-    /// Whether it is a process of the user that the router runs as.
+    /// Whether it is a process of the router's own user.
     pub(crate) fn is_own(self) -> bool {
         self == Self::User(my_uid())
     }
@@ -104,19 +104,20 @@ impl Origin {
 
 /// The clients of a router.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct ClientPool {
     room: Arc<Semaphore>,
-    /// Those that have not sent a request yet, the oldest first.
+    /// The clients without a complete request, oldest first.
     silent: VecDeque<Client>,
-    /// Those that have, the oldest first.
+    /// The clients with a complete request, oldest first.
     asked: VecDeque<Client>,
     most_silent: usize,
-    /// Of `most_silent`, the places that greetings alone can't take: a new client needs one until its own has come.
+    /// The part of `most_silent` that clients that have greeted can't occupy, because a new client needs a place until its greeting
+    /// arrives.
     ungreeted: usize,
-    teller: Teller,
+    teller: NoticeReporter,
 }
 
-/// A client that has a place.
+/// A client that occupies a place.
 #[derive(Debug)]
 struct Client {
     task: AbortHandle,
@@ -135,9 +136,9 @@ impl Client {
     }
 }
 
-impl Crowd {
-    /// Of `silent` clients no more than a quarter of all are kept: the others need room.
-    pub(crate) fn new(connections: usize, silent: usize, teller: Teller) -> Self {
+impl ClientPool {
+    /// Creates an empty crowd. At most a quarter of all places are for `silent` clients, to leave room for others.
+    pub(crate) fn new(connections: usize, silent: usize, teller: NoticeReporter) -> Self {
         let most_silent = silent.min(connections / 4).max(1);
         Self {
             room: Arc::new(Semaphore::new(connections.max(1))),
@@ -149,8 +150,8 @@ impl Crowd {
         }
     }
 
-    /// Room for one more. Where there is none, one that was abandoned makes some at once, or one that has sent nothing, unless it has
-    /// just come.
+    /// Waits for a free place. If there is none, an abandoned client is disconnected at once, or a client that has sent nothing and
+    /// has not just arrived.
     pub(crate) async fn admit(&mut self) -> OwnedSemaphorePermit {
         loop {
             if let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() {
@@ -164,7 +165,7 @@ impl Crowd {
                     permit = room => Some(permit),
                     () = sleep_until(next.since + GRACE) => None,
                 },
-                None if !is_one_abandoned => timeout(LOOK, room).await.ok(),
+                None if !is_one_abandoned => timeout(POLL_INTERVAL, room).await.ok(),
                 _ => {
                     self.disconnect_one();
                     timeout(LEAVING, room).await.ok()
@@ -172,14 +173,14 @@ impl Crowd {
             };
             match permit {
                 Some(Ok(permit)) => return permit,
-                // Never closed.
+                // The semaphore is never closed.
                 Some(Err(_closed)) => return std::future::pending().await,
                 None => {}
             }
         }
     }
 
-    /// One has come in, and has sent nothing yet. Another one leaves for it, if too many have not sent a request.
+    /// Adds a client that has sent nothing yet. Disconnects another one if too many have not sent a request.
     pub(crate) fn enter(&mut self, task: AbortHandle, progress: Progress, origin: Origin) {
         self.silent.push_back(Client { task, progress, origin, since: Instant::now() });
         if self.silent.len() > self.most_silent {
@@ -190,8 +191,8 @@ impl Crowd {
         }
     }
 
-    /// Out of descriptors, or of room: the oldest leaves that was abandoned; else, of the origin that has most, the oldest of those
-    /// that have got least far.
+    /// Disconnects one client because descriptors or places are exhausted: the oldest abandoned one, or else, of the origin with the
+    /// most clients, the oldest one with the least progress.
     pub(crate) fn disconnect_one(&mut self) {
         self.settle();
         let abandoned = self.asked.iter().position(Client::is_abandoned);
@@ -201,7 +202,7 @@ impl Crowd {
         }
     }
 
-    /// Sorts out who has ended, and who has sent a request.
+    /// Removes clients that have ended, and moves those with complete requests.
     fn settle(&mut self) {
         self.asked.retain(|client| !client.task.is_finished());
         for client in std::mem::take(&mut self.silent) {
@@ -214,16 +215,16 @@ impl Crowd {
     fn disconnect(&mut self, at: Option<usize>) {
         if let Some(leaving) = at.and_then(|at| self.silent.remove(at)) {
             leaving.task.abort();
-            // Who was refused is counted as that.
+            // A rejected client has already been counted.
             if leaving.progress.stage() != Stage::Refused as u8 {
                 self.teller.silent();
             }
         }
     }
 
-    /// Who leaves next of the oldest `among`: one that was refused, else one of the origin of which most are there: one that has
-    /// not greeted, if more of those are there than have places of their own; one that has greeted. So neither greetings nor silence
-    /// drive out the other kind.
+    /// Returns the next client to disconnect, among the oldest `among`: a rejected one; or else, of the origin with the most
+    /// clients, one that has not greeted, if there are more of those than reserved places, otherwise one that has greeted. So
+    /// clients of neither kind can displace the other kind.
     fn next_to_leave(&self, among: usize) -> Option<usize> {
         let shares: Shares<Origin> = self.silent.iter().take(among).map(|silent| silent.origin).collect();
         let oldest = |stage: Stage| {
@@ -246,8 +247,8 @@ impl Crowd {
 mod tests {
     use super::*;
 
-    /// A crowd in which somebody who says nothing holds each place that he can get.
-    async fn enter_from(crowd: &mut Crowd, stage: Stage, origin: Origin) -> AbortHandle {
+    /// A pool in which a silent client occupies each place that it can get.
+    async fn enter_from(crowd: &mut ClientPool, stage: Stage, origin: Origin) -> AbortHandle {
         let permit = crowd.admit().await;
         let task = tokio::spawn(async move {
             std::future::pending::<()>().await;
@@ -259,13 +260,13 @@ mod tests {
         task.abort_handle()
     }
 
-    async fn enter(crowd: &mut Crowd, stage: Stage) -> AbortHandle {
+    async fn enter(crowd: &mut ClientPool, stage: Stage) -> AbortHandle {
         enter_from(crowd, stage, Origin::User(0)).await
     }
 
     #[tokio::test]
-    async fn silence_never_takes_all_places() {
-        let mut crowd = Crowd::new(16, 16, Teller::default());
+    async fn silent_clients_never_occupy_all_places() {
+        let mut crowd = ClientPool::new(16, 16, NoticeReporter::default());
         for _ in 0..100 {
             enter(&mut crowd, Stage::Silent).await;
             tokio::task::yield_now().await;
@@ -275,8 +276,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_all_places_are_taken_the_silent_one_leaves() {
-        let mut crowd = Crowd::new(4, 4, Teller::default());
+    async fn a_silent_client_leaves_if_all_places_are_taken() {
+        let mut crowd = ClientPool::new(4, 4, NoticeReporter::default());
         let mut asked = Vec::new();
         for _ in 0..3 {
             asked.push(enter(&mut crowd, Stage::Asked).await);
@@ -288,8 +289,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_was_abandoned_leaves_before_all_others() {
-        let mut crowd = Crowd::new(8, 8, Teller::default());
+    async fn an_abandoned_client_leaves_first() {
+        let mut crowd = ClientPool::new(8, 8, NoticeReporter::default());
         let mut asked = Vec::new();
         for stage in [Stage::Asked, Stage::Abandoned, Stage::Abandoned].into_iter().cycle().take(7) {
             asked.push(enter(&mut crowd, stage).await);
@@ -303,10 +304,10 @@ mod tests {
         enter(&mut crowd, Stage::Asked).await;
         assert!(silent.is_finished());
         assert!([0, 3, 6].iter().all(|stays| !asked[*stays].is_finished()));
-        // That somebody was abandoned is noticed while the next one waits.
+        // An abandoned client is noticed while the next one waits.
         let progress = crowd.asked[0].progress.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             progress.is_now(Stage::Abandoned);
         });
         enter(&mut crowd, Stage::Asked).await;
@@ -314,8 +315,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_got_least_far_leaves_first() {
-        let mut crowd = Crowd::new(16, 3, Teller::default());
+    async fn the_client_with_the_least_progress_leaves_first() {
+        let mut crowd = ClientPool::new(16, 3, NoticeReporter::default());
         let greeted = enter(&mut crowd, Stage::Greeted).await;
         let silent = enter(&mut crowd, Stage::Silent).await;
         let refused = enter(&mut crowd, Stage::Refused).await;
@@ -328,9 +329,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_newcomer_stays_where_all_others_have_greeted() {
+    async fn a_new_client_stays_if_all_others_have_greeted() {
         for places in [1, 2, 16] {
-            let mut crowd = Crowd::new(places * 4, places, Teller::default());
+            let mut crowd = ClientPool::new(places * 4, places, NoticeReporter::default());
             let mut greeted = Vec::new();
             for _ in 0..places {
                 greeted.push(enter(&mut crowd, Stage::Greeted).await);
@@ -345,8 +346,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crowd_drives_out_only_its_own() {
-        let mut crowd = Crowd::new(64, 16, Teller::default());
+    async fn clients_displace_only_those_of_their_own_origin() {
+        let mut crowd = ClientPool::new(64, 16, NoticeReporter::default());
         let [one, other] = ["2001:db8::1", "2001:db8::2"].map(|text| Origin::at(text.parse().unwrap()));
         assert_eq!(one, other, "of one network");
         let client = enter_from(&mut crowd, Stage::Silent, Origin::User(0)).await;
@@ -358,10 +359,10 @@ mod tests {
         assert!(!client.is_finished() && !greeted.is_finished(), "{crowd:?}");
     }
 
-    /// A client needs a moment for its greeting, and others come meanwhile.
+    /// A client needs a moment for its greeting, while others arrive.
     #[tokio::test]
-    async fn greetings_and_silence_do_not_drive_out_each_other() {
-        let mut crowd = Crowd::new(64, 16, Teller::default());
+    async fn greeted_and_silent_clients_do_not_displace_each_other() {
+        let mut crowd = ClientPool::new(64, 16, NoticeReporter::default());
         for _ in 0..32 {
             enter(&mut crowd, Stage::Greeted).await;
         }

@@ -1,4 +1,4 @@
-//! The side of the tools: a socket that they dial, or a port of a tool that is dialled.
+//! The tools' side: a socket to which tools connect, or a port of a tool to which the router connects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,39 +11,40 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::board::Board;
-use super::crowd::{Crowd, Origin, Progress};
-use super::link::{Gate, Link};
+use super::board::RuntimeRegistry;
+use super::crowd::{ClientPool, Origin, Progress};
+use super::link::{Acceptor, Link};
 use super::notice::Notice;
 use super::relay::Relay;
 
-/// How long it waits when the system is out of descriptors.
+/// The pause if the system is out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
 /// Where the tools are.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Front {
-    /// They dial this.
-    Listen(Gate),
-    /// A tool listens there for a runtime, and is dialled for each one that there is.
-    Dial(Endpoint),
+    /// Tools connect to this address.
+    Listen(Acceptor),
+    /// A tool listens for runtimes. The router connects to it once per runtime.
+    Connect(Endpoint),
 }
 
 impl Front {
-    /// Serves tools, for ever.
-    pub(crate) async fn serve(&self, relay: &Relay, board: Option<&Arc<Board>>) {
+    /// Serves tools forever.
+    pub(crate) async fn serve(&self, relay: &Relay, board: Option<&Arc<RuntimeRegistry>>) {
         match (self, board) {
             (Self::Listen(gate), _) => listen(gate, relay).await,
-            (Self::Dial(tool), None) => dial_for_one(tool, relay).await,
-            (Self::Dial(tool), Some(board)) => dial_for_each(tool, relay, board).await,
+            (Self::Connect(tool), None) => dial_for_one(tool, relay).await,
+            (Self::Connect(tool), Some(board)) => dial_for_each(tool, relay, board).await,
         }
     }
 }
 
-/// Tools dial in.
-async fn listen(gate: &Gate, relay: &Relay) {
-    let mut crowd = Crowd::new(relay.limits().connections, relay.limits().silent, relay.teller().clone());
+/// Serves tools that connect.
+async fn listen(gate: &Acceptor, relay: &Relay) {
+    let mut crowd =
+        ClientPool::new(relay.limits().connections, relay.limits().silent, relay.teller().clone());
     loop {
         let (link, who) = match gate.accept().await {
             Ok(accepted) => accepted,
@@ -66,17 +67,17 @@ async fn listen(gate: &Gate, relay: &Relay) {
     }
 }
 
-/// One runtime, which listens: the tool is dialled in its name, for as long as it can be reached.
+/// Connects to the tool on behalf of a runtime that listens, while the runtime can be reached.
 async fn dial_for_one(tool: &Endpoint, relay: &Relay) {
     loop {
         let advertise = relay.identify_patiently().await;
-        // Another one may be there by then, with a cookie of its own.
+        // Another runtime may be there by then, with another cookie.
         dial(tool, advertise, relay).await;
     }
 }
 
-/// Runtimes that dial in: the tool is dialled for each, when it waits for a request.
-async fn dial_for_each(tool: &Endpoint, relay: &Relay, board: &Arc<Board>) {
+/// Connects to the tool on behalf of each runtime that connects, when it waits for a request.
+async fn dial_for_each(tool: &Endpoint, relay: &Relay, board: &Arc<RuntimeRegistry>) {
     let mut arrivals = board.arrivals();
     let mut dialling = JoinSet::new();
     loop {
@@ -96,7 +97,7 @@ async fn dial_for_each(tool: &Endpoint, relay: &Relay, board: &Arc<Board>) {
     }
 }
 
-/// Dials the tool in the name of a runtime, again after each request, as long as that runtime is there.
+/// Connects to the tool on behalf of a runtime, again after each request, while that runtime is connected.
 async fn dial(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
     let gone = Arc::new(Notify::new());
     let mut told = None;
@@ -115,17 +116,17 @@ async fn dial(tool: &Endpoint, advertise: Advertise, relay: &Relay) {
             relay.teller().connection();
             relay.spawn(async move {
                 let free = || {
-                    // Nobody waits any more when the router ends.
+                    // The receiver is gone when the router stops.
                     let _ = tell.send(());
                 };
                 let progress = Progress::default();
                 serving.serve(Link::Local(stream), "the tool", Some(cookie), &progress, free).await;
             });
-            // An error is a client that has come to its end without an answer.
+            // An error means that the client has ended without an answer.
             let _ = free.await;
             if !relay.is_ready(cookie).await {
                 gone.notify_one();
-                // Otherwise the tool would be dialled once more, without a runtime.
+                // Otherwise the router would connect to the tool once more, without a runtime.
                 std::future::pending::<()>().await;
             }
         }

@@ -1,5 +1,5 @@
-//! Runtimes that dial in, until they have said who they are. Whoever keeps the router waiting for that makes room for the next
-//! one: anybody can connect, and say nothing.
+//! Accepts runtimes and waits until they have identified themselves. Any process can connect and send nothing, so connections that
+//! delay make room for the next one.
 
 use std::io;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use tokio::io::AsyncReadExt;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::board::Board;
+use super::board::RuntimeRegistry;
 use super::crowd::Origin;
-use super::link::{Gate, Link};
+use super::link::{Acceptor, Link};
 use super::notice::Notice;
 
-/// Connections that have not said yet who they are.
+/// The maximum number of connections that have not identified themselves.
 const GREETING: usize = 64;
-/// How long it waits when the system is out of descriptors.
+/// The pause if the system is out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
-/// A connection that has not said yet who it is.
+/// A connection that has not identified itself.
 struct Greeting {
     task: AbortHandle,
     who: String,
     origin: Origin,
 }
 
-/// Lets runtimes in, for ever.
-pub(crate) async fn accept(board: Arc<Board>, gate: Gate) {
+/// Accepts runtimes forever.
+pub(crate) async fn accept(board: Arc<RuntimeRegistry>, gate: Acceptor) {
     let mut tasks = JoinSet::new();
-    // The oldest first.
+    // Oldest first.
     let mut greetings = Vec::new();
     loop {
         while tasks.try_join_next().is_some() {}
@@ -55,7 +55,7 @@ pub(crate) async fn accept(board: Arc<Board>, gate: Gate) {
             let why = match timeout(board.limits.advertise, greet(link)).await {
                 Ok(Ok((advertise, link))) => return board.dialled_in(advertise, link, origin),
                 Ok(Err(error)) => error.to_string(),
-                Err(_elapsed) => "it has not said who it is".to_owned(),
+                Err(_elapsed) => "it did not identify itself in time".to_owned(),
             };
             board.teller.tell(&Notice::NoRuntime { who: name, why });
         });
@@ -63,18 +63,18 @@ pub(crate) async fn accept(board: Arc<Board>, gate: Gate) {
     }
 }
 
-/// The oldest leaves of the origin that has most, if there is one that has not said who it is.
-fn disconnect_one(board: &Board, greetings: &mut Vec<Greeting>) {
+/// Disconnects the oldest connection of the origin with the most connections, if there is one that has not identified itself.
+fn disconnect_one(board: &RuntimeRegistry, greetings: &mut Vec<Greeting>) {
     let shares: Shares<Origin> = greetings.iter().map(|greeting| greeting.origin).collect();
     let oldest = greetings.iter().position(|greeting| shares.has_most(&greeting.origin));
     if let Some(Greeting { task, who, .. }) = oldest.map(|at| greetings.remove(at)) {
         task.abort();
-        let why = "it has not said who it is, and others have come".to_owned();
+        let why = "it had not identified itself when other connections arrived".to_owned();
         board.teller.tell(&Notice::NoRuntime { who, why });
     }
 }
 
-/// Reads the Advertise message, and not a byte more.
+/// Reads the Advertise message and no further byte.
 async fn greet(mut link: Link) -> io::Result<(Advertise, Link)> {
     let mut bytes = [0; Advertise::LEN];
     link.read_exact(&mut bytes).await?;

@@ -1,4 +1,4 @@
-//! A client's connection in two halves, one to read from and one to write to, which can tell whether the client is gone.
+//! A client's connection in two halves for reading and writing, which can detect whether the client is gone.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ impl Half {
         (half.clone(), half)
     }
 
-    /// Whether the client has closed altogether. Of TCP that is not known before something is written.
+    /// Whether the client has closed the connection completely. For TCP this is known only after a write.
     pub(crate) fn is_gone(&self) -> bool {
         match &*self.lock() {
             Link::Local(stream) => stream.is_hung_up(),
@@ -27,13 +27,13 @@ impl Half {
         }
     }
 
-    /// Whether the client may have closed altogether, now that it has ended sending.
+    /// Whether the client may have closed the connection completely, given that it has stopped sending.
     pub(crate) fn may_be_gone(&self) -> bool {
         matches!(&*self.lock(), Link::Tcp(_)) || self.is_gone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Link> {
-        // Nothing that runs under the lock can panic halfway through a change.
+        // Code under the lock can't panic in the middle of a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

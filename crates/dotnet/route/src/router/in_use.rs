@@ -1,4 +1,4 @@
-//! Connections of runtimes that have dialled in, while clients use them.
+//! Connections of runtimes that are in use by clients.
 
 use std::sync::Arc;
 
@@ -6,43 +6,43 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::board::Board;
+use super::board::RuntimeRegistry;
 use super::places::Entry;
 
-/// A connection of a runtime, in use until it is dropped.
+/// A connection of a runtime. In use until dropped.
 #[derive(Debug)]
 pub(crate) struct InUse {
-    board: Arc<Board>,
+    board: Arc<RuntimeRegistry>,
     cookie: Uuid,
     /// Closed when the runtime has lost its place.
     place: watch::Receiver<()>,
 }
 
 impl InUse {
-    /// Takes a connection of this runtime.
-    pub(super) fn begin(board: &Arc<Board>, entry: &mut Entry) -> Self {
+    /// Starts the use of a connection of this runtime.
+    pub(super) fn begin(board: &Arc<RuntimeRegistry>, entry: &mut Entry) -> Self {
         entry.active += 1;
         let (board, cookie) = (Arc::clone(board), entry.advertise.runtime_cookie);
         Self { board, cookie, place: entry.place.subscribe() }
     }
 
-    /// Whose connection it is.
+    /// Returns the cookie of the runtime.
     pub(crate) fn cookie(&self) -> Uuid {
         self.cookie
     }
 
-    /// The runtime has begun to answer.
+    /// Records that the runtime has started to answer.
     pub(crate) fn is_answered(&self) {
         self.change(|entry| entry.has_answered = true);
     }
 
-    /// Ready when the runtime has lost its place to another one.
+    /// Waits until the runtime has lost its place to another one.
     pub(crate) async fn displaced(&self) {
         let mut place = self.place.clone();
         while place.changed().await.is_ok() {}
     }
 
-    /// Not that of a runtime that has lost its place, and has come again.
+    /// Changes the entry, unless the runtime has lost its place and connected again.
     fn change(&self, change: impl FnOnce(&mut Entry)) {
         let mut places = self.board.lock();
         if self.place.has_changed().is_ok()

@@ -1,35 +1,35 @@
-//! How much of the router its clients get, and for how long.
+//! The limits of a router.
 
 use std::time::Duration;
 
 use runtap_transport::most_descriptors;
 
-/// What a router allows.
+/// The limits of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How long a client may take to send its whole request.
+    /// The time within which a client must send its complete request.
     pub request: Duration,
-    /// Clients that have not sent their whole request yet. One more, and the oldest is disconnected. Each may hold one
-    /// message, 64 KiB. Never more than a quarter of `connections`, so that silence leaves room for who speaks.
+    /// The maximum number of clients without a complete request. If there are more, the oldest is disconnected. Each may use 64 KiB
+    /// for one message. At most a quarter of `connections`.
     pub silent: usize,
-    /// Clients that are carried or wait, at the same time. Further ones wait in the system's queue.
+    /// The maximum number of clients that are served or wait at the same time. Further ones wait in the system's queue.
     pub connections: usize,
-    /// Clients that wait for a connection of a runtime that dials in. Further ones are refused.
+    /// The maximum number of clients that wait for a connection of a runtime. Further ones are rejected.
     pub queue: usize,
-    /// How long one of them waits.
+    /// The maximum time that such a client waits.
     pub wait: Duration,
-    /// How long dialling may take.
+    /// Time-out for connecting.
     pub connect: Duration,
-    /// How long a runtime that has dialled in may take to say who it is.
+    /// The time within which a runtime that has connected must identify itself.
     pub advertise: Duration,
-    /// How long a client may take nothing of a reply before it is disconnected. A session's stream is not limited: a
-    /// runtime drops events where nobody takes them.
+    /// The time for which a client may read nothing of a reply before it is disconnected. The stream of a session is not limited: a
+    /// runtime drops events if its client does not read.
     pub stalled: Duration,
-    /// How long a runtime may take to begin a reply to a client that has ended sending: it may be gone, which is not known
-    /// of one that came over TCP.
+    /// The time within which a runtime must start its reply to a client that has stopped sending. Such a client may be gone, which
+    /// can't be detected for TCP.
     pub unanswered: Duration,
-    /// How long what is being carried may go on when the router ends.
+    /// The time for pending clients to finish when the router stops.
     pub shut_down: Duration,
 }
 
@@ -40,7 +40,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What so many descriptors suffice for: who is carried has two.
+    /// Returns the limits for a number of descriptors, of which each client needs two.
     fn within(descriptors: usize) -> Self {
         let connections = 4096.min(descriptors / 4).max(1);
         Self {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn however_few_descriptors_there_are_silence_leaves_room() {
+    fn silent_clients_leave_room_with_any_number_of_descriptors() {
         for descriptors in [64, 256, 1024, 4096, 16_384, 1 << 20, usize::MAX] {
             let limits = Limits::within(descriptors);
             assert!(limits.silent * 4 <= limits.connections, "{limits:?}");

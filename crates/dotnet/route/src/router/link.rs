@@ -1,4 +1,4 @@
-//! A connection of either kind, and where they are accepted. Knows nothing of what passes.
+//! Connections over Unix sockets or TCP, and listeners for both.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use runtap_transport::{Listener, Stream, keep_alive};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A connection: a socket of this machine, or TCP.
+/// A connection over a local socket or TCP.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Link {
@@ -21,18 +21,18 @@ pub enum Link {
 }
 
 impl Link {
-    /// A TCP connection that sends what is written at once, and notices when the other machine is gone.
+    /// Creates a TCP connection that sends data without delay and detects when the other machine is gone.
     pub fn tcp(stream: TcpStream) -> Self {
-        // It works without, too.
+        // The connection works without these options, too.
         let _ = stream.set_nodelay(true);
         let _ = keep_alive(&stream);
         Self::Tcp(stream)
     }
 
-    /// Waits until the other side says something, without taking any of it. `false`: it has closed instead. Cancel safe.
+    /// Waits until data can be read, without reading it. Returns `false` if the peer has closed the connection. Cancel safe.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// Returns an error if the connection is broken.
     pub async fn readable(&self) -> io::Result<bool> {
         match self {
             Self::Local(stream) => stream.readable().await,
@@ -73,31 +73,31 @@ impl AsyncWrite for Link {
     }
 }
 
-/// Where connections come in.
+/// A listener for connections.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Gate {
-    /// A socket that only our own user and root get in by: the kernel is asked, for each connection.
+pub enum Acceptor {
+    /// A local socket that only the current user and root can connect to, as verified with the kernel for each connection.
     Local(Box<Listener>),
-    /// The same under two names.
+    /// A local socket with two names.
     Twice(Box<[Listener; 2]>),
-    /// TCP, which says nothing of who comes.
+    /// A TCP port, whose peers are not identified.
     Tcp(TcpListener),
 }
 
-impl Gate {
+impl Acceptor {
     /// Listens on the first of these addresses that is free.
     ///
     /// # Errors
-    /// None is.
+    /// Returns an error if none is free.
     pub async fn tcp(addresses: &[SocketAddr]) -> io::Result<Self> {
         TcpListener::bind(addresses).await.map(Self::Tcp)
     }
 
-    /// The next connection, and who it is. Cancel safe.
+    /// Accepts the next connection. Returns it with a description of the peer. Cancel safe.
     ///
     /// # Errors
-    /// Being out of descriptors is temporary.
+    /// Running out of descriptors is temporary.
     pub async fn accept(&self) -> io::Result<(Link, String)> {
         let (stream, peer) = match self {
             Self::Local(listener) => listener.accept().await?,
@@ -121,7 +121,7 @@ impl Gate {
     }
 }
 
-impl fmt::Display for Gate {
+impl fmt::Display for Acceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local(listener) => listener.path().display().fmt(f),

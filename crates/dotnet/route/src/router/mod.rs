@@ -1,30 +1,31 @@
-//! A router: tools on one side, a runtime on the other, and between them nobody who can hold up or harm the runtime.
+//! A router that connects tools to a runtime, and protects the runtime from blocking and malformed requests.
 //!
 //! ```text
 //!   tools                          router                                   runtime
-//!   dial its socket ───────▶ Front::Listen            Back::Dial ─────────▶ listens (TCP, or its own socket)
-//!   listen on a port ◀────── Front::Dial              Back::Listen ◀─────── dials in (TCP, or a port)
+//!   connect to socket ─────▶ Front::Listen            Back::Connect ──────▶ listens (TCP, or its own socket)
+//!   listen on a port ◀────── Front::Connect           Back::Listen ◀─────── connects (TCP, or a port)
 //! ```
 //!
-//! Each of the four combinations works. A runtime serves one client at a time, waits for a request without a limit, and
-//! dies of some malformed ones. Therefore:
+//! All four combinations work. A runtime serves one client at a time, waits for a request without a time-out, and crashes on some
+//! malformed ones. Therefore:
 //!
-//! - a request is **read whole and checked** before the runtime hears of it ([`runtap_diag_proto::server`]); a malformed one,
-//!   and one that this crate does not know, gets the answer of a healthy runtime from the router;
-//! - each client has a connection of its own to the runtime. Where the runtime dials in, it has one at a time: clients
-//!   wait for it in their order, in a bounded queue, for a bounded time;
-//! - what is answered passes **byte for byte**, and so does the end of each direction: a session's stream drains while a
-//!   second connection asks for its stop;
-//! - a session whose client is gone is stopped, and drained meanwhile: a runtime with nothing to send would keep it for ever;
-//! - a client that sends nothing costs a descriptor and little memory, and is disconnected after [`Limits::request`], or
-//!   earlier where there is no room.
+//! - A request is **read completely and validated** before it is sent to the runtime ([`runtap_diag_proto::server`]). The router
+//!   answers malformed and unknown requests itself, as a healthy runtime would.
+//! - Each client has its own connection to the runtime. A runtime that connects has one connection at a time, for which clients wait
+//!   in order, in a bounded queue, for a bounded time.
+//! - Answers are forwarded **byte for byte**, including the end of each direction: the stream of a session continues while a second
+//!   connection requests its stop.
+//! - A session whose client is gone is stopped, and read meanwhile, because a runtime with nothing to send would keep it forever.
+//! - A client that sends nothing uses one descriptor and little memory. It is disconnected after [`Limits::request`], or earlier if
+//!   there is no room.
 //!
-//! To a tool that listens, the router says what the runtime says of itself: its own Advertise, with its cookie. Descriptors
-//! for sessions into `user_events` do not pass: such a request is answered with `NOTSUPPORTED`.
+//! To a tool that listens, the router sends the runtime's own Advertise message with its cookie. Descriptors for `user_events`
+//! sessions can't be forwarded; such requests are answered with `NOTSUPPORTED`.
 //!
-//! [`Offer`] is for runtaps of other machines: all runtimes of our user on one port, after a handshake (`runtap_transport::remote`).
+//! [`Offer`] serves runtap on other machines: all runtimes of the current user on one port, after a handshake
+//! (`runtap_transport::remote`).
 //!
-//! Refuses to print, and to choose a process for anybody.
+//! The module prints nothing and does not select processes.
 
 mod back;
 mod board;
@@ -48,87 +49,87 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-pub use self::back::{Back, DialError, RuntimeAddress};
-use self::board::Board;
+pub use self::back::{Back, RuntimeAddress, RuntimeConnectError};
+use self::board::RuntimeRegistry;
 pub use self::front::Front;
 pub use self::limits::Limits;
-pub use self::link::{Gate, Link};
-use self::notice::Teller;
+pub use self::link::{Acceptor, Link};
+use self::notice::NoticeReporter;
 pub use self::notice::{Notice, Statistics};
 pub use self::offer::Offer;
 pub use self::relay::Relay;
 
-/// How a router ended.
+/// Why a router stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ended {
-    /// It was told to.
-    Told,
-    /// No runtime was there for as long as it may be without one.
+    /// It was requested to stop.
+    Stopped,
+    /// There was no runtime within the time limit.
     NoRuntime,
 }
 
-/// A router whose sockets are there.
+/// A router whose sockets are open.
 #[derive(Debug)]
 pub struct Router {
     front: Front,
     back: Back,
     limits: Limits,
     runtime_timeout: Option<Duration>,
-    teller: Teller,
+    teller: NoticeReporter,
 }
 
 impl Router {
-    /// Between these two.
+    /// Creates a router between these two sides.
     pub fn new(front: Front, back: Back) -> Self {
-        let (limits, teller) = (Limits::default(), Teller::default());
+        let (limits, teller) = (Limits::default(), NoticeReporter::default());
         Self { front, back, limits, runtime_timeout: None, teller }
     }
 
-    /// With other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Which ends when no runtime is there for so long.
+    /// Sets the time without a runtime after which the router stops.
     #[must_use]
     pub fn runtime_timeout(mut self, limit: Option<Duration>) -> Self {
         self.runtime_timeout = limit;
         self
     }
 
-    /// Which tells this of what happens. What takes long is to be handed on.
+    /// Sets a callback for notices. It must not block.
     #[must_use]
     pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
         self.teller = self.teller.telling(tell);
         self
     }
 
-    /// What it has carried so far; goes on counting.
+    /// Returns the live statistics.
     pub fn statistics(&self) -> Arc<Statistics> {
         self.teller.statistics()
     }
 
-    /// Routes until `until` is ready, or no runtime is there any more. Then nobody is let in, and what is being carried
-    /// has [`Limits::shut_down`] to come to its end.
+    /// Runs until `until` is ready, or there has been no runtime for the time limit. Then no more clients are accepted, and pending
+    /// ones have [`Limits::shut_down`] to finish.
     pub async fn run(self, until: impl Future<Output = ()>) -> Ended {
         let Self { front, back, limits, runtime_timeout, teller } = self;
         let mut background = JoinSet::new();
         let (supply, board) = match back {
-            Back::Dial(address) => (relay::Supply::Dial(Arc::new(address)), None),
+            Back::Connect(address) => (relay::Supply::Dial(Arc::new(address)), None),
             Back::Listen(gate) => {
-                let board = Arc::new(Board::new(limits.clone(), teller.clone()));
+                let board = Arc::new(RuntimeRegistry::new(limits.clone(), teller.clone()));
                 background.spawn(greeting::accept(Arc::clone(&board), gate));
                 (relay::Supply::Board(Arc::clone(&board)), Some(board))
             }
         };
         let relay = Relay::new(supply, limits.clone(), teller.clone());
         let ended = tokio::select! {
-            () = until => Ended::Told,
+            () = until => Ended::Stopped,
             () = nobody_there(board.as_deref(), &relay, runtime_timeout) => Ended::NoRuntime,
-            () = front.serve(&relay, board.as_ref()) => Ended::Told,
+            () = front.serve(&relay, board.as_ref()) => Ended::Stopped,
         };
         drop(front);
         background.shutdown().await;
@@ -137,13 +138,13 @@ impl Router {
     }
 }
 
-/// Ready when no runtime was there for so long; never without a limit.
-async fn nobody_there(board: Option<&Board>, relay: &Relay, limit: Option<Duration>) {
+/// Waits until there has been no runtime for this time. Never ready without a limit.
+async fn nobody_there(board: Option<&RuntimeRegistry>, relay: &Relay, limit: Option<Duration>) {
     let Some(limit) = limit else { return std::future::pending().await };
     match board {
         Some(board) => board.deserted(limit).await,
         None => {
-            // One that listens is asked who it is: it was there if it answers.
+            // A runtime that listens counts as present if it answers a query.
             if timeout(limit, relay.identify_patiently()).await.is_ok() {
                 std::future::pending::<()>().await;
             }

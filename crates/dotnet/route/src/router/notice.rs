@@ -1,4 +1,4 @@
-//! What a router tells of itself: what happens, and what it has counted.
+//! Notices and statistics of a router.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,103 +7,103 @@ use std::time::Duration;
 
 use runtap_diag_proto::{Command, ErrorReply};
 
-/// Something that has happened.
+/// An event that a router reports.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// A runtime has dialled in for the first time, or has answered who it is.
+    /// A runtime has connected for the first time, or has answered a query of its identity.
     Runtime {
-        /// As it says itself.
+        /// The process id that the runtime reports.
         process_id: u64,
     },
     /// A runtime is gone.
     RuntimeGone {
-        /// As it said.
+        /// The process id that the runtime reported.
         process_id: u64,
     },
-    /// Another runtime has dialled in, while the router stands for one.
+    /// Another runtime has connected, while the router stands for one.
     Another {
-        /// The newcomer.
+        /// The process id of the new runtime.
         process_id: u64,
-        /// The one that the router stands for.
+        /// The process id of the runtime that the router stands for.
         routed: u64,
     },
-    /// A runtime is disconnected, because all places of runtimes are taken.
+    /// A runtime was disconnected because all places of runtimes are taken.
     NoPlace {
-        /// As it says itself.
+        /// The process id that the runtime reports.
         process_id: u64,
-        /// The places that there are.
+        /// The number of places.
         places: usize,
-        /// How often that has happened.
+        /// How many times this has happened.
         count: u64,
     },
-    /// What dialled in is no runtime.
+    /// A peer that connected is not a runtime.
     NoRuntime {
-        /// Who it was.
+        /// A description of the peer.
         who: String,
-        /// What was wrong.
+        /// The reason.
         why: String,
     },
-    /// Somebody has not proven that he knows the token.
+    /// A peer has not proven that it has the token.
     Unproven {
-        /// Who it was.
+        /// A description of the peer.
         who: String,
-        /// What was wrong.
+        /// The reason.
         why: String,
     },
-    /// A client waits for the runtime: how many do.
+    /// A client waits for the runtime. The number of waiting clients.
     Waiting(usize),
-    /// A request was answered here.
+    /// The router answered a request itself.
     Refused {
-        /// Who asked.
+        /// A description of the client.
         who: String,
-        /// Why, and what the client was told.
+        /// The reason, and the answer.
         why: String,
     },
-    /// The runtime could not be reached, or not in time.
+    /// The runtime could not be reached in time.
     NotReached {
-        /// Who asked.
+        /// A description of the client.
         who: String,
-        /// What was asked.
+        /// The requested command.
         command: Command,
-        /// What happened.
+        /// The reason.
         why: String,
     },
-    /// A client has come to its end.
+    /// A client has been served.
     Carried {
-        /// Who asked.
+        /// A description of the client.
         who: String,
-        /// What was asked.
+        /// The requested command.
         command: Command,
-        /// What the runtime refused, if it did.
+        /// The error reply of the runtime, if any.
         error: Option<ErrorReply>,
-        /// Bytes from the runtime.
+        /// The number of bytes from the runtime.
         bytes: u64,
-        /// From the request to the end.
+        /// The time from the request to the end.
         took: Duration,
     },
     /// A connection broke before the end.
     Broken {
-        /// Who asked.
+        /// A description of the client.
         who: String,
-        /// What was asked.
+        /// The requested command.
         command: Command,
-        /// What happened.
+        /// The reason.
         why: String,
     },
-    /// A tool that is dialled belongs to another user, and is not served.
+    /// A tool that listens belongs to another user and is not served.
     ForeignTool {
-        /// Its user.
+        /// The user id of the tool.
         uid: u32,
     },
 }
 
 impl Notice {
-    /// Whether it is to be known even if nobody is curious.
+    /// Whether the notice should be shown by default.
     pub fn is_warning(&self) -> bool {
         matches!(
             self,
-            // They dial in again and again.
+            // A runtime without a place connects again and again.
             Self::NoPlace { count: 1, .. }
                 | Self::Another { .. }
                 | Self::NotReached { .. }
@@ -121,7 +121,7 @@ impl fmt::Display for Notice {
             Self::RuntimeGone { process_id } => write!(f, "the runtime of process {process_id} is gone"),
             Self::Another { process_id, routed } => write!(
                 f,
-                "process {process_id} has dialled in too and waits: a router stands for one runtime, which is that of \
+                "process {process_id} has connected too and waits: a router stands for one runtime, which is that of \
                  process {routed}; start another router for it, on a port of its own"
             ),
             Self::NoPlace { process_id, places, count } => write!(
@@ -131,14 +131,14 @@ impl fmt::Display for Notice {
             ),
             Self::NoRuntime { who, why } => write!(
                 f,
-                "refused a connection from {who}, which is not a .NET runtime: {why}; only runtimes should dial this address"
+                "rejected a connection from {who}, which is not a .NET runtime: {why}; only runtimes should connect to this address"
             ),
             Self::Unproven { who, why } => write!(
                 f,
-                "refused a connection from {who}: {why}; if it is yours, give both sides the same token file"
+                "rejected a connection from {who}: {why}; if it is yours, give both sides the same token file"
             ),
-            Self::Waiting(1) => f.write_str("the runtime is busy: 1 client waits"),
-            Self::Waiting(clients) => write!(f, "the runtime is busy: {clients} clients wait"),
+            Self::Waiting(1) => f.write_str("the runtime is busy: 1 client is waiting"),
+            Self::Waiting(clients) => write!(f, "the runtime is busy: {clients} clients are waiting"),
             Self::Refused { who, why } => write!(f, "{who}: not forwarded: {why}"),
             Self::NotReached { who, command, why } | Self::Broken { who, command, why } => {
                 write!(f, "{who}: {command}: {why}")
@@ -146,20 +146,20 @@ impl fmt::Display for Notice {
             Self::Carried { who, command, error, bytes, took } => {
                 write!(f, "{who}: {command}: ")?;
                 match error {
-                    Some(error) => write!(f, "refused by the runtime with {}", error.hresult)?,
+                    Some(error) => write!(f, "rejected by the runtime with {}", error.hresult)?,
                     None => write!(f, "{bytes} bytes")?,
                 }
                 write!(f, ", {:.3} s", took.as_secs_f64())
             }
             Self::ForeignTool { uid } => write!(
                 f,
-                "the tool's port belongs to a process of user {uid}: it is not told anything; run the tool as your own user"
+                "the tool's port belongs to a process of user {uid}, so nothing was sent to it; run the tool as your own user"
             ),
         }
     }
 }
 
-/// What was counted.
+/// Counters of a router.
 #[derive(Debug, Default)]
 pub struct Statistics {
     connections: AtomicU64,
@@ -185,46 +185,46 @@ macro_rules! counters {
 
 impl Statistics {
     counters! {
-        /// Clients that have connected, or tools that have sent something.
+        /// Returns the number of clients that connected, or of requests from tools that listen.
         connections,
-        /// Requests that the runtime got.
+        /// Returns the number of requests forwarded to a runtime.
         forwarded,
-        /// Requests that were answered here.
+        /// Returns the number of requests that the router answered itself.
         refused,
-        /// Clients that were disconnected, or left, before they had sent a request.
+        /// Returns the number of clients that were disconnected or left before they had sent a request.
         silent,
-        /// Requests for which the runtime could not be reached.
+        /// Returns the number of requests for which the runtime could not be reached.
         not_reached,
-        /// Bytes sent to runtimes.
+        /// Returns the number of bytes sent to runtimes.
         to_runtime,
-        /// Bytes sent to clients.
+        /// Returns the number of bytes sent to clients.
         to_clients,
-        /// Runtimes that were there.
+        /// Returns the number of runtimes seen.
         runtimes,
-        /// How often a runtime was disconnected for lack of a place.
+        /// Returns the number of times that a runtime was disconnected because all places were taken.
         without_place,
-        /// The most clients that have waited at one time.
+        /// Returns the peak number of waiting clients.
         most_waiting,
     }
 }
 
-/// Whoever is told.
+/// A callback for notices.
 type Tell = Arc<dyn Fn(&Notice) + Send + Sync>;
 
-/// Counts and tells.
+/// Counts events and forwards notices.
 #[derive(Clone, Default)]
-pub(crate) struct Teller {
+pub(crate) struct NoticeReporter {
     statistics: Arc<Statistics>,
     tell: Option<Tell>,
 }
 
-impl fmt::Debug for Teller {
+impl fmt::Debug for NoticeReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Teller").field("statistics", &self.statistics).finish_non_exhaustive()
     }
 }
 
-impl Teller {
+impl NoticeReporter {
     pub(crate) fn telling(self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
         Self { tell: Some(Arc::new(tell)), ..self }
     }
@@ -241,13 +241,13 @@ impl Teller {
         self.statistics.silent.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A runtime has none of the places that there are.
+    /// Reports that a runtime found no place.
     pub(crate) fn without_place(&self, process_id: u64, places: usize) {
         let count = self.statistics.without_place.fetch_add(1, Ordering::Relaxed) + 1;
         self.tell(&Notice::NoPlace { process_id, places, count });
     }
 
-    /// The runtime has got a request of so many bytes. What becomes of it may show long after that, or never.
+    /// Counts a request of this many bytes. Its outcome may be known much later, or never.
     pub(crate) fn forwarded(&self, bytes: usize) {
         self.statistics.forwarded.fetch_add(1, Ordering::Relaxed);
         self.statistics.to_runtime.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -257,7 +257,7 @@ impl Teller {
         self.statistics.to_clients.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Tells of it, and counts what it stands for.
+    /// Counts a notice and forwards it.
     pub(crate) fn tell(&self, notice: &Notice) {
         let count = &self.statistics;
         match notice {

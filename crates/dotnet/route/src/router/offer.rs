@@ -1,10 +1,9 @@
-//! All runtimes of our user on one TCP port, for runtaps of other machines that know the token.
+//! Serves all runtimes of the current user on one TCP port, for runtap on other machines with the token.
 //!
-//! Each connection begins with the handshake of `runtap_transport::remote`; nothing is looked at, and nobody is asked, before the other
-//! side has proven that it knows the token. A wrong proof is answered late, so that guessing takes its time; who has not
-//! proven anything yet is one of a bounded number, and makes room for the next one: first who waits for nothing but the answer to a
-//! wrong proof, then who has not even said hello, the oldest first. After that it is a client as any other
-//! ([`Relay`](super::Relay)).
+//! Each connection starts with the handshake of `runtap_transport::remote`. No process is examined or queried before the peer has
+//! proven that it has the token. A wrong proof is answered with a delay, to slow down guessing. The number of peers without a proof
+//! is limited; to make room for another one, peers that wait for the answer to a wrong proof are disconnected first, then peers that
+//! have not sent a greeting, oldest first. After the handshake a peer is an ordinary client ([`Relay`](super::Relay)).
 
 #[cfg_attr(unix, path = "offer/unix.rs")]
 #[cfg_attr(windows, path = "offer/windows.rs")]
@@ -15,9 +14,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_discover::{Kind, Process};
+use runtap_discover::{Process, ProcessKind};
 use runtap_os::{in_a_thread, my_uid};
-use runtap_target::{Listing, Seen};
+use runtap_target::{Listing, ProcessStatus};
 use runtap_transport::remote::{
     Handshake, HandshakeError, Listed, Refusal, Request, RouterHandshake, Token, drive, nonce,
 };
@@ -29,72 +28,71 @@ use tokio::time::{sleep, timeout};
 use self::owner::is_file_of;
 use super::Ended;
 use super::back::RuntimeAddress;
-use super::crowd::{Crowd, Origin, Progress, Stage};
+use super::crowd::{ClientPool, Origin, Progress, Stage};
 use super::limits::Limits;
 use super::link::Link;
-use super::notice::{Notice, Statistics, Teller};
+use super::notice::{Notice, NoticeReporter, Statistics};
 use super::relay::{Relay, Supply};
 
-/// How long the handshake may take.
+/// Time-out of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long whoever has a wrong token waits for the answer.
+/// The delay of the answer to a wrong token.
 const PENALTY: Duration = Duration::from_secs(1);
-/// How long it waits when the system is out of descriptors.
+/// The pause if the system is out of descriptors.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(100);
 
-/// The runtimes of our user, offered to other machines.
+/// A server that offers the runtimes of the current user to other machines.
 #[derive(Debug)]
 pub struct Offer {
     listener: TcpListener,
     token: Token,
     reached_at: Arc<[SocketAddr]>,
     limits: Limits,
-    teller: Teller,
+    teller: NoticeReporter,
 }
 
 impl Offer {
-    /// Listens on the first of these addresses that is free. Whether they may lead beyond this machine is the caller's to
-    /// judge.
+    /// Listens on the first of these addresses that is free. The caller must check whether they are reachable from other machines.
     ///
-    /// # Errors
+    /// Returns an error if none is free.
     /// None is.
     pub async fn bind(addresses: &[SocketAddr], token: Token) -> io::Result<Self> {
         let listener = TcpListener::bind(addresses).await?;
-        let (limits, teller) = (Limits::default(), Teller::default());
+        let (limits, teller) = (Limits::default(), NoticeReporter::default());
         Ok(Self { listener, token, reached_at: Arc::default(), limits, teller })
     }
 
-    /// Addresses besides its own to which clients connect: of what forwards connections from there. What was meant for
-    /// any other address is refused.
+    /// Sets additional addresses to which clients connect, for example those of a forwarded port. Handshakes for other addresses are
+    /// rejected.
     #[must_use]
     pub fn reached_at(mut self, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         self.reached_at = addresses.into_iter().collect();
         self
     }
 
-    /// Which tells this of what happens. What takes long is to be handed on.
+    /// Sets a callback for notices. It must not block.
     #[must_use]
     pub fn on_notice(mut self, tell: impl Fn(&Notice) + Send + Sync + 'static) -> Self {
         self.teller = self.teller.telling(tell);
         self
     }
 
-    /// With other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     ///
     /// # Errors
-    /// The socket is broken.
+    /// Returns an error if the socket is broken.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// What it has carried so far; goes on counting.
+    /// Returns the live statistics.
     pub fn statistics(&self) -> Arc<Statistics> {
         self.teller.statistics()
     }
@@ -102,8 +100,8 @@ impl Offer {
     /// Serves until `until` is ready.
     pub async fn run(self, until: impl Future<Output = ()>) -> Ended {
         let Self { listener, token, reached_at, limits, teller } = self;
-        let mut crowd = Crowd::new(limits.connections, limits.silent, teller.clone());
-        // Whose runtime it is, each connection says.
+        let mut crowd = ClientPool::new(limits.connections, limits.silent, teller.clone());
+        // Each connection selects its runtime.
         let relay = Relay::new(Supply::Nowhere, limits, teller);
         let accepting = async {
             loop {
@@ -122,7 +120,7 @@ impl Offer {
                 let (serving, its, token) = (relay.clone(), progress.clone(), token.clone());
                 let elsewhere = Arc::clone(&reached_at);
                 let task = relay.spawn(async move {
-                    // One that breaks is its client's affair.
+                    // A broken connection concerns only its client.
                     let _: io::Result<()> = serve(stream, address, token, &elsewhere, &serving, &its).await;
                     drop(permit);
                 });
@@ -135,11 +133,11 @@ impl Offer {
         }
         drop(listener);
         relay.close().await;
-        Ended::Told
+        Ended::Stopped
     }
 }
 
-/// One connection, from its first byte on.
+/// Serves one connection.
 async fn serve(
     mut stream: TcpStream,
     address: SocketAddr,
@@ -156,7 +154,7 @@ async fn serve(
     let asked = timeout(HANDSHAKE, drive(&mut watched, &mut stream)).await??;
     let request = match asked {
         Ok(request) => request,
-        // It knows the token, and has its answer.
+        // The peer has the token and has been answered.
         Err(error) if handshake.has_answered() => {
             progress.is_now(Stage::Asked);
             relay.teller().tell(&Notice::Refused { who, why: error.to_string() });
@@ -194,7 +192,7 @@ async fn serve(
     }
 }
 
-/// A handshake that notes when its client has said hello: then it is answered for the first time.
+/// A handshake that records when its client has sent a greeting, which is when it is answered first.
 struct Watched<'a> {
     handshake: &'a mut RouterHandshake,
     progress: &'a Progress,
@@ -240,14 +238,16 @@ async fn send(handshake: &mut RouterHandshake, stream: &mut TcpStream, relay: &R
     Ok(())
 }
 
-/// The .NET processes of our own user that answer. As root not those of others: who knows the token is no root there.
+/// Returns the .NET processes of the current user that answer. Even as root only the own ones: a client with the token does not get
+/// root's rights.
 async fn list() -> io::Result<Vec<Listed>> {
     let mut processes = in_a_thread(|| Listing::now(false).processes).await?;
     let me = my_uid();
-    processes.retain(|process| process.uid == me && process.kind == Kind::Dotnet && !is_router(process));
+    processes
+        .retain(|process| process.uid == me && process.kind == ProcessKind::Dotnet && !is_router(process));
     let started: Vec<(u32, u64)> =
         processes.iter().map(|process| (process.pid, process.start_time)).collect();
-    let seen = Seen::all(processes).await;
+    let seen = ProcessStatus::all(processes).await;
     let listed = seen.into_iter().filter(|seen| seen.reachable).filter_map(|seen| {
         let (_, started) = *started.iter().find(|(pid, _)| *pid == seen.pid)?;
         Some(Listed {
@@ -264,9 +264,9 @@ async fn list() -> io::Result<Vec<Listed>> {
     Ok(listed.collect())
 }
 
-/// Whether it is a router, which answers as the runtime behind it: listed, every name would be there twice. Routers have a
-/// socket with a name of its own (`dotnet-diagnostic-dsrouter-PID-…`); somebody else can make such a name too, but not a file
-/// of the process's user.
+/// Whether a process is a router, which answers like the runtime behind it and would make every name appear twice. Routers have a
+/// socket with a name of their own (`dotnet-diagnostic-dsrouter-PID-…`); another user could create such a name, but not a file owned
+/// by the process's user.
 fn is_router(process: &Process) -> bool {
     process
         .sockets
@@ -274,18 +274,18 @@ fn is_router(process: &Process) -> bool {
         .any(|socket| socket.state == SocketState::Router && is_file_of(&socket.path, process.uid))
 }
 
-/// The socket of a process, if it still is the one that was listed.
+/// Returns the socket of a process, if it is still the one that was listed.
 async fn find(pid: u32, started: u64) -> Result<Endpoint, Refusal> {
     let gone = |why: String| Refusal::NoProcess(why);
     let found = in_a_thread(move || runtap_discover::process(pid)).await;
     let process = found
         .map_err(|error| Refusal::Failed(error.to_string()))?
-        .map_err(|error| gone(format!("process {pid}: {error}")))?;
+        .map_err(|error| gone(error.to_string()))?;
     if process.start_time != started {
-        return Err(gone(format!("process {pid} has ended, and another one has its number")));
+        return Err(gone(format!("process {pid} has exited, and its PID was reused")));
     }
     if process.uid != my_uid() {
-        return Err(gone(format!("process {pid} belongs to another user than the router")));
+        return Err(gone(format!("process {pid} does not belong to the router's user")));
     }
     process.endpoint().ok_or_else(|| gone(format!("process {pid} has no diagnostic socket")))
 }

@@ -1,8 +1,8 @@
-//! The places of runtimes that dial in, and who gives one up where all are taken.
+//! The places of runtimes that connect, and the selection of one to disconnect if all are taken.
 //!
-//! Owns: the choice. The user or machine with most places gives way, but not the router's own user, which
-//! always finds one place. Whether a runtime is in use
-//! protects it from those of its own origin only: anybody can dial in as a runtime that is asked, and never answers.
+//! The user or machine with the most places gives one up, except for the router's own user, which always gets at least one. A
+//! runtime that is in use is protected only from runtimes of its own origin, because any process can connect as a runtime that is
+//! queried and never answers.
 
 use std::time::Duration;
 
@@ -15,27 +15,27 @@ use uuid::Uuid;
 use super::crowd::Origin;
 use super::link::Link;
 
-/// Runtimes that are known at the same time.
+/// The maximum number of known runtimes.
 pub(super) const RUNTIMES: usize = 64;
-/// A runtime dials in again within half a second of a request; later than this it is gone.
+/// A runtime connects again within half a second of a request. After this time it counts as gone.
 pub(super) const REDIAL: Duration = Duration::from_secs(2);
 
-/// One runtime.
+/// A runtime.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) advertise: Advertise,
     origin: Origin,
-    /// To the task that holds the idle connection: it gives it to whoever is named.
+    /// The channel to the task that holds the idle connection, which passes it to the given receiver.
     pub(super) idle: Option<oneshot::Sender<oneshot::Sender<Link>>>,
-    /// Connections that are in use.
+    /// The number of connections in use.
     pub(super) active: usize,
     /// Whether it has ever answered.
     pub(super) has_answered: bool,
-    /// When it was there last.
+    /// When it was last connected.
     pub(super) seen: Instant,
-    /// Which of its connections the idle one is.
+    /// The number of the idle connection.
     pub(super) number: u64,
-    /// Dropped with the place, which ends what is carried.
+    /// Dropped with the place, which ends its connections.
     pub(super) place: watch::Sender<()>,
 }
 
@@ -62,7 +62,7 @@ impl Entry {
         self.idle.is_some() || self.active > 0 || self.seen.elapsed() < REDIAL
     }
 
-    /// How much is lost with it.
+    /// Returns the loss if it is disconnected.
     fn worth(&self) -> (bool, bool) {
         (self.active > 0, self.active > 0 && self.has_answered)
     }
@@ -72,7 +72,7 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) entries: Vec<Entry>,
-    /// The one that the router stands for.
+    /// The runtime that the router stands for.
     routed: Option<Uuid>,
     pub(super) numbers: u64,
 }
@@ -82,16 +82,16 @@ impl Places {
         self.entries.iter_mut().find(|entry| entry.advertise.runtime_cookie == cookie)
     }
 
-    /// Removes a runtime that is gone, and returns it. `None`: it is there, or unknown.
+    /// Removes a runtime that is gone and returns it. `None` if it is present or unknown.
     pub(super) fn remove_gone(&mut self, cookie: Uuid) -> Option<Advertise> {
         let is_gone = |entry: &Entry| entry.advertise.runtime_cookie == cookie && !entry.is_there();
         let at = self.entries.iter().position(is_gone)?;
         Some(self.entries.remove(at).advertise)
     }
 
-    /// Makes room for a runtime from there: the one without a place, if there is one. Of those whose origin gives way the newest
-    /// leaves that no client uses; else the newest that has never answered; else the newest, but not the one that the router
-    /// stands for. If no origin gives way, the newcomer leaves.
+    /// Makes room for a new runtime of this origin. Returns the runtime that has no place, if any. Of the origin that must give one
+    /// up, the newest unused runtime is removed, or else the newest that has never answered, or else the newest, but not the one
+    /// that the router stands for. If no origin must give one up, the new runtime has no place.
     pub(super) fn make_room(&mut self, newcomer: Advertise, origin: Origin) -> Option<Advertise> {
         if self.entries.len() >= RUNTIMES {
             self.entries.retain(Entry::is_there);
@@ -109,12 +109,12 @@ impl Places {
         let Some(gives_way) = gives_way else { return Some(newcomer) };
         let may_leave = |entry: &Entry| entry.origin == *gives_way && !is_routed(entry);
         let leaving = self.entries.iter().enumerate().rev().filter(|(_, entry)| may_leave(entry));
-        // The first of equals.
+        // The first of equal elements.
         let Some((at, _)) = leaving.min_by_key(|(_, entry)| entry.worth()) else { return Some(newcomer) };
         Some(self.entries.remove(at).advertise)
     }
 
-    /// The one that the router stands for: the first that is there.
+    /// Returns the runtime that the router stands for: the first one present.
     pub(super) fn routed(&mut self) -> Option<Uuid> {
         let is_there = |entry: &&Entry| entry.is_there();
         let there = self.entries.iter().filter(is_there).map(|entry| entry.advertise.runtime_cookie);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_lost_least_with_leaves_first() {
+    async fn the_least_used_runtime_leaves_first() {
         let mut places = Places::default();
         let kind = |number| match number {
             // The router stands for this one.
@@ -165,13 +165,13 @@ mod tests {
             left.push(gone);
             places.entries.push(entry(number, OTHER, 1, false));
         }
-        // Until both have the same.
+        // Until both have equal numbers.
         assert_eq!(left, (1..=20).rev().chain((29..=40).rev()).collect::<Vec<_>>());
         assert!(places.entries.iter().any(|entry| entry.advertise.process_id == 0));
     }
 
     #[tokio::test]
-    async fn those_of_the_own_user_stay() {
+    async fn runtimes_of_the_own_user_stay() {
         let mut places = Places::default();
         let own = Origin::User(runtap_os::my_uid());
         for number in 0..64 {
@@ -180,9 +180,9 @@ mod tests {
         assert_eq!(places.make_room(advertise(64), ONE).map(|gone| gone.process_id), Some(64));
     }
 
-    /// A user may act as thousands of others.
+    /// One user may have thousands of user ids.
     #[tokio::test]
-    async fn the_first_of_the_own_user_has_a_place() {
+    async fn the_first_runtime_of_the_own_user_has_a_place() {
         // The first runtime, for which the router stands, never leaves.
         for routed in [u32::MAX - 63, u32::MAX - 2] {
             let mut places = Places::default();

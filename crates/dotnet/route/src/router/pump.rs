@@ -1,8 +1,8 @@
-//! What is answered: from the runtime to the client, byte for byte, to the end.
+//! Forwards the answer of a runtime to the client, byte for byte.
 //!
-//! The bytes are looked at until it is clear what follows: after a reply that nothing follows both connections are closed,
-//! because some runtimes leave theirs open then. What the client sends after its request means nothing to a runtime, which
-//! would reset the connection for it: it is taken and dropped, and only the end of it passes.
+//! The data is parsed until it is known what follows. After a reply that is complete, both connections are closed, because some
+//! runtimes leave theirs open. Data that the client sends after its request would make the runtime reset the connection, so it is
+//! dropped, and only its end is forwarded.
 
 use std::io;
 use std::sync::OnceLock;
@@ -17,47 +17,46 @@ use super::crowd::{Progress, Stage};
 use super::half::Half;
 use super::limits::Limits;
 use super::link::Link;
-use super::notice::Teller;
+use super::notice::NoticeReporter;
 
-/// What is read at a time: what a Unix socket holds at most is about three times that.
+/// The number of bytes read at once. A Unix socket buffers about three times that.
 const CHUNK: usize = 64 << 10;
-/// How often it is looked whether a client that has ended sending is still there.
-const LOOK: Duration = Duration::from_millis(100);
-/// How long it may take to stop a session whose client is gone.
+/// Poll interval for a client that has stopped sending.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time-out for stopping a session whose client is gone.
 const STOPPING: Duration = Duration::from_secs(10);
 
-/// What has passed.
+/// The result of forwarding.
 #[derive(Debug, Default)]
 pub(crate) struct Carried {
-    /// Bytes from the runtime.
+    /// The number of bytes from the runtime.
     pub(crate) bytes: u64,
-    /// What the runtime refused.
+    /// The error reply of the runtime, if any.
     pub(crate) error: Option<ErrorReply>,
-    /// The session that was started.
+    /// The session that was started, if any.
     session: Option<SessionId>,
 }
 
-/// What is to come.
+/// What follows.
 #[derive(Debug, PartialEq, Eq)]
 enum Ahead {
-    /// It is not known yet.
+    /// Unknown until the reply has been parsed.
     Reply,
-    /// Bytes to the end of the connection.
+    /// Data until the end of the connection.
     Rest,
     /// Nothing.
     Nothing,
 }
 
-/// Passes on what the runtime answers, until it has said everything, or one side is gone. `on_reply` is called once, when
-/// the runtime is free for the next client; `stop`
-/// for a session whose client is gone: it says whether that was stopped. A client that may be gone, and still waits for the reply,
-/// is [abandoned](Stage::Abandoned).
+/// Forwards the answer of a runtime until it is complete or one side is gone. `on_reply` is called once, when the runtime is free
+/// for the next client. `stop` is called for a session whose client is gone, and returns whether the session was stopped. A client
+/// that may be gone while it waits for the reply is [abandoned](Stage::Abandoned).
 pub(crate) async fn pump(
     (client, progress): (Link, &Progress),
     runtime: Link,
     mut tap: Tap,
     limits: &Limits,
-    teller: &Teller,
+    teller: &NoticeReporter,
     on_reply: impl FnOnce(),
     stop: impl AsyncFnOnce(SessionId) -> bool,
 ) -> io::Result<Carried> {
@@ -68,13 +67,13 @@ pub(crate) async fn pump(
     let upward = async {
         discard(&mut from_client).await;
         let _ = to_runtime.shutdown().await;
-        // It may have gone, too. What it has asked for may never be answered, and of a session no more bytes may come.
+        // The client may be gone. Its request may never be answered, and a session may send no more data.
         let ended = Instant::now();
         loop {
             let (is_gone, is_unanswered) = (from_client.is_gone(), replied.get().is_none());
             let is_over = match session.get() {
                 Some(_) => is_gone,
-                // A session that still begins is known by its reply only.
+                // A session that is still starting is known only by its reply.
                 None => {
                     !is_session && is_gone
                         || (is_gone || is_unanswered) && ended.elapsed() > limits.unanswered
@@ -86,7 +85,7 @@ pub(crate) async fn pump(
             if is_gone || is_unanswered && from_client.may_be_gone() {
                 progress.is_now(Stage::Abandoned);
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
     let downward = async {
@@ -96,7 +95,7 @@ pub(crate) async fn pump(
         let mut buffer = vec![0; CHUNK];
         while ahead != Ahead::Nothing {
             let n = match from_runtime.read(&mut buffer).await {
-                // What it has said counts.
+                // Data received before the error counts.
                 Err(error) if is_closed(&error) => 0,
                 other => other?,
             };
@@ -145,7 +144,7 @@ pub(crate) async fn pump(
     }
 }
 
-/// What these bytes say of what follows.
+/// Determines what follows this data.
 fn look(tap: &mut Tap, bytes: &[u8], carried: &mut Carried) -> Ahead {
     tap.handle_bytes(Side::Runtime, bytes);
     match tap.poll_transmit().map(|piece| piece.kind) {
@@ -164,12 +163,12 @@ fn look(tap: &mut Tap, bytes: &[u8], carried: &mut Carried) -> Ahead {
             Some(Request::ProcessEnvironment) => Ahead::Rest,
             _ => Ahead::Nothing,
         },
-        // Whatever it is, it is the client's to understand.
+        // An unknown reply is left to the client.
         Some(_) => Ahead::Rest,
     }
 }
 
-/// Writes everything, as long as some of it is taken now and then.
+/// Writes all bytes. Times out if nothing is accepted for the time `stalled`.
 pub(crate) async fn write(
     to: &mut (impl AsyncWrite + Unpin),
     mut bytes: &[u8],
@@ -189,7 +188,7 @@ pub(crate) async fn write(
     to.flush().await
 }
 
-/// Takes what comes until nothing more does.
+/// Reads and drops data until the end.
 async fn discard(from: &mut (impl AsyncRead + Unpin)) {
     let mut buffer = [0; 64];
     while matches!(from.read(&mut buffer).await, Ok(n) if n > 0) {}

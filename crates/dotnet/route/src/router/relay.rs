@@ -1,4 +1,4 @@
-//! One client, from its first byte to its last: its request, the connection to the runtime, the answer.
+//! Serves one client: its request, the connection to the runtime, and the answer.
 
 use std::io;
 use std::mem;
@@ -13,43 +13,43 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use super::back::RuntimeAddress;
-use super::board::{Board, NoTurn};
+use super::board::{NoConnection, RuntimeRegistry};
 use super::crowd::{Progress, Stage};
 use super::in_use::InUse;
 use super::limits::Limits;
 use super::link::Link;
-use super::notice::{Notice, Teller};
+use super::notice::{Notice, NoticeReporter};
 use super::pump::{pump, write};
-use super::request::{self, Asked, Question};
+use super::request::{self, ForwardableRequest, ReceivedRequest};
 
-/// Between two tries to reach a runtime that is not there yet.
+/// The pause between attempts to reach a runtime.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Where connections to the runtime come from.
+/// The source of connections to the runtime.
 #[derive(Debug, Clone)]
 pub(crate) enum Supply {
     Dial(Arc<RuntimeAddress>),
-    Board(Arc<Board>),
-    /// Each client has its own: [`Relay::to`].
+    Board(Arc<RuntimeRegistry>),
+    /// Selected per client with [`Relay::to`].
     Nowhere,
 }
 
-/// Carries clients to a runtime. Cheap to clone.
+/// Forwards the requests of clients to a runtime. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Relay {
     supply: Supply,
     limits: Limits,
-    teller: Teller,
+    teller: NoticeReporter,
     closing: watch::Sender<bool>,
     clients: Arc<Mutex<JoinSet<()>>>,
 }
 
 impl Relay {
-    pub(crate) fn new(supply: Supply, limits: Limits, teller: Teller) -> Self {
+    pub(crate) fn new(supply: Supply, limits: Limits, teller: NoticeReporter) -> Self {
         Self { supply, limits, teller, closing: watch::Sender::new(false), clients: Arc::default() }
     }
 
-    /// The same for another runtime, which listens.
+    /// Returns a relay for another runtime that listens.
     pub(crate) fn to(&self, runtime: RuntimeAddress) -> Self {
         Self { supply: Supply::Dial(Arc::new(runtime)), ..self.clone() }
     }
@@ -58,11 +58,11 @@ impl Relay {
         &self.limits
     }
 
-    pub(crate) fn teller(&self) -> &Teller {
+    pub(crate) fn teller(&self) -> &NoticeReporter {
         &self.teller
     }
 
-    /// Waits until this runtime is ready for the next request: `true`; `false` if it is gone.
+    /// Waits until this runtime is ready for the next request. Returns `false` if it is gone.
     pub(crate) async fn is_ready(&self, runtime: Uuid) -> bool {
         match &self.supply {
             Supply::Dial(address) => {
@@ -81,7 +81,7 @@ impl Relay {
         clients.spawn(client)
     }
 
-    /// Disconnects those who have not sent a request, or wait for the runtime; gives the others a while.
+    /// Disconnects clients that have not sent a request or wait for the runtime. Other clients may finish within a time limit.
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);
         let mut clients = mem::take(&mut *self.clients.lock().unwrap_or_else(PoisonError::into_inner));
@@ -89,7 +89,7 @@ impl Relay {
         clients.shutdown().await;
     }
 
-    /// Who listens, asked until it answers.
+    /// Returns the identity of the runtime that listens. Retries until it answers.
     pub(crate) async fn identify_patiently(&self) -> Advertise {
         let Supply::Dial(address) = &self.supply else { return std::future::pending().await };
         loop {
@@ -101,7 +101,7 @@ impl Relay {
         }
     }
 
-    /// Serves a client to its end. `free` is called when the next one can be served.
+    /// Serves a client until the end. `free` is called when the next one can be served.
     pub(crate) async fn serve(
         &self,
         mut client: Link,
@@ -113,23 +113,23 @@ impl Relay {
         let mut closing = self.closing.subscribe();
         let reading = timeout(self.limits.request, request::read(&mut client));
         let question = tokio::select! {
-            question = reading => question.unwrap_or(Asked::Silent),
-            _ = closing.wait_for(|closing| *closing) => Asked::Silent,
+            question = reading => question.unwrap_or(ReceivedRequest::Silent),
+            _ = closing.wait_for(|closing| *closing) => ReceivedRequest::Silent,
         };
         progress.is_now(Stage::Asked);
         match question {
-            Asked::Silent => self.teller.silent(),
-            Asked::Refused(answer, why) => {
+            ReceivedRequest::Silent => self.teller.silent(),
+            ReceivedRequest::Refused(answer, why) => {
                 self.teller.tell(&Notice::Refused { who: who.to_owned(), why });
                 self.answer(client, &answer).await;
             }
-            Asked::Request(question) => {
+            ReceivedRequest::Request(question) => {
                 let command = question.request.command();
                 let began = Instant::now();
                 let connecting = self.connect(runtime);
                 let connection = tokio::select! {
                     connection = connecting => connection,
-                    _ = closing.wait_for(|closing| *closing) => Err("the router ends".to_owned()),
+                    _ = closing.wait_for(|closing| *closing) => Err("the router is stopping".to_owned()),
                 };
                 let (link, in_use) = match connection {
                     Ok(connection) => connection,
@@ -149,7 +149,7 @@ impl Relay {
                 let carried = tokio::select! {
                     carried = self.carry((client, progress), link, in_use.as_ref(), *question, free) => carried,
                     () = displaced(in_use.as_ref()) => {
-                        Err(io::Error::other("the runtime was disconnected, since all places are taken"))
+                        Err(io::Error::other("the runtime was disconnected because all places are taken"))
                     }
                 };
                 drop(in_use);
@@ -177,14 +177,14 @@ impl Relay {
             Supply::Nowhere => Err("there is no runtime".to_owned()),
             Supply::Board(board) => {
                 let taken = board.take(runtime).await.map_err(|why| match why {
-                    NoTurn::Full => {
-                        format!("the runtime is busy, and {} clients wait already", self.limits.queue)
+                    NoConnection::Full => {
+                        format!("the runtime is busy, and {} clients are already waiting", self.limits.queue)
                     }
-                    NoTurn::TooLong => format!(
-                        "no connection of a runtime was free for {} s: it has not dialled in, or is busy",
+                    NoConnection::TooLong => format!(
+                        "no connection of a runtime became free within {} s: the runtime has not connected, or is busy",
                         self.limits.wait.as_secs_f64()
                     ),
-                    NoTurn::Gone => "the runtime is gone".to_owned(),
+                    NoConnection::Gone => "the runtime is gone".to_owned(),
                 })?;
                 Ok((taken.0, Some(taken.1)))
             }
@@ -196,10 +196,10 @@ impl Relay {
         client: (Link, &Progress),
         mut runtime: Link,
         in_use: Option<&InUse>,
-        question: Question,
+        question: ForwardableRequest,
         free: impl FnOnce(),
     ) -> io::Result<super::pump::Carried> {
-        let Question { piece, tap, .. } = question;
+        let ForwardableRequest { piece, tap, .. } = question;
         let bytes = piece.bytes();
         write(&mut runtime, bytes, Some(self.limits.stalled)).await?;
         self.teller.forwarded(bytes.len());
@@ -211,19 +211,19 @@ impl Relay {
         pump(client, runtime, tap, &self.limits, &self.teller, on_reply, stop).await
     }
 
-    /// Stops a session that nobody hears any more, over a connection of its own: `None` where there is none, or no answer.
+    /// Stops a session without a client over another connection. `None` if there is no connection or no answer.
     async fn stop(&self, runtime: Option<Uuid>, session: SessionId) -> Option<()> {
         let (mut link, _in_use) = self.connect(runtime).await.ok()?;
         let request = Request::StopTracing(session).to_bytes().ok()?;
         write(&mut link, &request, Some(self.limits.stalled)).await.ok()?;
-        // Whatever it is, that session is over.
+        // Whatever the answer is, the session is over.
         link.read_exact(&mut [0; HEADER_LEN]).await.ok()?;
         Some(())
     }
 
-    /// An answer of our own.
+    /// Sends an answer of the router itself.
     async fn answer(&self, mut client: Link, answer: &[u8]) {
-        // Who is gone needs none.
+        // A client that is gone needs no answer.
         if write(&mut client, answer, Some(self.limits.stalled)).await.is_ok() {
             self.teller.sent_to_client(answer.len());
             let _ = client.shutdown().await;
@@ -231,7 +231,7 @@ impl Relay {
     }
 }
 
-/// Ready when the runtime of a connection has lost its place.
+/// Waits until the runtime of a connection has lost its place.
 async fn displaced(in_use: Option<&InUse>) {
     match in_use {
         Some(in_use) => in_use.displaced().await,

@@ -1,7 +1,7 @@
-//! A client's request: read whole, within limits, and judged before anybody else hears of it.
+//! Reads and validates a client's request, within limits, before it is forwarded.
 //!
-//! What is held is at most one message, and only as much of it as has come. What is judged malformed here kills or confuses
-//! real runtimes; the answer is theirs where they are healthy.
+//! At most one message is kept, and only as much of it as has been received. Requests that are rejected here crash or confuse real
+//! runtimes; the answers are those of healthy runtimes.
 
 use runtap_diag_proto::server::{Event, Server};
 use runtap_diag_proto::tap::{Piece, Side, Tap};
@@ -11,29 +11,29 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::link::Link;
 
-/// What a client has sent.
-pub(crate) enum Asked {
-    /// A request that a runtime can be asked: the bytes as they came, and what they mean.
-    Request(Box<Question>),
-    /// One that no runtime may see: the answer, and why.
+/// The request of a client.
+pub(crate) enum ReceivedRequest {
+    /// A valid request: the received bytes, and their meaning.
+    Request(Box<ForwardableRequest>),
+    /// A request that must not be forwarded: the answer, and the reason.
     Refused(Vec<u8>, String),
-    /// Nothing.
+    /// The client has sent nothing.
     Silent,
 }
 
-/// A request that passes.
-pub(crate) struct Question {
+/// A request that can be forwarded.
+pub(crate) struct ForwardableRequest {
     pub(crate) piece: Piece,
     pub(crate) request: Request,
-    /// Has seen the request, and takes the reply.
+    /// The parser, which has processed the request and will process the reply.
     pub(crate) tap: Tap,
 }
 
-/// Reads the request. No longer than it takes the client: the caller has the limit.
-pub(crate) async fn read(link: &mut Link) -> Asked {
+/// Reads the request. The caller must set a time limit.
+pub(crate) async fn read(link: &mut Link) -> ReceivedRequest {
     let mut bytes = Vec::new();
     loop {
-        // So that nobody who says nothing has a buffer.
+        // Do not allocate a buffer for a client that sends nothing.
         if !matches!(link.readable().await, Ok(true)) {
             return ended(&bytes);
         }
@@ -48,7 +48,7 @@ pub(crate) async fn read(link: &mut Link) -> Asked {
     }
 }
 
-/// How many bytes are to be read: the header first, then what it announces.
+/// Returns the number of bytes to read: first the header, then the length in it.
 fn wanted(bytes: &[u8]) -> usize {
     match Header::decode(&mut Reader::new(bytes)) {
         Ok(header) => usize::from(header.size).max(HEADER_LEN),
@@ -56,7 +56,7 @@ fn wanted(bytes: &[u8]) -> usize {
     }
 }
 
-/// How many bytes a message has that has begun so; none are left to read of one that is none.
+/// Returns the complete length of the message, as far as known. Nothing more is read of an invalid one.
 fn wanted_at_last(bytes: &[u8]) -> usize {
     match Header::decode(&mut Reader::new(bytes)) {
         Ok(header) if header.magic == runtap_diag_proto::MAGIC => usize::from(header.size),
@@ -65,18 +65,18 @@ fn wanted_at_last(bytes: &[u8]) -> usize {
     }
 }
 
-/// Appends at most `room` bytes.
+/// Reads at most `room` bytes and appends them.
 async fn read_some(link: &mut (impl AsyncRead + Unpin), into: &mut Vec<u8>, room: usize) -> Option<usize> {
     link.take(room as u64).read_buf(into).await.ok()
 }
 
-/// The client says nothing more.
-fn ended(bytes: &[u8]) -> Asked {
-    if bytes.is_empty() { Asked::Silent } else { judge(bytes, true) }
+/// Handles the end of the client's data.
+fn ended(bytes: &[u8]) -> ReceivedRequest {
+    if bytes.is_empty() { ReceivedRequest::Silent } else { judge(bytes, true) }
 }
 
-/// Judges what has come, which is all that comes.
-fn judge(bytes: &[u8], ended: bool) -> Asked {
+/// Validates the received data, which is all there is.
+fn judge(bytes: &[u8], ended: bool) -> ReceivedRequest {
     let mut server = Server::new();
     server.handle_bytes(bytes);
     if ended {
@@ -87,15 +87,15 @@ fn judge(bytes: &[u8], ended: bool) -> Asked {
             let mut tap = Tap::new();
             tap.handle_bytes(Side::Client, bytes);
             match tap.poll_transmit() {
-                Some(piece) => Asked::Request(Box::new(Question { piece, request, tap })),
-                None => Asked::Silent,
+                Some(piece) => ReceivedRequest::Request(Box::new(ForwardableRequest { piece, request, tap })),
+                None => ReceivedRequest::Silent,
             }
         }
         Some(Event::Rejected(error)) => {
             let why = format!("{error} (answered with {})", error.hresult());
-            Asked::Refused(server.poll_transmit().unwrap_or_default(), why)
+            ReceivedRequest::Refused(server.poll_transmit().unwrap_or_default(), why)
         }
-        _ => Asked::Silent,
+        _ => ReceivedRequest::Silent,
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    async fn asked(chunks: &[&[u8]], closes: bool) -> Asked {
+    async fn asked(chunks: &[&[u8]], closes: bool) -> ReceivedRequest {
         let (ours, mut theirs) = Stream::pair().unwrap();
         let reading = tokio::spawn(async move { read(&mut Link::Local(ours)).await });
         for chunk in chunks {
@@ -123,19 +123,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_passes_as_it_came() {
+    async fn a_request_is_forwarded_unchanged() {
         for request in [
             Request::ProcessInfo(InfoForm::ProcessInfo2),
             Request::StopTracing(SessionId(7)),
             Request::ApplyStartupHook { path: "/hook.dll".into() },
         ] {
             let mut bytes = request.to_bytes().unwrap();
-            // Runtimes ignore that field; it passes all the same.
+            // Runtimes ignore that field, but it is forwarded.
             bytes[18] = 9;
             let one_by_one: Vec<&[u8]> = bytes.chunks(1).collect();
             let and_more = [&bytes[..], b"more"].concat();
             for chunks in [&[&bytes[..]][..], &one_by_one, &[&and_more]] {
-                let Asked::Request(question) = asked(chunks, false).await else { panic!("{request:?}") };
+                let ReceivedRequest::Request(question) = asked(chunks, false).await else {
+                    panic!("{request:?}")
+                };
                 assert_eq!(question.piece.bytes(), bytes);
                 assert_eq!(question.request, request);
             }
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_kills_a_runtime_is_answered() {
+    async fn requests_that_crash_a_runtime_are_answered() {
         let message = |command: Command, payload: &[u8]| {
             let size = u16::try_from(HEADER_LEN + payload.len()).unwrap().to_le_bytes();
             let [set, id] = command.0.to_be_bytes();
@@ -164,18 +166,22 @@ mod tests {
             (wrong_magic, Hresult::UNKNOWN_MAGIC),
             (too_short, Hresult::BAD_ENCODING),
         ] {
-            let Asked::Refused(answer, _) = asked(&[&bytes], false).await else { panic!("{bytes:x?}") };
+            let ReceivedRequest::Refused(answer, _) = asked(&[&bytes], false).await else {
+                panic!("{bytes:x?}")
+            };
             assert_eq!(answer, ErrorReply::from(hresult).to_bytes().unwrap(), "{bytes:x?}");
         }
     }
 
     #[tokio::test]
-    async fn what_is_cut_off_is_answered_and_silence_is_not() {
+    async fn truncated_requests_are_answered_and_silence_is_not() {
         let bytes = Request::StopTracing(SessionId(7)).to_bytes().unwrap();
         for cut in 1..bytes.len() {
-            let Asked::Refused(answer, _) = asked(&[&bytes[..cut]], true).await else { panic!("{cut}") };
+            let ReceivedRequest::Refused(answer, _) = asked(&[&bytes[..cut]], true).await else {
+                panic!("{cut}")
+            };
             assert_eq!(answer, ErrorReply::from(Hresult::BAD_ENCODING).to_bytes().unwrap());
         }
-        assert!(matches!(asked(&[], true).await, Asked::Silent));
+        assert!(matches!(asked(&[], true).await, ReceivedRequest::Silent));
     }
 }

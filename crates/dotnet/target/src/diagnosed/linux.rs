@@ -1,4 +1,4 @@
-//! What is wrong with the machine, on Linux.
+//! Problems of the machine, on Linux.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use runtap_transport::Folder;
 
 use crate::error::Error;
 
-/// What is wrong with the machine.
+/// Returns the problems of the machine.
 pub(super) async fn machine(system: System) -> Result<Vec<Finding>, Error> {
     let look = move || {
         let machine = system.machine();
@@ -21,7 +21,7 @@ pub(super) async fn machine(system: System) -> Result<Vec<Finding>, Error> {
     Ok(crate::doctor::machine(&machine, &leftovers))
 }
 
-/// Whether truly nobody listens on a socket: only then its file may be deleted. What a link leads to is not dialled.
+/// Whether certainly nothing listens on a socket, so that its file may be deleted. Does not follow symbolic links.
 fn is_dead(path: &Path) -> bool {
     let (folder, name) = (path.parent().map(Folder::open), path.file_name());
     matches!((folder, name), (Some(Ok(folder)), Some(name)) if folder.is_dead_socket(name))

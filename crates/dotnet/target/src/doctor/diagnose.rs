@@ -1,10 +1,10 @@
-//! From an examination to findings. Pure.
+//! Derives findings from the facts about a process. Pure.
 
 use std::path::Path;
 
 use runtap_discover::{
-    CAP_SYS_PTRACE, Code, Createdump, Facts, Fix, Holder, ProcessState, Reason, Runtime, Startup, TempDir,
-    Wait, in_its_files,
+    CAP_SYS_PTRACE, Createdump, Facts, Fix, Holder, ProcessState, Reason, ReasonCode, Runtime, Startup,
+    TempDir, Wait, in_its_files,
 };
 use runtap_os::shell;
 use runtap_transport::{Socket, SocketState};
@@ -12,20 +12,18 @@ use runtap_transport::{Socket, SocketState};
 use super::{Answer, Diagnosis, Examination, Finding, Severity};
 
 impl Examination {
-    /// What is wrong, and what to do about it.
+    /// Returns the problems and how to fix them.
     pub fn diagnose(&self) -> Diagnosis {
         let mut findings: Vec<Finding> = Reason::all(&self.facts).iter().map(obstacle).collect();
         if self.facts.runtime == (Runtime::Hidden { likely: false })
             && let Some(first) = findings.first_mut()
         {
-            first.detail.push_str("; whether it is a .NET program can't be seen");
+            first.detail.push_str("; runtap can't see whether it is a .NET program");
         }
         if self.facts.runtime == (Runtime::Unread { likely: false })
             && let Some(first) = findings.first_mut()
         {
-            first
-                .detail
-                .push_str("; whether it is a .NET program is not known, it has mapped more than is read");
+            first.detail.push_str("; its memory map is too long to determine whether it is a .NET program");
         }
         if findings.is_empty() {
             findings.extend(self.unanswered());
@@ -35,7 +33,11 @@ impl Examination {
             self.facts.state,
             ProcessState::Gone | ProcessState::Hidden | ProcessState::Thread { .. } | ProcessState::Ended
         );
-        if lives && !findings.iter().any(|finding| matches!(finding.code, Code::NotDotnet | Code::TooOld)) {
+        if lives
+            && !findings
+                .iter()
+                .any(|finding| matches!(finding.code, ReasonCode::NotDotnet | ReasonCode::TooOld))
+        {
             findings.extend(self.suspended().or_else(|| self.ports()));
             findings.extend(self.dumps());
             if reachable {
@@ -46,56 +48,56 @@ impl Examination {
         Diagnosis { reachable, findings }
     }
 
-    /// There is a socket that can be dialled, and this is what came of it.
+    /// Returns why the runtime did not answer on a socket that exists.
     fn unanswered(&self) -> Option<Finding> {
         let Facts { uid, viewer, label, .. } = &self.facts;
         let sockets = || self.facts.usable_sockets().map(|socket| socket.path.clone()).collect();
         let reason = match &self.answer {
             Answer::Answered(_) => return None,
-            Answer::Silent => return Some(self.busy()),
+            Answer::TimedOut => return Some(self.busy()),
             Answer::NotPermitted if viewer.uid != 0 && *uid != viewer.uid => {
                 Reason::OtherUser { uid: *uid, user: self.facts.user.clone() }
             }
             Answer::NotPermitted => {
                 Reason::Denied { label: label.clone(), capable: viewer.capabilities.has(CAP_SYS_PTRACE) }
             }
-            Answer::NobodyListens => Reason::StaleSocket { sockets: sockets() },
-            Answer::NotThere | Answer::NotAsked => Reason::SocketDeleted { sockets: sockets() },
-            Answer::Foreign(_) if self.facts.runtime == Runtime::None => Reason::NotDotnet,
-            Answer::Foreign(_) if self.facts.runtime == Runtime::Jvm => Reason::Jvm { pid: self.facts.pid },
-            // Of truncated names several are alike.
-            Answer::Foreign(_) if self.facts.usable_sockets().any(is_truncated) => {
+            Answer::NoListener => Reason::StaleSocket { sockets: sockets() },
+            Answer::NoSocket | Answer::NotQueried => Reason::SocketDeleted { sockets: sockets() },
+            Answer::WrongPeer(_) if self.facts.runtime == Runtime::None => Reason::NotDotnet,
+            Answer::WrongPeer(_) if self.facts.runtime == Runtime::Jvm => Reason::Jvm { pid: self.facts.pid },
+            // Several processes may have equal truncated names.
+            Answer::WrongPeer(_) if self.facts.usable_sockets().any(is_truncated) => {
                 Reason::long_tmpdir(&self.facts)
                     .unwrap_or_else(|| Reason::SocketDeleted { sockets: sockets() })
             }
-            Answer::Foreign(who) => {
-                let detail = format!("is not the one who listens on the socket with its name: {who}");
-                let fix =
-                    "nothing was sent to it; look who that is and end it, it stands in for this process";
-                return Some(Finding::new(Code::ForeignSocket, Severity::Error, detail, fix));
+            Answer::WrongPeer(who) => {
+                let detail =
+                    format!("does not own the socket with its name; another process listens there: {who}");
+                let fix = "check what that process is and stop it: it impersonates this process (nothing was sent to it)";
+                return Some(Finding::new(ReasonCode::ForeignSocket, Severity::Error, detail, fix));
             }
             Answer::Failed(error) => {
-                let detail = format!("does not answer as a .NET runtime does: {error}");
+                let detail = format!("does not respond like a .NET runtime: {error}");
                 return Some(Finding::new(
-                    Code::NotDotnet,
+                    ReasonCode::NotDotnet,
                     Severity::Error,
                     detail,
-                    "look what listens there: ss -xlp",
+                    "check what listens there: ss -xlp",
                 ));
             }
         };
         Some(obstacle(&reason))
     }
 
-    /// It did not answer in time: who keeps it from that.
+    /// The runtime did not answer in time: finds what blocks it.
     pub(super) fn busy(&self) -> Finding {
         let pid = self.facts.pid;
-        // The helper stops the process that it writes.
+        // createdump traces the process while it writes the dump.
         let tracer =
             self.tracer.as_ref().filter(|tracer| tracer.comm == "createdump").map(|tracer| tracer.pid);
         let (why, fix) = match (self.facts.state, &self.tracer, tracer.or(self.clients.createdump)) {
             (ProcessState::Traced { .. } | ProcessState::Running, _, Some(createdump)) => (
-                format!("it writes a dump of itself (createdump, process {createdump})"),
+                format!("it is writing a dump of itself (createdump, process {createdump})"),
                 "wait until the dump is written".into(),
             ),
             (ProcessState::Stopped, ..) => {
@@ -103,69 +105,68 @@ impl Examination {
             }
             (ProcessState::Traced { by }, tracer, _) => (
                 format!(
-                    "a debugger holds it: {}",
+                    "a debugger has stopped it: {}",
                     tracer.as_ref().map_or_else(|| format!("process {by}"), name)
                 ),
-                "let the debugger go on, or detach it".into(),
+                "continue or detach the debugger".into(),
             ),
             _ => self.held_up(),
         };
-        Finding::new(Code::Busy, Severity::Error, format!("does not answer: {why}"), fix)
+        Finding::new(ReasonCode::Busy, Severity::Error, format!("is not responding: {why}"), fix)
     }
 
     fn held_up(&self) -> (String, Fix) {
-        let again = "end that process, or wait for it and try again";
+        let again = "stop that process, or wait for it and try again";
         let Some(connections) = &self.clients.connections else {
             let (why, fix) = self.unseen();
             return (
-                format!("its server serves one client at a time, and another one holds it; which one {why}"),
+                format!(
+                    "its diagnostics server serves one client at a time, and another one is connected; which one {why}"
+                ),
                 fix,
             );
         };
         if let Some(blocking) = self.clients.blocking() {
             let what = match blocking.wait {
-                Wait::Reading => "which holds a connection and says nothing",
-                Wait::Writing => "which does not take what it asked for",
-                _ => "which holds a connection",
+                Wait::Reading => "which is connected and sends nothing",
+                Wait::Writing => "which does not read the data that it requested",
+                _ => "which is connected",
             };
             let Some(first) = blocking.holders.first() else {
                 let (why, fix) = self.unseen();
-                return (
-                    format!("another client holds a connection to it; which process that is {why}"),
-                    fix,
-                );
+                return (format!("another client is connected to it; which process that is {why}"), fix);
             };
             let who: Vec<String> = blocking.holders.iter().map(name).collect();
-            let why = format!("its server waits for {}, {what}", who.join(" and "));
-            return (why, format!("end that process (kill {}), or wait for it", first.pid).into());
+            let why = format!("its diagnostics server waits for {}, {what}", who.join(" and "));
+            return (why, format!("stop that process (kill {}), or wait for it", first.pid).into());
         }
         let holders: Vec<String> =
             connections.iter().flat_map(|connection| &connection.holders).map(name).collect();
         if holders.is_empty() {
             (
-                "nobody is connected to it, so it carries out a command that takes long (a startup hook, a profiler), or \
-                 gets no CPU"
+                "no client is connected to it, so it is executing a long command (a startup hook, a profiler), or \
+                 gets no CPU time"
                     .to_owned(),
                 "wait and try again".into(),
             )
         } else {
-            (format!("one of these holds it up: {}", holders.join(", ")), again.into())
+            (format!("one of these clients blocks it: {}", holders.join(", ")), again.into())
         }
     }
 
-    /// Why it is not known who holds a connection, and how to find out.
+    /// Returns why the owner of a connection is unknown, and how to find it out.
     fn unseen(&self) -> (String, Fix) {
         let pid = self.facts.pid;
         match self.clients.not_looked_at {
             0 => ("can't be seen from here".to_owned(), Fix::ExamineAsRoot { pid: Some(pid) }),
             n => (
-                format!("is not known: {n} processes have more descriptors open than are looked at"),
-                format!("lsof looks at all of them: sudo lsof -aU +E -p {pid}").into(),
+                format!("is unknown: {n} processes have too many open descriptors to check all of them"),
+                format!("lsof checks all of them: sudo lsof -aU +E -p {pid}").into(),
             ),
         }
     }
 
-    /// It waits at its start, and for whom.
+    /// Returns what a runtime that is suspended at startup waits for.
     pub(super) fn suspended(&self) -> Option<Finding> {
         let facts = &self.facts;
         let environment = facts.environment.as_ref()?;
@@ -178,22 +179,23 @@ impl Examination {
         for port in &self.awaited {
             let address = &port.address;
             if port.too_long {
-                waits.push(format!("the port {address}, whose path is too long: it can never be reached"));
-                fixes.push("start it again with a shorter path in DOTNET_DiagnosticPorts".into());
+                waits
+                    .push(format!("a tool on port {address}, but the path is too long for it to connect to"));
+                fixes.push("restart it with a shorter path in DOTNET_DiagnosticPorts".into());
             } else if port.listeners.is_empty() && !port.dead {
                 waits.push(format!(
-                    "the port {address}; whether somebody listens there can't be seen from here"
+                    "a tool on port {address} (whether one is listening there can't be seen from here)"
                 ));
                 fixes.push(Fix::ExamineAsRoot { pid: Some(pid) });
             } else if port.listeners.is_empty() {
                 waits.push(format!(
-                    "the port {address}, on which nobody listens: the tool that started it has ended, or has not begun"
+                    "a tool on port {address}, but nothing is listening there (the tool has exited, or has not started yet)"
                 ));
                 fixes.push(Fix::Resume { pid, port: Some(port.host.clone()) });
             } else {
                 let who: Vec<String> = port.listeners.iter().map(name).collect();
-                waits.push(format!("the port {address}, on which {} listens", who.join(" and ")));
-                fixes.push("have that tool resume it, or end the tool and look again".into());
+                waits.push(format!("a tool on port {address}, where {} is listening", who.join(" and ")));
+                fixes.push("resume it with that tool, or stop the tool and try again".into());
             }
         }
         if environment.default_port_suspend {
@@ -205,32 +207,32 @@ impl Examination {
         if waits.is_empty() {
             return None;
         }
-        let mut detail = format!("waits at its start for {}", waits.join(", and for "));
+        let mut detail = format!("is suspended at startup, waiting for {}", waits.join(", and for "));
         for warning in &self.warnings {
             detail.push_str("; in DOTNET_DiagnosticPorts ");
             detail.push_str(&warning.to_string());
         }
-        Some(Finding { code: Code::Suspended, severity: Severity::Warning, detail, fixes })
+        Some(Finding { code: ReasonCode::Suspended, severity: Severity::Warning, detail, fixes })
     }
 
-    /// It runs, and the ports that it was told to use are not what they look like.
+    /// Returns the problems of the diagnostic ports of a process that runs.
     fn ports(&self) -> Option<Finding> {
         let effects: Vec<_> =
             self.warnings.iter().map(|warning| format!("{warning}: {}", warning.effect())).collect();
         let fixes: Vec<_> = self.warnings.iter().map(|warning| Fix::from(warning.fix())).collect();
-        let (code, severity) = (Code::DiagnosticPorts, Severity::Warning);
+        let (code, severity) = (ReasonCode::DiagnosticPorts, Severity::Warning);
         let detail = format!("was started with DOTNET_DiagnosticPorts, in which {}", effects.join("; "));
         (!fixes.is_empty()).then_some(Finding { code, severity, detail, fixes })
     }
 
-    /// Whether it can write dumps of itself.
+    /// Returns why the process cannot write dumps.
     pub(super) fn dumps(&self) -> Vec<Finding> {
         let facts = &self.facts;
         let warning = |code, detail: String, fix: Fix| Finding::new(code, Severity::Warning, detail, fix);
         let mut findings = Vec::new();
         match &facts.createdump {
             Createdump::Missing(path) => findings.push(warning(
-                Code::NoCreatedump,
+                ReasonCode::NoCreatedump,
                 format!(
                     "can't write dumps: {} is missing, and an attempt would delete its diagnostics socket",
                     path.display()
@@ -238,9 +240,9 @@ impl Examination {
                 "put the createdump of the same runtime version there, or use gcore".into(),
             )),
             Createdump::NotExecutable(path) => findings.push(warning(
-                Code::NoCreatedump,
+                ReasonCode::NoCreatedump,
                 format!(
-                    "can't write dumps: {} can't be executed by it, and an attempt would delete its diagnostics socket",
+                    "can't write dumps: it is not permitted to execute {}, and an attempt would delete its diagnostics socket",
                     path.display()
                 ),
                 format!(
@@ -251,7 +253,7 @@ impl Examination {
                 .into(),
             )),
             Createdump::Unsupported => findings.push(warning(
-                Code::NoCreatedump,
+                ReasonCode::NoCreatedump,
                 "can't write dumps: it was compiled ahead of time (NativeAOT), without createdump".to_owned(),
                 format!("gcore {}", facts.pid).into(),
             )),
@@ -260,14 +262,14 @@ impl Examination {
         let capable = facts.capabilities.has(CAP_SYS_PTRACE);
         match facts.policy.ptrace_scope {
             Some(3..) => findings.push(warning(
-                Code::PtraceScope,
-                "can't write dumps: kernel.yama.ptrace_scope is 3, nobody may trace a process".to_owned(),
+                ReasonCode::PtraceScope,
+                "can't write dumps: kernel.yama.ptrace_scope is 3, which forbids all tracing".to_owned(),
                 "boot with kernel.yama.ptrace_scope=1 (it can't be lowered on a running kernel)".into(),
             )),
             Some(2) if !capable => findings.push(warning(
-                Code::PtraceScope,
+                ReasonCode::PtraceScope,
                 "can't write dumps: kernel.yama.ptrace_scope is 2, and it lacks CAP_SYS_PTRACE".to_owned(),
-                "sudo sysctl kernel.yama.ptrace_scope=1, or start it with the capability (--cap-add SYS_PTRACE)"
+                "sudo sysctl kernel.yama.ptrace_scope=1, or restart it with the capability (--cap-add SYS_PTRACE)"
                     .into(),
             )),
             _ => {}
@@ -275,7 +277,7 @@ impl Examination {
         findings
     }
 
-    /// It answers; but others may not find it, or may be led astray.
+    /// Returns conditions that may mislead other tools although the process answers.
     fn oddities(&self) -> Vec<Finding> {
         let facts = &self.facts;
         let info = |code, detail: String, fix: Fix| Finding::new(code, Severity::Info, detail, fix);
@@ -284,14 +286,14 @@ impl Examination {
             let container =
                 facts.container.as_ref().map(|id| format!(" (container {})", id.get(..12).unwrap_or(id)));
             findings.push(info(
-                Code::OtherNamespace,
+                ReasonCode::OtherNamespace,
                 format!(
-                    "lives in other namespaces{}, where its number is {}: it opens the files of commands (dumps, hooks) \
+                    "runs in other namespaces{}, where its PID is {}: it opens the files named in commands (dumps, hooks) \
                      there",
                     container.unwrap_or_default(),
                     facts.ns_pid
                 ),
-                format!("paths of it are below /proc/{}/root for us", facts.pid).into(),
+                format!("from here, its files are below /proc/{}/root", facts.pid).into(),
             ));
         }
         match &facts.temp {
@@ -301,9 +303,9 @@ impl Examination {
                     && !same_dir(path, &facts.viewer.temp) =>
             {
                 findings.push(info(
-                    Code::OtherTmpdir,
+                    ReasonCode::OtherTmpdir,
                     format!(
-                        "has the temporary directory {}; ours is {}",
+                        "uses the temporary directory {}; yours is {}",
                         path.display(),
                         facts.viewer.temp.display()
                     ),
@@ -316,13 +318,13 @@ impl Examination {
             && let Some(Reason::LongTmpdir { directory, longest }) = Reason::long_tmpdir(facts)
         {
             findings.push(info(
-                Code::OtherTmpdir,
+                ReasonCode::OtherTmpdir,
                 format!(
-                    "has a socket with a truncated name, which other tools do not find, because TMPDIR has {} bytes: {}",
+                    "has a socket with a truncated name, which other tools do not find, because TMPDIR is {} bytes long: {}",
                     directory.as_os_str().len(),
                     socket.path.display()
                 ),
-                format!("start it again with a TMPDIR of at most {longest} bytes; runtap reaches it as it is").into(),
+                format!("restart it with a TMPDIR of at most {longest} bytes (runtap can reach it as it is)").into(),
             ));
         }
         let stale: Vec<_> = facts
@@ -335,13 +337,13 @@ impl Examination {
             let reason = Reason::StaleSocket { sockets: stale.clone() };
             let detail =
                 format!("has {} stale sockets beside its own, which may mislead other tools", stale.len());
-            findings.push(info(Code::StaleSocket, detail, reason.fix()));
+            findings.push(info(ReasonCode::StaleSocket, detail, reason.fix()));
         }
         findings
     }
 }
 
-/// Whether its path was too long for its whole name.
+/// Whether the path was too long for the whole name of the socket.
 fn is_truncated(socket: &Socket) -> bool {
     socket.path.file_name().is_none_or(|name| *name != *socket.name.to_string())
 }
@@ -350,7 +352,7 @@ fn obstacle(reason: &Reason) -> Finding {
     Finding::new(reason.code(), Severity::Error, reason.to_string(), reason.fix())
 }
 
-/// `process 42 (python3 x.py)`
+/// Formats a process as `process 42 (python3 x.py)`.
 fn name(holder: &Holder) -> String {
     let command =
         if holder.command_line.is_empty() { holder.comm.clone() } else { holder.command_line.join(" ") };
@@ -361,7 +363,7 @@ fn name(holder: &Holder) -> String {
     format!("process {} ({short})", holder.pid)
 }
 
-/// `/tmp` and `/tmp/` are one directory.
+/// Treats `/tmp` and `/tmp/` as equal.
 fn same_dir(a: &Path, b: &Path) -> bool {
     a.components().eq(b.components())
 }

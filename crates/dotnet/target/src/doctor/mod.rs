@@ -1,11 +1,11 @@
-//! Why a process can't be reached or does not do what it is asked, and what fixes it. On Linux
-//! everything is looked at; elsewhere (`elsewhere.rs`) what the system shows there, which is little.
+//! Finds out why a process can't be reached or does not do what is requested, and how to fix it. The examination is complete on
+//! Linux; on other systems it is limited to what the system shows.
 //!
-//! First everything is gathered ([`examine`]: what the system shows of the process, whether its runtime answers, and
-//! who keeps it from that), then judged by a pure function ([`Examination::diagnose`]): the same facts give the same
-//! findings, whatever machine they come from. The texts are for people and may change; the codes are a contract.
+//! First all facts are gathered ([`examine`]: what the system shows of the process, whether its runtime answers, and what blocks
+//! it). Then the pure function [`Examination::diagnose`] judges them, so that equal facts give equal findings on every machine. The
+//! texts may change; the codes are stable.
 //!
-//! Refuses to change anything, and to connect to a tool's port: it would be taken for a runtime.
+//! Nothing is changed. No connection is made to a tool's port, because the tool would take it for a runtime's.
 
 mod answer;
 #[cfg(target_os = "linux")]
@@ -17,31 +17,31 @@ mod machine;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 
-use runtap_discover::{Code, Fix};
+use runtap_discover::{Fix, ReasonCode};
 
-pub use self::answer::{Answer, ask};
+pub use self::answer::{Answer, query};
 #[cfg(target_os = "linux")]
 pub use self::examine::AwaitedPort;
 pub use self::examine::{
-    Examination, ask_all, examine, examine_asked, explain, no_dumps, reasons, settled, stopped,
+    Examination, examine, examine_queried, explain, no_dumps, query_all, reasons, settled, stopped,
     stuck_at_startup,
 };
 #[cfg(target_os = "linux")]
 pub use self::machine::machine;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The process can't be reached because of this.
     Error,
-    /// Something will not work, or waits for somebody.
+    /// A function does not work, or the process waits for something.
     Warning,
-    /// Good to know: other tools may stumble over it.
+    /// Information: other tools may fail because of this.
     Info,
 }
 
 impl Severity {
-    /// `error`, `warning` or `info`.
+    /// Returns `error`, `warning` or `info`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -51,39 +51,39 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong, and what to do about it.
+/// A problem and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What, in one word.
-    pub code: Code,
-    /// How bad it is.
+    /// The kind of problem.
+    pub code: ReasonCode,
+    /// The severity.
     pub severity: Severity,
-    /// What exactly: the end of a sentence that begins with the process, or with the machine.
+    /// The problem in words: the predicate of a sentence whose subject is the process or the machine.
     pub detail: String,
-    /// What to do about it, in this order. Not empty.
+    /// What to do, in this order. Not empty.
     pub fixes: Vec<Fix>,
 }
 
 impl Finding {
-    fn new(code: Code, severity: Severity, detail: impl Into<String>, fix: impl Into<Fix>) -> Self {
+    fn new(code: ReasonCode, severity: Severity, detail: impl Into<String>, fix: impl Into<Fix>) -> Self {
         Self { code, severity, detail: detail.into(), fixes: vec![fix.into()] }
     }
 }
 
-/// What is wrong with a process: the worst first.
+/// The problems of a process, most severe first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnosis {
-    /// Whether its runtime answers.
+    /// Whether the runtime answers.
     pub reachable: bool,
-    /// What was found. Empty if all is well.
+    /// The findings. Empty if there are no problems.
     pub findings: Vec<Finding>,
 }
 
 impl Diagnosis {
-    /// Why it can't be reached, in one word.
-    pub fn reason(&self) -> Option<Code> {
+    /// Returns the code of the first error.
+    pub fn reason(&self) -> Option<ReasonCode> {
         let error = self.findings.iter().find(|finding| finding.severity == Severity::Error);
         error.map(|finding| finding.code)
     }

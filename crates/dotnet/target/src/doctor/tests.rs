@@ -1,4 +1,4 @@
-//! Every finding by its facts. What produces such facts is tried on real processes elsewhere.
+//! Every finding from its facts. How such facts occur is tested on real processes elsewhere.
 
 mod machine;
 
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use runtap_diag_proto::diagnostic_ports::{self, DiagnosticPort};
 use runtap_discover::{
-    Capabilities, Clients, Code, Connection, Createdump, Environment, Facts, Fix, Holder, ProcessState,
-    Reason, Runtime, Startup, TempDir, TempState, Wait,
+    Capabilities, Clients, Connection, Createdump, Environment, Facts, Fix, Holder, ProcessState, Reason,
+    ReasonCode, Runtime, Startup, TempDir, TempState, Wait,
 };
 use runtap_transport::naming::SocketName;
 use runtap_transport::{Socket, SocketState};
@@ -20,7 +20,7 @@ fn socket(path: &str, key: u64, state: SocketState) -> Socket {
     Socket::new(path, SocketName::runtime(42, key), state)
 }
 
-/// A healthy process of ours that answers.
+/// A healthy process of the current user that answers.
 fn healthy() -> Examination {
     let mut facts = Facts::default();
     facts.pid = 42;
@@ -41,19 +41,19 @@ fn healthy() -> Examination {
     examination
 }
 
-/// The healthy one with changes.
+/// The healthy process with changes.
 fn but(change: impl FnOnce(&mut Examination)) -> Diagnosis {
     let mut examination = healthy();
     change(&mut examination);
     examination.diagnose()
 }
 
-fn codes(diagnosis: &Diagnosis) -> Vec<(Code, Severity)> {
+fn codes(diagnosis: &Diagnosis) -> Vec<(ReasonCode, Severity)> {
     diagnosis.findings.iter().map(|finding| (finding.code, finding.severity)).collect()
 }
 
 #[track_caller]
-fn only(diagnosis: &Diagnosis, code: Code, severity: Severity) -> Finding {
+fn only(diagnosis: &Diagnosis, code: ReasonCode, severity: Severity) -> Finding {
     assert_eq!(codes(diagnosis), [(code, severity)], "{diagnosis:#?}");
     assert_eq!(diagnosis.reachable, severity != Severity::Error, "{diagnosis:#?}");
     assert_eq!(diagnosis.reason(), (severity == Severity::Error).then_some(code));
@@ -62,7 +62,7 @@ fn only(diagnosis: &Diagnosis, code: Code, severity: Severity) -> Finding {
     finding
 }
 
-/// What to do about it, where that is said in words.
+/// Returns the text of a suggestion.
 #[track_caller]
 fn words(fix: &Fix) -> &str {
     let Fix::Text(text) = fix else { panic!("it is not in words: {fix:?}") };
@@ -100,31 +100,31 @@ fn a_healthy_process_has_no_findings() {
 fn obstacles_come_from_the_facts() {
     let gone = but(|it| {
         it.facts = Facts::default();
-        it.answer = Answer::NotAsked;
+        it.answer = Answer::NotQueried;
     });
-    only(&gone, Code::NoSuchProcess, Severity::Error);
+    only(&gone, ReasonCode::NoSuchProcess, Severity::Error);
     let other = but(|it| {
         it.facts.sockets.clear();
-        (it.facts.runtime, it.answer) = (Runtime::None, Answer::NotAsked);
-        // A program without a runtime has no createdump, and that is no news.
+        (it.facts.runtime, it.answer) = (Runtime::None, Answer::NotQueried);
+        // A program without a runtime has no createdump, which is not reported.
         it.facts.createdump = Createdump::Unknown;
     });
-    only(&other, Code::NotDotnet, Severity::Error);
+    only(&other, ReasonCode::NotDotnet, Severity::Error);
     let java = but(|it| {
         it.facts.sockets.clear();
-        (it.facts.runtime, it.answer) = (Runtime::Jvm, Answer::NotAsked);
+        (it.facts.runtime, it.answer) = (Runtime::Jvm, Answer::NotQueried);
         it.facts.createdump = Createdump::Unknown;
     });
-    assert_eq!(only(&java, Code::NotDotnet, Severity::Error).fixes, [Fix::TraceJvm { pid: 42 }]);
+    assert_eq!(only(&java, ReasonCode::NotDotnet, Severity::Error).fixes, [Fix::TraceJvm { pid: 42 }]);
     let old = but(|it| {
         it.facts.sockets.clear();
-        (it.facts.runtime, it.answer) = (Runtime::Mono, Answer::NotAsked);
+        (it.facts.runtime, it.answer) = (Runtime::Mono, Answer::NotQueried);
     });
-    only(&old, Code::TooOld, Severity::Error);
+    only(&old, ReasonCode::TooOld, Severity::Error);
 }
 
 #[test]
-fn what_came_of_dialling() {
+fn results_of_connecting() {
     let asked = |answer: Answer, viewer: u32, capabilities: Capabilities| {
         but(|it| {
             it.answer = answer;
@@ -132,37 +132,37 @@ fn what_came_of_dialling() {
         })
     };
     let none = Capabilities(0);
-    let finding = only(&asked(Answer::NotPermitted, 33, none), Code::OtherUser, Severity::Error);
+    let finding = only(&asked(Answer::NotPermitted, 33, none), ReasonCode::OtherUser, Severity::Error);
     assert!(finding.detail.contains("ann"), "{finding:?}");
     assert_eq!(finding.fixes, [Fix::AsUser { user: Some("ann".to_owned()) }]);
-    only(&asked(Answer::NotPermitted, 1000, none), Code::Lsm, Severity::Error);
-    only(&asked(Answer::NotPermitted, 0, PTRACE), Code::Lsm, Severity::Error);
-    only(&asked(Answer::NobodyListens, 1000, none), Code::StaleSocket, Severity::Error);
-    only(&asked(Answer::NotThere, 1000, none), Code::StaleSocket, Severity::Error);
+    only(&asked(Answer::NotPermitted, 1000, none), ReasonCode::Lsm, Severity::Error);
+    only(&asked(Answer::NotPermitted, 0, PTRACE), ReasonCode::Lsm, Severity::Error);
+    only(&asked(Answer::NoListener, 1000, none), ReasonCode::StaleSocket, Severity::Error);
+    only(&asked(Answer::NoSocket, 1000, none), ReasonCode::StaleSocket, Severity::Error);
     let finding =
-        only(&asked(Answer::Failed("no magic".into()), 1000, none), Code::NotDotnet, Severity::Error);
+        only(&asked(Answer::Failed("no magic".into()), 1000, none), ReasonCode::NotDotnet, Severity::Error);
     assert!(finding.detail.contains("no magic"));
 }
 
 #[test]
-fn a_label_is_told_where_access_is_denied() {
+fn a_label_is_reported_if_access_is_denied() {
     let denied = but(|it| {
         it.answer = Answer::NotPermitted;
         it.facts.viewer.capabilities = PTRACE;
         it.facts.label = Some("system_u:system_r:app_t:s0".to_owned());
     });
-    let finding = only(&denied, Code::Lsm, Severity::Error);
+    let finding = only(&denied, ReasonCode::Lsm, Severity::Error);
     assert!(finding.detail.contains("app_t") && fix(&finding).contains("denied"), "{finding:?}");
 }
 
 #[test]
-fn who_keeps_it_busy() {
+fn clients_that_block_the_server() {
     let busy = |change: fn(&mut Examination)| {
         let diagnosis = but(|it| {
-            it.answer = Answer::Silent;
+            it.answer = Answer::TimedOut;
             change(it);
         });
-        only(&diagnosis, Code::Busy, Severity::Error)
+        only(&diagnosis, ReasonCode::Busy, Severity::Error)
     };
     let silent = busy(|it| {
         let connections = vec![
@@ -172,12 +172,12 @@ fn who_keeps_it_busy() {
         it.clients.connections = Some(connections);
     });
     assert!(silent.detail.contains("process 8 (python3 silent.py)"), "{silent:?}");
-    assert!(silent.detail.contains("says nothing") && fix(&silent).contains("kill 8"), "{silent:?}");
+    assert!(silent.detail.contains("sends nothing") && fix(&silent).contains("kill 8"), "{silent:?}");
 
     let deaf = busy(|it| {
         it.clients.connections = Some(vec![connection(vec![holder(9, "")], Wait::Writing)]);
     });
-    assert!(deaf.detail.contains("process 9 (comm)") && deaf.detail.contains("does not take"), "{deaf:?}");
+    assert!(deaf.detail.contains("process 9 (comm)") && deaf.detail.contains("does not read"), "{deaf:?}");
 
     let unseen = busy(|it| it.clients.connections = Some(vec![connection(vec![], Wait::Reading)]));
     assert!(unseen.detail.contains("can't be seen"), "{unseen:?}");
@@ -193,7 +193,7 @@ fn who_keeps_it_busy() {
     });
     assert!(several.detail.contains("process 7 (a), process 8 (b)"), "{several:?}");
     let nobody = busy(|it| it.clients.connections = Some(vec![]));
-    assert!(nobody.detail.contains("nobody is connected"), "{nobody:?}");
+    assert!(nobody.detail.contains("no client is connected"), "{nobody:?}");
 
     let stopped = busy(|it| it.facts.state = ProcessState::Stopped);
     assert_eq!(fix(&stopped), "kill -CONT 42");
@@ -230,56 +230,56 @@ fn suspended(value: &str, listeners: &[Holder]) -> Finding {
             })
             .collect();
     });
-    only(&diagnosis, Code::Suspended, Severity::Warning)
+    only(&diagnosis, ReasonCode::Suspended, Severity::Warning)
 }
 
 #[test]
-fn whom_a_suspended_process_waits_for() {
+fn what_a_suspended_process_waits_for() {
     let abandoned = suspended("p.sock", &[]);
-    assert!(abandoned.detail.contains("p.sock, on which nobody listens"), "{abandoned:?}");
+    assert!(abandoned.detail.contains("p.sock, but nothing is listening there"), "{abandoned:?}");
     assert_eq!(abandoned.fixes, [Fix::Resume { pid: 42, port: Some("/host/p.sock".into()) }]);
     let waited_for = suspended("p.sock", &[holder(9, "dotnet-monitor collect")]);
-    assert!(waited_for.detail.contains("on which process 9 (dotnet-monitor collect) listens"));
+    assert!(waited_for.detail.contains("where process 9 (dotnet-monitor collect) is listening"));
 
     let misspelt = suspended(",nosuspend", &[]);
     assert!(misspelt.detail.contains("'nosuspend' stands where the address belongs"), "{misspelt:?}");
     let long = suspended(&"x".repeat(200), &[]);
     assert!(long.detail.contains("too long") && fix(&long).contains("shorter"), "{long:?}");
     let both = suspended("a;b", &[]);
-    assert!(both.detail.contains("the port a,") && both.detail.contains("the port b,"), "{both:?}");
+    assert!(both.detail.contains("port a,") && both.detail.contains("port b,"), "{both:?}");
 
     let own = but(|it| {
         it.facts.startup = Startup::Waiting;
         it.facts.environment.as_mut().unwrap().default_port_suspend = true;
     });
-    let own = only(&own, Code::Suspended, Severity::Warning);
+    let own = only(&own, ReasonCode::Suspended, Severity::Warning);
     assert_eq!(own.fixes, [Fix::Resume { pid: 42, port: None }]);
 }
 
 #[test]
-fn ports_that_are_ignored_are_told_of_a_process_that_runs() {
+fn ignored_ports_are_reported_for_a_running_process() {
     let ignored = but(|it| it.warnings = diagnostic_ports::lint(b"/p,listen"));
-    let ignored = only(&ignored, Code::DiagnosticPorts, Severity::Warning);
+    let ignored = only(&ignored, ReasonCode::DiagnosticPorts, Severity::Warning);
     assert!(ignored.detail.contains("the port is ignored"), "{ignored:?}");
     assert!(fix(&ignored).contains("leave 'listen' out"), "{ignored:?}");
 }
 
 #[test]
-fn a_truncated_name_of_a_socket_is_told() {
+fn a_truncated_name_of_a_socket_is_reported() {
     let truncated = |it: &mut Examination| {
         it.facts.start_time = 900;
         it.facts.sockets = vec![socket("/tmp/dotnet-diagnostic-42-900-sock", 900, SocketState::Matching)];
         let environment = it.facts.environment.as_mut().unwrap();
         environment.tmpdir = Some("/d".repeat(40).into());
     };
-    let reached = only(&but(truncated), Code::OtherTmpdir, Severity::Info);
+    let reached = only(&but(truncated), ReasonCode::OtherTmpdir, Severity::Info);
     assert!(reached.detail.contains("80 bytes") && fix(&reached).contains("at most 75 bytes"), "{reached:?}");
     // Another process with the same directory listens there.
     let foreign = but(|it| {
         truncated(it);
-        it.answer = Answer::Foreign("process 43".to_owned());
+        it.answer = Answer::WrongPeer("process 43".to_owned());
     });
-    let foreign = only(&foreign, Code::OtherTmpdir, Severity::Error);
+    let foreign = only(&foreign, ReasonCode::OtherTmpdir, Severity::Error);
     assert!(foreign.detail.contains("80 bytes"), "{foreign:?}");
 }
 
@@ -297,11 +297,11 @@ fn a_process_that_runs_or_only_starts_is_not_suspended() {
 fn dumps_that_would_fail() {
     let with = |createdump: Createdump| but(|it| it.facts.createdump = createdump);
     let path = PathBuf::from("/n/createdump");
-    let missing = only(&with(Createdump::Missing(path.clone())), Code::NoCreatedump, Severity::Warning);
+    let missing = only(&with(Createdump::Missing(path.clone())), ReasonCode::NoCreatedump, Severity::Warning);
     assert!(missing.detail.contains("/n/createdump is missing"), "{missing:?}");
-    let mode = only(&with(Createdump::NotExecutable(path)), Code::NoCreatedump, Severity::Warning);
+    let mode = only(&with(Createdump::NotExecutable(path)), ReasonCode::NoCreatedump, Severity::Warning);
     assert!(fix(&mode).contains("chmod a+x /n/createdump"), "{mode:?}");
-    let aot = only(&with(Createdump::Unsupported), Code::NoCreatedump, Severity::Warning);
+    let aot = only(&with(Createdump::Unsupported), ReasonCode::NoCreatedump, Severity::Warning);
     assert_eq!(fix(&aot), "gcore 42");
     assert_eq!(with(Createdump::Unknown).findings, []);
 
@@ -320,7 +320,7 @@ fn dumps_that_would_fail() {
     ] {
         let diagnosis = scope(level, capabilities);
         if told {
-            only(&diagnosis, Code::PtraceScope, Severity::Warning);
+            only(&diagnosis, ReasonCode::PtraceScope, Severity::Warning);
         } else {
             assert_eq!(diagnosis.findings, [], "{level}");
         }
@@ -333,21 +333,22 @@ fn what_may_mislead_other_tools() {
         (it.facts.other_mount_namespace, it.facts.ns_pid) = (true, 1);
         it.facts.container = Some("0123456789abcdef".repeat(4));
     });
-    let finding = only(&elsewhere, Code::OtherNamespace, Severity::Info);
-    assert!(finding.detail.contains("container 0123456789ab)") && finding.detail.contains("number is 1"));
+    let finding = only(&elsewhere, ReasonCode::OtherNamespace, Severity::Info);
+    assert!(finding.detail.contains("container 0123456789ab)") && finding.detail.contains("PID is 1"));
 
     let tmpdir = but(|it| it.facts.temp = Some(TempDir::new("/var/tmp", "/var/tmp", TempState::Fine)));
-    assert!(fix(&only(&tmpdir, Code::OtherTmpdir, Severity::Info)).contains("TMPDIR=/var/tmp"));
+    assert!(fix(&only(&tmpdir, ReasonCode::OtherTmpdir, Severity::Info)).contains("TMPDIR=/var/tmp"));
     let slash = but(|it| it.facts.temp = Some(TempDir::new("/tmp/", "/tmp/", TempState::Fine)));
     assert_eq!(slash.findings, []);
 
     let stale = but(|it| it.facts.sockets.push(socket("/tmp/it's old", 7, SocketState::Stale)));
-    assert!(fix(&only(&stale, Code::StaleSocket, Severity::Info)).contains(r"rm '/tmp/it'\''s old'"));
+    assert!(fix(&only(&stale, ReasonCode::StaleSocket, Severity::Info)).contains(r"rm '/tmp/it'\''s old'"));
 }
 
-/// A process chooses its folders, and root pastes what the doctor says. What names commands of ours is shown elsewhere.
+/// Processes choose their directories, and root may paste the suggested commands. Suggestions of this program's own commands are
+/// formatted elsewhere.
 #[test]
-fn what_a_process_is_called_is_no_command() {
+fn names_chosen_by_a_process_are_quoted() {
     const NAME: &str = "/tmp/x $(touch it)'y";
     let named = || PathBuf::from(NAME);
     let other = |code, change: &dyn Fn(&mut Examination)| {
@@ -355,11 +356,11 @@ fn what_a_process_is_called_is_no_command() {
         diagnosis.findings.into_iter().find(|finding| finding.code == code).unwrap().fixes.remove(0)
     };
     let fixes = [
-        other(Code::NoCreatedump, &|it| it.facts.createdump = Createdump::NotExecutable(named())),
-        other(Code::OtherTmpdir, &|it| {
+        other(ReasonCode::NoCreatedump, &|it| it.facts.createdump = Createdump::NotExecutable(named())),
+        other(ReasonCode::OtherTmpdir, &|it| {
             it.facts.temp = Some(TempDir::new(NAME, NAME, TempState::Fine));
         }),
-        other(Code::StaleSocket, &|it| it.facts.sockets.push(socket(NAME, 7, SocketState::Stale))),
+        other(ReasonCode::StaleSocket, &|it| it.facts.sockets.push(socket(NAME, 7, SocketState::Stale))),
         Reason::NoTmpdir { directory: named(), elsewhere: false }.fix(),
     ];
     for fix in fixes {
@@ -369,38 +370,38 @@ fn what_a_process_is_called_is_no_command() {
     }
 }
 
-/// What a container calls its files is none of our paths; and none of ours leads there, where its links would lead on.
+/// Paths of a container are not valid outside, and translated paths could be redirected by links in the container.
 #[test]
-fn paths_of_a_container_are_told_as_such() {
+fn paths_of_a_container_are_marked() {
     let mode = but(|it| {
         it.facts.other_root = true;
         it.facts.createdump = Createdump::NotExecutable("/n/createdump".into());
     });
-    let mode = only(&mode, Code::NoCreatedump, Severity::Warning);
+    let mode = only(&mode, ReasonCode::NoCreatedump, Severity::Warning);
     let folder = Reason::NoTmpdir { directory: "/t".into(), elsewhere: true }.fix();
     for (fix, command) in [(fix(&mode), "chmod a+x /n/createdump"), (words(&folder), "mkdir -p /t")] {
-        assert!(fix.contains(&format!("{command} where it has its files")), "{fix}");
+        assert!(fix.contains(&format!("{command} in the file system of the process")), "{fix}");
     }
     for (below, name) in [("root/tmp/s", "rm /tmp/s"), ("cwd/t/s", "rm t/s")] {
         let fix = Reason::StaleSocket { sockets: vec![Path::new("/proc/42").join(below)] }.fix();
         let fix = words(&fix);
-        assert!(fix.contains("where process 42 has its files") && fix.ends_with(name), "{fix}");
+        assert!(fix.contains("file system of process 42") && fix.ends_with(name), "{fix}");
     }
 }
 
 #[test]
 fn the_worst_comes_first() {
     let diagnosis = but(|it| {
-        it.answer = Answer::Silent;
+        it.answer = Answer::TimedOut;
         it.facts.createdump = Createdump::Missing("/n/createdump".into());
         it.facts.startup = Startup::Waiting;
         it.facts.environment.as_mut().unwrap().default_port_suspend = true;
     });
     let expected = [
-        (Code::Busy, Severity::Error),
-        (Code::Suspended, Severity::Warning),
-        (Code::NoCreatedump, Severity::Warning),
+        (ReasonCode::Busy, Severity::Error),
+        (ReasonCode::Suspended, Severity::Warning),
+        (ReasonCode::NoCreatedump, Severity::Warning),
     ];
     assert_eq!(codes(&diagnosis), expected);
-    assert_eq!(diagnosis.reason(), Some(Code::Busy));
+    assert_eq!(diagnosis.reason(), Some(ReasonCode::Busy));
 }

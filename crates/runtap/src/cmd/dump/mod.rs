@@ -10,8 +10,8 @@ use jiff::Zoned;
 use runtap_discover::System;
 use runtap_os::in_a_thread;
 use runtap_record::Stops;
-use runtap_record::dump::{Error, Event, Outcome, Prepared, Refusal, Specification, Wanted};
-use runtap_target::Subject;
+use runtap_record::dump::{Destination, Error, Event, Outcome, Prepared, Refusal, Specification};
+use runtap_target::ResolvedTarget;
 
 use super::failure::explain;
 use super::fix;
@@ -35,7 +35,7 @@ pub(super) async fn run(options: &Dump, output: Output) -> anyhow::Result<u8> {
     refuse_remote(&all, "a dump is written by the target, to its own disk, and is checked there")?;
     let several = all.len() > 1;
     let first = all.first().and_then(|chosen| Some(chosen.process.as_ref()?.pid));
-    let dump = async |chosen: Subject, output: Output| {
+    let dump = async |chosen: ResolvedTarget, output: Output| {
         // The first has the name that was given, each other one its process id in it.
         let pid =
             chosen.process.as_ref().map(|process| process.pid).filter(|pid| several && Some(*pid) != first);
@@ -55,14 +55,14 @@ const NAME: (&str, &str) = if cfg!(windows) { ("dump_", ".dmp") } else { ("core_
 /// is in the name.
 fn prepare(options: &Dump, in_the_name: Option<u32>) -> anyhow::Result<Prepared> {
     let base = format!("{}{}{}", NAME.0, Zoned::now().strftime("%Y%m%d_%H%M%S"), NAME.1);
-    let wanted = Wanted::at(options.output.as_deref(), &base, in_the_name);
+    let wanted = Destination::at(options.output.as_deref(), &base, in_the_name);
     let mut spec = Specification::new(options.r#type, wanted);
     (spec.logging, spec.crash_report) = (options.diag, options.crashreport);
     Prepared::open(spec).map_err(explained)
 }
 
 async fn dump(
-    chosen: &Subject,
+    chosen: &ResolvedTarget,
     options: &Dump,
     prepared: Prepared,
     stops: &Stops,
@@ -89,7 +89,7 @@ async fn dump(
 }
 
 /// With the reason that a look at the process shows, where its runtime refuses and gives none.
-async fn refused(chosen: &Subject, error: Error) -> anyhow::Error {
+async fn refused(chosen: &ResolvedTarget, error: Error) -> anyhow::Error {
     let pid = chosen.process.as_ref().map(|process| process.pid);
     let (Error::Runtime(cause @ runtap_diag::Error::Refused { .. }), Some(pid)) = (&error, pid) else {
         return explained(error);

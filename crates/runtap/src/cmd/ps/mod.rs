@@ -3,8 +3,8 @@
 mod remote;
 mod watch;
 
-use runtap_discover::{Code, System};
-use runtap_target::{Listing, Seen, SpecError};
+use runtap_discover::{ReasonCode, System};
+use runtap_target::{Listing, ProcessStatus, SpecError};
 use runtap_text::document::ProcessesDocument;
 use runtap_text::{ProcessRow, TextOptions};
 use runtap_transport::remote::RemoteAddress;
@@ -17,7 +17,7 @@ use crate::output::Output;
 const NOTHING: &str = "no .NET or JVM process can be seen; 'runtap demo' has a program built in\n";
 
 /// A process as it is shown.
-fn row(seen: &Seen) -> ProcessRow {
+fn row(seen: &ProcessStatus) -> ProcessRow {
     ProcessRow {
         pid: seen.pid,
         kind: seen.kind.name(),
@@ -29,7 +29,7 @@ fn row(seen: &Seen) -> ProcessRow {
         container: seen.container.clone(),
         suspended: seen.suspended,
         reachable: seen.reachable,
-        reason: seen.reason.map(Code::name),
+        reason: seen.reason.map(ReasonCode::name),
         socket: seen.socket.clone(),
     }
 }
@@ -45,7 +45,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         return watch::run(options, output).await;
     }
     let Listing { processes, of_others: others } = Listing::now(options.all_users);
-    let mut seen = Seen::all(processes).await;
+    let mut seen = ProcessStatus::all(processes).await;
     seen.retain(|seen| is_meant(options, seen));
     if let (true, Some(wanted)) = (seen.is_empty(), &options.name) {
         let hint = if others > 0 { of_others(others) } else { "'runtap ps' lists all".to_owned() };
@@ -70,8 +70,8 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-fn is_meant(options: &Ps, seen: &Seen) -> bool {
-    options.name.as_ref().is_none_or(|wanted| seen.is_called(wanted))
+fn is_meant(options: &Ps, seen: &ProcessStatus) -> bool {
+    options.name.as_ref().is_none_or(|wanted| seen.has_name(wanted))
 }
 
 /// How wide lines may be.

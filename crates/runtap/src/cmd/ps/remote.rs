@@ -1,6 +1,6 @@
 //! `runtap ps runtap://HOST:PORT`: what the router of another machine offers.
 
-use runtap_target::{Seen, TargetSpec};
+use runtap_target::{ProcessStatus, TargetSpec};
 use runtap_text::ProcessRow;
 use runtap_text::document::ProcessesDocument;
 
@@ -21,7 +21,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     else {
         return Err(usage("this is no address of a router"));
     };
-    let listed = match remote.meant().await {
+    let listed = match remote.selected().await {
         Ok(listed) => listed,
         Err(error) => return Err(of_target(error, "choose one", output).await),
     };
@@ -32,7 +32,9 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     }
     let rows: Vec<ProcessRow> = listed
         .iter()
-        .map(|one| row(&Seen::remote(one, format!("runtap://{}/{}", remote.address.router, one.pid))))
+        .map(|one| {
+            row(&ProcessStatus::remote(one, format!("runtap://{}/{}", remote.address.router, one.pid)))
+        })
         .collect();
     if output.json() {
         output.document(&ProcessesDocument::new(rows, 0))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use runtap_os::in_a_thread;
 use runtap_record::Stops;
-use runtap_target::{Change, Listing, Seen, Watch};
+use runtap_target::{Change, Listing, ProcessStatus, Watch};
 use runtap_text::{ChangeRow, ProcessRow, ProcessTable, TextOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -31,7 +31,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         }
         let looking = async {
             let listing = in_a_thread(move || Listing::now(all_users)).await?;
-            anyhow::Ok((Seen::all(watch.open(&listing.processes)).await, listing))
+            anyhow::Ok((ProcessStatus::all(watch.to_query(&listing.processes)).await, listing))
         };
         // How long it takes to look is for the processes to choose.
         let (mut told, Listing { processes, of_others: others }) = tokio::select! {
@@ -39,7 +39,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
             () = stops.stopping() => break,
         };
         told.retain(|seen| is_meant(options, seen));
-        let changes = watch.take(&processes, told);
+        let changes = watch.update(&processes, told);
         if changes.is_empty() && !first {
             continue;
         }
@@ -59,7 +59,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
 
 fn tell(
     watch: &Watch,
-    changes: &[(Change, Seen)],
+    changes: &[(Change, ProcessStatus)],
     options: TextOptions<'_>,
     output: Output,
 ) -> anyhow::Result<()> {
@@ -73,9 +73,9 @@ fn tell(
     let table = ProcessTable::of_unknown(options);
     for (change, seen) in changes {
         let (r#type, sign) = match change {
-            Change::Start => ("process-start", "+"),
+            Change::Started => ("process-start", "+"),
             Change::Changed => ("process-change", "*"),
-            Change::End => ("process-end", "-"),
+            Change::Exited => ("process-end", "-"),
         };
         let row = row(seen);
         if output.json() {

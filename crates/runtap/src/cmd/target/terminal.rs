@@ -16,14 +16,14 @@ impl Dialogue for Terminal {
     fn remark(&self, remark: Remark<'_>) {
         let output = self.0;
         match remark {
-            Remark::AskedOn { pid, endpoint } => {
+            Remark::Connecting { pid, endpoint } => {
                 output.detail(format_args!("process {pid} is asked on {endpoint}"));
             }
             Remark::Router { pid, path } => output.note(format_args!(
                 "process {pid} is a router; the program that it stands for is asked with --diagnostic-port {}",
                 shell::path(path)
             )),
-            Remark::LeftOut { name, processes } => {
+            Remark::SkippedOtherUsers { name, processes } => {
                 let told = told(processes, |it| format!("{} (user {})", it.pid, it.user), "");
                 output.note(format_args!(
                     "processes of other users that are called '{name}' are left out: {}; --user takes those of one",
@@ -31,11 +31,11 @@ impl Dialogue for Terminal {
                 ));
             }
             Remark::Listening(port) => tell_listening(port, output),
-            Remark::Stranger(peer) => output.warning(format_args!(
+            Remark::RejectedPeer(peer) => output.warning(format_args!(
                 "{} has dialled in and was disconnected: only a program of your own or of root is taken here; still waiting",
                 described(peer)
             )),
-            Remark::NotLookedAt(processes) => output.warning(format_args!(
+            Remark::NotInspected(processes) => output.warning(format_args!(
                 "whether {processes} processes are .NET is not known: they, or others of their users, have more memory \
                  mappings than are read; 'runtap doctor PID' looks at one alone"
             )),
@@ -46,7 +46,7 @@ impl Dialogue for Terminal {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    async fn ask(&self, Question { processes, slip: before }: Question<'_>) -> io::Result<String> {
+    async fn ask(&self, Question { processes, invalid_answer: before }: Question<'_>) -> io::Result<String> {
         let (output, of) = (self.0, processes.len());
         match before {
             Some(answer) => output.ask(slip(answer, of)),

@@ -2,7 +2,7 @@
 
 use runtap_discover::Fix;
 use runtap_os::is_root;
-use runtap_target::{Error, RemoteError, Row, SpecError};
+use runtap_target::{Error, MatchingProcess, RemoteError, SpecError};
 use runtap_transport::remote::{HandshakeError, Refusal, RemoteAddress};
 
 use crate::cmd::failure::{explain, not_reached};
@@ -62,12 +62,12 @@ pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Outpu
         Error::UnknownUser(_) => {
             no_target(message, "a user that is not in /etc/passwd is given by number: --user UID")
         }
-        Error::Nobody { name, user: _, java, .. } | Error::NobodyLike { name, java, .. }
+        Error::NoMatch { name, user: _, java, .. } | Error::NoDotnetMatch { name, java, .. }
             if !java.is_empty() =>
         {
             java_programs(&name, &java).await
         }
-        Error::Nobody { name, user, silent, .. } => {
+        Error::NoMatch { name, user, silent, .. } => {
             let of = user.as_ref().map_or_else(String::new, |user| format!(" of user {user}"));
             let hint = match user {
                 Some(_) => {
@@ -77,11 +77,11 @@ pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Outpu
             };
             no_target(format!("no .NET process{of} is called '{name}'{}", but(&silent)), hint)
         }
-        Error::NobodyLike { silent, .. } => no_target(
+        Error::NoDotnetMatch { silent, .. } => no_target(
             message + &but(&silent),
             "'runtap doctor' lists those that do; upper and lower case matter",
         ),
-        Error::OfOthers { name, user, processes } => {
+        Error::OtherUsersOnly { name, user, processes } => {
             let whose = user.map_or_else(|| "our user".to_owned(), |user| format!("user {user}"));
             let message = format!("no .NET process of {whose} is called '{name}'; those of others are:");
             let hint = if is_root() {
@@ -91,18 +91,18 @@ pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Outpu
             };
             with_list(exit::NO_TARGET, message, rows(&processes), hint.to_owned())
         }
-        Error::Several { name, processes } if RemoteAddress::is_meant(&name) => {
+        Error::Ambiguous { name, processes } if RemoteAddress::is_meant(&name) => {
             let hint = "name one of them: runtap://HOST:PORT/PID";
             with_list(exit::NO_TARGET, message + ":", rows(&processes), hint.to_owned())
         }
-        Error::Several { processes, .. } => {
+        Error::Ambiguous { processes, .. } => {
             with_list(exit::NO_TARGET, message + ":", rows(&processes), several.to_owned())
         }
-        Error::NotGiven => self::no_target(),
-        Error::NoRemote { .. } => no_target(message, "'runtap ps runtap://HOST:PORT' lists what it offers"),
+        Error::NotSpecified => self::no_target(),
+        Error::NotOffered { .. } => no_target(message, "'runtap ps runtap://HOST:PORT' lists what it offers"),
         Error::Remote { source, .. } => expected(exit::NO_TARGET, message, of_remote(&source)),
-        Error::Elsewhere(_) => no_target(message, "run this command on that machine"),
-        Error::NoneRuns => no_target(message, "'runtap demo' has one built in"),
+        Error::OnAnotherMachine(_) => no_target(message, "run this command on that machine"),
+        Error::NoneRunning => no_target(message, "'runtap demo' has one built in"),
         Error::NotInList { answer, of } => usage(slip(&answer, of)),
         Error::Runtime(error) => explain(error),
         Error::Port(error) => error.into(),
@@ -112,9 +112,9 @@ pub(in crate::cmd) async fn of_target(error: Error, several: &str, output: Outpu
 }
 
 /// Java programs are called so, and nothing else is.
-async fn java_programs(name: &str, java: &[Row]) -> anyhow::Error {
+async fn java_programs(name: &str, java: &[MatchingProcess]) -> anyhow::Error {
     let hint = match java {
-        [Row { pid, .. }] => fix::text_after_a_look(&[Fix::TraceJvm { pid: *pid }]).await,
+        [MatchingProcess { pid, .. }] => fix::text_after_a_look(&[Fix::TraceJvm { pid: *pid }]).await,
         _ => "trace one of them as a Java program: runtap jvm attach PID".to_owned(),
     };
     let message = format!("no .NET process is called '{name}'; Java programs of that name:");
@@ -164,8 +164,10 @@ fn but(silent: &[u32]) -> String {
     format!("; not known, because they did not answer: {}", pids.join(", "))
 }
 
-fn rows(processes: &[Row]) -> Vec<String> {
-    let row = |Row { pid, user, command_line }: &Row| format!("{pid:>8}  {user:<10}  {command_line}");
+fn rows(processes: &[MatchingProcess]) -> Vec<String> {
+    let row = |MatchingProcess { pid, user, command_line }: &MatchingProcess| {
+        format!("{pid:>8}  {user:<10}  {command_line}")
+    };
     told(processes, row, "          ")
 }
 

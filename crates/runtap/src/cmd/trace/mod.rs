@@ -20,7 +20,7 @@ use runtap_convert::FileFormat;
 use runtap_diag::ports::Port;
 use runtap_record::providers::{Request, Requested};
 use runtap_record::{Command, Io, Prepared, Reporter, Specification, Stops, Target};
-use runtap_target::{PortSpec, Role, Subject, TargetSpec};
+use runtap_target::{PortSpec, ResolvedTarget, Role, TargetSpec};
 
 use self::keyboard::stop_on_enter;
 use self::show::Show;
@@ -90,7 +90,11 @@ fn tell(request: &Request, output: Output) {
 }
 
 /// Records chosen processes; for `demo`.
-pub(super) async fn record(chosen: Vec<Subject>, spec: Specification, output: Output) -> anyhow::Result<u8> {
+pub(super) async fn record(
+    chosen: Vec<ResolvedTarget>,
+    spec: Specification,
+    output: Output,
+) -> anyhow::Result<u8> {
     Recorder::open(spec, false, output).await?.running(chosen).await
 }
 
@@ -116,11 +120,11 @@ impl Recorder {
     async fn at_port(self, PortSpec { path, role }: PortSpec) -> anyhow::Result<u8> {
         match role {
             Role::Listen => self.listen(Port::bind(path)?).await,
-            Role::Connect => self.running(vec![Subject::at_port(&path)]).await,
+            Role::Connect => self.running(vec![ResolvedTarget::at_port(&path)]).await,
             // As dotnet-trace has it, unless somebody listens there.
             Role::Either => match Port::bind(&path) {
                 Ok(port) => self.listen(port).await,
-                Err(_in_use) => self.running(vec![Subject::at_port(&path)]).await,
+                Err(_in_use) => self.running(vec![ResolvedTarget::at_port(&path)]).await,
             },
         }
     }
@@ -131,7 +135,7 @@ impl Recorder {
         self.record(Target::Port(port)).await
     }
 
-    async fn running(self, chosen: Vec<Subject>) -> anyhow::Result<u8> {
+    async fn running(self, chosen: Vec<ResolvedTarget>) -> anyhow::Result<u8> {
         self.record(Target::Running(chosen)).await
     }
 

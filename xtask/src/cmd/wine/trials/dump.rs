@@ -48,9 +48,9 @@ pub(super) fn written(wine: &Wine) -> Result<()> {
 /// Where no dump goes; nobody is asked for one.
 pub(super) fn refused(wine: &Wine) -> Result<()> {
     for path in [r"\\server\share\x.dmp", r"\\.\pipe\x", "NUL", "nul.dmp", r"C:\windows\com1"] {
-        ends(&dump(wine, "whole", &["-o", path])?, 2, "is on no disk of this machine")?;
+        ends(&dump(wine, "whole", &["-o", path])?, 2, "is not on a disk of this machine")?;
     }
-    ends(&dump(wine, "whole", &["-o", "x.dmp:stream"])?, 2, "is no name for a file")?;
+    ends(&dump(wine, "whole", &["-o", "x.dmp:stream"])?, 2, "is not the name of a file")?;
     ends(&dump(wine, "whole", &["-o", "x.dmp", "--crashreport"])?, 2, "no crash reports")?;
     ends(&dump(wine, "whole", &["-o", "nowhere/x.dmp"])?, 2, "nowhere")
 }

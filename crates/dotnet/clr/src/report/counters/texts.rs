@@ -1,8 +1,8 @@
-//! The texts in which the runtime joins tags and quantiles.
+//! Parses the texts in which the runtime joins tags and quantiles.
 
 use std::collections::BTreeMap;
 
-/// `name=value` joined by commas. A part without the sign is taken for the rest of the value in front of it: `route=/a,b`.
+/// Parses `name=value` pairs joined by commas. A part without the sign continues the value before it: `route=/a,b`.
 pub(super) fn tags(text: &str, sign: &str) -> BTreeMap<String, String> {
     let mut tags = BTreeMap::new();
     let mut last: Option<(String, String)> = None;
@@ -21,7 +21,7 @@ pub(super) fn tags(text: &str, sign: &str) -> BTreeMap<String, String> {
     tags
 }
 
-/// `0.5=51;0.95=96;0.99=100`; nothing of an interval without values.
+/// Parses `0.5=51;0.95=96;0.99=100`. `None` for an interval without values.
 pub(super) fn quantiles(text: &str) -> Option<BTreeMap<String, f64>> {
     let parts = text.split(';').filter_map(|part| part.split_once('='));
     let known = parts.filter_map(|(share, value)| Some((share.to_owned(), value.parse().ok()?)));
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_told_apart() {
+    fn tags_are_split() {
         assert_eq!(tags("", "="), of(&[]));
         assert_eq!(tags("shop=a,region=", "="), of(&[("shop", "a"), ("region", "")]));
         assert_eq!(tags("route=/a,b,q=1=2", "="), of(&[("route", "/a,b"), ("q", "1=2")]));

@@ -1,10 +1,10 @@
-//! Where the user wants a dump on Windows, and how the file gets there.
+//! The destination of a dump on Windows, and how the file gets there.
 //!
-//! The target makes the file itself, as its own user: beside the place that is wanted, under a name that nobody can foresee.
-//! What is there gets its name when it is a minidump, and never in place of something else. Nothing of it is held open
-//! meanwhile: a runtime does not share the file that it writes.
+//! The target creates the file as its own user, beside the destination and with an unpredictable name. The file gets its final name
+//! when it is a minidump, and never replaces another file. It is not kept open meanwhile, because a runtime opens it without
+//! sharing.
 //!
-//! Refuses shares, devices and pipes: whoever opens one tells another machine or program who he is.
+//! Shares, devices and pipes are rejected: opening one would reveal the user's identity to another machine or program.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -14,33 +14,33 @@ use runtap_diag::core_file::{self, CoreFile, CoreFileError};
 use runtap_os::output::{Draft, NAMES_TRIED, is_path_of, open_ordinary, unforeseen};
 
 use crate::dump::spec::nth;
-use crate::dump::{Error, Kind, Wanted};
+use crate::dump::{Destination, DumpKind, Error};
 
-/// Names of devices, in every folder and with every extension.
+/// Names of devices, which are reserved in every directory and with every extension.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
-/// With a digit behind them.
+/// Names of devices that are followed by a digit.
 const NUMBERED_DEVICES: [&str; 2] = ["COM", "LPT"];
 
-/// Where it is going to be; it can be written there.
+/// The destination, which is writable.
 #[derive(Debug)]
 pub(crate) struct Files {
-    /// Where the user wants the dump; absolute.
+    /// The absolute path of the dump's destination.
     ours: PathBuf,
-    /// Whether another name will do.
+    /// Whether another name may be used.
     fresh: bool,
 }
 
-/// The way of a dump.
+/// A prepared dump.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct DumpPlan {
     files: Files,
     theirs: PathBuf,
     told: String,
 }
 
-/// What became of it.
+/// A dump that was written.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct WrittenFile {
     pub(crate) path: PathBuf,
     pub(crate) target_path: PathBuf,
     pub(crate) bytes: u64,
@@ -49,17 +49,17 @@ pub(crate) struct Found {
 }
 
 impl Files {
-    /// Looks whether a file can be made there.
+    /// Checks whether a file can be created there.
     ///
     /// # Errors
-    /// It can't, or something is there.
-    pub(crate) fn make(wanted: &Wanted, crash_report: bool) -> Result<Self, Error> {
+    /// Returns an error if it can't, or if a file exists.
+    pub(crate) fn make(wanted: &Destination, crash_report: bool) -> Result<Self, Error> {
         if crash_report {
             return Err(Error::NoCrashReports);
         }
         let ours = on_a_disk(wanted.path())?;
         let Some(folder) = ours.parent() else { return Err(Error::NoName(ours)) };
-        let fresh = matches!(wanted, Wanted::Fresh(_));
+        let fresh = matches!(wanted, Destination::Unused(_));
         match fs::symlink_metadata(&ours) {
             _ if fresh => {}
             Ok(meta) if !meta.is_file() => return Err(Error::NotOrdinary(ours)),
@@ -67,12 +67,12 @@ impl Files {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
-        // That we can make one there, and no more: it is gone at once.
+        // Create a temporary file as a test.
         Draft::within(folder)?;
         Ok(Self { ours, fresh })
     }
 
-    /// Makes sure that a name is free, and keeps it.
+    /// Reserves an unused name.
     fn claim(&self) -> io::Result<PathBuf> {
         let mut n = 1;
         loop {
@@ -88,50 +88,50 @@ impl Files {
     }
 }
 
-impl Place {
-    /// Beside the place that is wanted, whoever writes.
+impl DumpPlan {
+    /// Writes beside the destination.
     ///
     /// # Errors
-    /// The protocol can't carry the path.
-    pub(crate) fn of(_pid: u32, files: Files, _kind: Kind) -> Result<Self, Error> {
+    /// Returns an error if the path is not valid Unicode.
+    pub(crate) fn of(_pid: u32, files: Files, _kind: DumpKind) -> Result<Self, Error> {
         let theirs = files.ours.with_file_name(unforeseen());
         let text = theirs.to_str().ok_or_else(|| Error::NoText(theirs.clone()))?;
-        // A percent sign begins something that the runtime fills in, two are one.
+        // The runtime expands percent signs; two stand for one.
         let told = text.replace('%', "%%");
         Ok(Self { files, theirs, told })
     }
 
-    /// Where the target writes it.
+    /// Returns the path to which the target writes.
     pub(crate) fn theirs(&self) -> &Path {
         &self.theirs
     }
 
-    /// What the runtime is told of that.
+    /// Returns the path as it is sent to the runtime.
     pub(crate) fn told(&self) -> &str {
         &self.told
     }
 
-    /// Why it has to be fetched: it never is.
+    /// Returns why the file must be copied: never on this system.
     #[expect(clippy::unused_self, reason = "the same as on Linux")]
     pub(crate) fn fetched(&self) -> Option<&str> {
         None
     }
 
-    /// Where the user wants it.
+    /// Returns the path of the destination.
     pub(crate) fn ours(&self) -> &Path {
         &self.files.ours
     }
 
-    /// How much the target has written by now.
+    /// Returns the number of bytes that the target has written.
     pub(crate) fn written(&self) -> u64 {
         fs::symlink_metadata(&self.theirs).map_or(0, |meta| meta.len())
     }
 
-    /// Gives the file its name.
+    /// Moves the file to its destination.
     ///
     /// # Errors
-    /// It is no minidump, or can't have that name. What the target wrote stays where it is then, if it may be one.
-    pub(crate) fn finish(self, _crash_report: bool) -> Result<Found, Error> {
+    /// Returns an error if the file is not a minidump or can't be renamed. A file that may be a minidump is left in place.
+    pub(crate) fn finish(self, _crash_report: bool) -> Result<WrittenFile, Error> {
         let theirs = self.theirs.clone();
         let not_taken = |error| Error::NotTaken { theirs: theirs.clone(), error };
         let file = open_ordinary(&theirs).map_err(not_taken)?;
@@ -141,7 +141,7 @@ impl Place {
             return Err(Error::Empty(theirs));
         }
         let core = match core_file::inspect_minidump(&file) {
-            // Of no use to anybody, and under that name it would be taken for one.
+            // A file that is not a minidump is useless, and its name would be misleading.
             Err(error) if error.is_no_core() => {
                 self.clean();
                 return Err(Error::NoCore { theirs, error });
@@ -150,33 +150,33 @@ impl Place {
         };
         let path = self.files.claim().map_err(not_taken)?;
         if let Err(error) = fs::rename(&theirs, &path) {
-            // The name that was kept for it.
+            // Remove the reserved name.
             let _ = fs::remove_file(&path);
             return Err(not_taken(error));
         }
         if !is_path_of(&path, &file) {
-            return Err(not_taken(io::Error::other("somebody has exchanged it")));
+            return Err(not_taken(io::Error::other("another process replaced it")));
         }
-        Ok(Found { target_path: path.clone(), path, bytes, core, crash_report: Ok(None) })
+        Ok(WrittenFile { target_path: path.clone(), path, bytes, core, crash_report: Ok(None) })
     }
 
-    /// The dump goes on, or may be there, and nobody waits for it: it stays where the target writes it.
+    /// Leaves the file in place, because the target may still write to it.
     #[expect(clippy::unused_self, reason = "the same as on Linux")]
     pub(crate) fn leave(self) {}
 
     /// Removes what the target has written.
     pub(crate) fn clean(&self) {
-        // It need not be there.
+        // The file may not exist.
         let _ = fs::remove_file(&self.theirs);
     }
 }
 
-/// The absolute path of a file on a disk of this machine.
+/// Returns the absolute path of a file on a local disk.
 ///
 /// # Errors
-/// It is a share, a device, a pipe, or no name.
+/// Returns an error if the path is a share, a device, a pipe, or has no file name.
 fn on_a_disk(path: &Path) -> Result<PathBuf, Error> {
-    // By the rules of the system: what is called like a device has become `\\.\NUL`, or is looked at below.
+    // The system converts names of devices to `\\.\NUL`; other ones are checked below.
     let whole = absolute(path)?;
     let on_a_disk = matches!(
         whole.components().next(),
@@ -190,13 +190,13 @@ fn on_a_disk(path: &Path) -> Result<PathBuf, Error> {
     let is_folder = path.as_os_str().as_encoded_bytes().ends_with(b"/")
         || path.as_os_str().as_encoded_bytes().ends_with(b"\\");
     match whole.file_name().and_then(|name| name.to_str()) {
-        // What follows a colon is a part of a file.
+        // A colon denotes a stream of a file.
         Some(name) if !is_folder && !name.contains(':') => Ok(whole),
         _ => Err(Error::NoName(whole)),
     }
 }
 
-/// Whether a name is that of a device: older systems take it for one in every folder, with any extension.
+/// Whether a name is that of a device. Older systems reserve such names in every directory and with every extension.
 fn is_device(name: &str) -> bool {
     let stem = name.split(['.', ':']).next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let is_numbered = |kind: &str| {
@@ -205,7 +205,7 @@ fn is_device(name: &str) -> bool {
     DEVICES.contains(&&*stem) || NUMBERED_DEVICES.into_iter().any(is_numbered)
 }
 
-/// The raised ones count too.
+/// Superscript digits count too.
 fn is_digit(c: char) -> bool {
     matches!(c, '0'..='9' | '¹' | '²' | '³')
 }
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_on_a_disk_are_taken() {
+    fn only_paths_on_a_disk_are_accepted() {
         for path in [
             r"\\server\share\x.dmp",
             r"//server/share/x.dmp",
@@ -242,31 +242,31 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_replaced() {
+    fn existing_files_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.dmp");
         fs::write(&path, "mine").unwrap();
-        let given = Files::make(&Wanted::Given(path.clone()), false).unwrap_err();
+        let given = Files::make(&Destination::Exact(path.clone()), false).unwrap_err();
         assert!(matches!(given, Error::Taken(_)), "{given}");
-        let files = Files::make(&Wanted::Fresh(path.clone()), false).unwrap();
-        let place = Place::of(1, files, Kind::Mini).unwrap();
+        let files = Files::make(&Destination::Unused(path.clone()), false).unwrap();
+        let place = DumpPlan::of(1, files, DumpKind::Mini).unwrap();
         fs::write(place.theirs(), [&b"MDMP\x93\xa7\0\0"[..], &[0; 24]].concat()).unwrap();
         let found = place.finish(false).unwrap();
         assert_eq!((found.path, found.bytes), (folder.path().join("x_2.dmp"), 32));
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-        let folder_itself = Files::make(&Wanted::Given(folder.path().to_owned()), false).unwrap_err();
+        let folder_itself = Files::make(&Destination::Exact(folder.path().to_owned()), false).unwrap_err();
         assert!(matches!(folder_itself, Error::NotOrdinary(_)), "{folder_itself}");
     }
 
     #[test]
-    fn what_is_no_minidump_is_not_kept() {
+    fn files_that_are_not_minidumps_are_not_kept() {
         let folder = tempfile::tempdir().unwrap();
         for (text, expected) in
             [(Some("text"), "no minidump"), (Some(""), "is empty"), (None, "can't be taken")]
         {
-            let files = Files::make(&Wanted::Given(folder.path().join("100%.dmp")), false).unwrap();
-            let place = Place::of(1, files, Kind::Mini).unwrap();
+            let files = Files::make(&Destination::Exact(folder.path().join("100%.dmp")), false).unwrap();
+            let place = DumpPlan::of(1, files, DumpKind::Mini).unwrap();
             if let Some(text) = text {
                 fs::write(place.theirs(), text).unwrap();
             }

@@ -1,4 +1,4 @@
-//! Whose a socket's file is.
+//! Checks the owner of a socket's file.
 
 use std::fs::symlink_metadata;
 use std::os::unix::fs::MetadataExt;

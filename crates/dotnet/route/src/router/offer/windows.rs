@@ -1,4 +1,4 @@
-//! Whose a pipe is: discovery has asked the system already.
+//! Checks the owner of a pipe, which discovery has already verified.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! What is wrong with a machine, and findings of one that is laid out.
+//! Problems of a machine, and findings of a fake one.
 
 use std::path::PathBuf;
 
-use runtap_discover::{Capabilities, Code, Machine, System, TempState};
+use runtap_discover::{Capabilities, Machine, ReasonCode, System, TempState};
 use runtap_transport::naming::SocketName;
 
 use super::{PTRACE, fix, only};
@@ -10,7 +10,7 @@ use crate::doctor::{Answer, Examination, Severity, machine};
 
 #[test]
 fn a_machine() {
-    // One of an empty folder: nothing is set there.
+    // A fake machine in an empty directory, on which nothing is configured.
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("tmp")).unwrap();
     let fresh = || -> Machine {
@@ -30,31 +30,37 @@ fn a_machine() {
     assert_eq!(found(|_| {}, &[]), []);
     assert_eq!(
         found(|it| it.temp.state = TempState::ReadOnly, &[]),
-        [(Code::TmpReadOnly, Severity::Warning)]
+        [(ReasonCode::TmpReadOnly, Severity::Warning)]
     );
     for scope in [2, 3] {
         let mut it = fresh();
         (it.policy.ptrace_scope, it.temp.state) = (Some(scope), TempState::Fine);
-        assert_eq!(machine(&it, &[])[0].code, Code::PtraceScope);
+        assert_eq!(machine(&it, &[])[0].code, ReasonCode::PtraceScope);
     }
     assert_eq!(found(|it| it.policy.ptrace_scope = Some(1), &[]), []);
-    assert_eq!(found(|it| it.policy.selinux_enforcing = Some(true), &[]), [(Code::Lsm, Severity::Info)]);
+    assert_eq!(
+        found(|it| it.policy.selinux_enforcing = Some(true), &[]),
+        [(ReasonCode::Lsm, Severity::Info)]
+    );
     assert_eq!(found(|it| it.policy.selinux_enforcing = Some(false), &[]), []);
-    assert_eq!(found(|it| it.policy.modules = vec!["apparmor".into()], &[]), [(Code::Lsm, Severity::Info)]);
+    assert_eq!(
+        found(|it| it.policy.modules = vec!["apparmor".into()], &[]),
+        [(ReasonCode::Lsm, Severity::Info)]
+    );
     assert_eq!(found(|it| it.policy.modules = vec!["capability".into()], &[]), []);
-    assert_eq!(found(|it| it.viewer.uid = 5, &[]), [(Code::OtherUser, Severity::Info)]);
+    assert_eq!(found(|it| it.viewer.uid = 5, &[]), [(ReasonCode::OtherUser, Severity::Info)]);
     let weak: fn(&mut Machine) = |it| it.viewer.capabilities = Capabilities(0);
-    assert_eq!(found(weak, &[]), [(Code::OtherNamespace, Severity::Info)]);
+    assert_eq!(found(weak, &[]), [(ReasonCode::OtherNamespace, Severity::Info)]);
 }
 
 #[test]
-fn leftover_sockets_that_are_not_named_are_counted() {
+fn stale_sockets_that_are_not_listed_are_counted() {
     let root = tempfile::tempdir().unwrap();
     let looked_at = System::at(root.path(), 0).machine();
     let shown = |folder: &str, n: usize| {
         let leftovers: Vec<PathBuf> = (0..n).map(|n| format!("{folder}/{n}").into()).collect();
         let findings = machine(&looked_at, &leftovers);
-        let stale = findings.iter().find(|finding| finding.code == Code::StaleSocket).unwrap();
+        let stale = findings.iter().find(|finding| finding.code == ReasonCode::StaleSocket).unwrap();
         assert!(stale.detail.starts_with(&format!("{n} ")), "{stale:?}");
         fix(stale).to_owned()
     };
@@ -62,13 +68,13 @@ fn leftover_sockets_that_are_not_named_are_counted() {
     assert!(few.contains("rm /tmp/0 /tmp/1 ") && few.ends_with(" /tmp/19"), "{few}");
     for folder in ["/tmp", "/proc/42/root/tmp"] {
         let many = shown(folder, 45);
-        assert!(many.ends_with("/tmp/19 (and 25 more, which are named once these are gone)"), "{many}");
+        assert!(many.ends_with("/tmp/19 (and 25 more, which are listed once these are deleted)"), "{many}");
     }
 }
 
-/// From the kernel's files to findings, on a system with yama and `SELinux`, whatever this one has.
+/// From the kernel's files to findings, on a fake system with Yama and `SELinux`.
 #[test]
-fn security_settings_of_a_laid_out_system() {
+fn security_settings_of_a_fake_system() {
     let root = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
         let path = root.path().join(path);
@@ -90,14 +96,14 @@ fn security_settings_of_a_laid_out_system() {
     let system = System::at(root.path(), 0);
     let mut examination = Examination::default();
     (examination.facts, examination.answer) = (system.facts(42), Answer::Answered(None));
-    only(&examination.diagnose(), Code::PtraceScope, Severity::Warning);
+    only(&examination.diagnose(), ReasonCode::PtraceScope, Severity::Warning);
 
     examination.answer = Answer::NotPermitted;
     let diagnosis = examination.diagnose();
-    assert_eq!(diagnosis.reason(), Some(Code::Lsm));
+    assert_eq!(diagnosis.reason(), Some(ReasonCode::Lsm));
     assert!(diagnosis.findings[0].detail.contains("app_t"), "{diagnosis:#?}");
 
     let machine = machine(&system.machine(), &[]);
-    let found: Vec<Code> = machine.iter().map(|finding| finding.code).collect();
-    assert!(found.contains(&Code::PtraceScope) && found.contains(&Code::Lsm), "{machine:#?}");
+    let found: Vec<ReasonCode> = machine.iter().map(|finding| finding.code).collect();
+    assert!(found.contains(&ReasonCode::PtraceScope) && found.contains(&ReasonCode::Lsm), "{machine:#?}");
 }

@@ -1,6 +1,6 @@
 //! A Java program that is attached to: which one is meant, what it was told by its JVM, and errors as people read them.
 
-use runtap_discover::{Kind, Options, Process, Reason, System};
+use runtap_discover::{Options, Process, ProcessKind, Reason, System};
 use runtap_jvm_attach::codec::NotLoaded;
 use runtap_jvm_attach::{Answer, AttachError, CLibrary, Client, Jvm, Placed, Timeouts};
 use runtap_os::in_a_thread;
@@ -61,13 +61,16 @@ async fn named(name: &str) -> anyhow::Result<u32> {
     let us = rustix::process::getuid().as_raw();
     let main = |process: &Process| process.java.as_ref().and_then(|java| java.main().map(str::to_owned));
     let is_meant = |process: &Process| {
-        process.kind == Kind::Jvm && process.uid == us && main(process).is_some_and(|main| main == name)
+        process.kind == ProcessKind::Jvm
+            && process.uid == us
+            && main(process).is_some_and(|main| main == name)
     };
     // A container that shares our /tmp has its counters there by its own numbers: another process may have one of them here.
     let is_jvm =
         |process: &Process| matches!(Jvm::examine(process.pid), Ok(_) | Err(AttachError::OpenJ9 { .. }));
-    let is_dotnet =
-        |process: &&Process| process.kind == Kind::Dotnet && process.uid == us && local_name(process) == name;
+    let is_dotnet = |process: &&Process| {
+        process.kind == ProcessKind::Dotnet && process.uid == us && local_name(process) == name
+    };
     let dotnet = listed.iter().find(is_dotnet).map(|process| process.pid);
     let found: Vec<Process> = listed.into_iter().filter(is_meant).filter(is_jvm).collect();
     match &found[..] {

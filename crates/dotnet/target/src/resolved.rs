@@ -1,49 +1,49 @@
-//! A chosen process, and how to talk to it.
+//! A selected process and the client that connects to it.
 
 use std::path::Path;
 
 use runtap_diag::ports::{Port, Runtime};
 use runtap_diag::{Client, Error};
-use runtap_discover::{Java, Kind, Process};
+use runtap_discover::{Java, Process, ProcessKind};
 use runtap_transport::Endpoint;
 
-/// A process that was chosen, and how to talk to it.
+/// A selected process and the client that connects to it.
 #[derive(Debug)]
-pub struct Subject {
-    /// Asks it.
+pub struct ResolvedTarget {
+    /// Sends commands to the process.
     pub client: Client,
-    /// What discovery knows of it; nothing for a bare port.
+    /// What discovery knows about the process. `None` for a bare port.
     pub process: Option<Process>,
-    /// The name that it was chosen by, if it was.
+    /// The name that selected it. `None` if it was selected in another way.
     name: Option<String>,
-    /// Its process id on another machine.
+    /// The process id on a remote machine.
     remote: Option<u32>,
-    /// It has dialled in, and may be suspended until it is resumed over the same port.
+    /// The runtime, if it connected to a port. It may be suspended until it is resumed over that port.
     runtime: Option<Runtime>,
-    /// Where it has dialled in: closed when this is dropped.
+    /// The port to which the runtime connected. Closed on drop.
     _port: Option<Port>,
 }
 
-impl Subject {
-    /// Whoever answers there, and what is known of the process.
+impl ResolvedTarget {
+    /// Creates a target from a client and what is known about its process.
     pub fn new(client: Client, process: Option<Process>) -> Self {
         Self { client, process, name: None, remote: None, runtime: None, _port: None }
     }
 
-    /// Whoever listens on this socket.
+    /// Creates a target for the runtime that listens on this socket.
     pub fn at_port(path: &Path) -> Self {
         Self::new(Client::new(Endpoint::local(path)), None)
     }
 
-    /// A runtime that has dialled in, on a port that somebody else keeps.
-    pub fn dialled_in(runtime: Runtime) -> Self {
+    /// Creates a target for a runtime that connected to a port which the caller owns.
+    pub fn connected(runtime: Runtime) -> Self {
         let subject = Self::new(runtime.client(), None);
         Self { runtime: Some(runtime), ..subject }
     }
 
-    /// A runtime that has dialled in, on a port that goes with it.
+    /// Creates a target for a runtime that connected to a port which the target then owns.
     pub(crate) fn of_port(port: Port, runtime: Runtime, process: Option<Process>) -> Self {
-        Self { process, _port: Some(port), ..Self::dialled_in(runtime) }
+        Self { process, _port: Some(port), ..Self::connected(runtime) }
     }
 
     pub(crate) fn on_another_machine(self, pid: u32) -> Self {
@@ -54,25 +54,25 @@ impl Subject {
         Self { name: Some(name.to_owned()), ..self }
     }
 
-    /// The name that it was chosen by, and the process that is meant by it: to say which one is going to be changed.
+    /// Returns the name that selected the process, and the process, so that messages can state which process is about to be changed.
     pub fn chosen_name(&self) -> Option<(&str, &Process)> {
         self.name.as_deref().zip(self.process.as_ref())
     }
 
-    /// The runtime that has dialled in.
+    /// Returns the runtime if it connected to a port.
     pub fn runtime(&self) -> Option<&Runtime> {
         self.runtime.as_ref()
     }
 
-    /// Whether it is on another machine: nothing of it can be seen here but what it says.
+    /// Whether the process is on another machine, so that nothing but its answers can be seen here.
     pub fn is_remote(&self) -> bool {
         self.remote.is_some()
     }
 
-    /// Its process id for us; none for one of another machine.
+    /// Returns the process id in this process's PID namespace. `None` for a remote process.
     pub fn pid(&self) -> Option<u32> {
-        let dialled = || self.runtime.as_ref().and_then(|runtime| runtime.peer().pid);
-        self.process.as_ref().map(|process| process.pid).or_else(dialled)
+        let connected = || self.runtime.as_ref().and_then(|runtime| runtime.peer().pid);
+        self.process.as_ref().map(|process| process.pid).or_else(connected)
     }
 
     fn any_pid(&self) -> Option<u64> {
@@ -80,15 +80,15 @@ impl Subject {
         self.pid().or(self.remote).map(u64::from).or_else(own)
     }
 
-    /// The id that names have to tell it apart; 0 where none is known.
+    /// Returns the number that file names use to tell processes apart. 0 if unknown.
     pub fn number(&self) -> u64 {
         self.any_pid().unwrap_or(0)
     }
 
-    /// Its id in our pid namespace, and in its own where that is known.
+    /// Returns the process id in this process's PID namespace, and the one in the process's own namespace if known.
     ///
     /// # Errors
-    /// Only for a bare port: nobody answers there, or the process can't be seen from here.
+    /// Fails only for a bare port, if nothing answers there or the process cannot be seen from here.
     pub async fn pids(&self) -> Result<(u32, Option<u32>), Error> {
         if let Some(process) = &self.process {
             return Ok((process.pid, Some(process.ns_pid)));
@@ -98,12 +98,12 @@ impl Subject {
         Ok((pid, info.and_then(|info| u32::try_from(info.process_id).ok())))
     }
 
-    /// Whether it has dialled in, and is gone.
+    /// Whether the runtime connected to a port and has since exited.
     pub fn has_ended(&self) -> bool {
         self.runtime.as_ref().is_some_and(Runtime::has_ended)
     }
 
-    /// How messages call it.
+    /// Returns the name of the target for messages.
     pub fn label(&self) -> String {
         if self.is_remote() {
             return self.client.endpoint().to_string();
@@ -115,16 +115,16 @@ impl Subject {
     }
 }
 
-/// The name that people know a process by, before it was asked: its entry assembly or main class, else the process's own.
+/// Returns the usual name of a process without querying it: the entry assembly or main class, or else the kernel's name.
 pub fn local_name(process: &Process) -> String {
-    if process.kind == Kind::Dotnet {
+    if process.kind == ProcessKind::Dotnet {
         return name_of(&process.command_line, &process.comm);
     }
     let main = process.java.as_ref().and_then(Java::main);
     main.map_or_else(|| process.comm.clone(), str::to_owned)
 }
 
-/// The name of a .NET program by its command line, else the kernel's.
+/// Returns the name of a .NET program according to its command line, or else the kernel's name.
 pub fn name_of(command_line: &[String], comm: &str) -> String {
     let file_stem = |path: &str| {
         let file = path.rsplit(['/', std::path::MAIN_SEPARATOR]).next().unwrap_or(path);
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_called_as_its_assembly() {
+    fn a_program_is_named_after_its_assembly() {
         let name = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             name_of(&words, "comm")
@@ -156,14 +156,14 @@ mod tests {
         assert_eq!(name(&["/usr/bin/dotnet", "exec", "--depsfile", "a.json", "My.App.DLL"]), "My.App.DLL");
         assert_eq!(name(&["dotnet", "--info"]), "dotnet");
         assert_eq!(name(&["/srv/worker/worker", "--verbose"]), "worker");
-        // What can't be looked into, and what names itself nothing.
+        // A process that is not readable, and one with an empty name.
         assert_eq!(name(&[]), "comm");
         assert_eq!(name(&[""]), "comm");
     }
 
     #[test]
-    fn without_a_process_it_is_called_by_its_port() {
-        let subject = Subject::at_port(Path::new("/run/x"));
+    fn without_a_process_it_is_named_after_its_port() {
+        let subject = ResolvedTarget::at_port(Path::new("/run/x"));
         assert_eq!((subject.pid(), subject.number()), (None, 0));
         assert!(subject.label().starts_with("the process behind "), "{}", subject.label());
     }

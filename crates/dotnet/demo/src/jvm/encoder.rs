@@ -1,15 +1,15 @@
-//! What the program does, as bytes of a version of the protocol.
+//! Encodes the events of the program in a version of the protocol.
 //!
-//! Owns: [`Teller`], with sequence ids and the names that were told, and [`Truth`], what that comes to.
+//! [`Encoder`] keeps the sequence ids and the names already sent, and [`Truth`] counts what was sent.
 
 use std::collections::BTreeMap;
 
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Drop, DropReason, Rows};
 use runtap_bytefrog_proto::{Dialect, EncodeError, Exit, JavaString, Message, Stamp, encode};
 
-use super::shop::{Act, EXCEPTIONS, Event, METHODS, THREADS};
+use super::shop::{EXCEPTIONS, Event, METHODS, ShopEvent, THREADS};
 
-/// What was told.
+/// The numbers of messages sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Truth {
     entries: u64,
@@ -17,14 +17,14 @@ pub(super) struct Truth {
     exceptions: u64,
     bubbles: u64,
     markers: u64,
-    /// Calls, by method.
+    /// The number of calls by method.
     methods: BTreeMap<&'static str, u64>,
-    /// Calls that were not told.
+    /// The number of calls that were not sent.
     pub(super) untold: u64,
 }
 
 impl Truth {
-    /// One line of JSON.
+    /// Formats the numbers as one line of JSON.
     pub(super) fn to_json(&self) -> String {
         serde_json::json!({
             "entries": self.entries,
@@ -38,32 +38,32 @@ impl Truth {
         .to_string()
     }
 
-    /// Calls of something that nobody hears of.
+    /// Counts the calls in events that are not sent.
     pub(super) fn unheard(&mut self, events: &[Event]) {
-        let entries = events.iter().filter(|event| matches!(event.act, Act::Enter(_))).count();
+        let entries = events.iter().filter(|event| matches!(event.act, ShopEvent::Enter(_))).count();
         self.untold += entries as u64;
     }
 }
 
-/// Makes bytes for data connections.
+/// Encodes events for data connections.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct Encoder {
     dialect: Dialect,
-    /// The next id: versions 1 to 4 have one for all.
+    /// The next id. Versions 1 to 4 have one sequence for all threads.
     next: u64,
-    /// F1 has one for each thread.
+    /// F1 has one sequence per thread.
     threads: [u64; THREADS.len()],
-    /// Names are told once, when they are needed.
+    /// Whether the names of methods, exceptions and threads were sent. Each is sent once.
     told: (Vec<bool>, Vec<bool>, Vec<bool>),
-    /// Events of a batch that is not whole yet: whose, from which id, since when.
+    /// The events of an incomplete batch: thread, first id, base time.
     batch: Option<(u32, u64, u64, Vec<[u8; 8]>)>,
     pub(super) truth: Truth,
 }
 
-/// Bytes for each of the data connections.
+/// The bytes for each data connection.
 pub(super) type Outgoing = Vec<Vec<u8>>;
 
-impl Teller {
+impl Encoder {
     pub(super) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
@@ -75,12 +75,12 @@ impl Teller {
         }
     }
 
-    /// The id of the next event, for a data break.
+    /// Returns the id of the next event, for a data break.
     pub(super) fn next(&self) -> u32 {
         u32::try_from(self.next & 0xffff_ffff).unwrap_or(0)
     }
 
-    /// Tells events. A thread's always go over the same connection; there is at least one.
+    /// Encodes events. All events of a thread use one connection; there is at least one.
     pub(super) fn tell(&mut self, events: &[Event], connections: usize) -> Result<Outgoing, EncodeError> {
         let mut out = vec![Vec::new(); connections.max(1)];
         for event in events {
@@ -91,7 +91,7 @@ impl Teller {
         Ok(out)
     }
 
-    /// F1: something was not told of any thread since a time.
+    /// For F1, encodes that an unknown number of events of each thread was dropped since a time.
     pub(super) fn dropped(&self, time: u64, connections: usize) -> Result<Outgoing, EncodeError> {
         let mut out = vec![Vec::new(); connections.max(1)];
         if self.dialect != Dialect::F1 {
@@ -112,12 +112,12 @@ impl Teller {
         }
     }
 
-    /// Time in the units of the version.
+    /// Returns the time of an event in the units of the version.
     fn time(&self, event: &Event) -> u64 {
         event.time / self.dialect.nanoseconds()
     }
 
-    /// Versions 2 to 4 have no message of an original agent for threads, exceptions and markers.
+    /// In versions 2 to 4, the original agent has no messages for threads, exceptions and markers.
     fn is_terse(&self) -> bool {
         matches!(self.dialect, Dialect::V2 | Dialect::V3 | Dialect::V4)
     }
@@ -133,11 +133,11 @@ impl Teller {
             )
         };
         let (method, exception) = match event.act {
-            Act::Enter(method) | Act::Leave(method) => (Some(method), None),
-            Act::Throw(method, exception, _) | Act::Bubble(method, exception) => {
+            ShopEvent::Enter(method) | ShopEvent::Leave(method) => (Some(method), None),
+            ShopEvent::Throw(method, exception, _) | ShopEvent::Bubble(method, exception) => {
                 (Some(method), Some(exception))
             }
-            Act::Mark(..) => (None, None),
+            ShopEvent::Mark(..) => (None, None),
         };
         if let Some(method) = method.filter(|method| first(&mut self.told.0, *method)) {
             let signature = name(&METHODS, method);
@@ -158,7 +158,7 @@ impl Teller {
         Ok(())
     }
 
-    /// The place of the next event.
+    /// Returns the stamp of the next event.
     fn stamp(&mut self, event: &Event) -> Stamp {
         let sequence = match usize::try_from(event.thread).ok().and_then(|at| self.threads.get_mut(at)) {
             Some(sequence) if self.dialect == Dialect::F1 => sequence,
@@ -169,35 +169,35 @@ impl Teller {
     }
 
     fn one(&mut self, event: &Event, out: &mut Outgoing) -> Result<(), EncodeError> {
-        if self.is_terse() && matches!(event.act, Act::Throw(..) | Act::Mark(..)) {
+        if self.is_terse() && matches!(event.act, ShopEvent::Throw(..) | ShopEvent::Mark(..)) {
             return Ok(());
         }
         self.count(&event.act);
         if self.dialect == Dialect::F1
-            && let Act::Enter(method) | Act::Leave(method) = event.act
+            && let ShopEvent::Enter(method) | ShopEvent::Leave(method) = event.act
         {
             return self.batched(event, method, out);
         }
         self.flush(out)?;
         let at = self.stamp(event);
         match &event.act {
-            Act::Enter(method) => self.say(event.thread, &Message::Entry { at, method: *method }, out),
-            Act::Leave(method) => {
+            ShopEvent::Enter(method) => self.say(event.thread, &Message::Entry { at, method: *method }, out),
+            ShopEvent::Leave(method) => {
                 let exit = if self.is_terse() { Exit::Thrown(0) } else { Exit::Line(30) };
                 self.say(event.thread, &Message::Exit { at, method: *method, exit }, out)
             }
-            Act::Throw(method, exception, line) => {
+            ShopEvent::Throw(method, exception, line) => {
                 let message = Message::Exception { at, method: *method, exception: *exception, line: *line };
                 self.say(event.thread, &message, out)
             }
-            Act::Bubble(method, _) if self.is_terse() => {
+            ShopEvent::Bubble(method, _) if self.is_terse() => {
                 self.say(event.thread, &Message::Exit { at, method: *method, exit: Exit::Thrown(1) }, out)
             }
-            Act::Bubble(method, exception) => {
+            ShopEvent::Bubble(method, exception) => {
                 let message = Message::Bubble { at, method: *method, exception: *exception };
                 self.say(event.thread, &message, out)
             }
-            Act::Mark(key, value) => {
+            ShopEvent::Mark(key, value) => {
                 let (key, value) = (JavaString::from(*key), JavaString::from(value.as_str()));
                 let message = Message::Marker {
                     time: at.time,
@@ -211,22 +211,22 @@ impl Teller {
         }
     }
 
-    fn count(&mut self, act: &Act) {
+    fn count(&mut self, act: &ShopEvent) {
         let is_terse = self.is_terse();
         let truth = &mut self.truth;
         match act {
-            // An exit with a flag.
-            Act::Bubble(..) if is_terse => truth.exits += 1,
-            Act::Enter(method) => {
+            // Encoded as an exit with a flag.
+            ShopEvent::Bubble(..) if is_terse => truth.exits += 1,
+            ShopEvent::Enter(method) => {
                 truth.entries += 1;
                 if let Some(name) = usize::try_from(*method).ok().and_then(|at| METHODS.get(at)) {
                     *truth.methods.entry(name).or_default() += 1;
                 }
             }
-            Act::Leave(_) => truth.exits += 1,
-            Act::Throw(..) => truth.exceptions += 1,
-            Act::Bubble(..) => truth.bubbles += 1,
-            Act::Mark(..) => truth.markers += 1,
+            ShopEvent::Leave(_) => truth.exits += 1,
+            ShopEvent::Throw(..) => truth.exceptions += 1,
+            ShopEvent::Bubble(..) => truth.bubbles += 1,
+            ShopEvent::Mark(..) => truth.markers += 1,
         }
     }
 
@@ -241,7 +241,7 @@ impl Teller {
         let (_, _, base, rows) =
             self.batch.get_or_insert_with(|| (event.thread, at.sequence, event.time, Vec::new()));
         let delta = u32::try_from(event.time - *base).unwrap_or(u32::MAX);
-        let kind = if matches!(event.act, Act::Enter(_)) { BatchKind::Entry } else { BatchKind::Exit };
+        let kind = if matches!(event.act, ShopEvent::Enter(_)) { BatchKind::Entry } else { BatchKind::Exit };
         rows.push(BatchEvent { kind, method, delta }.to_bytes());
         Ok(())
     }

@@ -1,25 +1,25 @@
-//! What runs, and what each said when it was asked who it is.
+//! Running processes and what their runtimes report.
 
 use crate::doctor::Answer;
 use runtap_diag::ProcessInfo;
-use runtap_discover::{Code, Java, Kind, Options, Process, Startup, System};
+use runtap_discover::{Java, Options, Process, ProcessKind, ReasonCode, Startup, System};
 use runtap_os::{in_a_thread, is_root, my_uid};
 use runtap_transport::remote::Listed;
 
-use crate::named::{DEADLINE, ask_all};
-use crate::subject::local_name;
+use crate::named::{DEADLINE, query_all};
+use crate::resolved::local_name;
 
-/// The managed processes that are shown.
+/// The managed processes that a listing shows.
 #[derive(Debug)]
 pub struct Listing {
-    /// Those that we may reach, or of all users.
+    /// The listed processes: those of the current user, or of all users.
     pub processes: Vec<Process>,
-    /// How many there are besides.
+    /// The number of processes of other users that are not listed.
     pub of_others: usize,
 }
 
 impl Listing {
-    /// Looks who runs. How long it takes is for the processes to choose.
+    /// Searches for running processes. Blocks for a time that the processes can influence.
     pub fn now(all_users: bool) -> Self {
         let mut processes = runtap_discover::processes(Options::default().all_users(true));
         let all = processes.len();
@@ -31,41 +31,41 @@ impl Listing {
     }
 }
 
-/// A process that was asked who it is.
+/// A process and what its runtime reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Seen {
-    /// Process id in our pid namespace.
+pub struct ProcessStatus {
+    /// The process id in this process's PID namespace.
     pub pid: u32,
-    /// What runs in it.
-    pub kind: Kind,
-    /// Its entry assembly, else what it is called before it was asked.
+    /// The runtime in the process.
+    pub kind: ProcessKind,
+    /// The reported entry assembly, or else the local name of the process.
     pub name: String,
     /// The arguments, program first.
     pub command_line: String,
-    /// Of the runtime.
+    /// The version of the runtime.
     pub runtime_version: Option<String>,
-    /// The processor that it is compiled for.
+    /// The processor architecture that the runtime was compiled for.
     pub arch: Option<String>,
-    /// Its user, by name where there is one.
+    /// The name of the user, or the number if the user has no name.
     pub user: String,
-    /// The container's id, if there is one.
+    /// The id of the container, if any.
     pub container: Option<String>,
-    /// Whether it waits at its start, where that can be seen.
+    /// Whether the runtime is suspended at startup. `None` if unknown.
     pub suspended: Option<bool>,
-    /// Whether it answers.
+    /// Whether the runtime answers.
     pub reachable: bool,
-    /// Why it does not.
-    pub reason: Option<Code>,
-    /// Where it was asked.
+    /// Why the runtime does not answer.
+    pub reason: Option<ReasonCode>,
+    /// The endpoint that was queried.
     pub socket: Option<String>,
-    /// Other names that it can be chosen by.
+    /// Other names that select the process.
     aliases: [String; 2],
 }
 
-impl Seen {
-    /// Before it is asked.
-    pub fn unasked(process: &Process) -> Self {
+impl ProcessStatus {
+    /// Describes a process that has not been queried.
+    pub fn unqueried(process: &Process) -> Self {
         Self {
             pid: process.pid,
             kind: process.kind,
@@ -83,12 +83,12 @@ impl Seen {
         }
     }
 
-    /// What another machine's router says of a process.
+    /// Describes a process listed by a remote router.
     pub fn remote(listed: &Listed, address: String) -> Self {
         let known = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Self {
             pid: listed.pid,
-            kind: Kind::Dotnet,
+            kind: ProcessKind::Dotnet,
             name: listed.name.clone(),
             command_line: listed.command_line.clone(),
             runtime_version: known(&listed.runtime_version),
@@ -103,25 +103,26 @@ impl Seen {
         }
     }
 
-    /// What these say, by name, then by pid. Every runtime is asked at the same time: a busy one costs the others nothing.
+    /// Queries the processes and returns them ordered by name and process id. All runtimes are queried at the same time, so that a
+    /// busy one does not delay the others.
     pub async fn all(processes: Vec<Process>) -> Vec<Self> {
         let (dotnet, others): (Vec<_>, Vec<_>) =
-            processes.into_iter().partition(|process| process.kind == Kind::Dotnet);
-        let mut seen: Vec<Self> = others.iter().map(Self::unasked).collect();
+            processes.into_iter().partition(|process| process.kind == ProcessKind::Dotnet);
+        let mut seen: Vec<Self> = others.iter().map(Self::unqueried).collect();
         let mut unreached = Vec::new();
-        for (process, answer) in dotnet.iter().zip(ask_all(&dotnet, DEADLINE).await) {
-            let mut one = Self::unasked(process);
+        for (process, answer) in dotnet.iter().zip(query_all(&dotnet, DEADLINE).await) {
+            let mut one = Self::unqueried(process);
             match answer {
                 Answer::Answered(info) => {
                     one.reachable = true;
-                    // .NET Core 3 can't say who it is.
+                    // .NET Core 3 does not support the command.
                     if let Some(info) = info {
                         one.suspended = is_suspended(process, &info);
                         one.describe(*info);
                     }
                     seen.push(one);
                 }
-                Answer::NotAsked => unreached.push((one, Answer::Silent)),
+                Answer::NotQueried => unreached.push((one, Answer::TimedOut)),
                 answer => unreached.push((one, answer)),
             }
         }
@@ -138,39 +139,38 @@ impl Seen {
         self.runtime_version = info.runtime_version;
     }
 
-    /// Whether it is called so, or has this process id.
-    pub fn is_called(&self, wanted: &str) -> bool {
+    /// Whether the process has this name or process id.
+    pub fn has_name(&self, wanted: &str) -> bool {
         self.name == wanted
             || self.aliases.iter().any(|alias| alias == wanted)
             || self.pid.to_string() == wanted
     }
 }
 
-/// By name, then by pid.
-pub(crate) fn sort(seen: &mut [Seen]) {
+/// Sorts by name, then by process id.
+pub(crate) fn sort(seen: &mut [ProcessStatus]) {
     seen.sort_by(|a, b| (&a.name, a.pid).cmp(&(&b.name, b.pid)));
 }
 
-/// Why they can't be reached, in the words of the doctor. When all are asked: nobody waits for what is looked at now.
-async fn with_reasons(unreached: Vec<(Seen, Answer)>) -> impl Iterator<Item = Seen> {
+/// Adds the reasons why processes cannot be reached. Runs after all queries, so that it delays none of them.
+async fn with_reasons(unreached: Vec<(ProcessStatus, Answer)>) -> impl Iterator<Item = ProcessStatus> {
     let asked: Vec<(u32, Answer)> =
         unreached.iter().map(|(seen, answer)| (seen.pid, answer.clone())).collect();
-    // How long that takes is for the processes to choose. Without a thread nothing is known.
+    // The processes control how long this takes. If no thread can be started, no reasons are known.
     let looked = in_a_thread(move || crate::doctor::reasons(&System::current(), asked)).await;
     let mut reasons = looked.unwrap_or_default().into_iter();
     unreached.into_iter().filter_map(move |(mut seen, answer)| {
         seen.reason = reasons.next().flatten();
-        let is_foreign = matches!(answer, Answer::Foreign(_));
-        // It has ended while it was asked, or is no runtime: somebody else has made a socket with its name.
-        let is_none =
-            seen.reason == Some(Code::NoSuchProcess) || is_foreign && seen.reason == Some(Code::NotDotnet);
+        let is_foreign = matches!(answer, Answer::WrongPeer(_));
+        // The process exited meanwhile, or is not a runtime: another process created a socket with its name.
+        let is_none = seen.reason == Some(ReasonCode::NoSuchProcess)
+            || is_foreign && seen.reason == Some(ReasonCode::NotDotnet);
         (!is_none).then_some(seen)
     })
 }
 
-/// Whether the runtime waits at its start. No command asks this; but such a runtime reports the host alone as its
-/// command line, without the arguments that the process has, and it has not made all its threads. `None` where that
-/// can't be seen.
+/// Returns whether a runtime is suspended at startup, or `None` if unknown. No command reports this, but a suspended runtime reports
+/// only the host as its command line, without the arguments that the process has, and it has not created all of its threads.
 pub fn is_suspended(process: &Process, info: &ProcessInfo) -> Option<bool> {
     let host = process.exe.as_deref().is_some_and(|exe| exe.as_os_str() == info.command_line.as_str());
     let host_alone = host || process.command_line.first() == Some(&info.command_line);
