@@ -70,7 +70,7 @@ pub async fn dial_out<S: Future<Output = ()>>(
     let greeting = advertise.to_bytes();
     let mut pause = FIRST_PAUSE;
     loop {
-        if let Ok(mut stream) = endpoint.connect_to_anybody(ADVERTISE).await
+        if let Ok(mut stream) = endpoint.connect_unverified(ADVERTISE).await
             && stream.peer().is_ok_and(&mut may_know)
             && matches!(timeout(ADVERTISE, stream.write_all(&greeting)).await, Ok(Ok(())))
         {

@@ -81,7 +81,7 @@ fn whole(file: &Path) -> io::Result<Vec<u8>> {
     let file = open(file)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(io::Error::other("it is no ordinary file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     if meta.len() > MOST_DATA {
         return Err(io::Error::other(format!("it is larger than a request can be, {MOST_DATA} bytes")));

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use runtap_clr::ProfileOptions;
 use runtap_convert::source::{Partial, Recording};
-use runtap_convert::{Content, Made, Note, Profile, write_all};
+use runtap_convert::{Content, Note, Profile, WrittenFiles, write_all};
 use runtap_model::Trace;
-use runtap_os::in_thread_called;
+use runtap_os::in_named_thread;
 
 use crate::Error;
 use crate::conductor::Gathered;
@@ -51,7 +51,7 @@ async fn of_group(
     let finished = match prepared {
         Err(error) => Err(error),
         Ok(work) => tokio::select! {
-            finished = in_thread_called("converter", move || work.run()) => finished.map_err(Error::from).flatten(),
+            finished = in_named_thread("converter", move || work.run()) => finished.map_err(Error::from).flatten(),
             _ = requests.next() => Err(Error::Interrupted),
         },
     };
@@ -126,10 +126,10 @@ struct Conversion {
 
 impl Conversion {
     /// What could be made, and what it lacks of what was recorded.
-    fn run(self) -> Result<(Made, Option<Partial>), Error> {
+    fn run(self) -> Result<(WrittenFiles, Option<Partial>), Error> {
         let Self { sources, outlets, content, reporter } = self;
         if outlets.is_empty() || sources.is_empty() {
-            return Ok((Made::default(), None));
+            return Ok((WrittenFiles::default(), None));
         }
         let recorded = sources.iter().map(|(recording, _)| recording.length()).sum();
         let mut tell = |note: Note| reporter.report(Event::Note(note));
@@ -137,7 +137,7 @@ impl Conversion {
         for (recording, profile) in sources {
             let Profile { trace, recording, .. } = Profile::read(recording, &content, &profile, &mut tell)?;
             // What is missing from the stream itself is known.
-            if recording.is_cut_short()
+            if recording.is_incomplete()
                 && let Some(partial) = recording.partial()
             {
                 let path = recording.path().to_owned();

@@ -8,7 +8,7 @@ use runtap_convert::source::Recording;
 
 use crate::Error;
 use runtap_convert::{FileFormat, OutputFile};
-use runtap_os::output::{Draft, is_path_of, reopened};
+use runtap_os::output::{PendingFile, is_path_of, reopened};
 
 /// Where the stream goes.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum Raw {
     /// Into a file that was asked for.
     Asked(PathBuf, File),
     /// Nobody asked for it: it goes when the files made from it are there.
-    Temporary(Draft),
+    Temporary(PendingFile),
 }
 
 impl Raw {

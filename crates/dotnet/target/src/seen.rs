@@ -4,7 +4,7 @@ use crate::doctor::Answer;
 use runtap_diag::ProcessInfo;
 use runtap_discover::{Code, Java, Kind, Options, Process, Startup, System};
 use runtap_os::{in_a_thread, is_root, my_uid};
-use runtap_transport::remote::Listed;
+use runtap_transport::remote::RemoteProcess;
 
 use crate::named::{DEADLINE, ask_all};
 use crate::subject::local_name;
@@ -84,7 +84,7 @@ impl Seen {
     }
 
     /// What another machine's router says of a process.
-    pub fn remote(listed: &Listed, address: String) -> Self {
+    pub fn remote(listed: &RemoteProcess, address: String) -> Self {
         let known = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Self {
             pid: listed.pid,

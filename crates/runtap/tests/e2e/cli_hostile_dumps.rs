@@ -149,7 +149,7 @@ fn a_report_without_an_end_is_not_read() {
     }
     let attacks: [(Attack, [&str; 2]); 4] = [
         (zeros, ["no whole JSON", "symbolic link"]),
-        (fifo, ["no whole JSON", "no ordinary file"]),
+        (fifo, ["no whole JSON", "not a regular file"]),
         (endless, ["more than", "more than"]),
         (nested, ["no whole JSON", "no whole JSON"]),
     ];

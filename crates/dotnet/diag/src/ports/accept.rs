@@ -45,7 +45,7 @@ pub(super) async fn run(listener: Arc<Listener>, registry: Arc<Registry>) {
             Some(greeted) = door.greetings.join_next() => if let Ok(ticket) = greeted {
                 door.running.remove(&ticket);
             },
-            accepted = listener.accept_from_anybody() => match accepted {
+            accepted = listener.accept_unverified() => match accepted {
                 Ok((stream, peer)) => door.knock(stream, peer),
                 Err(_out_of_descriptors) => {
                     let guests = door.registry.admission().handle_out_of_descriptors();

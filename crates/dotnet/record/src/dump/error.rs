@@ -28,7 +28,7 @@ pub enum Error {
     #[error("{} is no name for a file", .0.display())]
     NoName(PathBuf),
     /// A folder, a pipe or a device has the name.
-    #[error("{} is no ordinary file", .0.display())]
+    #[error("{} is not a regular file", .0.display())]
     NotOrdinary(PathBuf),
     /// The name leads to what is written to as it stands.
     #[error("{} can't be replaced by a dump", .0.display())]

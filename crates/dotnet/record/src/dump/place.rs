@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_diag::core_file::{self, CoreFile, CoreFileError};
 use runtap_discover::{FileView, Memory};
-use runtap_os::output::{Draft, with_extension};
+use runtap_os::output::{PendingFile, with_extension};
 
 use crate::dump::spec::nth;
 use crate::dump::way::{RequestedPath, Way, Which};
@@ -28,9 +28,9 @@ pub(crate) struct Files {
     /// Where the user wants the dump; absolute.
     pub(crate) ours: PathBuf,
     wanted: Wanted,
-    pub(crate) draft: Draft,
+    pub(crate) draft: PendingFile,
     /// The crash report, if one is asked for; where `createdump` puts it, if that writes into the draft.
-    pub(crate) report: Option<Draft>,
+    pub(crate) report: Option<PendingFile>,
 }
 
 /// The way of a dump.
@@ -73,8 +73,8 @@ impl Files {
             return Err(Error::NotOrdinary(ours));
         }
         let draft = match wanted {
-            Wanted::Given(_) => Draft::of(&ours)?,
-            Wanted::Fresh(_) => Draft::within(folder)?,
+            Wanted::Given(_) => PendingFile::of(&ours)?,
+            Wanted::Fresh(_) => PendingFile::within(folder)?,
         };
         if !draft.is_file() {
             return Err(Error::NotReplaceable(ours));
@@ -83,7 +83,7 @@ impl Files {
         Ok(Self { ours, wanted: wanted.clone(), draft, report })
     }
 
-    pub(crate) fn draft_of(&self, which: Which) -> Option<&Draft> {
+    pub(crate) fn draft_of(&self, which: Which) -> Option<&PendingFile> {
         match which {
             Which::Dump => Some(&self.draft),
             Which::Report => self.report.as_ref(),
@@ -217,7 +217,7 @@ impl Place {
     pub(crate) fn leave(self) {
         if matches!(self.way, Way::Direct) {
             self.files.draft.keep();
-            self.files.report.map(Draft::keep);
+            self.files.report.map(PendingFile::keep);
         }
         self.way.keep();
     }

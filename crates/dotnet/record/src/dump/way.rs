@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_discover::FileView;
 use runtap_model::text::acts_unseen;
-use runtap_os::output::{Draft, copy, same, unforeseen};
+use runtap_os::output::{PendingFile, copy, same, temporary_name};
 use runtap_transport::Folder;
 use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
@@ -32,7 +32,7 @@ pub(crate) enum Way {
     /// Into the files that the user gets: the target is our own user's, and in no container.
     Direct,
     /// Into files beside those, which are the target's user's, in a folder where he can make files.
-    Lent { dump: Draft, report: Option<Draft> },
+    Lent { dump: PendingFile, report: Option<PendingFile> },
     /// Into a folder of the target's own.
     Fetched(Fetched),
 }
@@ -75,7 +75,7 @@ impl Way {
     pub(crate) fn lend(view: &FileView, owner: u32, files: &Files) -> Result<(Self, RequestedPath), String> {
         let text = |error: io::Error| error.to_string();
         // The target would follow a link that is laid there, with the rights of its user.
-        if files.draft.can_be_exchanged(owner) {
+        if files.draft.can_be_replaced(owner) {
             return Err("others can exchange files in that folder".to_owned());
         }
         let place = view.to_target(&files.draft.place()).map_err(text)?;
@@ -132,7 +132,7 @@ impl Way {
     pub(crate) fn prepare(&mut self, view: &FileView, told: &mut RequestedPath) {
         let Self::Fetched(fetched) = self else { return };
         let Some(temp) = told.theirs.parent() else { return };
-        let folder = temp.join(unforeseen());
+        let folder = temp.join(temporary_name());
         if let Some(inside) = RequestedPath::of(folder.join(&fetched.name))
             && let Ok((around, made)) = view.make_private_folder(&folder, fetched.owner)
         {
@@ -198,7 +198,7 @@ impl Way {
     pub(crate) fn keep(self) {
         if let Self::Lent { dump, report } = self {
             dump.keep();
-            report.map(Draft::keep);
+            report.map(PendingFile::keep);
         }
     }
 }
@@ -295,7 +295,7 @@ fn foreign_name(ours: &Path) -> OsString {
     const MOST: usize = 150;
     let name = ours.file_name().unwrap_or_else(|| OsStr::new("")).to_string_lossy();
     let safe = name.chars().map(|c| if acts_unseen(c) || c == '\u{fffd}' { '_' } else { c });
-    let mut text = unforeseen();
+    let mut text = temporary_name();
     text.push('-');
     for c in safe {
         if text.len() + c.len_utf8() > MOST {

@@ -19,7 +19,7 @@ use runtap_discover::{Kind, Process};
 use runtap_os::{in_a_thread, my_uid};
 use runtap_target::{Listing, Seen};
 use runtap_transport::remote::{
-    Handshake, HandshakeError, Listed, Refusal, Request, RouterHandshake, Token, drive, nonce,
+    Handshake, HandshakeError, Refusal, RemoteProcess, Request, RouterHandshake, Token, drive, nonce,
 };
 use runtap_transport::{Endpoint, SocketState};
 use tokio::io::AsyncWriteExt;
@@ -170,7 +170,7 @@ async fn serve(
     progress.is_now(Stage::Asked);
     match request {
         Request::List => {
-            let list = Listed::encode(&list().await?);
+            let list = RemoteProcess::encode(&list().await?);
             handshake.answer(Ok(&list));
             send(&mut handshake, &mut stream, relay).await?;
             stream.shutdown().await
@@ -241,7 +241,7 @@ async fn send(handshake: &mut RouterHandshake, stream: &mut TcpStream, relay: &R
 }
 
 /// The .NET processes of our own user that answer. As root not those of others: who knows the token is no root there.
-async fn list() -> io::Result<Vec<Listed>> {
+async fn list() -> io::Result<Vec<RemoteProcess>> {
     let mut processes = in_a_thread(|| Listing::now(false).processes).await?;
     let me = my_uid();
     processes.retain(|process| process.uid == me && process.kind == Kind::Dotnet && !is_router(process));
@@ -250,7 +250,7 @@ async fn list() -> io::Result<Vec<Listed>> {
     let seen = Seen::all(processes).await;
     let listed = seen.into_iter().filter(|seen| seen.reachable).filter_map(|seen| {
         let (_, started) = *started.iter().find(|(pid, _)| *pid == seen.pid)?;
-        Some(Listed {
+        Some(RemoteProcess {
             pid: seen.pid,
             started,
             suspended: seen.suspended,

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf, Prefix, absolute};
 
 use runtap_diag::core_file::{self, CoreFile, CoreFileError};
-use runtap_os::output::{Draft, NAMES_TRIED, is_path_of, open_ordinary, unforeseen};
+use runtap_os::output::{NAMES_TRIED, PendingFile, is_path_of, open_ordinary, temporary_name};
 
 use crate::dump::spec::nth;
 use crate::dump::{Error, Kind, Wanted};
@@ -68,7 +68,7 @@ impl Files {
             Err(error) => return Err(error.into()),
         }
         // That we can make one there, and no more: it is gone at once.
-        Draft::within(folder)?;
+        PendingFile::within(folder)?;
         Ok(Self { ours, fresh })
     }
 
@@ -94,7 +94,7 @@ impl Place {
     /// # Errors
     /// The protocol can't carry the path.
     pub(crate) fn of(_pid: u32, files: Files, _kind: Kind) -> Result<Self, Error> {
-        let theirs = files.ours.with_file_name(unforeseen());
+        let theirs = files.ours.with_file_name(temporary_name());
         let text = theirs.to_str().ok_or_else(|| Error::NoText(theirs.clone()))?;
         // A percent sign begins something that the runtime fills in, two are one.
         let told = text.replace('%', "%%");
