@@ -163,7 +163,7 @@ fn threads_beyond_the_limit_are_left_out_of_profiles() {
     let (threads, less, out) = (10 << 20, 320, out.to_str().unwrap());
     Growth::Threads.write(threads, &mut BufWriter::new(File::create(&path).unwrap())).unwrap();
     let file = path.to_str().unwrap();
-    let said = "of threads beyond the first 262,144";
+    let said = "because of too many threads (more than 262,144)";
     let to = ["--to", "folded", "--view", "thread-time"];
     let converted = within(less, &[&["convert", file, "-o", out], &to[..]].concat());
     converted.expect_code(5).says(said).says("the end marker is missing");
