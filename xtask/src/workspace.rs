@@ -61,7 +61,7 @@ impl Workspace {
         if let Some(given) = env::var_os("RUNTAP_SHARED") {
             let given = self.root.join(given);
             if !given.is_dir() {
-                bail!("RUNTAP_SHARED is {}, which is no folder", given.display());
+                bail!("RUNTAP_SHARED is {}, which is not a folder", given.display());
             }
             return Ok(Some(given));
         }

@@ -93,7 +93,7 @@ fn what_is_no_file_is_not_read() {
     let marks = dir.path().join("marks/marks.tsv");
     symlink("/dev/zero", &marks).unwrap();
     let told = runtap(["jvm", "report", &path]).expect_code(5).stderr.clone();
-    assert!(told.contains("marks.tsv can't be read: it is a link"), "{told}");
+    assert!(told.contains("marks.tsv can't be read: it is a symbolic link"), "{told}");
     fs::remove_file(&marks).unwrap();
     pipe(&marks);
     let told = runtap(["jvm", "report", &path]).expect_code(5).stderr.clone();
