@@ -370,7 +370,7 @@ fn a_runtime_that_is_not_there_is_said() {
     let rows = rows(&recorder.transcript(), false);
     let close = rows.iter().rfind(|row| row.what == "close").unwrap();
     let error = close.fields.iter().find(|(name, _)| name == "error").unwrap();
-    assert!(error.1.as_str().unwrap().contains("there is no such socket"), "{error:?}");
+    assert!(error.1.as_str().unwrap().contains("the socket does not exist"), "{error:?}");
 }
 
 #[test]

@@ -430,6 +430,6 @@ fn a_runtime_that_is_not_there_is_told() {
     let router = Running::start(Runtime::Listens(folder.path().join("none")), Limits::default(), None);
     let error = error_in(&router.ask());
     assert_eq!(error.hresult, Hresult::E_FAIL);
-    assert!(error.message.unwrap().contains("there is no such socket"));
+    assert!(error.message.unwrap().contains("the socket does not exist"));
     router.end();
 }
