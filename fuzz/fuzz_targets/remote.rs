@@ -5,7 +5,7 @@
 use std::net::SocketAddr;
 
 use runtap_transport::remote::{
-    ClientHandshake, Handshake, HandshakeError, Listed, Request, RouterHandshake, Token,
+    ClientHandshake, Handshake, HandshakeError, RemoteProcess, Request, RouterHandshake, Token,
 };
 
 libfuzzer_sys::fuzz_target!(|input: &[u8]| {
@@ -16,9 +16,9 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
         0 => assert_eq!(router(said, chunk, began), router(said, said.len().max(1), began)),
         1 => assert_eq!(client(said, chunk, began), client(said, said.len().max(1), began)),
         _ => {
-            if let Ok(list) = Listed::decode(said) {
+            if let Ok(list) = RemoteProcess::decode(said) {
                 assert!(list.len() <= said.len());
-                assert_eq!(Listed::decode(&Listed::encode(&list)).as_ref(), Ok(&list));
+                assert_eq!(RemoteProcess::decode(&RemoteProcess::encode(&list)).as_ref(), Ok(&list));
             }
         }
     }

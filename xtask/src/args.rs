@@ -1,7 +1,5 @@
-//! The few flags of the subcommands.
-//!
-//! Owns: `--flag`, `--option N` and one word out of a list, checked against what the subcommand declares.
-//! Refuses to: grow. A subcommand that needs other positional arguments is two subcommands.
+//! Parses the arguments of subcommands: `--flag`, `--option N` and one word from a list, as declared by the subcommand.
+//! Other positional arguments are not supported; use a separate subcommand instead.
 
 use std::fmt;
 
@@ -9,13 +7,13 @@ use anyhow::Result;
 
 use crate::cmd::Command;
 
-/// What was said after the subcommand's name.
+/// The arguments after the subcommand's name.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Args {
     given: Vec<(String, Option<u64>)>,
 }
 
-/// The command line was wrong, rather than the work.
+/// An error in the command line, as opposed to a failure of the subcommand.
 #[derive(Debug)]
 pub(crate) struct UsageError(String);
 
@@ -28,8 +26,8 @@ impl fmt::Display for UsageError {
 impl std::error::Error for UsageError {}
 
 impl Args {
-    /// Takes only what `command.usage` lists: `[--all]` is a flag, `[--seconds N]` an option with a number, `[a|b]`
-    /// one of these words.
+    /// Accepts only what `command.usage` declares: `[--all]` is a flag, `[--seconds N]` an option with a number,
+    /// `[a|b]` a choice of words.
     pub(crate) fn parse(command: &Command, words: impl IntoIterator<Item = String>) -> Result<Self> {
         let mut words = words.into_iter();
         let mut given: Vec<(String, Option<u64>)> = Vec::new();
@@ -49,7 +47,7 @@ impl Args {
                 None => {
                     let usage = format!("cargo xtask {} {}", command.name, command.usage);
                     return Err(UsageError(format!(
-                        "`{word}` is not known here; usage: {}",
+                        "unknown argument `{word}`; usage: {}",
                         usage.trim_end()
                     ))
                     .into());
@@ -64,7 +62,7 @@ impl Args {
         self.given.iter().any(|(name, _)| name == flag)
     }
 
-    /// The word that was chosen.
+    /// Returns the chosen word.
     pub(crate) fn word(&self) -> Option<&str> {
         self.given.iter().map(|(name, _)| name.as_str()).find(|name| !name.starts_with("--"))
     }
@@ -102,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_what_is_declared() {
+    fn declared_arguments_are_accepted() {
         let args = parse(&["--seconds", "7", "--all"]).unwrap();
         assert!(args.has("--all"));
         assert_eq!(args.number("--seconds"), Some(7));
@@ -111,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_not() {
+    fn other_arguments_are_rejected() {
         let no_number = [&["--seconds"][..], &["--seconds", "soon"]];
         let unknown = [&["--every"][..], &["all"], &["N"], &["fast|slow"], &["|"], &[""], &["fast", "slow"]];
         for words in no_number.into_iter().chain(unknown) {

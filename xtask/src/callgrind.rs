@@ -1,7 +1,5 @@
-//! Counts the instructions of a program.
-//!
-//! Owns: the call of valgrind's callgrind and the reading of its total. The count does not depend on what else the
-//! machine does, so it can be limited where time cannot.
+//! Counts the instructions of a program with valgrind's callgrind. Unlike time, the count does not depend on the load
+//! of the machine, so it can be limited.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +9,14 @@ use anyhow::{Context as _, Result};
 use crate::process;
 use crate::workspace::Workspace;
 
-/// What is said where valgrind is missing.
+/// The reason for skipping if valgrind is missing.
 pub(crate) const MISSING: &str = "no valgrind to count instructions";
 
 pub(crate) fn is_there(ws: &Workspace) -> bool {
     process::find(ws.root(), "valgrind").is_some()
 }
 
-/// From the start of `program` to its exit.
+/// Returns the number of instructions that `program` executes.
 pub(crate) fn instructions(ws: &Workspace, program: &Path, args: &[&str]) -> Result<u64> {
     let out = ws.target().join("xtask.callgrind");
     ws.tool("valgrind")

@@ -34,60 +34,80 @@ use crate::workspace::Workspace;
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// Its flags as shown; also what the argument parser accepts.
+    /// The flags as displayed, from which the argument parser derives what it accepts.
     pub(crate) usage: &'static str,
     pub(crate) about: &'static str,
     pub(crate) run: fn(&Workspace, &Args) -> Result<()>,
 }
 
-/// In the order in which the list shows them.
+/// In the order in which they are listed.
 pub(crate) const COMMANDS: &[Command] = &[
     Command {
         name: "ci",
         usage: "[--all]",
-        about: "every check; --all fails where an extra tool is missing",
+        about: "run every check; --all fails if an optional tool is missing",
         run: ci::command,
     },
     Command { name: "fmt", usage: "[--check]", about: "format the code", run: fmt::command },
-    Command { name: "lint", usage: "", about: "clippy, file sizes and file docs", run: lint::command },
+    Command {
+        name: "lint",
+        usage: "",
+        about: "run clippy, and check file sizes and file docs",
+        run: lint::command,
+    },
     Command {
         name: "cross",
         usage: "",
-        about: "compile for other systems, as far as their standard library is here",
+        about: "compile for other systems whose standard library is installed",
         run: cross::command,
     },
     Command {
         name: "qemu",
         usage: "[--check|--inside] [--release]",
-        about: "the program for aarch64, run under qemu (--inside: where it starts them; --release: compared with that)",
+        about: "build the program for aarch64 and run it under qemu (--inside: where it starts them; --release: compare with the release)",
         run: qemu::command,
     },
-    Command { name: "musl", usage: "", about: "the static program with musl, run here", run: musl::command },
+    Command {
+        name: "musl",
+        usage: "",
+        about: "build the static program with musl and run it",
+        run: musl::command,
+    },
     Command {
         name: "licenses",
         usage: "[--check]",
-        about: "the list behind `runtap licenses`: writes it, or compares it",
+        about: "write the list behind `runtap licenses`, or compare it",
         run: licenses::command,
     },
-    Command { name: "layers", usage: "", about: "who may depend on whom", run: layers::command },
+    Command {
+        name: "layers",
+        usage: "",
+        about: "check the dependencies between crates",
+        run: layers::command,
+    },
     Command {
         name: "advisories",
         usage: "",
-        about: "known vulnerabilities of what we depend on, where the database can be had",
+        about: "look for known vulnerabilities in dependencies, if the database is available",
         run: advisories::command,
     },
-    Command { name: "test", usage: "", about: "unit, integration and doc tests", run: test::command },
+    Command { name: "test", usage: "", about: "run unit, integration and doc tests", run: test::command },
     Command {
         name: "book",
         usage: "[--check] [--preprocess]",
-        about: "the user guide, in target/book; --check: only whether links lead somewhere",
+        about: "build the user guide in target/book; --check: only check links",
         run: book::command,
     },
-    Command { name: "doc", usage: "", about: "the API documentation, without warnings", run: doc::command },
+    Command {
+        name: "doc",
+        usage: "",
+        about: "build the API documentation without warnings",
+        run: doc::command,
+    },
     Command {
         name: "fuzz",
         usage: "[--seconds N] [--runs N]",
-        about: "every fuzz target for N seconds (default 10) or inputs",
+        about: "run every fuzz target for N seconds (default 10) or inputs",
         run: fuzz::command,
     },
     Command {
@@ -99,49 +119,49 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command {
         name: "conformance",
         usage: "[--check]",
-        about: "every command against live runtimes: writes docs/conformance.md, or compares it",
+        about: "run every command against live runtimes, and write docs/conformance.md or compare it",
         run: conformance::command,
     },
     Command {
         name: "size",
         usage: "",
-        about: "size, linking and start-up of the binary",
+        about: "check the size, linking and start-up cost of the binary",
         run: size::command,
     },
     Command {
         name: "bench",
         usage: "[decode|bytefrog|capture|nettrace|ports|ps|tests|clients|host|events|instruments|samples|jvm] [--events N]",
-        about: "what reading a recording costs (default), or recording and listing real runtimes",
+        about: "measure the cost of reading a recording (default), or of recording and listing real runtimes",
         run: bench::command,
     },
     Command {
         name: "sweep",
         usage: "[classes|coverage|damage|hostile|jvm|jvm-programs|repair|replay|tests] [--megabytes N]",
-        about: "what the tests take samples of, in full: hours",
+        about: "run the full versions of sampled tests, which takes hours",
         run: sweep::command,
     },
     Command {
         name: "packages",
         usage: "",
-        about: "whether every crate could be published: its metadata, and that cargo packages it",
+        about: "check that every crate can be published",
         run: packages::command,
     },
     Command {
         name: "semver",
         usage: "",
-        about: "what the libraries' interfaces have become since the last release",
+        about: "compare the public interfaces of the libraries with the last release",
         run: semver::command,
     },
     Command {
         name: "dist",
         usage: "[linux-x86_64|linux-aarch64|windows-x86_64] [--check] [--try] [--without-dotnet]",
-        about: "what a release offers, in target/dist; --check: built twice and compared; --try: run in an empty root",
+        about: "build the release files in target/dist; --check: build twice and compare; --try: run in an empty root",
         run: dist::command,
     },
     Command {
         name: "wine",
         usage: "[--check]",
-        about: "runtap.exe under Wine, over real named pipes: writes docs/platforms.md, or compares it",
+        about: "run runtap.exe under Wine over real named pipes, and write docs/platforms.md or compare it",
         run: wine::command,
     },
 ];

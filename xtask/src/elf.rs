@@ -1,7 +1,5 @@
-//! Reads as much of an ELF file as it takes to say whether it is static.
-//!
-//! Owns: the program headers and the dynamic section of 64-bit little-endian files (System V ABI, chapter 5).
-//! Refuses to: guess. Anything it does not know is an error.
+//! Reads the parts of an ELF file that show whether it is static: the program headers and the dynamic section of 64-bit
+//! little-endian files (System V ABI, chapter 5). Anything unknown is an error.
 
 use anyhow::{Context as _, Result, bail};
 
@@ -9,12 +7,12 @@ const PT_DYNAMIC: u32 = 2;
 const PT_INTERP: u32 = 3;
 const DT_NEEDED: u64 = 1;
 
-/// What makes a file need something beside itself.
+/// What a file needs at run time besides itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Linking {
     /// The loader that the kernel must start it with.
     pub(crate) interpreter: Option<String>,
-    /// How many shared libraries it names.
+    /// The number of shared libraries it needs.
     pub(crate) needed: usize,
 }
 
@@ -53,7 +51,7 @@ pub(crate) fn linking(file: &[u8]) -> Result<Linking> {
     Ok(linking)
 }
 
-/// `e_machine`.
+/// The field `e_machine`.
 pub(crate) fn machine(file: &[u8]) -> Result<u16> {
     if file.get(..6) != Some(b"\x7fELF\x02\x01") {
         bail!("not a 64-bit little-endian ELF file");
@@ -82,7 +80,7 @@ fn u64_at(file: &[u8], offset: usize) -> Result<u64> {
 mod tests {
     use super::*;
 
-    /// A file with one program header of each kind given, all of them over the same `content`.
+    /// A file with one program header of each given kind; all of them cover the same `content`.
     fn elf(kinds: &[u32], content: &[u8]) -> Vec<u8> {
         let mut file = vec![0; 64 + 56 * kinds.len()];
         file[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,7 +1,6 @@
-//! The packages that are linked into `runtap`, and into the agent for JVMs that it carries, as `cargo metadata` has them.
-//!
-//! Owns: which those are, for one target: no tools of the build, no macros, none that only tests need.
-//! Refuses to: judge their licences (`licenses`) or to write them down (`dist`).
+//! Uses `cargo metadata` to find the packages that are linked into `runtap` and into the embedded JVM agent for one
+//! target. Build tools, macros and packages used only by tests are excluded. `licenses` checks their licences, `dist`
+//! lists them.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +10,17 @@ use serde_json::Value;
 
 use crate::workspace::Workspace;
 
-/// The library for JVMs.
+/// The package of the JVM agent.
 const AGENT: &str = "runtap-jvm-agent";
 
-/// A package that is linked.
+/// A linked package.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) license: Option<String>,
-    /// `None`: it is ours.
+    /// `None` for packages of this workspace.
     pub(crate) source: Option<String>,
     pub(crate) repository: Option<String>,
     pub(crate) manifest_path: String,
@@ -47,31 +46,31 @@ struct Edge {
 
 #[derive(Debug, Deserialize)]
 struct EdgeKind {
-    /// `None` is an ordinary one, else `dev` or `build`.
+    /// `None` for an ordinary dependency, otherwise `dev` or `build`.
     kind: Option<String>,
 }
 
-/// Packages and what each of them uses.
+/// Packages and their dependencies.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Sorted by name and version; `runtap` and its own libraries among them.
+    /// Sorted by name and version; contains `runtap` and the libraries of this workspace.
     pub(crate) packages: Vec<Package>,
     edges: Vec<(String, String)>,
 }
 
 impl Graph {
-    /// What is linked into `runtap` for `target`.
+    /// The packages that are linked into `runtap` for `target`.
     pub(crate) fn of(ws: &Workspace, target: &str) -> Result<Self> {
         let cargo = ws.cargo(&["metadata", "--format-version", "1", "--locked"]);
         let text = cargo.args(&["--filter-platform", target]).quiet().capture()?;
         let metadata = serde_json::from_str(&text).context("cargo metadata printed no JSON")?;
-        // Elsewhere the program carries none.
+        // On other targets the program does not embed an agent.
         let carried = target.contains("-linux-").then_some(AGENT);
         let programs = ["runtap"].into_iter().chain(carried).flat_map(|name| ["--package", name]);
         let tree =
             ws.cargo(&["tree", "--locked", "--edges", "normal", "--prefix", "none", "--target", target]);
         let tree = tree.args(&programs.collect::<Vec<_>>()).quiet().capture()?;
-        // "name vVERSION", and more: the metadata have what only features of tests need, too.
+        // Each line is "name vVERSION" and more. The metadata also contain what only the features of tests need.
         let lines = tree.lines().filter_map(|line| line.split_once(" v"));
         let version = |rest: &'_ str| rest.split(' ').next().unwrap_or_default().to_owned();
         let linked: BTreeSet<_> = lines.map(|(name, rest)| (name.to_owned(), version(rest))).collect();
@@ -80,7 +79,7 @@ impl Graph {
         })
     }
 
-    /// `carried` is a file of its own inside the program, and has what it uses in it.
+    /// `carried` is a separate file that is embedded in the program and includes its own dependencies.
     fn parse(
         mut metadata: Value,
         carried: Option<&str>,
@@ -123,7 +122,7 @@ impl Graph {
         Ok(Self { packages, edges })
     }
 
-    /// What a package uses, in the order of [`packages`](Self::packages).
+    /// The dependencies of a package, in the order of [`packages`](Self::packages).
     pub(crate) fn uses<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = &'a Package> {
         self.packages
             .iter()
@@ -137,7 +136,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// `runtap` uses a library of ours and `b` 2.0.0; that library uses `a` 1.0.0 and a macro; tests and builds use more.
+    /// `runtap` uses `b` 2.0.0 and a workspace library, which uses `a` 1.0.0 and a macro; tests and builds use more.
     pub(crate) fn sample() -> Graph {
         let package = |name: &str, version: &str, source: Option<&str>, kind: &str| {
             json!({

@@ -1,7 +1,6 @@
-//! The checks of the workspace, one subcommand each: `cargo xtask` lists them.
-//!
-//! Owns: the list of subcommands and the exit code (0 done, 1 a check failed, 2 wrong usage).
-//! Refuses to: know anything about the product's code; it only calls tools and reads what they leave.
+//! The checks of the workspace, one subcommand each; `cargo xtask` lists them. The exit code is 0 when everything
+//! succeeded, 1 when a check failed and 2 for wrong usage. Nothing here depends on the product's code: subcommands run
+//! tools and read the files that these write.
 
 mod args;
 mod callgrind;

@@ -1,7 +1,5 @@
-//! The only place of xtask that prints.
-//!
-//! Owns: headings, notes and tables on stdout, errors on stderr. Everything is flushed line by line, so that a tool's
-//! own output stands below the heading it belongs to.
+//! The only module of xtask that prints: headings, notes and tables to stdout, errors to stderr. Every line is flushed,
+//! so that a tool's own output appears below its heading.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the only module that prints")]
 
 use std::time::Duration;
@@ -24,7 +22,7 @@ pub(crate) fn note(text: &str) {
     println!("{text}");
 }
 
-/// What another program reads: nothing is added.
+/// Prints output for another program: nothing is added.
 pub(crate) fn raw(text: &str) {
     print!("{text}");
 }
@@ -33,8 +31,8 @@ pub(crate) fn error(text: &str) {
     eprintln!("xtask: {text}");
 }
 
-/// One row a step. The wording of the last line is ours on purpose: the test runners above have already said how many
-/// tests ran, and a count of steps must not look like one of tests.
+/// Prints one row for each step. The last line deliberately differs from that of test runners: they have already
+/// printed how many tests ran, and a count of steps must not look like a count of tests.
 pub(crate) fn summary(reports: &[Report], total: Duration) {
     heading("summary");
     for report in reports {

@@ -1,7 +1,5 @@
-//! Runs tools.
-//!
-//! Owns: the search path (the project's own tools in front), the environment that tools get, and errors that name the
-//! command. Refuses to: go through a shell.
+//! Runs tools, without a shell. Sets the search path (the project's own tools first) and the environment of the tools;
+//! errors contain the command line.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -15,20 +13,21 @@ use tempfile::TempDir;
 
 use crate::output;
 
-/// Folders below the workspace where `.ci/run` puts tools that the machine lacks.
+/// Folders below the workspace where `.ci/run` installs tools that the machine lacks.
 const OWN_TOOLS: [&str; 2] = ["target/tools/bin", "target/tools/venv/bin"];
 
-/// How much of a log an error shows.
+/// The number of lines of a log that an error shows.
 const LAST_LINES: usize = 40;
 
-/// Where tools and tests put what nobody needs afterwards, in place of the machine's own temporary folder.
+/// The folder for temporary files of tools and tests, used instead of the machine's own temporary folder.
 static TEMPORARY: OnceLock<PathBuf> = OnceLock::new();
 
-/// Makes that folder; it goes with what is returned. Programs that tests start leave files behind when they are killed.
+/// Creates that folder; dropping the returned value removes it. Programs started by tests leave files behind when they
+/// are killed.
 pub(crate) fn temporary() -> Result<TempDir> {
     let folder =
         tempfile::Builder::new().prefix("runtap-").tempdir().context("cannot make a temporary folder")?;
-    // Some tests start programs of another user. Nobody but the owner of a file can remove it.
+    // Some tests start programs of another user. Only the owner of a file can remove it.
     #[cfg(unix)]
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o1777))
         .context("cannot open a temporary folder to others")?;
@@ -36,17 +35,17 @@ pub(crate) fn temporary() -> Result<TempDir> {
     Ok(folder)
 }
 
-/// Names an agent for JVMs that is built already, to whatever builds the program that carries one.
+/// The variable that gives the path of an already built JVM agent to builds of the program that embeds one.
 pub(crate) const GIVEN_AGENT: &str = "RUNTAP_JVM_AGENT_LIBRARY";
 
 static AGENT: OnceLock<PathBuf> = OnceLock::new();
 
-/// Every build from now on carries this agent: each would optimize one for itself.
+/// Makes every following build embed this agent; otherwise each build would compile and optimize its own.
 pub(crate) fn give_agent(library: PathBuf) {
     AGENT.get_or_init(|| library);
 }
 
-/// A command line in the making.
+/// A command line that is being built.
 #[derive(Debug)]
 pub(crate) struct Tool {
     command: Command,
@@ -54,7 +53,7 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
-    /// `program`, to be run in the workspace's `root`.
+    /// Creates a command for `program` that runs in the workspace's `root`.
     pub(crate) fn new(root: &Path, program: &str) -> Self {
         let search = search_path(root);
         let found =
@@ -67,7 +66,7 @@ impl Tool {
         if let Some(library) = AGENT.get() {
             command.env(GIVEN_AGENT, library);
         }
-        // What cargo says about xtask must not reach a cargo that builds something else.
+        // Variables that cargo sets for xtask must not reach a cargo that builds something else.
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             let about_xtask = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
@@ -99,19 +98,19 @@ impl Tool {
         self
     }
 
-    /// Works in another folder; relative arguments are seen from there.
+    /// Uses another working folder; relative arguments refer to it.
     pub(crate) fn folder(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Does not show the command line.
+    /// Does not print the command line.
     pub(crate) fn quiet(mut self) -> Self {
         self.quiet = true;
         self
     }
 
-    /// Runs it with our output; an exit code other than 0 is an error.
+    /// Runs it and passes its output through; an exit code other than 0 is an error.
     pub(crate) fn run(mut self) -> Result<()> {
         self.show();
         let line = self.line();
@@ -122,7 +121,7 @@ impl Tool {
         Ok(())
     }
 
-    /// Runs it with our output and gives its exit code; `None` after a signal.
+    /// Runs it, passes its output through and returns its exit code; `None` after a signal.
     pub(crate) fn code(mut self) -> Result<Option<i32>> {
         self.show();
         let line = self.line();
@@ -130,7 +129,7 @@ impl Tool {
         Ok(status.code())
     }
 
-    /// Runs it and gives what it printed on stdout; its stderr is part of the error.
+    /// Runs it and returns what it printed on stdout; its stderr becomes part of the error.
     pub(crate) fn capture(mut self) -> Result<String> {
         self.show();
         let line = self.line();
@@ -142,7 +141,7 @@ impl Tool {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs it with everything it says in `log`; the end of that is part of the error.
+    /// Runs it and writes all its output to `log`; the last lines of `log` become part of the error.
     pub(crate) fn run_logged(mut self, log: &Path) -> Result<()> {
         self.show();
         let line = self.line();
@@ -158,7 +157,7 @@ impl Tool {
         Ok(())
     }
 
-    /// Whether it can be started and ends with 0. Prints nothing.
+    /// Whether it can be started and exits with 0. Prints nothing.
     pub(crate) fn works(mut self) -> bool {
         self.command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     }
@@ -177,7 +176,7 @@ impl Tool {
     }
 }
 
-/// Where `program` lies, looked up as [`Tool::new`] would.
+/// The path of `program`, searched in the same folders as [`Tool::new`] does.
 pub(crate) fn find(root: &Path, program: &str) -> Option<PathBuf> {
     find_in(&search_path(root), program)
 }

@@ -1,4 +1,4 @@
-//! One check: how it ended and how long it took.
+//! One check: its outcome and its duration.
 
 use std::time::{Duration, Instant};
 
@@ -6,14 +6,14 @@ use anyhow::{Result, anyhow};
 
 use crate::output;
 
-/// How a check that did not fail ended.
+/// The outcome of a check that did not fail.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It ran and found nothing.
+    /// It ran and found no problem.
     Passed,
-    /// It could not run here; the text names what is missing.
+    /// It could not run on this machine; the text names what is missing.
     Skipped(String),
-    /// What it found is worth knowing, and decides nothing.
+    /// Its findings are informative and do not affect the result.
     Told(String),
 }
 
@@ -25,14 +25,14 @@ pub(crate) struct Report {
     pub(crate) time: Duration,
 }
 
-/// Whether something that is missing may be passed over.
+/// Whether a step may be skipped when something is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     Skip,
     Fail,
 }
 
-/// Runs one step under its heading; the next one runs whatever comes of it.
+/// Runs one step under its heading; the next step runs regardless of the result.
 pub(crate) fn run(name: &'static str, missing: Missing, work: impl FnOnce() -> Result<Outcome>) -> Report {
     output::heading(name);
     let start = Instant::now();
@@ -44,7 +44,7 @@ pub(crate) fn run(name: &'static str, missing: Missing, work: impl FnOnce() -> R
         Err(error) => output::error(&format!("{name}: {error:#}")),
     }
     let time = start.elapsed();
-    // A run that is ended from outside has no summary.
+    // A run that is stopped from outside prints no summary.
     output::note(&format!("({name}: {:.0} s)", time.as_secs_f64()));
     Report { name, outcome, time }
 }

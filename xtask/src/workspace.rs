@@ -1,6 +1,5 @@
-//! Where things lie: the workspace, what is built, real peers and the shared folder.
-//!
-//! Owns: paths, all found at run time. Refuses to: compile one in.
+//! Paths of the workspace, build results, real peers and the shared folder. All are determined at run time; none is
+//! compiled in.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use serde_json::Value;
 
 use crate::process::Tool;
 
-/// The folders that the subcommands work in.
+/// The folders that the subcommands use.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     root: PathBuf,
@@ -18,7 +17,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// The workspace that this xtask belongs to; cargo tells a program it runs where its package lies.
+    /// Finds the workspace of this xtask; cargo passes the folder of its package to the programs it runs.
     pub(crate) fn find() -> Result<Self> {
         let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
         let root = match package.as_deref().and_then(Path::parent) {
@@ -35,12 +34,12 @@ impl Workspace {
         &self.root
     }
 
-    /// Where cargo leaves what it builds, `CARGO_TARGET_DIR` and configuration respected.
+    /// The folder for cargo's build results; respects `CARGO_TARGET_DIR` and cargo's configuration.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
-    /// The program that is shipped and measured.
+    /// The program that is released and measured.
     pub(crate) fn release_binary(&self) -> PathBuf {
         self.target.join("release").join(if cfg!(windows) { "runtap.exe" } else { "runtap" })
     }
@@ -50,18 +49,18 @@ impl Workspace {
         self.root.join("fuzz/Cargo.toml")
     }
 
-    /// Where real peers are unpacked. Always below the root: the tests look for them there.
+    /// The folder where real peers are unpacked. Always below the root, because the tests look for them there.
     pub(crate) fn peers(&self) -> PathBuf {
         self.root.join("target/peers")
     }
 
-    /// The folder with runtimes, programs and data to test against, where there is one: `RUNTAP_SHARED`, else `shared`
-    /// beside the workspace.
+    /// The folder with runtimes, programs and data for tests, if it exists: `RUNTAP_SHARED`, otherwise `shared` beside
+    /// the workspace.
     pub(crate) fn shared(&self) -> Result<Option<PathBuf>> {
         if let Some(given) = env::var_os("RUNTAP_SHARED") {
             let given = self.root.join(given);
             if !given.is_dir() {
-                bail!("RUNTAP_SHARED is {}, which is no folder", given.display());
+                bail!("RUNTAP_SHARED is {}, which is not a folder", given.display());
             }
             return Ok(Some(given));
         }
@@ -69,17 +68,17 @@ impl Workspace {
         Ok(beside.filter(|folder| folder.join("runtimes").is_dir()))
     }
 
-    /// `cargo ARGS…` in the root.
+    /// `cargo ARGS…` in the root folder.
     pub(crate) fn cargo(&self, args: &[&str]) -> Tool {
         Tool::cargo(&self.root).args(args)
     }
 
-    /// Another tool in the root.
+    /// Another tool in the root folder.
     pub(crate) fn tool(&self, program: &str) -> Tool {
         Tool::new(&self.root, program)
     }
 
-    /// Members and targets, without resolving dependencies (which could need the network).
+    /// Members and targets, without resolving dependencies, which could need the network.
     pub(crate) fn metadata(&self, manifest: &Path) -> Result<Value> {
         metadata(&self.root, manifest)
     }

@@ -76,9 +76,9 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     }
     let refused = error.chain().filter_map(Known::of).any(|known| match known {
         Known::Recording(error) => !matches!(error, runtap_convert::source::Error::Read { .. }),
-        Known::Output(error) => error.cause.is_refusal(),
+        Known::Output(error) => error.cause.is_rejection(),
         Known::Sink(_) => false,
-        Known::Files(error) => error.is_refusal(),
+        Known::Files(error) => error.is_rejection(),
     });
     if refused { USAGE } else { FAILED }
 }

@@ -1,5 +1,5 @@
-//! Makes the streams of `runtap_testkit::hostile`, to measure what they cost: `hostile GROWTH MEGABYTES > FILE`, or
-//! `hostile GROWTH MEGABYTES SOCKET` as a runtime that streams to whoever starts a session. Without arguments: what there is.
+//! Writes the streams of `runtap_testkit::hostile`, for measuring their cost: `hostile GROWTH MEGABYTES > FILE`, or
+//! `hostile GROWTH MEGABYTES SOCKET` as a runtime that streams in every session. Without arguments, lists the streams.
 
 use std::io::{self, BufWriter};
 use std::path::Path;

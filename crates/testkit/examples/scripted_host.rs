@@ -1,5 +1,5 @@
-//! The scripted test application as a program of its own: `scripted_host SCENARIO.mtp --server dotnettestcli
-//! --dotnet-test-pipe PATH`, as `dotnet test` and runtap start such applications.
+//! The scripted test application as a program: `scripted_host SCENARIO.mtp --server dotnettestcli --dotnet-test-pipe
+//! PATH`, started like test applications by `dotnet test` and runtap.
 
 use std::process::ExitCode;
 

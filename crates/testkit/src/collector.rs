@@ -1,6 +1,6 @@
-//! C# programs, compiled here by Microsoft's compiler of the shared folder: our own, of which `programs/collector.cs` keeps
-//! the garbage collector busy and `programs/sizes.cs` writes events around the largest size, and those of the shared folder
-//! that come as sources. What is compiled stays in `target/peers`, stamped with the sum of the source.
+//! C# programs that are compiled with Microsoft's compiler from the shared folder: `programs/collector.cs`, which keeps
+//! the garbage collector busy, `programs/sizes.cs`, which writes events of about the maximum size, and sources from the
+//! shared folder. The results stay in `target/peers`, with the checksum of the source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use crate::peers::{STAMP, folder, move_in, once, run, unpacked};
 use crate::shared::required;
 use crate::{RealRuntime, Skip};
 
-/// A program by its name, with its source.
+/// Name and source of a program.
 pub(crate) type Source<'a> = (&'a str, &'a str);
 
 pub(crate) const COLLECTOR: Source<'static> = ("collector", include_str!("../programs/collector.cs"));
 pub(crate) const SIZES: Source<'static> = ("sizes", include_str!("../programs/sizes.cs"));
 const COMPILER: (&str, &str) = ("csharp-compiler", "peers/csharp-compiler-5.9-net8.0.tar.xz");
 
-/// The path of the compiled program.
+/// Returns the path of the compiled program.
 ///
 /// # Panics
-/// When there is a compiler and the program can't be compiled.
+/// If there is a compiler but compiling fails.
 pub(crate) fn assembly((name, source): Source<'_>) -> Result<PathBuf, Skip> {
     let place = folder().join(name);
     let sum = format!("{:x}\n", Sha256::digest(source));
@@ -33,22 +33,22 @@ pub(crate) fn assembly((name, source): Source<'_>) -> Result<PathBuf, Skip> {
     Ok(place.join(format!("{name}.dll")))
 }
 
-/// The path of a compiled program of `data/reports/net/apps`.
+/// Returns the path of a compiled program of `data/reports/net/apps`.
 ///
 /// # Panics
-/// When there is a shared folder without this program, or the program can't be compiled.
+/// If the shared folder lacks the program, or compiling fails.
 pub(crate) fn reported_assembly(name: &str) -> Result<PathBuf, Skip> {
     let file = required()?.join(format!("data/reports/net/apps/{name}.cs"));
     let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     assembly((name, &source))
 }
 
-/// The folder of the compiler, and the runtime that it needs itself.
+/// Returns the folder of the compiler and the runtime that it runs on.
 pub(crate) fn compiler() -> Result<(RealRuntime, PathBuf), Skip> {
     Ok((RealRuntime::available(10)?, unpacked(COMPILER.0, COMPILER.1)?))
 }
 
-/// All or nothing; with the lock held.
+/// Compiles atomically. The lock must be held.
 fn compile(runtime: &RealRuntime, compiler: &Path, into: &Path, (name, source): Source<'_>, sum: &str) {
     let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
     let inner = part.path().join(name);

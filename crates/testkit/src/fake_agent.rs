@@ -1,7 +1,6 @@
-//! A Bytefrog agent without a JVM, which follows a script: right, wrong, or as a recorded agent did.
-//!
-//! Owns: [`FakeAgent`]. Its steps are run in order, on the thread that calls; each that waits has a limit. It says what it is
-//! told to say, also what the protocol forbids: the agent's state machine only reads what HQ answers.
+//! A Bytefrog agent without a JVM that follows a script, whether valid or not, or repeats what a recorded agent sent.
+//! The steps of a [`FakeAgent`] run in order on the calling thread, with a time limit for each wait. It sends what the
+//! script says, even if the protocol forbids it.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -14,41 +13,41 @@ use runtap_bytefrog_proto::{
 
 use crate::Skip;
 
-/// The longest wait of a step.
+/// Maximum duration of a step that waits.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Something that an agent does.
+/// A step of an agent's script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Says hello with its dialect.
+    /// Sends hello with its dialect.
     Hello,
-    /// Says hello with a project (version 4).
+    /// Sends hello with a project (version 4).
     ProjectHello(u32),
     /// Waits for a configuration.
     AwaitConfiguration,
     /// Waits for a command.
     Await(Command),
-    /// Waits for an error, or the end of the control connection.
+    /// Waits for an error or the end of the control connection.
     AwaitEnd,
-    /// Says a mode.
+    /// Sends a mode.
     Heartbeat(Mode),
-    /// Says any bytes on the control connection.
+    /// Sends bytes on the control connection.
     Control(Vec<u8>),
-    /// Dials a data connection, says data hello with the run of the configuration and waits for the reply.
+    /// Opens a data connection, sends data hello with the run of the configuration, and waits for the reply.
     Dial,
-    /// The same with another run, without waiting.
+    /// Opens a data connection with another run, without waiting for the reply.
     DialAs(u8),
-    /// Says any bytes on a data connection, by its number from 0.
+    /// Sends bytes on the data connection with this index.
     Data(usize, Vec<u8>),
     /// Closes a data connection.
     CloseData(usize),
     /// Closes the control connection.
     CloseControl,
-    /// Does nothing for a while.
+    /// Waits for a duration.
     Sleep(Duration),
 }
 
-/// An agent, and what it has heard.
+/// An agent, and what it has received.
 #[derive(Debug)]
 pub struct FakeAgent {
     address: SocketAddr,
@@ -56,34 +55,34 @@ pub struct FakeAgent {
     machine: Control,
     control: TcpStream,
     data: Vec<Option<TcpStream>>,
-    /// What HQ has said on the control connection, byte for byte.
+    /// All bytes that HQ sent on the control connection.
     pub heard: Vec<u8>,
-    /// The configurations that it has got.
+    /// Received configurations.
     pub configurations: Vec<Configuration>,
-    /// The commands that it has got.
+    /// Received commands.
     pub commands: Vec<Command>,
-    /// Why HQ does not want it, or has ended the trace.
+    /// The error with which HQ rejected the agent or ended the trace.
     pub errors: Vec<String>,
-    /// What an agent says hello with again that was refused.
+    /// The version to say hello with after being rejected.
     pub fallback: Option<Dialect>,
-    /// What HQ has answered on data connections.
+    /// HQ's replies on data connections.
     pub replies: Vec<Reply>,
     ended: bool,
 }
 
-/// The bytes of a message.
+/// Encodes a message.
 ///
 /// # Panics
-/// The dialect does not have it.
+/// If the dialect lacks the message.
 pub fn say(dialect: Dialect, message: &Message<'_>) -> Vec<u8> {
     to_bytes(message, dialect).expect("the dialect has this message")
 }
 
 impl FakeAgent {
-    /// Dials HQ.
+    /// Connects to HQ.
     ///
     /// # Errors
-    /// Nobody listens there.
+    /// If connecting fails.
     pub fn dial(address: SocketAddr, dialect: Dialect) -> io::Result<Self> {
         let control = TcpStream::connect(address)?;
         control.set_nodelay(true)?;
@@ -106,12 +105,12 @@ impl FakeAgent {
     /// Runs steps.
     ///
     /// # Errors
-    /// A connection that HQ has closed, or something that was waited for and did not come in time.
+    /// If HQ closed a connection, or a step timed out.
     pub fn run(&mut self, steps: &[Step]) -> io::Result<()> {
         steps.iter().try_for_each(|step| self.step(step))
     }
 
-    /// A data connection by its number from 0, for somebody else to write to: it is not the agent's any more.
+    /// Removes the data connection with this index from the agent, so that the caller can write to it.
     pub fn take_data(&mut self, number: usize) -> Option<TcpStream> {
         self.data.get_mut(number)?.take()
     }
@@ -164,14 +163,14 @@ impl FakeAgent {
         }
     }
 
-    /// Reads the control connection until something has come.
+    /// Reads the control connection until `done` returns true.
     fn listen_until(&mut self, done: impl Fn(&Self) -> bool) -> io::Result<()> {
         let began = Instant::now();
         self.control.set_read_timeout(Some(Duration::from_millis(50)))?;
         let mut buffer = [0; 4096];
         while !done(self) {
             if began.elapsed() > LIMIT {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "what was waited for did not come"));
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "the expected message did not arrive"));
             }
             match self.control.read(&mut buffer) {
                 Ok(0) => {
@@ -228,14 +227,14 @@ impl FakeAgent {
     }
 }
 
-/// What a recorded agent has said, as steps that say it again: everything of control and data connections, which begin when
-/// HQ has sent a configuration and start. The run in data hello is the one that HQ gives now.
+/// Returns steps that repeat what a recorded agent sent on its control and data connections, after HQ has sent a
+/// configuration and a start command. Data hello contains the run that HQ assigns now.
 ///
 /// # Errors
-/// No shared folder.
+/// If there is no shared folder.
 ///
 /// # Panics
-/// The recording can't be read.
+/// If the recording cannot be read.
 pub fn recorded(scenario: &str) -> Result<(Dialect, Vec<Step>), Skip> {
     let control = crate::shared_data(format!("bytefrog/{scenario}.ctl.a2h.bin"))?;
     let mut decoder = Decoder::new(Stream::control_from_agent());
@@ -253,7 +252,7 @@ pub fn recorded(scenario: &str) -> Result<(Dialect, Vec<Step>), Skip> {
         let bytes = control.get(from..to).unwrap_or_default().to_vec();
         match (id, bytes.get(1)) {
             (0x00 | 0x10, _) => last = to,
-            // While it waits, and at the end.
+            // Steps while waiting, and at the end.
             (0x08, Some(b'X')) => behind.push(Step::Control(bytes)),
             (0x08, Some(b'I')) if ahead.is_empty() => ahead.push(Step::Control(bytes)),
             (0x08, Some(b'I')) => {}

@@ -1,51 +1,49 @@
-//! Streams that never end and never repeat: each grows one of the things that a reader has to remember. Made piece by
-//! piece, so that they can be as long as is wanted; byte by byte, since a writer refuses most of it.
-//!
-//! What a reader remembers in vain is asked for: every stream is sound as far as its format goes, and has events that use
-//! what it defines.
+//! Streams that never end and never repeat. Each grows one kind of data that a reader has to remember. They are
+//! generated piece by piece, so they can have any length, and byte by byte, because a writer would reject most of them.
+//! Every stream is valid according to its format, and has events that use the definitions.
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use crate::replay;
 
-/// What grows.
+/// The kind of data that grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Growth {
-    /// Definitions with ids of their own, in Nettrace 4.
+    /// Definitions with different ids, in Nettrace 4.
     Definitions,
-    /// The same with thousands of nameless fields each: more memory than bytes.
+    /// Definitions with thousands of unnamed fields each, which take more memory than bytes.
     Fields,
-    /// The same with the longest names, and an event of each, so that what is kept of its kind is kept.
+    /// Definitions with the longest names, each used by an event.
     Names,
-    /// Stacks of a frame each, without a sequence point.
+    /// Stacks with one frame each, without a sequence point.
     Stacks,
-    /// The same without a frame, one a block, far from each other.
+    /// Stacks without frames, one per block, with distant ids.
     EmptyStacks,
-    /// Capture threads, each with an event.
+    /// Capture threads with an event each.
     Threads,
-    /// Methods with names of their own, and samples in them.
+    /// Methods with different names, and samples in them.
     Methods,
-    /// Events of one run that has no end, so that nothing is known to be the oldest.
+    /// Events of one endless run, so that none is known to be the oldest.
     Unordered,
-    /// Blocks of the largest size, with one event.
+    /// Blocks of the maximum size with one event each.
     Blocks,
-    /// Threads of Nettrace 6, with processes of their own.
+    /// Threads of Nettrace 6 with different processes.
     ThreadRows,
-    /// Threads of Nettrace 6 with thousands of nameless attributes each.
+    /// Threads of Nettrace 6 with thousands of unnamed attributes each.
     Attributes,
     /// Lists of one short label each, in Nettrace 6, without a sequence point.
     Labels,
-    /// The opposite: one list of a hundred thousand labels, and small events that all have it.
+    /// One list of a hundred thousand labels, used by all of many small events.
     LongList,
-    /// Definitions of Nettrace 6 that a sequence point takes back, again and again, under new ids.
+    /// Definitions of Nettrace 6 that sequence points remove repeatedly and that return with new ids.
     TakenBack,
-    /// Sequence points with thousands of threads of their own, and a thousand without any.
+    /// Sequence points with thousands of threads each, and a thousand without any.
     Points,
 }
 
 impl Growth {
-    /// All there are.
+    /// All kinds.
     pub const ALL: [Self; 15] = [
         Self::Definitions,
         Self::Fields,
@@ -68,10 +66,10 @@ impl Growth {
         matches!(self, Self::ThreadRows | Self::Attributes | Self::Labels | Self::LongList | Self::TakenBack)
     }
 
-    /// Writes a stream of at least so many bytes, without an end marker; returns how many it has.
+    /// Writes a stream of at least this number of bytes without an end marker. Returns its actual size in bytes.
     ///
     /// # Errors
-    /// Those of the writer: whoever reads may have enough.
+    /// If writing fails, for example because the reader stopped.
     pub fn write(self, bytes: u64, w: &mut impl Write) -> io::Result<u64> {
         let mut stream = Stream { w, bytes: 0, version_6: self.is_of_version_6() };
         stream.start()?;
@@ -83,7 +81,7 @@ impl Growth {
         Ok(stream.bytes)
     }
 
-    /// The `n`th piece.
+    /// Writes the `n`th piece.
     fn step<W: Write>(self, n: u32, stream: &mut Stream<W>) -> io::Result<()> {
         let time = u64::from(n) * 1000 + 1;
         match self {
@@ -93,7 +91,7 @@ impl Growth {
                 stream.event(n * 500 + 10, 1, 0, time, b"")
             }
             Self::Fields => {
-                // A field is a type and the end of a name.
+                // A field consists of a type and the end of a name.
                 let mut fields = 10_000_u32.to_le_bytes().to_vec();
                 fields.extend([9, 0, 0, 0, 0, 0].repeat(10_000));
                 stream.definitions([record(n + 10, "Hostile", "Event", &fields)].into_iter())?;
@@ -195,12 +193,12 @@ impl Growth {
                 events.extend(varint(time));
                 events.extend([1, 12]);
                 events.extend([0; 12]);
-                // All as before it, a tick later.
+                // Same as before, one tick later.
                 events.extend([&[SORTED, 1], &[0; 12][..]].concat().repeat(20_000));
                 stream.events(&events)
             }
             Self::TakenBack => {
-                // Ids that were not used before, as long as what is kept by id has room.
+                // New ids, until a table by id is full.
                 let id = n % 60_000 + 10;
                 stream.rows(&row_v6(id, &"\u{1}".repeat(30_000)))?;
                 stream.event(id, 1, 0, time, b"")?;
@@ -227,7 +225,7 @@ impl Growth {
     }
 }
 
-/// A stream as it is written.
+/// A stream that is being written.
 struct Stream<W> {
     w: W,
     bytes: u64,
@@ -240,7 +238,7 @@ impl<W: Write> Stream<W> {
         self.w.write_all(bytes)
     }
 
-    /// The beginning, and the definitions 1 (a sample) and 2 (a method that was loaded).
+    /// Writes the start, and the definitions 1 (a sample) and 2 (a loaded method).
     fn start(&mut self) -> io::Result<()> {
         let mut trace: Vec<u8> =
             [2026_u16, 1, 4, 1, 0, 0, 0, 0].into_iter().flat_map(u16::to_le_bytes).collect();
@@ -271,7 +269,7 @@ impl<W: Write> Stream<W> {
         self.definitions([sample, loaded].into_iter())
     }
 
-    /// A block; of Nettrace 6 by its kind, of Nettrace 4 by its name.
+    /// Writes a block, identified by its kind in Nettrace 6 and by its name in Nettrace 4.
     fn block(&mut self, name: &str, kind: u8, payload: &[u8]) -> io::Result<()> {
         let size = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         if self.version_6 {
@@ -298,7 +296,7 @@ impl<W: Write> Stream<W> {
         self.block("MetadataBlock", 3, &block)
     }
 
-    /// A block of a definition of Nettrace 6.
+    /// Writes a block with one definition of Nettrace 6.
     fn rows(&mut self, row: &[u8]) -> io::Result<()> {
         let mut block = vec![0, 0];
         block.extend(u16::try_from(row.len()).unwrap_or(0).to_le_bytes());
@@ -310,7 +308,7 @@ impl<W: Write> Stream<W> {
         self.block("EventBlock", 2, &compressed(events))
     }
 
-    /// A block of one event.
+    /// Writes a block with one event.
     fn event(&mut self, id: u32, thread: u64, stack: u32, time: u64, payload: &[u8]) -> io::Result<()> {
         let mut events = Vec::new();
         head(&mut events, (id, thread), stack, time, payload);
@@ -318,9 +316,9 @@ impl<W: Write> Stream<W> {
     }
 }
 
-/// Bit of a header's flags: no later event of the stream is older.
+/// Header flag: no later event of the stream is older.
 const SORTED: u8 = 0x40;
-/// The same: the id of a list of labels.
+/// Header flag: the header contains the id of a label list.
 const LABELS: u8 = 0x10;
 
 /// Appends a blob with the fields that every header may have.
@@ -337,7 +335,7 @@ fn head(blobs: &mut Vec<u8>, (id, thread): (u32, u64), stack: u32, ticks: u64, p
     blobs.extend(payload);
 }
 
-/// The payload of a block with compressed headers.
+/// Returns the payload of a block with compressed headers.
 fn compressed(blobs: &[u8]) -> Vec<u8> {
     let mut block = vec![20, 0, 1, 0];
     block.extend([0; 16]);
@@ -345,7 +343,7 @@ fn compressed(blobs: &[u8]) -> Vec<u8> {
     block
 }
 
-/// A definition of Nettrace 4. Without `fields` it has none.
+/// Returns a definition of Nettrace 4 with these fields.
 fn record(id: u32, provider: &str, name: &str, fields: &[u8]) -> Vec<u8> {
     let mut record = words(&[id]);
     record.extend(utf16(provider));
@@ -357,7 +355,7 @@ fn record(id: u32, provider: &str, name: &str, fields: &[u8]) -> Vec<u8> {
     record
 }
 
-/// A definition of Nettrace 6, without its size.
+/// Returns a definition of Nettrace 6 without its size.
 fn row_v6(id: u32, provider: &str) -> Vec<u8> {
     let mut row = varint(id.into());
     row.extend(varint(provider.len() as u64));
@@ -366,7 +364,7 @@ fn row_v6(id: u32, provider: &str) -> Vec<u8> {
     row
 }
 
-/// The payload of `MethodLoadVerbose_V1`.
+/// Returns the payload of `MethodLoadVerbose_V1`.
 fn method(start: u64, name: &str) -> Vec<u8> {
     let mut payload: Vec<u8> = [start, 7, start].into_iter().flat_map(u64::to_le_bytes).collect();
     payload.extend(words(&[64, 0x0600_0001, 1]));
@@ -398,10 +396,10 @@ fn varint(mut value: u64) -> Vec<u8> {
     }
 }
 
-/// Writes a whole recording of a thread that goes from one stack of `depth` frames to another and back, each millisecond.
+/// Writes a complete recording of a thread that alternates between two stacks of `depth` frames every millisecond.
 ///
 /// # Errors
-/// Those of the writer.
+/// If writing fails.
 pub fn deep_stacks(depth: u32, samples: u32, w: &mut impl Write) -> io::Result<()> {
     let mut stream = Stream { w, bytes: 0, version_6: false };
     stream.start()?;
@@ -419,10 +417,10 @@ pub fn deep_stacks(depth: u32, samples: u32, w: &mut impl Write) -> io::Result<(
     stream.put(&[1])
 }
 
-/// A runtime that streams something hostile to whoever starts a session, over a socket; refuses everything else.
+/// Serves a runtime on a socket that streams hostile data in every session and rejects all other commands.
 ///
 /// # Panics
-/// When there can be no socket at this path.
+/// If the socket cannot be created.
 pub fn serve(growth: Growth, bytes: u64, socket: &Path) {
     replay::serve(socket, move |client| {
         growth.write(bytes, &mut io::BufWriter::with_capacity(1 << 16, client)).map(drop)

@@ -1,4 +1,4 @@
-//! Java: the JDKs of this machine, and the runtimes that `cargo xtask peers --download` brings.
+//! The installed JDKs, and those that `cargo xtask peers --download` downloads.
 
 use std::env;
 use std::fs;
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::peers::{folder, once};
 use crate::{Skip, run};
 
-/// A JDK, or a runtime without a compiler.
+/// A JDK, or a Java runtime without a compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jdk {
     home: PathBuf,
@@ -19,11 +19,11 @@ pub struct Jdk {
 }
 
 impl Jdk {
-    /// One of each version that is here, the oldest first: `JAVA_HOME`, the one on the `PATH`, and those of the peers
+    /// Returns one JDK of each installed version, the oldest first: from `JAVA_HOME`, the `PATH` and the peers
     /// (`jdk-21`, …).
     ///
     /// # Errors
-    /// There is none.
+    /// If there is none.
     pub fn all() -> Result<Vec<Self>, Skip> {
         let path = env::var_os("PATH").unwrap_or_default();
         let on_path = env::split_paths(&path)
@@ -42,10 +42,10 @@ impl Jdk {
         Ok(found)
     }
 
-    /// The newest that has a compiler too.
+    /// Returns the newest one that has a compiler.
     ///
     /// # Errors
-    /// There is none.
+    /// If there is none.
     pub fn with_compiler() -> Result<Self, Skip> {
         let found = Self::all()?.into_iter().rfind(|jdk| jdk.home.join("bin/javac").is_file());
         found.ok_or_else(|| Skip::because("there is no JDK with a compiler (javac)"))
@@ -59,25 +59,25 @@ impl Jdk {
         home.join("bin/java").is_file().then(|| Self { home: home.to_owned(), major })
     }
 
-    /// Its directory.
+    /// Returns its directory.
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Its version: 17.
+    /// Returns its major version, such as 17.
     pub fn major(&self) -> u32 {
         self.major
     }
 
-    /// The command of the virtual machine.
+    /// Returns the command that runs the virtual machine.
     pub fn java(&self) -> Command {
         Command::new(self.home.join("bin/java"))
     }
 
-    /// Compiles these files for Java 11 and later into a directory.
+    /// Compiles files for Java 11 and later into a directory.
     ///
     /// # Panics
-    /// If they do not compile.
+    /// If compiling fails.
     pub fn compile<P: AsRef<Path>>(&self, sources: impl IntoIterator<Item = P>, into: &Path) {
         let sources: Vec<P> = sources.into_iter().collect();
         let compiled = self.compiled(&sources);
@@ -85,7 +85,7 @@ impl Jdk {
         copied.unwrap_or_else(|error| panic!("cannot copy {}: {error}", compiled.display()));
     }
 
-    /// Compiled once for all tests, whose processes would spend more on that than on what they try.
+    /// Compiles once for all test processes, for which compiling would take longer than the tests.
     fn compiled<P: AsRef<Path>>(&self, sources: &[P]) -> PathBuf {
         let mut hash = Sha256::new();
         hash.update(self.home.as_os_str().as_encoded_bytes());

@@ -1,6 +1,6 @@
-//! A second opinion on an agent's counts: a library in C (`jvm_counter.c`) that a JVM loads beside the agent and that counts
-//! by JVMTI's own method events. It shares no code with the agent. Compiled when a test needs it, with the compiler (`cc`)
-//! and the `jvmti.h` of this machine. Refuses to compare: what counts as equal is the test's to say.
+//! An independent count of method calls, to verify an agent's: a library in C (`jvm_counter.c`) that a JVM loads beside
+//! the agent and that counts JVMTI's method events. It shares no code with the agent, and is compiled on demand with
+//! the installed compiler (`cc`) and `jvmti.h`. Comparing the counts is the responsibility of the tests.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,33 +13,34 @@ use crate::{Jdk, Skip, run};
 
 const SOURCE: &str = include_str!("jvm_counter.c");
 
-/// A method as a class file names it.
+/// A method, as named in class files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CountedMethod {
-    /// The internal name of its class: `shop/Main`.
+    /// Internal name of its class: `shop/Main`.
     pub class: String,
-    /// Its name: `<init>`.
+    /// Name of the method: `<init>`.
     pub name: String,
-    /// Its descriptor: `(I)V`.
+    /// Descriptor: `(I)V`.
     pub descriptor: String,
 }
 
 impl CountedMethod {
-    /// Whether its class is hidden (that of a lambda, say), which no agent is shown: `shop/Main$$Lambda.0x00007f…`.
+    /// Returns whether its class is hidden (such as that of a lambda), so that agents do not see it:
+    /// `shop/Main$$Lambda.0x00007f…`.
     pub fn is_hidden(&self) -> bool {
-        // HotSpot puts the address behind a dot (JVMTI's signature, JDK 17 and later) or a slash (JDK 11).
+        // HotSpot writes the address after a dot (JVMTI's signature, JDK 17 and later) or a slash (JDK 11).
         ["$$Lambda", ".0x", "+0x", "/0x"].iter().any(|mark| self.class.contains(mark))
     }
 }
 
-/// What a method did until the machine ended.
+/// The counts of a method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How often it was entered.
+    /// Number of entries.
     pub entries: u64,
-    /// How often it was left, in any way.
+    /// Number of exits of any kind.
     pub exits: u64,
-    /// How often it was left by an exception; counted in `exits` as well.
+    /// Number of exits by an exception, which are included in `exits`.
     pub thrown: u64,
 }
 
@@ -50,13 +51,13 @@ pub struct JvmCounter {
 }
 
 impl JvmCounter {
-    /// Compiles it into a folder.
+    /// Compiles the library into a folder.
     ///
     /// # Errors
-    /// There is no C compiler, or no JDK with headers.
+    /// If there is no C compiler, or no JDK with headers.
     ///
     /// # Panics
-    /// When it does not compile.
+    /// If compiling fails.
     pub fn build(folder: &Path) -> Result<Self, Skip> {
         let compiler = Command::new("cc").arg("--version").output();
         if !compiler.is_ok_and(|output| output.status.success()) {
@@ -72,11 +73,11 @@ impl JvmCounter {
         Ok(Self { library })
     }
 
-    /// The option by which a JVM loads it: it counts the classes whose internal names begin with one of these (`shop/`), or all
-    /// without any, and writes to this file at the end.
+    /// Returns the option that makes a JVM load the library. It counts classes whose internal names start with one of
+    /// the prefixes (`shop/`), or all if there are none, and writes the counts to `out` at exit.
     ///
     /// # Panics
-    /// When a name or the path has one of the separators `;` and `:`.
+    /// If a prefix or the path contains one of the separators `;` and `:`.
     pub fn option(&self, prefixes: &[&str], out: &Path) -> OsString {
         let separates = |text: &str| text.contains([';', ':']);
         let shown = out.to_str().expect("a path of ours");
@@ -90,10 +91,10 @@ impl JvmCounter {
         option
     }
 
-    /// What it wrote.
+    /// Reads the counts.
     ///
     /// # Panics
-    /// When the file is not there or not whole: the machine was killed, or had more than half a million methods.
+    /// If the file is missing or incomplete: the JVM was killed, or had more than half a million methods.
     #[track_caller]
     pub fn counts(out: &Path) -> BTreeMap<CountedMethod, Counts> {
         let text = fs::read_to_string(out)
@@ -102,7 +103,7 @@ impl JvmCounter {
     }
 }
 
-/// A method may have been unloaded and loaded again, by several loaders too: what they did is added up.
+/// Adds up the counts of methods that were loaded several times.
 fn parse(text: &str) -> Result<BTreeMap<CountedMethod, Counts>, String> {
     let mut counts = BTreeMap::<_, Counts>::new();
     let mut sum = 0;
@@ -130,7 +131,7 @@ fn parse(text: &str) -> Result<BTreeMap<CountedMethod, Counts>, String> {
     Err("the counter's file has no end".to_owned())
 }
 
-/// Where `jvmti.h` is: any JDK's will do for all versions.
+/// Returns the folder of `jvmti.h`. That of any JDK suits all versions.
 fn headers() -> Result<PathBuf, Skip> {
     let systems = fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten().map(|entry| entry.path());
     let known = Jdk::all().unwrap_or_default().into_iter().map(|jdk| jdk.home().to_owned());
@@ -190,14 +191,14 @@ public class Tills {
     }
 
     #[test]
-    fn it_counts_what_a_program_does() {
+    fn calls_of_a_program_are_counted() {
         if let Err(skip) = each_version() {
             skip.report();
         }
     }
 
     #[test]
-    fn a_file_that_is_cut_is_no_count() {
+    fn a_truncated_file_is_rejected() {
         let whole = "a/B\tm\t()V\t3\t2\t1\na/B\tm\t()V\t1\t1\t0\nend\t4\n";
         let counts = parse(whole).unwrap();
         let all: Vec<_> = counts.values().collect();

@@ -1,7 +1,5 @@
-//! The recordings of the original Bytefrog agents in the shared folder, each with what an independent reader found in it.
-//!
-//! Owns: the listing. A file that belongs to no recording, and that no test reads for another reason, is a failure: nothing
-//! of the folder is forgotten.
+//! The recordings of the original Bytefrog agents in the shared folder, with the results of an independent reader. A
+//! file that neither belongs to a recording nor is read by another test is an error, so that no file is forgotten.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,60 +13,61 @@ use crate::shared::required;
 /// A recording of an agent.
 #[derive(Debug, Clone)]
 pub struct JvmRecording {
-    /// Its name, which its files begin with.
+    /// Name, which is the prefix of its file names.
     pub name: String,
-    /// What an independent reader found in it, and how it was made.
+    /// Results of an independent reader, and how it was recorded.
     pub expected: Value,
     folder: PathBuf,
 }
 
 impl JvmRecording {
-    /// Its path as commands take it: its files without what they end in.
+    /// Returns its path for commands: the common prefix of its files.
     pub fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
     }
 
-    /// The version in hello.
+    /// Returns the version in hello.
     ///
     /// # Panics
-    /// The answer does not have it.
+    /// If the expected results lack it.
     pub fn version(&self) -> u8 {
         let version = self.expected["version"].as_u64().and_then(|version| u8::try_from(version).ok());
         version.expect("an answer has the version")
     }
 
-    /// Its streams: `ctl.a2h`, `data0.h2a` …
+    /// Returns the names of its streams: `ctl.a2h`, `data0.h2a` …
     ///
     /// # Panics
-    /// The answer does not have them.
+    /// If the expected results lack them.
     pub fn streams(&self) -> impl Iterator<Item = &str> {
         self.expected["streams"].as_object().expect("an answer has streams").keys().map(String::as_str)
     }
 
-    /// Its data connections: `data0` …
+    /// Returns the names of its data connections: `data0` …
     pub fn data(&self) -> impl Iterator<Item = &str> {
         self.streams().filter_map(|stream| stream.strip_suffix(".a2h")).filter(|name| *name != "ctl")
     }
 
-    /// The bytes of a stream.
+    /// Returns the bytes of a stream.
     ///
     /// # Panics
-    /// They can't be read.
+    /// If the file cannot be read.
     pub fn bytes(&self, stream: &str) -> Vec<u8> {
         let path = self.folder.join(format!("{}.{stream}.bin", self.name));
         fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// How many messages there were, of all streams, by their name.
+    /// Returns the number of messages with this name in all streams.
     pub fn count(&self, message: &str) -> u64 {
         let streams = self.expected["streams"].as_object().into_iter().flat_map(|streams| streams.values());
         streams.filter_map(|stream| stream["counts"][message].as_u64()).sum()
     }
 
-    /// When so many bytes were read or written, in milliseconds since the collector listened.
+    /// Returns the times and sizes of reads or writes, in milliseconds since the collector started listening, and
+    /// bytes.
     ///
     /// # Panics
-    /// The table can't be read.
+    /// If the table cannot be read.
     pub fn chunks(&self, stream: &str) -> Vec<(f64, usize)> {
         let path = self.folder.join(format!("{}.{stream}.chunks.tsv", self.name));
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -79,11 +78,11 @@ impl JvmRecording {
         text.lines().filter_map(row).collect()
     }
 
-    /// What another tool has counted for the same program with the same arguments, if there is such a file: a line for each
-    /// method, `SIGNATURE<TAB>ENTRIES<TAB>EXITS<TAB>EXCEPTION EXITS`, sorted.
+    /// Returns the counts of another tool for the same program and arguments, if they exist: sorted lines
+    /// `SIGNATURE<TAB>ENTRIES<TAB>EXITS<TAB>EXCEPTION EXITS`, one per method.
     ///
     /// # Panics
-    /// It can't be read.
+    /// If the file cannot be read.
     pub fn oracle(&self) -> Option<Vec<String>> {
         let command = self.expected["cmd"].as_str().unwrap_or_default();
         let (_, arguments) = command.split_once(" demo.Counts ")?;
@@ -93,13 +92,13 @@ impl JvmRecording {
     }
 }
 
-/// All recordings, by name.
+/// Returns all recordings by name.
 ///
 /// # Errors
-/// No shared folder.
+/// If there is no shared folder.
 ///
 /// # Panics
-/// A file of the folder is missing, or belongs to nothing.
+/// If a file of the folder is missing or belongs to no recording.
 pub fn jvm_recordings() -> Result<Vec<JvmRecording>, Skip> {
     let folder = required()?.join("data/bytefrog");
     let names = files(&folder);
@@ -128,13 +127,13 @@ pub fn jvm_recordings() -> Result<Vec<JvmRecording>, Skip> {
     Ok(all)
 }
 
-/// Configurations as Java has serialized them, by the names of their files.
+/// Returns configurations serialized by Java, by file name.
 ///
 /// # Errors
-/// No shared folder.
+/// If there is no shared folder.
 ///
 /// # Panics
-/// They can't be read.
+/// If they cannot be read.
 pub fn jvm_configurations() -> Result<Vec<(String, Vec<u8>)>, Skip> {
     let folder = required()?.join("data/bytefrog");
     let read = |name: &str| fs::read(folder.join(name)).expect("a configuration can be read");

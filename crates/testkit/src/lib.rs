@@ -1,20 +1,20 @@
 //! Fake peers, fixtures and real runtimes for the tests of runtap.
 //!
-//! - `FakeRuntime` (feature `fake`): a diagnostics server in the test's process that can be made to misbehave in every known way,
-//!   or to be as old as a given .NET. (Feature `fake`: it is our own server. The rest needs nothing of the product, so the
-//!   tests of layers 0 and 1 use it without.)
-//! - [`RealRuntime`], [`Program`]: .NET 8, 9 and 10 with programs whose answers are known, and .NET Core 3.1 with a
-//!   small one; [`Peer`]: Microsoft's own tools.
-//! - [`shared_dir`], [`shared_data`], [`shared_archive`]: the folder that these come from; [`recordings`]: what is recorded there, with
-//!   the answers of other readers; [`jvm_recordings`]: the same of JVMs' agents.
-//! - [`Jdk`]: Java, with and without a compiler; [`JvmCounter`]: how often its methods ran, by JVMTI's own events.
-//! - `scripted` (feature `scripted`): a test application that plays a scenario, right or wrong.
-//! - `fake_agent` (feature `fake-agent`): a Bytefrog agent that follows a script, right or wrong.
-//! - [`replay`]: a runtime that streams given bytes; [`hostile`]: streams that grow without end.
-//! - [`run`], [`Running`], [`Finished`]: commands that run to an end, with a hard limit.
+//! - `FakeRuntime` (feature `fake`): a diagnostics server in the test process that can be made to misbehave, or to act
+//!   like an old version of .NET. It uses runtap's server; the rest of this crate uses no product crates, so the tests
+//!   of layers 0 and 1 can use it.
+//! - [`RealRuntime`], [`Program`]: .NET 8, 9 and 10 with programs whose results are known, and .NET Core 3.1 with a
+//!   small one; [`Peer`]: Microsoft's tools.
+//! - [`shared_dir`], [`shared_data`], [`shared_archive`]: the shared folder that these come from; [`recordings`]:
+//!   recordings with the results of other readers; [`jvm_recordings`]: the same for agents of JVMs.
+//! - [`Jdk`]: Java, with and without a compiler; [`JvmCounter`]: counts of method calls from JVMTI events.
+//! - `scripted` (feature `scripted`): a test application that plays a scenario, whether valid or not.
+//! - `fake_agent` (feature `fake-agent`): a Bytefrog agent that follows a script, whether valid or not.
+//! - [`replay`]: a runtime that streams given bytes; [`hostile`]: streams that grow endlessly.
+//! - [`run`], [`Running`], [`Finished`]: commands that run to completion with a time limit.
 //!
-//! What is not on this machine is a [`Skip`]: the test says so and passes ([`require!`]). Where the shared folder is
-//! there, nothing is skipped: what fails then is a failure.
+//! A missing prerequisite is a [`Skip`], with which a test reports the reason and passes ([`require!`]). If the shared
+//! folder exists, its contents are mandatory.
 
 mod collector;
 #[cfg(feature = "fake")]
@@ -57,7 +57,7 @@ pub use rustix::process::Signal;
 pub use sdk::DotnetTest;
 pub use shared::{extract, shared_archive, shared_data, shared_dir, workspace_root};
 pub use skip::{SKIPS, Skip};
-/// A shell's commands that make the folder `$1` a root in which our own programs run. In a mount namespace only.
+/// Shell commands that make the folder `$1` a root for programs of this machine. Requires a mount namespace.
 pub const MAKE_ROOT: &str = r#"
     PATH=$PATH:/usr/sbin:/sbin # chroot lies where not every PATH leads
     for folder in bin usr lib lib64 proc; do

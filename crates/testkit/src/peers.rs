@@ -1,5 +1,5 @@
-//! Programs of others, unpacked into `target/peers` once for all tests and for `cargo xtask peers`, whose names,
-//! stamps and lock these are.
+//! Third-party programs, unpacked into `target/peers` once for all tests and for `cargo xtask peers`, which uses the
+//! same names, stamps and lock.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::shared::{extract, required, shared_archive, workspace_root};
 use crate::{RealRuntime, Skip};
 
-/// Name, which is also the folder in the archive, and archive below the shared folder.
+/// Name (also of the folder in the archive), and archive below the shared folder.
 const TOOLS: [(&str, &str); 4] = [
     ("dotnet-trace", "peers/dotnet-trace.tar.xz"),
     ("tebench", "peers/tebench/tebench.tar.xz"),
@@ -19,14 +19,14 @@ const TOOLS: [(&str, &str); 4] = [
     ("mspipe", "peers/mspipe/mspipe.tar.xz"),
 ];
 
-/// Name, the tool in whose folder it lives because it needs that tool's libraries, and its folder below the shared one.
+/// Name, the tool in whose folder it is because it needs that tool's libraries, and its folder below the shared one.
 const GUESTS: [(&str, &str, &str); 2] =
     [("tegc", "tebench", "peers/tebench/analysis"), ("tedump", "tebench", "peers/tebench/analysis")];
 
-/// The SHA-256 of what a folder was made from.
+/// The file with the SHA-256 of what a folder was made from.
 pub(crate) const STAMP: &str = ".unpacked";
 
-/// A tool that runs on .NET: `dotnet-trace`, `tebench` and its guests `tegc` and `tedump`, `dncli`, `mspipe`.
+/// A tool that runs on .NET: `dotnet-trace`, `tebench` with `tegc` and `tedump`, `dncli`, `mspipe`.
 #[derive(Debug, Clone)]
 pub struct Peer {
     runtime: RealRuntime,
@@ -34,20 +34,20 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// The tool of this name, and a runtime to run it on.
+    /// Returns the tool with this name and a runtime to run it on.
     ///
     /// # Errors
-    /// It is not here and can't be had.
+    /// If it is not available.
     ///
     /// # Panics
-    /// When the name is not known, or the shared folder is there and unpacking fails.
+    /// If the name is unknown, or the shared folder exists but unpacking fails.
     pub fn available(name: &str) -> Result<Self, Skip> {
         let guest = GUESTS.iter().find(|(known, ..)| *known == name);
         let host = guest.map_or(name, |(_, host, _)| host);
         let Some((_, archive)) = TOOLS.iter().find(|(known, _)| *known == host) else {
             panic!("{name} is not one of {:?}", TOOLS.map(|(known, _)| known));
         };
-        // All of them are net8.0 programs that run on any later version too.
+        // All of them are net8.0 programs, which also run on later versions.
         let runtime = RealRuntime::newest()?;
         let folder = unpacked(host, archive)?;
         let program = folder.join(format!("{name}.dll"));
@@ -59,20 +59,20 @@ impl Peer {
         Ok(Self { runtime, program })
     }
 
-    /// The command that runs it.
+    /// Returns the command that runs it.
     pub fn command(&self) -> Command {
         let mut command = self.runtime.command();
         command.arg(&self.program);
         command
     }
 
-    /// The lines in which `dotnet-trace ps` lists the processes of a folder of sockets.
+    /// Returns the lines in which `dotnet-trace ps` lists the processes of a folder of sockets.
     ///
-    /// It looks at every process of the machine for one in another namespace, and its whole list ends with an error when one
-    /// of them ends meanwhile: only then it is asked again.
+    /// It examines all processes of the machine for those in other namespaces, and fails if one exits meanwhile; only
+    /// then it is run again.
     ///
     /// # Panics
-    /// It ends with another error, or with that one a hundred times.
+    /// If it fails with another error, or a hundred times with that one.
     pub fn listed(&self, sockets: &Path) -> Vec<String> {
         for _ in 0..100 {
             let mut ps = self.command();
@@ -86,18 +86,18 @@ impl Peer {
         panic!("processes ended under every list of dotnet-trace's");
     }
 
-    /// The process ids in [`listed`](Self::listed).
+    /// Returns the process ids in [`listed`](Self::listed).
     pub fn pids_listed(&self, sockets: &Path) -> Vec<u32> {
         let lines = self.listed(sockets);
         lines.iter().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
     }
 }
 
-/// A program of others that has its runtime, .NET 10, and all assemblies in one file: `azmcp`. It comes by
-/// `cargo xtask peers --download` alone.
+/// Returns a third-party program that contains its runtime, .NET 10, and all assemblies in one file: `azmcp`. Only
+/// `cargo xtask peers --download` provides it.
 ///
 /// # Errors
-/// It is not here.
+/// If it is not installed.
 pub fn single_file_program() -> Result<Command, Skip> {
     let program = folder().join("azmcp-10/azmcp");
     if !program.is_file() {
@@ -108,12 +108,12 @@ pub fn single_file_program() -> Result<Command, Skip> {
     Ok(command)
 }
 
-/// Where peers are.
+/// Returns the folder of the peers.
 pub(crate) fn folder() -> PathBuf {
     workspace_root().join("target/peers")
 }
 
-/// Held while something is unpacked; other processes wait.
+/// Locks the folder while something is unpacked; other processes wait.
 pub(crate) fn lock() -> File {
     let folder = folder();
     let lock = fs::create_dir_all(&folder)
@@ -122,8 +122,8 @@ pub(crate) fn lock() -> File {
     lock.unwrap_or_else(|error| panic!("cannot lock {}: {error}", folder.display()))
 }
 
-/// Makes something in that folder, unless it is ready: one process does, and others wait for it. What is `needed` for it is
-/// looked for before.
+/// Makes something in that folder unless it exists: one process makes it, and others wait. `needed` is looked for
+/// first.
 pub(crate) fn once<N>(
     is_ready: impl Fn() -> bool,
     needed: impl FnOnce() -> Result<N, Skip>,
@@ -139,7 +139,7 @@ pub(crate) fn once<N>(
     Ok(())
 }
 
-/// The folder of a tool, unpacked from this archive below the shared folder.
+/// Returns the folder of a tool, unpacked from this archive below the shared folder.
 pub(crate) fn unpacked(name: &str, archive: &str) -> Result<PathBuf, Skip> {
     let folder = folder().join(name);
     let is_ready = || folder.join(STAMP).is_file();
@@ -147,7 +147,7 @@ pub(crate) fn unpacked(name: &str, archive: &str) -> Result<PathBuf, Skip> {
     Ok(folder)
 }
 
-/// All or nothing; with the lock held.
+/// Unpacks atomically. The lock must be held.
 fn unpack(archive: &Path, name: &str, into: &Path) {
     let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
     extract(archive, part.path());
@@ -156,7 +156,7 @@ fn unpack(archive: &Path, name: &str, into: &Path) {
     move_in(&inner, into, part.path());
 }
 
-/// Puts a guest beside its host's libraries: its assembly last, which is what others look for.
+/// Copies a program beside the libraries that it needs: its assembly last, which others look for.
 fn move_guest_in(name: &str, from: &Path, folder: &Path) {
     let _lock = lock();
     for file in [format!("{name}.runtimeconfig.json"), format!("{name}.dll")] {
@@ -166,7 +166,7 @@ fn move_guest_in(name: &str, from: &Path, folder: &Path) {
     }
 }
 
-/// Gives a folder its final name; one that has it already goes into `part`.
+/// Renames a folder to its final name; an existing one is moved to `part`.
 pub(crate) fn move_in(inner: &Path, into: &Path, part: &Path) {
     if into.exists() {
         fs::rename(into, part.join(".old")).expect("move the old folder away");

@@ -1,4 +1,4 @@
-//! Programs with known answers: they print `pid N`, `ready`, at the end `truth {JSON}` and `done`.
+//! Test programs with known results: they print `pid N`, `ready`, and at the end `truth {JSON}` and `done`.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -12,13 +12,13 @@ use serde_json::Value;
 use crate::tool::ends_within;
 use crate::{HARD_LIMIT, RealRuntime};
 
-/// A program that is about to be started.
+/// A program to be started.
 #[derive(Debug)]
 pub struct Launch {
     runtime: RealRuntime,
     assembly: PathBuf,
     arguments: Vec<OsString>,
-    /// With a value to set, without one to remove.
+    /// A value to set, or `None` to remove the variable.
     variables: Vec<(OsString, Option<OsString>)>,
     wrapper: Vec<OsString>,
     current_dir: Option<PathBuf>,
@@ -36,36 +36,36 @@ impl Launch {
         }
     }
 
-    /// With a variable in its environment.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.as_ref().to_owned(), Some(value.as_ref().to_owned())));
         self
     }
 
-    /// Without a variable that it would inherit.
+    /// Removes an inherited environment variable.
     #[must_use]
     pub fn without_env(mut self, name: impl AsRef<OsStr>) -> Self {
         self.variables.push((name.as_ref().to_owned(), None));
         self
     }
 
-    /// In this working directory.
+    /// Sets the working directory.
     #[must_use]
     pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.current_dir = Some(folder.into());
         self
     }
 
-    /// As a copy in `folder` under another name, by which runtap can find it among others of its kind.
+    /// Copies the program into `folder` under another name, by which runtap can distinguish it from others.
     ///
     /// # Panics
-    /// When it can't be copied.
+    /// If copying fails.
     #[must_use]
     pub fn called(mut self, name: &str, folder: &Path) -> Self {
         for extension in ["dll", "runtimeconfig.json"] {
             let copy = folder.join(format!("{name}.{extension}"));
-            // A copy of a read-only file is read-only, and can't be written again but by root.
+            // A copy of a read-only file is read-only, and only root could overwrite it.
             let _ = fs::remove_file(&copy);
             let copied = fs::copy(self.assembly.with_extension(extension), &copy);
             copied.unwrap_or_else(|error| panic!("cannot copy to {}: {error}", copy.display()));
@@ -74,19 +74,20 @@ impl Launch {
         self
     }
 
-    /// Started by another command, which gets the whole command line as its last arguments: `["unshare", "-pf"]`.
+    /// Starts the program through another command, which gets the whole command line as its last arguments:
+    /// `["unshare", "-pf"]`.
     #[must_use]
     pub fn wrapped_by(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(OsString::from).collect();
         self
     }
 
-    /// The path of its assembly.
+    /// Returns the path of its assembly.
     pub fn assembly(&self) -> &Path {
         &self.assembly
     }
 
-    /// What is going to be run.
+    /// Returns the command to be run.
     pub fn command(&self) -> Command {
         let mut words = self.wrapper.clone();
         words.push(self.runtime.root().join("dotnet").into());
@@ -106,10 +107,10 @@ impl Launch {
         command
     }
 
-    /// Starts it and waits until it says `ready`.
+    /// Starts the program and waits until it prints `ready`.
     ///
     /// # Panics
-    /// When it can't be started, or ends before that.
+    /// If starting fails, or the program exits before.
     pub fn spawn(self) -> Program {
         let mut command = self.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -118,10 +119,10 @@ impl Launch {
         program
     }
 
-    /// Starts it and does not wait: for one that is going to be suspended.
+    /// Starts the program without waiting, for example because it will be suspended.
     ///
     /// # Panics
-    /// When it can't be started.
+    /// If starting fails.
     pub fn spawn_unready(self) -> Program {
         let mut command = self.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -129,23 +130,23 @@ impl Launch {
     }
 }
 
-/// A program that runs. Killed when it is dropped; the files that it leaves then are removed.
+/// A running program. On drop it is killed, and files that it leaves are removed.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    /// What it printed so far, line by line.
+    /// Lines of output so far.
     lines: Vec<String>,
-    /// What a killed runtime leaves behind.
+    /// Files that a killed runtime leaves.
     remains: Vec<PathBuf>,
 }
 
 impl Program {
-    /// Runs any program that speaks the same way. Its standard input and output must be pipes.
+    /// Runs any program with this kind of output. Its standard input and output must be pipes.
     ///
     /// # Panics
-    /// When it can't be started.
+    /// If starting fails.
     pub fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let stdin = child.stdin.take();
@@ -154,29 +155,29 @@ impl Program {
         Self { child, stdin, stdout, lines: Vec::new(), remains }
     }
 
-    /// The process id of what was started: of the wrapper, if there is one.
+    /// Returns the process id of the started command, or of the wrapper.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The process id that the program printed: in its own pid namespace.
+    /// Returns the process id that the program printed, in its own pid namespace.
     ///
     /// # Panics
-    /// When it has not said it yet.
+    /// If the program has not printed it yet.
     pub fn own_pid(&self) -> u32 {
         let pid = self.lines.iter().find_map(|line| line.strip_prefix("pid "));
         pid.and_then(|pid| pid.trim().parse().ok()).expect("the program has said its pid")
     }
 
-    /// What it printed so far.
+    /// Returns the lines of output so far.
     pub fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// Reads until a line that begins with `start`, and gives the rest of it.
+    /// Reads until a line that starts with `start` and returns the rest of that line.
     ///
     /// # Panics
-    /// When the program ends before that.
+    /// If the program exits before.
     pub fn wait_for(&mut self, start: &str) -> String {
         loop {
             let mut line = String::new();
@@ -191,27 +192,27 @@ impl Program {
         }
     }
 
-    /// Has a program that was started with `--stdin` begin its work.
+    /// Makes a program that was started with `--stdin` start its work.
     ///
     /// # Panics
-    /// When it does not read any more.
+    /// If the program has closed its input.
     pub fn begin(&mut self) {
         let stdin = self.stdin.as_mut().expect("standard input is a pipe");
         stdin.write_all(b"\n").and_then(|()| stdin.flush()).expect("the program reads its input");
     }
 
-    /// Waits for the line `truth {JSON}`.
+    /// Waits for the line `truth {JSON}` and returns the JSON.
     ///
     /// # Panics
-    /// When the program ends before that, or it is no JSON.
+    /// If the program exits before, or prints invalid JSON.
     pub fn truth(&mut self) -> Value {
         serde_json::from_str(&self.wait_for("truth ")).expect("the truth is JSON")
     }
 
-    /// Closes its input and waits for its end.
+    /// Closes the input of the program and waits for it to exit.
     ///
     /// # Panics
-    /// When it has not ended within [`HARD_LIMIT`].
+    /// If the program does not exit within [`HARD_LIMIT`].
     pub fn wait(&mut self) -> ExitStatus {
         self.stdin = None;
         assert!(
@@ -222,10 +223,10 @@ impl Program {
         self.child.wait().expect("the program is our child")
     }
 
-    /// Kills it (SIGKILL) and waits for its end.
+    /// Kills the program (SIGKILL) and waits for it to exit.
     ///
     /// # Panics
-    /// When that can't be done.
+    /// If that fails.
     pub fn kill(&mut self) {
         self.child.kill().and_then(|()| self.child.wait()).expect("the program is our child");
     }
@@ -233,7 +234,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
         for file in &self.remains {
@@ -242,8 +243,8 @@ impl Drop for Program {
     }
 }
 
-/// What a runtime with this pid leaves: the socket and the debugger's pipes of .NET, and what is always in `/tmp`: its maps for
-/// perf, what the shared profiler writes, the socket of a JVM.
+/// Returns the files that a runtime with this pid leaves: the diagnostic socket and debugger pipes of .NET, and files
+/// that are always in `/tmp`: perf maps, output of the shared profiler, and the socket of a JVM.
 fn remains(command: &Command, pid: u32) -> Vec<PathBuf> {
     let given =
         command.get_envs().find(|(name, _)| *name == "TMPDIR").map(|(_, value)| value.map(OsStr::to_owned));
@@ -266,11 +267,11 @@ fn remains(command: &Command, pid: u32) -> Vec<PathBuf> {
     files
 }
 
-/// The 22nd field of `/proc/PID/stat`, by which a runtime names its files. Read here, so that tests of decoders need no
-/// crate that looks for processes.
+/// Returns the 22nd field of `/proc/PID/stat`, which runtimes use in file names. Read here so that tests of decoders
+/// need no crate that searches for processes.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // A program's name may hold blanks and parentheses.
+    // The name of a program may contain blanks and parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(19)?.parse().ok()
 }

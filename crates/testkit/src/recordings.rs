@@ -1,4 +1,4 @@
-//! The recordings of the shared folder, each with what an independent reader found in it.
+//! The recordings of the shared folder, with the results of an independent reader.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,38 +11,38 @@ use sha2::{Digest, Sha256};
 use crate::Skip;
 use crate::shared::{required, unpacked};
 
-/// A recording.
+/// A recording with expected results.
 #[derive(Debug)]
 pub struct Recording {
-    /// The file that it is kept in, which may be packed.
+    /// Path of the file, which may be compressed.
     pub path: PathBuf,
-    /// Its bytes.
+    /// Uncompressed bytes.
     pub bytes: Vec<u8>,
-    /// What an independent reader found in it.
+    /// Results of an independent reader.
     pub expected: Value,
 }
 
 impl Recording {
-    /// The version of its format.
+    /// Returns the version of its format.
     pub fn version(&self) -> u64 {
         self.expected["version"].as_u64().unwrap_or_default()
     }
 }
 
-/// All recordings with expected answers, in all versions of the format. Read once a process.
+/// Returns all recordings with expected results, in all versions of the format. Read once per process.
 ///
 /// # Errors
-/// No shared folder.
+/// If there is no shared folder.
 ///
 /// # Panics
-/// When the folder is there and one of its answers has no recording.
+/// If the shared folder exists, but the recording of some results is missing.
 pub fn recordings() -> Result<&'static [Recording], Skip> {
     static RECORDINGS: OnceLock<Vec<Recording>> = OnceLock::new();
     let shared = required()?;
     Ok(RECORDINGS.get_or_init(|| find(&shared.join("data/nettrace"))))
 }
 
-/// The names of answers and recordings differ: what joins them is the hash of the bytes.
+/// Matches results and recordings by the hash of the recording, because their names differ.
 fn find(root: &Path) -> Vec<Recording> {
     let mut answers = BTreeMap::new();
     let mut traces = Vec::new();

@@ -1,4 +1,4 @@
-//! A runtime that streams given bytes to whoever starts a session, and knows nothing else.
+//! A runtime that streams given bytes in every session and supports nothing else.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -9,17 +9,17 @@ use std::time::Duration;
 
 const MAGIC: &[u8; 14] = b"DOTNET_IPC_V1\0";
 
-/// Has `stream` write each session's stream over a socket, on a thread of its own, and refuses everything else. The stream
-/// ends when `stream` drops what it was given.
+/// Serves a runtime on a socket, on a new thread: `stream` writes the stream of each session, and all other commands
+/// are rejected. The stream ends when `stream` drops its argument.
 ///
 /// # Panics
-/// When there can be no socket at this path.
+/// If the socket cannot be created.
 pub fn serve(socket: &Path, stream: impl Fn(UnixStream) -> io::Result<()> + Send + Sync + 'static) {
     let listener = UnixListener::bind(socket).expect("a socket");
     let stream = Arc::new(stream);
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            // Each on its own: commands come while a session runs. Whoever leaves has had enough.
+            // Each on a thread, because commands arrive during sessions. Disconnected clients are ignored.
             let stream = Arc::clone(&stream);
             thread::spawn(move || answer(client, &*stream));
         }
@@ -31,7 +31,7 @@ fn answer(mut client: UnixStream, stream: &dyn Fn(UnixStream) -> io::Result<()>)
     client.read_exact(&mut header)?;
     let mut payload = vec![0; usize::from(u16::from_le_bytes([header[14], header[15]])).saturating_sub(20)];
     client.read_exact(&mut payload)?;
-    // The set of the session commands; the first of them stops one.
+    // The command set of sessions; its first command stops one.
     let starts = header[16] == 2 && header[17] > 1;
     let (size, id, answer) = if starts {
         (28_u8, 0, 1_u64.to_le_bytes().to_vec())
@@ -42,11 +42,11 @@ fn answer(mut client: UnixStream, stream: &dyn Fn(UnixStream) -> io::Result<()>)
     if starts { stream(client) } else { Ok(()) }
 }
 
-/// Writes `bytes` in pieces of odd sizes, as a runtime does: mostly a few bytes, sometimes as much as a socket holds, and
-/// now and then nothing for a moment. The same pieces for the same `seed`.
+/// Writes `bytes` in pieces of irregular sizes, like a runtime: mostly a few bytes, sometimes as much as a socket
+/// buffer, with occasional pauses. The pieces depend only on `seed`.
 ///
 /// # Errors
-/// Those of writing.
+/// If writing fails.
 pub fn in_odd_pieces(mut bytes: &[u8], seed: u64, w: &mut impl Write) -> io::Result<()> {
     let mut random = seed;
     while !bytes.is_empty() {

@@ -10,13 +10,13 @@ use crate::program::Launch;
 use crate::shared::{required, shared_dir};
 use crate::{Skip, collector, installed, small};
 
-/// The versions that the shared folder has.
+/// The versions in the shared folder.
 const MAJORS: [u8; 3] = [8, 9, 10];
 
 /// .NET Core 3.1, and its folder below `target/peers`.
 const CORE: (u8, &str) = (3, "dotnet-pypi-3.1.23");
 
-/// A .NET runtime on this machine.
+/// An installed .NET runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealRuntime {
     major: u8,
@@ -24,14 +24,14 @@ pub struct RealRuntime {
 }
 
 impl RealRuntime {
-    /// .NET `major`: from `target/peers`, else unpacked from the shared folder. 3 is .NET Core 3.1, which has to be in
-    /// `target/peers` and runs [`small_program`](Self::small_program) only.
+    /// Returns .NET `major` from `target/peers`, or unpacked from the shared folder. 3 is .NET Core 3.1, which must be
+    /// in `target/peers` and only runs [`small_program`](Self::small_program).
     ///
     /// # Errors
-    /// It is not here and can't be had.
+    /// If it is not available.
     ///
     /// # Panics
-    /// When the shared folder is there and unpacking fails.
+    /// If the shared folder exists but unpacking fails.
     pub fn available(major: u8) -> Result<Self, Skip> {
         if major == CORE.0 {
             let root = folder().join(CORE.1);
@@ -56,13 +56,13 @@ impl RealRuntime {
         Ok(Self { major, root })
     }
 
-    /// Every version from 8 on that can be had, oldest first.
+    /// Returns all available versions from 8 on, oldest first.
     ///
     /// # Errors
-    /// None at all.
+    /// If there are none.
     ///
     /// # Panics
-    /// When the shared folder is there and one of its versions is not to be had.
+    /// If the shared folder exists but one of its versions is unavailable.
     pub fn all() -> Result<Vec<Self>, Skip> {
         let mut all = Vec::new();
         for major in MAJORS {
@@ -74,13 +74,13 @@ impl RealRuntime {
         if all.is_empty() { Err(Skip::because("there is no .NET on this machine")) } else { Ok(all) }
     }
 
-    /// The newest version that can be had.
+    /// Returns the newest available version.
     ///
     /// # Errors
-    /// None at all.
+    /// If there is none.
     ///
     /// # Panics
-    /// As [`available`](Self::available).
+    /// See [`available`](Self::available).
     pub fn newest() -> Result<Self, Skip> {
         let mut skip = Skip::because("there is no .NET on this machine");
         for major in MAJORS.into_iter().rev() {
@@ -92,21 +92,21 @@ impl RealRuntime {
         Err(skip)
     }
 
-    /// 3, 8, 9 or 10.
+    /// Returns the major version: 3, 8, 9 or 10.
     pub fn major(&self) -> u8 {
         self.major
     }
 
-    /// Its `DOTNET_ROOT`.
+    /// Returns its `DOTNET_ROOT`.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The same runtime below another folder, to be changed there: its files are linked, but for `createdump`, which is
-    /// a copy. The folder should be in the workspace's `target`, where linking works.
+    /// Creates a modifiable copy of the runtime below another folder: files are hard-linked, except for `createdump`,
+    /// which is copied. The folder should be in the workspace's `target`, where hard links work.
     ///
     /// # Panics
-    /// When files can neither be linked nor copied.
+    /// If files can neither be linked nor copied.
     #[must_use]
     pub fn linked_into(&self, folder: &Path) -> Self {
         let root = folder.join(format!("dotnet-{}", self.major));
@@ -114,7 +114,7 @@ impl RealRuntime {
         Self { major: self.major, root }
     }
 
-    /// `dotnet`, with the variables that it needs; add a program and its arguments.
+    /// Returns a command for `dotnet` with the necessary environment; add a program and its arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.root.join("dotnet"));
         for (name, value) in self.variables() {
@@ -123,7 +123,7 @@ impl RealRuntime {
         command
     }
 
-    /// What `dotnet` needs in its environment.
+    /// Returns the environment variables that `dotnet` needs.
     pub(crate) fn variables(&self) -> [(&'static str, PathBuf); 4] {
         [
             ("DOTNET_ROOT", self.root.clone()),
@@ -133,66 +133,68 @@ impl RealRuntime {
         ]
     }
 
-    /// A program of the shared folder (`spin`, `storm`, …) with these arguments.
+    /// Returns a program of the shared folder (`spin`, `storm`, …) with these arguments.
     ///
     /// # Errors
-    /// No shared folder.
+    /// If there is no shared folder.
     pub fn program(&self, name: &str, arguments: &[&str]) -> Result<Launch, Skip> {
         let assembly = required()?.join(format!("apps/dotnet/{name}/bin/{name}.dll"));
         assert!(assembly.is_file(), "the shared folder has no program {name}");
         Ok(Launch::new(self, assembly, arguments))
     }
 
-    /// The test kit's own small program (`programs/small.cs`), which runs on every version. Each line of input is a
-    /// round: one event of each kind of the provider [`SMALL_PROVIDER`](Self::SMALL_PROVIDER), then `done`. It ends
-    /// with its input, and says `enabled` when a session has switched its events on.
+    /// Returns the small program of this crate (`programs/small.cs`), which runs on every version. For each line of
+    /// input, it writes one event of each kind of the provider [`SMALL_PROVIDER`](Self::SMALL_PROVIDER) and prints
+    /// `done`. It exits at the end of its input, and prints `enabled` when a session has enabled its events.
     ///
     /// # Errors
-    /// No C# compiler (mono-mcs).
+    /// If there is no C# compiler (mono-mcs).
     ///
     /// # Panics
-    /// When the compiler does not take it.
+    /// If compiling fails.
     pub fn small_program(&self) -> Result<Launch, Skip> {
         Ok(Launch::new(self, small::assembly()?, &[]))
     }
 
-    /// The test kit's own program that keeps the garbage collector busy for so many rounds (`programs/collector.cs`):
-    /// collections of every kind. It begins when a line is read; its truth has the runtime's own account of the pauses.
+    /// Returns the program of this crate that keeps the garbage collector busy for a number of rounds with collections
+    /// of every kind (`programs/collector.cs`). It starts when it reads a line; its truth has the pauses according to
+    /// the runtime.
     ///
     /// # Errors
-    /// No C# compiler (the shared folder's).
+    /// If there is no C# compiler in the shared folder.
     ///
     /// # Panics
-    /// When the compiler does not take it.
+    /// If compiling fails.
     pub fn collector_program(&self, rounds: &str) -> Result<Launch, Skip> {
         Ok(Launch::new(self, collector::assembly(collector::COLLECTOR)?, &[rounds]))
     }
 
-    /// The test kit's own program that writes events around the largest size (`programs/sizes.cs`), with the provider
-    /// `Runtap-Sizes`. It begins when a line is read; its truth has how many were small enough (`fitting`) and how many were
-    /// not (`too_large`).
+    /// Returns the program of this crate that writes events of about the maximum size with the provider `Runtap-Sizes`
+    /// (`programs/sizes.cs`). It starts when it reads a line; its truth has the numbers of events that were small
+    /// enough (`fitting`) and of others (`too_large`).
     ///
     /// # Errors
-    /// No C# compiler (the shared folder's).
+    /// If there is no C# compiler in the shared folder.
     ///
     /// # Panics
-    /// When the compiler does not take it.
+    /// If compiling fails.
     pub fn sizes_program(&self) -> Result<Launch, Skip> {
         Ok(Launch::new(self, collector::assembly(collector::SIZES)?, &[]))
     }
 
-    /// A program of public trouble reports (`data/reports/net/apps` of the shared folder), such as `evil`. It says `ready`.
+    /// Returns a program of public problem reports (`data/reports/net/apps` of the shared folder), such as `evil`. It
+    /// prints `ready`.
     ///
     /// # Errors
-    /// No shared folder, or no C# compiler in it.
+    /// If there is no shared folder, or no C# compiler in it.
     ///
     /// # Panics
-    /// When the folder has no such program, or the compiler does not take it.
+    /// If the shared folder lacks the program, or compiling fails.
     pub fn reported_program(&self, name: &str, arguments: &[&str]) -> Result<Launch, Skip> {
         Ok(Launch::new(self, collector::reported_assembly(name)?, arguments))
     }
 
-    /// Whose events the small program writes: 1 `One`, 2 `Two`, 3 `Three`.
+    /// The provider of the small program's events: 1 `One`, 2 `Two`, 3 `Three`.
     pub const SMALL_PROVIDER: &str = small::PROVIDER;
 }
 
@@ -210,12 +212,12 @@ fn link_all(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a `dotnet` is there. A folder is renamed to its name only when it is whole.
+/// Returns whether a `dotnet` exists. Folders only get their final names when complete.
 fn is_root(root: &Path) -> bool {
     root.join("dotnet").exists()
 }
 
-/// The version of the shared folder's archive `dotnet-MAJOR.x.y-linux-x64.tar.xz`.
+/// Returns the version of the shared folder's archive `dotnet-MAJOR.x.y-linux-x64.tar.xz`.
 fn version(shared: &Path, major: u8) -> String {
     let sums =
         fs::read_to_string(shared.join("runtimes/SHA256SUMS")).expect("the shared folder lists its runtimes");

@@ -1,4 +1,4 @@
-//! The real `dotnet test`: the command-line part of an SDK over a runtime of its own, in `target/peers` once for all tests.
+//! The real `dotnet test`: the command-line part of an SDK with a runtime, in `target/peers` once for all tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,25 +8,25 @@ use crate::peers::{STAMP, folder, move_in, once};
 use crate::shared::{extract, shared_archive};
 use crate::{RealRuntime, Skip};
 
-/// Below the shared folder.
+/// Path below the shared folder.
 const ARCHIVE: &str = "peers/dotnet-test-cli-10.0.401.tar.xz";
 const NAME: &str = "dotnet-test-cli";
 const VERSION: &str = "10.0.401";
 
-/// `dotnet test` of SDK 10.0.401. It knows `--test-modules` only: projects need the rest of the SDK.
+/// `dotnet test` of SDK 10.0.401. It only supports `--test-modules`, because projects need the rest of the SDK.
 #[derive(Debug, Clone)]
 pub struct DotnetTest {
     root: PathBuf,
 }
 
 impl DotnetTest {
-    /// From `target/peers`, else made of the runtime and the shared folder's archive.
+    /// Returns it from `target/peers`, or makes it from the runtime and the shared folder's archive.
     ///
     /// # Errors
-    /// There is no shared folder, no `xz`, or no .NET 10.
+    /// If there is no shared folder, no `xz`, or no .NET 10.
     ///
     /// # Panics
-    /// The archive can't be unpacked.
+    /// If the archive cannot be unpacked.
     pub fn available() -> Result<Self, Skip> {
         let root = folder().join(NAME);
         let needed = || Ok((shared_archive(ARCHIVE)?, RealRuntime::available(10)?));
@@ -42,11 +42,11 @@ impl DotnetTest {
         Ok(Self { root })
     }
 
-    /// `dotnet test --test-modules MODULES` in a folder, which gets the file that chooses the platform's runner; also its
-    /// home. Add options.
+    /// Returns the command `dotnet test --test-modules MODULES` in a folder, which is also its home and gets the file
+    /// that selects the platform's runner. Add options.
     ///
     /// # Panics
-    /// The folder can't be written to.
+    /// If the folder is not writable.
     pub fn command(&self, folder: &std::path::Path, modules: &str) -> Command {
         let choice = r#"{"test":{"runner":"Microsoft.Testing.Platform"}}"#;
         fs::write(folder.join("global.json"), choice).expect("the runner can be chosen");
@@ -59,7 +59,7 @@ impl DotnetTest {
         command
     }
 
-    /// The version of the SDK.
+    /// Returns the version of the SDK.
     pub fn version(&self) -> &'static str {
         VERSION
     }

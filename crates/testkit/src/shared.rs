@@ -1,5 +1,5 @@
-//! The shared folder: runtimes, programs, recordings. `RUNTAP_SHARED` says where it is, relative to the workspace;
-//! without that it is `shared` beside the workspace, if there is one.
+//! The shared folder with runtimes, programs and recordings. `RUNTAP_SHARED` is its path relative to the workspace; the
+//! default is `shared` beside the workspace, if it exists.
 
 use std::env;
 use std::fs;
@@ -10,37 +10,37 @@ use std::process::Command;
 use crate::peers::run;
 use crate::{Skip, installed};
 
-/// The root of the workspace that this test kit was built in.
+/// Returns the root of the workspace that this test kit was built in.
 pub fn workspace_root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().nth(2).unwrap_or(package).to_owned()
 }
 
-/// The shared folder, if there is one.
+/// Returns the shared folder. `None` if there is none.
 ///
 /// # Panics
-/// When `RUNTAP_SHARED` names no folder.
+/// If `RUNTAP_SHARED` is not a folder.
 pub fn shared_dir() -> Option<PathBuf> {
     let root = workspace_root();
     if let Some(given) = env::var_os("RUNTAP_SHARED") {
         let given = root.join(given);
-        assert!(given.is_dir(), "RUNTAP_SHARED is {}, which is no folder", given.display());
-        // Programs tell their own paths with links resolved.
+        assert!(given.is_dir(), "RUNTAP_SHARED is {}, which is not a folder", given.display());
+        // Programs report their paths with symbolic links resolved.
         return given.canonicalize().ok();
     }
     let beside = root.parent().map(|parent| parent.join("shared"));
     beside.filter(|folder| folder.join("runtimes").is_dir()).and_then(|folder| folder.canonicalize().ok())
 }
 
-/// The shared folder, or the reason to skip.
+/// Returns the shared folder, or the reason to skip.
 pub(crate) fn required() -> Result<PathBuf, Skip> {
     shared_dir().ok_or_else(|| Skip::because("there is no shared folder (RUNTAP_SHARED)"))
 }
 
-/// An archive (`.tar.xz`) below the shared folder, by its path there.
+/// Returns an archive (`.tar.xz`) by its path below the shared folder.
 ///
 /// # Errors
-/// No shared folder, or no `xz`, by which `tar` unpacks it.
+/// If there is no shared folder, or no `xz`, which `tar` needs.
 pub fn shared_archive(path: impl AsRef<Path>) -> Result<PathBuf, Skip> {
     let path = required()?.join(path);
     installed("xz")?;
@@ -56,18 +56,18 @@ pub fn extract(archive: &Path, into: &Path) {
     run(tar.arg("-xf").arg(archive).arg("--no-same-owner").arg("-C").arg(into));
 }
 
-/// A file below `data` of the shared folder, unpacked if its name ends in `.zst`.
+/// Returns a file below `data` of the shared folder, decompressed if its name ends with `.zst`.
 ///
 /// # Errors
-/// No shared folder.
+/// If there is no shared folder.
 ///
 /// # Panics
-/// When the folder is there and the file can't be read.
+/// If the shared folder exists but the file cannot be read.
 pub fn shared_data(path: impl AsRef<Path>) -> Result<Vec<u8>, Skip> {
     Ok(unpacked(&required()?.join("data").join(path)))
 }
 
-/// A file's bytes, unpacked if its name ends in `.zst`.
+/// Returns the bytes of a file, decompressed if its name ends with `.zst`.
 pub(crate) fn unpacked(path: &Path) -> Vec<u8> {
     let packed = fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
     if path.extension().is_none_or(|extension| extension != "zst") {

@@ -1,10 +1,10 @@
-//! Commands of runtap that documentation shows, as words: whether the program takes them is for its own tests.
+//! The runtap commands in documentation, as words. The program's own tests check whether they are valid.
 
 use std::fs;
 use std::path::Path;
 
-/// The words of a line as a shell sees them, up to a comment, a pipe or the next command. `None` if it calls something
-/// else.
+/// Splits a line into words like a shell, up to a comment, a pipe or the next command. `None` if it does not run
+/// runtap.
 pub fn words(line: &str) -> Option<Vec<String>> {
     let line = line.trim_start();
     let line = line.strip_prefix("sudo ").unwrap_or(line);
@@ -28,7 +28,7 @@ pub fn words(line: &str) -> Option<Vec<String>> {
             (None, '#') if word.is_none() => break,
             (None, ' ') => {
                 words.extend(word.take());
-                // Two blanks part a command from what is said of it.
+                // Two blanks separate a command from its description.
                 if letters.as_str().starts_with(' ') {
                     break;
                 }
@@ -40,7 +40,7 @@ pub fn words(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The commands in the code blocks of a page.
+/// Returns the commands in the code blocks of a page.
 pub fn in_page(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let (mut in_block, mut shown) = (false, Vec::new());
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_of_a_shell() {
+    fn words_are_split_like_in_a_shell() {
         let split = |line| words(line).map(|words| words.join("|"));
         assert_eq!(split("  runtap a 'b c' \"d \\\" e\" | jq .x").as_deref(), Some("runtap|a|b c|d \" e"));
         assert_eq!(split("sudo runtap a   what it does").as_deref(), Some("runtap|a"));

@@ -1,13 +1,14 @@
-//! Tests that can't run here say so and pass; whoever runs all of them can have them counted.
+//! Skipping of tests that cannot run: they report the reason and pass, and can be counted.
 
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-/// The variable with the file that every skipped test adds a line to: its name, a tab, and why. `cargo xtask test` sets it.
+/// The environment variable with the file to which skipped tests append a line: name, tab, reason. Set by `cargo xtask
+/// test`.
 pub const SKIPS: &str = "RUNTAP_SKIPS";
 
-/// Why a test can't run on this machine.
+/// The reason why a test cannot run on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a test that is skipped has to say so: report() it, or use require!"]
 pub struct Skip {
@@ -15,21 +16,21 @@ pub struct Skip {
 }
 
 impl Skip {
-    /// Something is missing.
+    /// Creates a value with a reason.
     pub fn because(why: impl Into<String>) -> Self {
         Self { why: why.into() }
     }
 
-    /// Prints `skipped: …`, and has it counted.
+    /// Prints `skipped: …` and appends to the file of [`SKIPS`].
     ///
     /// # Panics
-    /// If the file of [`SKIPS`] can't be written.
+    /// If the file of [`SKIPS`] cannot be written.
     #[allow(clippy::print_stderr, reason = "the one line by which a skipped test is known")]
     pub fn report(&self) {
         eprintln!("{self}");
         if let Some(path) = std::env::var_os(SKIPS) {
             let thread = std::thread::current();
-            // In one write: other tests add lines at the same time.
+            // A single write, because other tests append at the same time.
             let line = format!("{}\t{}\n", thread.name().unwrap_or("?"), self.why);
             let file = OpenOptions::new().create(true).append(true).open(path);
             file.and_then(|mut file| file.write_all(line.as_bytes())).expect("skipped tests can be counted");
@@ -43,7 +44,7 @@ impl fmt::Display for Skip {
     }
 }
 
-/// The value of a `Result<T, Skip>`, or the end of the test, which says why.
+/// Returns the value of a `Result<T, Skip>`, or reports the reason and returns from the test.
 ///
 /// ```
 /// # use runtap_testkit::{RealRuntime, require};

@@ -1,7 +1,6 @@
-//! Our own small C# program, compiled here by mono-mcs: for runtimes without a program in the shared folder.
-//!
-//! Its source is `programs/small.cs`; the provider of its events is [`PROVIDER`]. What is compiled stays in
-//! `target/peers`, stamped with the sum of the source.
+//! The small C# program of this crate, compiled with mono-mcs for runtimes without a program in the shared folder. The
+//! source is `programs/small.cs`, the provider of its events is [`PROVIDER`]. The result stays in `target/peers`, with
+//! the checksum of the source.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +14,10 @@ use crate::peers::{STAMP, folder, lock, move_in, run};
 const SOURCE: &str = include_str!("../programs/small.cs");
 const NAME: &str = "small";
 
-/// The provider of the program's events: 1 `One`, 2 `Two` and 3 `Three`, each once a round.
+/// The provider of the program's events: 1 `One`, 2 `Two` and 3 `Three`, each once per round.
 pub(crate) const PROVIDER: &str = "Runtap-Small";
 
-/// Made for .NET Core 3.1, runs on every later version too.
+/// For .NET Core 3.1 and all later versions.
 const CONFIGURATION: &str = r#"{"runtimeOptions": {
   "tfm": "netcoreapp3.1",
   "rollForward": "Major",
@@ -27,10 +26,10 @@ const CONFIGURATION: &str = r#"{"runtimeOptions": {
 }}
 "#;
 
-/// The path of the compiled program.
+/// Returns the path of the compiled program.
 ///
 /// # Panics
-/// When there is a compiler and the program can't be compiled.
+/// If there is a compiler but compiling fails.
 pub(crate) fn assembly() -> Result<PathBuf, Skip> {
     let place = folder().join(NAME);
     let assembly = place.join(format!("{NAME}.dll"));
@@ -49,7 +48,7 @@ pub(crate) fn assembly() -> Result<PathBuf, Skip> {
     Ok(assembly)
 }
 
-/// All or nothing; with the lock held.
+/// Compiles atomically. The lock must be held.
 fn compile(into: &Path, sum: &str) {
     let part = tempfile::Builder::new().prefix(".part-").tempdir_in(folder()).expect("a folder for parts");
     let inner = part.path().join(NAME);

@@ -1,4 +1,4 @@
-//! Test applications of Microsoft.Testing.Platform with known outcomes, unpacked into `target/peers` once for all tests.
+//! Test applications of Microsoft.Testing.Platform with known results, unpacked into `target/peers` once for all tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::peers::{self, STAMP};
 use crate::shared::{extract, required, shared_archive};
 use crate::{Skip, collector};
 
-/// What applications are called, and the folder below `apps/mtp` of the shared one whose archive has them.
+/// Names of applications, and the folders below the shared folder's `apps/mtp` with their archives.
 const FOLDERS: [(&str, &str); 7] = [
     ("orchard-1.8.4", "orchard"),
     ("orchard-2.3.3", "orchard"),
@@ -19,13 +19,13 @@ const FOLDERS: [(&str, &str); 7] = [
     ("library-xunit-3.2.2", "library-xunit"),
 ];
 
-/// The folder of an application, such as `orchard-2.5.2`; `six` has six of them.
+/// Returns the folder of an application, such as `orchard-2.5.2`; `six` contains six.
 ///
 /// # Errors
-/// No shared folder.
+/// If there is no shared folder.
 ///
 /// # Panics
-/// The name is not known, or the archive can't be unpacked.
+/// If the name is unknown, or the archive cannot be unpacked.
 pub fn test_application(name: &str) -> Result<PathBuf, Skip> {
     let Some((_, folder)) = FOLDERS.iter().find(|(known, _)| *known == name) else {
         panic!("{name} is not one of {:?}", FOLDERS.map(|(known, _)| known));
@@ -48,17 +48,17 @@ pub fn test_application(name: &str) -> Result<PathBuf, Skip> {
     Ok(unpacked.join(name))
 }
 
-/// What is in `data/reports/mtp`: applications that others had trouble with.
+/// The applications in `data/reports/mtp`, which are from public problem reports.
 pub const REPORTED: [&str; 9] =
     ["mcrash", "mfold", "mres2", "mzero", "nback2", "nnames", "xcrash", "xdup", "xpar"];
 
-/// The assembly of one of [`REPORTED`], compiled here.
+/// Returns the compiled assembly of one of [`REPORTED`].
 ///
 /// # Errors
-/// No shared folder, or no runtime for its compiler.
+/// If there is no shared folder, or no runtime for its compiler.
 ///
 /// # Panics
-/// It can't be compiled.
+/// If compiling fails.
 pub fn reported_application(name: &str) -> Result<PathBuf, Skip> {
     let sources = required()?.join("data/reports/mtp");
     let folder = peers::folder().join("mtp-reports");
@@ -77,13 +77,13 @@ pub fn reported_application(name: &str) -> Result<PathBuf, Skip> {
     Ok(assembly)
 }
 
-/// What the shared folder says of an application's outcomes: the lines of this table, without comments and heading.
+/// Returns the lines of a table with expected outcomes in the shared folder, without comments and heading.
 ///
 /// # Errors
-/// No shared folder.
+/// If there is no shared folder.
 ///
 /// # Panics
-/// There is no such table.
+/// If there is no such table.
 pub fn expected_outcomes(folder: &str, table: &str) -> Result<Vec<Vec<String>>, Skip> {
     let path = required()?.join("apps/mtp").join(folder).join(table);
     let text =

@@ -1,5 +1,5 @@
-//! Programs that run to an end: the one under test, and those that judge what it made. Each has a hard limit, against
-//! hangs only; at the limit it is killed and what it said is shown. Refuses to: judge exit codes by itself.
+//! Runs programs to completion: the one under test, and those that check its results. A time limit detects hangs: the
+//! program is killed and its output shown. Exit codes are checked by the tests.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -15,22 +15,22 @@ use serde_json::Value;
 
 use crate::Skip;
 
-/// How long anything may take before it counts as hung.
+/// Maximum duration before a program counts as hanging.
 pub const HARD_LIMIT: Duration = Duration::from_mins(2);
 
-/// Runs a command without input to its end.
+/// Runs a command without input to completion.
 ///
 /// # Panics
-/// When it can't be started, or has not ended within [`HARD_LIMIT`].
+/// If starting fails, or the command does not exit within [`HARD_LIMIT`].
 #[track_caller]
 pub fn run(command: Command) -> Finished {
     Running::start(command).wait()
 }
 
-/// A program of this machine that helps who asks for that; each does, while not each knows its version.
+/// Returns a command for an installed program, which must support `--help`; not all support `--version`.
 ///
 /// # Errors
-/// It is not there.
+/// If it is not installed.
 pub fn installed(name: &str) -> Result<Command, Skip> {
     match Command::new(name).arg("--help").output() {
         Ok(output) if output.status.success() => Ok(Command::new(name)),
@@ -38,7 +38,7 @@ pub fn installed(name: &str) -> Result<Command, Skip> {
     }
 }
 
-/// A command that runs. Killed when it is dropped.
+/// A running command, which is killed on drop.
 #[derive(Debug)]
 pub struct Running {
     what: String,
@@ -48,20 +48,20 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it, without input. Its output is kept.
+    /// Starts a command without input, and collects its output.
     ///
     /// # Panics
-    /// When it can't be started.
+    /// If starting fails.
     #[track_caller]
     pub fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         Self::start_as_it_is(command)
     }
 
-    /// Starts it with the input and output that it was given: what goes to a pipe of ours is kept.
+    /// Starts a command with its own input and output; output to pipes is collected.
     ///
     /// # Panics
-    /// When it can't be started.
+    /// If starting fails.
     #[track_caller]
     pub fn start_as_it_is(mut command: Command) -> Self {
         command.stderr(Stdio::piped());
@@ -72,46 +72,46 @@ impl Running {
         Self { what, child, stdout, stderr }
     }
 
-    /// What it has written to its standard error by now.
+    /// Returns the standard error output so far.
     pub fn stderr_so_far(&self) -> String {
         let bytes = self.stderr.as_ref().map(Collected::so_far).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends it a signal.
+    /// Sends a signal.
     ///
     /// # Panics
-    /// When it has been waited for already.
+    /// If the command was already waited for.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("the child was not waited for yet");
     }
 
-    /// Whether it has ended.
+    /// Returns whether the command has exited.
     ///
     /// # Panics
-    /// When that can't be asked.
+    /// If its state cannot be queried.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().expect("the child can be waited for").is_some()
     }
 
-    /// Waits for its end.
+    /// Waits for the command to exit.
     ///
     /// # Panics
-    /// When it has not ended within [`HARD_LIMIT`].
+    /// If it does not exit within [`HARD_LIMIT`].
     #[track_caller]
     pub fn wait(self) -> Finished {
         self.wait_within(HARD_LIMIT)
     }
 
-    /// Waits for its end, for what takes longer than anything in a run of the tests may.
+    /// Waits for the command to exit, with another time limit.
     ///
     /// # Panics
-    /// When it has not ended within `limit`.
+    /// If it does not exit within `limit`.
     #[track_caller]
     pub fn wait_within(mut self, limit: Duration) -> Finished {
         let in_time = ends_within(&self.child, limit);
@@ -119,7 +119,7 @@ impl Running {
             let _ = self.child.kill();
         }
         let status = self.child.wait().expect("the child can be waited for");
-        // What it has started may live on and hold the pipes: then there is no end to wait for.
+        // Processes that it started may keep the pipes open, so do not wait for the end of the pipes forever.
         let output = |collected: Option<Collected>| {
             collected
                 .map(|collected| if in_time { collected.all() } else { collected.so_far() })
@@ -138,13 +138,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended, and have been waited for.
+        // Fails if it has exited and was waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What came out of a pipe.
+/// Output collected from a pipe.
 #[derive(Debug)]
 struct Collected {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -160,7 +160,7 @@ impl Collected {
             loop {
                 match pipe.read(&mut chunk) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    // A pipe that breaks has given all that it had.
+                    // A broken pipe ends the output.
                     Ok(0) | Err(_) => break,
                     Ok(n) => into.lock().expect("nobody panics with it").extend_from_slice(&chunk[..n]),
                 }
@@ -169,7 +169,7 @@ impl Collected {
         Self { bytes, reader }
     }
 
-    /// Waits until all who write have closed it.
+    /// Waits until all writers have closed the pipe.
     fn all(self) -> Vec<u8> {
         self.reader.join().expect("reading does not panic");
         std::mem::take(&mut self.bytes.lock().expect("nobody panics with it"))
@@ -180,11 +180,11 @@ impl Collected {
     }
 }
 
-/// Waits for the end of a child, without taking its status.
+/// Waits for a child to exit, without consuming its status.
 pub(crate) fn ends_within(child: &Child, limit: Duration) -> bool {
     let pidfd = match pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
         Ok(pidfd) => pidfd,
-        // It was asked for already, and had ended.
+        // It has exited and was waited for.
         Err(rustix::io::Errno::SRCH) => return true,
         Err(error) => panic!("cannot watch a child (Linux 5.3 or later can): {}", io::Error::from(error)),
     };
@@ -200,57 +200,57 @@ pub(crate) fn ends_within(child: &Child, limit: Duration) -> bool {
     }
 }
 
-/// A command that has ended.
+/// A completed command.
 #[derive(Debug, Clone)]
 pub struct Finished {
     what: String,
-    /// How it ended.
+    /// Exit status.
     pub status: ExitStatus,
-    /// What it wrote to its standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
+    /// Standard error output.
     pub stderr: String,
 }
 
 impl Finished {
-    /// The exit code; `None` after a signal.
+    /// Returns the exit code. `None` if killed by a signal.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
-    /// Goes on if it ended with this code.
+    /// Checks the exit code.
     ///
     /// # Panics
-    /// When it did not; all that it said is shown.
+    /// If it differs; the message contains all output.
     #[track_caller]
     pub fn expect_code(&self, code: i32) -> &Self {
         assert!(self.status.code() == Some(code), "expected exit code {code}: {self}");
         self
     }
 
-    /// Its standard output as text.
+    /// Returns the standard output as text.
     ///
     /// # Panics
-    /// When it is no UTF-8.
+    /// If it is not UTF-8.
     #[track_caller]
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }
 
-    /// Its standard output as one JSON document.
+    /// Parses the standard output as a JSON document.
     ///
     /// # Panics
-    /// When it is none.
+    /// If it is not JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.stdout)
             .unwrap_or_else(|error| panic!("no JSON document ({error}): {self}"))
     }
 
-    /// Goes on if its standard error has this text.
+    /// Checks that the standard error output contains a text.
     ///
     /// # Panics
-    /// When it has not.
+    /// If it does not.
     #[track_caller]
     pub fn says(&self, text: &str) -> &Self {
         assert!(self.stderr.contains(text), "{text:?} was not said: {self}");
@@ -269,10 +269,10 @@ impl fmt::Display for Finished {
     }
 }
 
-/// Asks again and again until there is an answer: for what another process does in its own time.
+/// Calls `ask` repeatedly until it returns a value, for changes caused by another process.
 ///
 /// # Panics
-/// When there is none within [`HARD_LIMIT`].
+/// If it returns none within [`HARD_LIMIT`].
 #[track_caller]
 pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + HARD_LIMIT;

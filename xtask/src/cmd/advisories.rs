@@ -1,7 +1,7 @@
-//! `cargo xtask advisories`: known vulnerabilities of what we depend on (`RustSec`, by cargo-deny).
+//! `cargo xtask advisories`: looks for known vulnerabilities in dependencies (`RustSec`, with cargo-deny).
 //!
-//! Fails when one is found; where the database can't be had it says so and is no failure. In `cargo xtask ci` it only
-//! tells: a check must not turn red on a day when nothing changed.
+//! Fails if one is found, but not if the database is unavailable. In `cargo xtask ci` the result is only reported, so
+//! that checks do not start failing without a change.
 
 use anyhow::{Result, bail};
 
@@ -11,18 +11,20 @@ use crate::process;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// What came of the look.
+/// The result of looking for vulnerabilities.
 enum Found {
     Nothing,
     Vulnerabilities,
-    /// Nobody could look; why.
+    /// The database could not be checked, with the reason.
     Unknown(&'static str),
 }
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     match look(ws)? {
         Found::Nothing => Ok(()),
-        Found::Vulnerabilities => bail!("there are known vulnerabilities, or nobody could look: see above"),
+        Found::Vulnerabilities => {
+            bail!("found known vulnerabilities, or could not check for them; see above")
+        }
         Found::Unknown(why) => {
             output::note(&format!("skipped: {why}"));
             Ok(())
@@ -30,12 +32,12 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     }
 }
 
-/// A step of `ci` that decides nothing.
+/// A step of `ci` that never fails.
 pub(crate) fn tell(ws: &Workspace) -> Result<Outcome> {
     Ok(match look(ws)? {
         Found::Nothing => Outcome::Passed,
         Found::Vulnerabilities => Outcome::Told(
-            "known vulnerabilities, or an error: see above, or `cargo xtask advisories`".to_owned(),
+            "known vulnerabilities, or an error; see above, or run `cargo xtask advisories`".to_owned(),
         ),
         Found::Unknown(why) => Outcome::Told(why.to_owned()),
     })
@@ -43,10 +45,10 @@ pub(crate) fn tell(ws: &Workspace) -> Result<Outcome> {
 
 fn look(ws: &Workspace) -> Result<Found> {
     if process::find(ws.root(), "cargo-deny").is_none() {
-        return Ok(Found::Unknown("cargo-deny is not there"));
+        return Ok(Found::Unknown("cargo-deny is not installed"));
     }
     if ws.cargo(&["deny", "--workspace", "fetch", "db"]).code()? != Some(0) {
-        return Ok(Found::Unknown("the advisory database can't be had"));
+        return Ok(Found::Unknown("the advisory database is not available"));
     }
     let check = ["deny", "--workspace", "check", "--hide-inclusion-graph", "advisories"];
     Ok(match ws.cargo(&check).code()? {

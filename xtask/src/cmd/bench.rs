@@ -1,8 +1,9 @@
-//! `cargo xtask bench [NAME]`: what runtap costs.
+//! `cargo xtask bench [NAME]`: measures the cost of runtap.
 //!
-//! Owns: the limits of `decode`, in instructions a sample. Each stage of `runtap-benches` is run on a short and on a
-//! long recording; the difference leaves start and names out. Refuses to: fail by the clock. What is measured in time,
-//! `decode` by the way, `capture` and `ps` with real runtimes and `ports` with stand-ins, `tests` with test applications and beside `dotnet test`, `jvm` with the agent in real JVMs, the server's `clients`, `events`, `instruments` and `samples`, is only shown (docs/performance.md).
+//! `decode` limits the instructions per sample. Each stage of `runtap-benches` runs on a short and on a long recording, and
+//! the difference excludes the start and the names. Times are only reported (docs/performance.md): `decode`, `capture` and
+//! `ps` with real runtimes, `ports` with simulated ones, `tests` with test applications and `dotnet test`, `jvm` with the
+//! agent in real JVMs, and the server's `clients`, `events`, `instruments` and `samples`.
 
 mod jvm;
 
@@ -18,15 +19,17 @@ use crate::process::Tool;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// Instructions allowed for a result that comes over the pipe of a test application, 32 a message: frames, fields, rules.
-/// It took 2,480 when this was set.
+/// Maximum number of instructions per result received over the pipe of a test application, with 32 results per message.
+/// It was 2,480 when the limit was set.
 const RESULT_LIMIT: u64 = 2_750;
 
-/// Instructions allowed for an event of a Java agent of version 1, from its bytes to the call tree. It took 311 when this was set.
+/// Maximum number of instructions per event of a Java agent of version 1, from its bytes to the call tree. It was 311
+/// when the limit was set.
 const CALL_LIMIT: u64 = 345;
 
-/// Stage, and the instructions allowed for a sample of 24 frames. About a tenth above what it took when the limit was
-/// set (360, 117, 217, 176, 907). Lower it when the code got better; a reason to raise it belongs into the commit's message.
+/// The stages with their maximum numbers of instructions per sample with 24 frames: about a tenth more than measured
+/// when the limits were set (360, 117, 217, 176, 907). Lower a limit when the code improves; explain a raised limit in
+/// the commit message.
 const LIMITS: [(&str, u64); 5] =
     [("decode", 400), ("count", 130), ("fields", 240), ("stacks", 195), ("profile", 1_000)];
 
@@ -63,14 +66,14 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     };
     test::build(ws)?;
     let mut tool = ws.tool(&build(ws)?.to_string_lossy()).arg(live).arg(ws.release_binary());
-    // A relative path is seen from the root, here and there.
+    // A relative path is relative to the root of the workspace.
     if let Some(shared) = ws.shared()? {
         tool = tool.env("RUNTAP_SHARED", shared);
     }
     tool.run()
 }
 
-/// What builds the benchmark program.
+/// Returns the command that builds the benchmark program.
 pub(crate) fn building(ws: &Workspace) -> Tool {
     ws.cargo(&["build", "--release", "--package", "runtap-benches"])
 }
@@ -98,7 +101,7 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     let mut above = Vec::new();
     for (stage, what, limit) in [("results", "a result", RESULT_LIMIT), ("calls", "an event", CALL_LIMIT)] {
         let each = made(ws, &program, stage)?;
-        output::note(&format!("{stage:<8} {each:>6} instructions {what}, {limit} allowed"));
+        output::note(&format!("{stage:<8} {each:>6} instructions {what} (limit {limit})"));
         if each > limit {
             above.push(stage);
         }
@@ -110,18 +113,18 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
         }
         let each = counted.last().zip(counted.first()).map_or(0, |(long, short)| long.saturating_sub(*short));
         let each = each / (LONG - SHORT);
-        output::note(&format!("{stage:<8} {each:>6} instructions a sample, {limit} allowed"));
+        output::note(&format!("{stage:<8} {each:>6} instructions per sample (limit {limit})"));
         if each > limit {
             above.push(stage);
         }
     }
     if !above.is_empty() {
-        bail!("above the limit: {}", above.join(", "));
+        bail!("limit exceeded: {}", above.join(", "));
     }
     Ok(Outcome::Passed)
 }
 
-/// Instructions for each of what a stage is given, without those of the start.
+/// Returns the number of instructions per item of a stage, without those of the start.
 fn made(ws: &Workspace, program: &Path, stage: &str) -> Result<u64> {
     let mut counted = Vec::new();
     for size in [SHORT, LONG] {

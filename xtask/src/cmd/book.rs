@@ -1,9 +1,8 @@
-//! `cargo xtask book`: the user guide, built by mdBook from `docs/` to `target/book`, after its links were checked.
+//! `cargo xtask book`: builds the user guide with mdBook from `docs/` to `target/book`, after checking links.
 //!
-//! Owns: what a page must satisfy: every page of `docs/` is in `docs/SUMMARY.md`, once, and every link in a Markdown file of
-//! the repository leads to a file, and to a heading of it, that is there. Links of pages to files outside of `docs/` become
-//! links to the repository while the book is made (`--preprocess`, which mdBook calls; `book.toml`).
-//! Refuses to: look at links to other sites, which nobody here decides on.
+//! Every page of `docs/` must be in `docs/SUMMARY.md` exactly once, and every link in a Markdown file of the repository
+//! must lead to an existing file and heading. Links from pages to files outside of `docs/` are changed to links to the
+//! repository while building (`--preprocess`, called by mdBook; `book.toml`). Links to other sites are not checked.
 
 mod links;
 mod outside;
@@ -21,10 +20,10 @@ use crate::process;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// The tool, as `.ci/run book` installs it.
+/// The tool that `.ci/run book` installs.
 const MDBOOK: &str = "mdbook";
 const HOW: &str =
-    "mdbook is not there (cargo install --locked mdbook --no-default-features --features search)";
+    "mdbook is not installed (cargo install --locked mdbook --no-default-features --features search)";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
@@ -41,7 +40,8 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
 }
 
-/// The step of `cargo xtask ci`: the links. mdBook takes longer to build than everything else that the checks install.
+/// The step of `cargo xtask ci`, which only checks links, because building mdBook takes longer than all other installed
+/// tools.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     check_links(ws)?;
     Ok(Outcome::Passed)
@@ -59,7 +59,7 @@ fn build(ws: &Workspace) -> Result<Outcome> {
 
 fn check_links(ws: &Workspace) -> Result<()> {
     let files = ws.tool("git").args(&["ls-files", "-co", "--exclude-standard", "*.md"]).quiet().capture()?;
-    // A file that is removed and not yet committed is listed too.
+    // Deleted files that are not committed yet are listed too.
     let files: Vec<&str> = files.lines().filter(|file| ws.root().join(file).is_file()).collect();
     let summary =
         fs::read_to_string(ws.root().join(SUMMARY)).with_context(|| format!("cannot read {SUMMARY}"))?;
@@ -69,19 +69,19 @@ fn check_links(ws: &Workspace) -> Result<()> {
         output::note(line);
     }
     if !wrong.is_empty() {
-        bail!("{} links or pages are wrong", wrong.len());
+        bail!("found {} wrong links or pages", wrong.len());
     }
-    output::note(&format!("{} files: every link leads somewhere", files.len()));
+    output::note(&format!("{} files without broken links", files.len()));
     Ok(())
 }
 
-/// Pages of `docs/` that the summary lacks, or has more than once.
+/// Returns errors for pages of `docs/` that are missing in the summary or listed twice.
 fn summary_errors(summary: &str, files: &[&str]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
     for link in page::links(summary) {
         if !seen.insert(link.address.clone()) {
-            wrong.push(format!("{SUMMARY}: {} is there twice", link.address));
+            wrong.push(format!("{SUMMARY}: {} is listed twice", link.address));
         }
     }
     for file in files {
@@ -106,7 +106,7 @@ mod tests {
         let wrong = summary_errors(&twice, &files);
         assert_eq!(
             wrong,
-            ["docs/SUMMARY.md: design/b.md is there twice", "docs/SUMMARY.md: a.md is missing"]
+            ["docs/SUMMARY.md: design/b.md is listed twice", "docs/SUMMARY.md: a.md is missing"]
         );
     }
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask ci`: every check, in the order in which they are worth knowing.
+//! `cargo xtask ci`: runs every check, the most informative first.
 //!
-//! Owns: the order, and what is an extra. Plain `ci` needs cargo, rustfmt and clippy; an extra that is
-//! missing is named and passed over. `ci --all` is what `.ci/run` calls after it installed the extras: there a missing
-//! one fails. Every step runs, whatever came of the ones before.
+//! Plain `ci` needs cargo, rustfmt and clippy; missing optional tools are reported and their checks skipped. `ci
+//! --all`, which `.ci/run` calls after installing the tools, fails if one is missing. All steps run even if earlier
+//! ones failed.
 
 mod outside;
 
@@ -36,23 +36,23 @@ const STEPS: &[(&str, Check)] = &[
     ("licenses", licenses::check),
     ("machete", extras::machete),
     ("deny", extras::deny),
-    // Decides nothing.
+    // Never fails.
     ("advisories", advisories::tell),
     ("doc", doc::check),
     ("doctest", test::doctests),
     ("packages", packages::check),
-    // Begun at the start: these wait for it.
+    // Started at the beginning; these steps wait for it.
     ("release", test::build),
     ("fuzz targets", fuzz::targets_built),
-    // What this machine can start of other systems' programs.
+    // Programs of other systems that this machine can run.
     ("wine", wine::check),
     ("qemu", qemu::check),
-    // Compared with what the release makes of the same recording.
+    // Compared with the result of the release build for the same recording.
     ("peers", peers::from_here),
     ("conformance", conformance::check),
     ("viewer", extras::viewer),
     ("another user", test::as_another::run),
-    // Of all that run tests the last: whoever reads the end of the log finds its count.
+    // The last step that runs tests, so that its count is at the end of the log.
     ("test", test::run),
     ("size", size::size),
     ("linking", size::linking),
@@ -60,22 +60,22 @@ const STEPS: &[(&str, Check)] = &[
     ("bench", bench::check),
 ];
 
-/// The agent for JVMs, once for all programs that carry it.
+/// Builds the JVM agent once for all programs that contain it.
 fn agent(ws: &Workspace) -> Result<Outcome> {
     if !cfg!(target_os = "linux") {
         return Ok(Outcome::Passed);
     }
     ws.cargo(&["build", "--profile", "agent", "--package", "runtap-jvm-agent", "--lib"]).run()?;
     let library = ws.target().join("agent/libruntap_jvm_agent.so");
-    // Somebody's own configuration may have it elsewhere: then each program gets its own.
+    // The user's configuration may use another folder; then each program builds its own.
     if library.is_file() {
         process::give_agent(library);
     }
     Ok(Outcome::Passed)
 }
 
-/// Optimized builds, while others check what is not: the linker's work on a whole program is that of one processor. A step
-/// that needs one builds it once more, waits for cargo's lock until it is there, and says what is wrong with it.
+/// Starts optimized builds while other steps run, because linking a whole program uses a single processor. A step that
+/// needs one of them builds it again, waits for cargo's lock, and reports errors.
 fn ahead(ws: &Workspace) {
     let builds = [
         ("release", Ok(test::building(ws))),
@@ -90,7 +90,7 @@ fn ahead(ws: &Workspace) {
     }
 }
 
-/// Each fuzz target runs for so long.
+/// Duration of each fuzz target in seconds.
 const FUZZ_SECONDS: u64 = 8;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
@@ -103,7 +103,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         reports.extend(STEPS.iter().map(|(name, check)| step::run(name, missing, || check(ws))));
     });
     reports.push(step::run("fuzz", missing, || fuzz::smoke(ws, FUZZ_SECONDS)));
-    // Of every step before.
+    // Covers all earlier steps.
     reports.push(step::run("outside", missing, || outside.check()));
     output::summary(&reports, start.elapsed());
     let failed: Vec<&str> =

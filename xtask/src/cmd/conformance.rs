@@ -1,7 +1,6 @@
-//! `cargo xtask conformance`: every command of the protocol against live runtimes, as docs/conformance.md.
-//!
-//! Owns: the call of `runtap-conformance`, which measures, writes and compares. With `--check`, and in `cargo xtask ci`,
-//! the document is compared with what is measured; a runtime that is not here is passed over.
+//! `cargo xtask conformance`: runs every command of the protocol against live runtimes, for docs/conformance.md. Calls
+//! `runtap-conformance`, which measures, writes and compares. With `--check`, and in `cargo xtask ci`, the document is
+//! compared with the results; runtimes that are not installed are skipped.
 
 use anyhow::{Result, bail};
 
@@ -12,7 +11,7 @@ use crate::workspace::Workspace;
 
 const DOCUMENT: &str = "docs/conformance.md";
 
-/// Its exit code when some runtime was not here and the others are as they should be.
+/// The exit code if a runtime is missing and all others match.
 const NOT_ALL: i32 = 3;
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
@@ -32,14 +31,14 @@ fn run(ws: &Workspace, mode: &str) -> Result<Outcome> {
     let program =
         ws.target().join("debug").join(format!("runtap-conformance{}", std::env::consts::EXE_SUFFIX));
     let mut tool = ws.tool(&program.to_string_lossy()).args(&[mode, DOCUMENT]);
-    // A relative path is seen from the root, here and there.
+    // A relative path is relative to the root of the workspace.
     if let Some(shared) = ws.shared()? {
         tool = tool.env("RUNTAP_SHARED", shared);
     }
     match tool.code()? {
         Some(0) => Ok(Outcome::Passed),
         Some(NOT_ALL) => {
-            Ok(Outcome::Skipped("not every runtime is here (cargo xtask peers --download)".to_owned()))
+            Ok(Outcome::Skipped("not all runtimes are installed (cargo xtask peers --download)".to_owned()))
         }
         _ => bail!("see above"),
     }

@@ -1,9 +1,8 @@
-//! `cargo xtask cross`: does it compile for other systems?
+//! `cargo xtask cross`: compiles for other systems.
 //!
-//! Owns: which targets there are, and what is compiled for each. A target whose standard library is not installed is named,
-//! and the check counts as skipped. In `cargo xtask ci` those are left out that another step builds and runs, and those whose
-//! sources are all compiled for another one.
-//! Refuses to: install anything, and to call something tried that was not: to compile is not to run.
+//! Targets whose standard library is not installed are listed, and the check counts as skipped. `cargo xtask ci` leaves
+//! out targets that another step builds and runs, and those without sources of their own. Programs are compiled, not
+//! run.
 
 use anyhow::{Result, bail};
 
@@ -14,7 +13,7 @@ use crate::process::GIVEN_AGENT;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// A system to compile for.
+/// A target to compile for.
 #[derive(Debug)]
 struct Target {
     name: &'static str,
@@ -22,14 +21,14 @@ struct Target {
     in_ci: InCi,
 }
 
-/// What `cargo xtask ci` does for a system.
+/// What `cargo xtask ci` does for a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InCi {
-    /// This step builds the program for it, and runs it.
+    /// Another step builds the program and runs it.
     RunBy(&'static str),
     /// It is compiled.
     Compiled,
-    /// Nothing: no source file is for it alone.
+    /// Nothing, because no source file is specific to it.
     LikeAnother,
 }
 
@@ -40,7 +39,7 @@ const fn program(name: &'static str, in_ci: InCi) -> Target {
 const TARGETS: &[Target] = &[
     program(foreign::MUSL, InCi::LikeAnother),
     program(foreign::ARM_MUSL, InCi::RunBy("qemu")),
-    // Of glibc's there only is what JVMs load: the program is the same as with musl.
+    // Only what JVMs load is built for glibc; the program is the same as with musl.
     Target { name: "aarch64-unknown-linux-gnu", package: "runtap-jvm-agent", in_ci: InCi::Compiled },
     program("aarch64-apple-darwin", InCi::Compiled),
     program("x86_64-apple-darwin", InCi::LikeAnother),
@@ -54,7 +53,7 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What no other step of `cargo xtask ci` compiles.
+/// Compiles for the targets that no other step of `cargo xtask ci` covers.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     compile(ws, TARGETS.iter().filter(|target| target.in_ci == InCi::Compiled))
 }
@@ -68,7 +67,7 @@ fn compile<'a>(ws: &Workspace, targets: impl Iterator<Item = &'a Target>) -> Res
     }
     let mut failed = Vec::new();
     for (package, names) in by_package(&here) {
-        // All at once: what runs while it is compiled is built once.
+        // In one call, so that build scripts and macros are built once.
         if let Err(error) = ws.cargo(&arguments(package, &names)).env(GIVEN_AGENT, &agent).run() {
             failed.push(format!("{package} for {}: {error:#}", names.join(" or ")));
         } else {
@@ -86,7 +85,7 @@ fn compile<'a>(ws: &Workspace, targets: impl Iterator<Item = &'a Target>) -> Res
     Ok(Outcome::Skipped(format!("no standard library for {names} (rustup target add {names})")))
 }
 
-/// The targets of each package.
+/// Groups the targets by package.
 fn by_package(targets: &[&Target]) -> Vec<(&'static str, Vec<&'static str>)> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for target in targets {
@@ -103,7 +102,7 @@ fn arguments<'a>(package: &'a str, targets: &[&'a str]) -> Vec<&'a str> {
     ["check", "-p", package].into_iter().chain(targets).collect()
 }
 
-/// Whether `cargo xtask cross` compiles for a target.
+/// Returns whether `cargo xtask cross` compiles for a target.
 #[cfg(test)]
 pub(crate) fn is_known(target: &str) -> bool {
     TARGETS.iter().any(|known| known.name == target)
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_built_by_a_step() {
+    fn omitted_targets_are_built_by_other_steps() {
         for target in TARGETS {
             if let InCi::RunBy(step) = target.in_ci {
                 assert!(COMMANDS.iter().any(|command| command.name == step), "{step}");

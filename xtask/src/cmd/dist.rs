@@ -1,11 +1,10 @@
-//! `cargo xtask dist`: what a release offers, in `target/dist`: an archive for each system that can be built for here, Debian
-//! packages, a `Containerfile`, and `SHA256SUMS`. docs/releasing.md says how a release is made of it.
+//! `cargo xtask dist`: builds the release files in `target/dist`: an archive for each system that can be built for,
+//! Debian packages, a `Containerfile`, and `SHA256SUMS`. docs/releasing.md explains how to make a release.
 //!
-//! Owns: the order of the work. Which systems there are is in `dist/release.rs`, what is in an archive in `dist/contents.rs`.
-//! `--check` builds the commit in another directory and compares; `--try` runs the program in an empty root, with a real .NET
-//! unless `--without-dotnet` is given.
-//! Refuses to: build with anything but the release profile, or to differ from run to run: owners, order and times are
-//! fixed, and directories leave no trace.
+//! The systems are in `dist/release.rs`, the contents of archives in `dist/contents.rs`. `--check` builds the commit in
+//! another directory and compares. `--try` runs the program in an empty root, with a real .NET unless
+//! `--without-dotnet` is given. Only the release profile is used, and results are reproducible: owners, order and times
+//! are fixed, and directories leave no trace.
 
 mod build;
 mod check;
@@ -49,7 +48,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Everything, or what is for the `chosen` system.
+/// Builds everything, or only what is for the `chosen` system.
 fn make(ws: &Workspace, source: &Source, chosen: Option<&str>, dist: &Path) -> Result<()> {
     if dist.exists() {
         fs::remove_dir_all(dist).with_context(|| format!("cannot remove {}", dist.display()))?;
@@ -58,7 +57,7 @@ fn make(ws: &Workspace, source: &Source, chosen: Option<&str>, dist: &Path) -> R
     let mut built: Vec<(&Release, PathBuf)> = Vec::new();
     let mut skipped = Vec::new();
     let is_chosen = |release: &Release| chosen.is_none_or(|name| name == release.name);
-    // One that runs here is built in any case: it writes the manual pages.
+    // A program for this machine is always built, because it writes the manual pages.
     for release in RELEASES.iter().filter(|release| is_chosen(release) || release.runs_here()) {
         match release.missing(ws, &source.host)? {
             Some(why) => skipped.push(format!("{}: skipped, {why}", release.name)),
@@ -95,7 +94,7 @@ fn make(ws: &Workspace, source: &Source, chosen: Option<&str>, dist: &Path) -> R
     Ok(())
 }
 
-/// What is promised of every program that is released.
+/// Checks the properties of a released program.
 fn judge(release: &Release, program: &Path) -> Result<()> {
     let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
     output::note(release.name);
@@ -110,7 +109,7 @@ fn judge(release: &Release, program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A line for each file, as `sha256sum` writes it.
+/// Returns a line for each file, like `sha256sum`.
 fn sums(ws: &Workspace, dist: &Path) -> Result<String> {
     let mut names: Vec<String> = Vec::new();
     for file in contents::files(dist)? {

@@ -1,4 +1,4 @@
-//! `cargo xtask doc`: the API documentation of the workspace; a broken link or a bare address fails it.
+//! `cargo xtask doc`: builds the API documentation of the workspace. Broken links and bare addresses are errors.
 
 use anyhow::Result;
 

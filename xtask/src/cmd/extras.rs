@@ -1,6 +1,4 @@
-//! The checks of `cargo xtask ci` that need a tool which not everybody has.
-//!
-//! Owns: how each tool is called and what is said when it is not there. Refuses to: install anything; `.ci/run` does.
+//! The checks of `cargo xtask ci` that need optional tools, which `.ci/run` installs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +9,7 @@ use crate::process;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// Licences, sources and banned crates of the whole tree (deny.toml). Advisories are `advisories`' to tell.
+/// Checks licenses, sources and banned crates (deny.toml). Advisories are checked by `advisories`.
 pub(crate) fn deny(ws: &Workspace) -> Result<Outcome> {
     with(ws, "cargo-deny", || {
         ws.cargo(&["deny", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"])
@@ -19,17 +17,17 @@ pub(crate) fn deny(ws: &Workspace) -> Result<Outcome> {
     })
 }
 
-/// Dependencies that nothing uses.
+/// Looks for unused dependencies.
 pub(crate) fn machete(ws: &Workspace) -> Result<Outcome> {
     with(ws, "cargo-machete", || ws.cargo(&["machete", "crates", "xtask", "benches", "fuzz"]).run())
 }
 
-/// Spelling (typos.toml).
+/// Checks spelling (typos.toml).
 pub(crate) fn typos(ws: &Workspace) -> Result<Outcome> {
     with(ws, "typos", || ws.tool("typos").run())
 }
 
-/// Form of the TOML files (tombi.toml).
+/// Checks the format of TOML files (tombi.toml).
 pub(crate) fn tombi(ws: &Workspace) -> Result<Outcome> {
     with(ws, "tombi", || {
         ws.tool("tombi").args(&["format", "--check", "--offline"]).run()?;
@@ -37,7 +35,7 @@ pub(crate) fn tombi(ws: &Workspace) -> Result<Outcome> {
     })
 }
 
-/// What we write, opened by the pages that people open it in (tests/viewer/README.md).
+/// Opens written files in the viewers that users open them with (tests/viewer/README.md).
 pub(crate) fn viewer(ws: &Workspace) -> Result<Outcome> {
     let folder = ws.root().join("tests/viewer");
     if !folder.join("node_modules").is_dir() {
@@ -45,7 +43,7 @@ pub(crate) fn viewer(ws: &Workspace) -> Result<Outcome> {
     }
     let browser = BROWSERS.iter().any(|name| process::find(ws.root(), name).is_some());
     if !browser && std::env::var_os("CHROMIUM").is_none() {
-        return Ok(Outcome::Skipped("Chromium is not there".to_owned()));
+        return Ok(Outcome::Skipped("Chromium is not installed".to_owned()));
     }
     let results = ws.target().join("viewer.tap");
     let outcome = with(ws, "node", || {
@@ -53,7 +51,7 @@ pub(crate) fn viewer(ws: &Workspace) -> Result<Outcome> {
         node = node.arg("--test-reporter-destination=stdout");
         node = node.arg(format!("--test-reporter-destination={}", results.display()));
         node = node.env("RUNTAP_BIN", ws.release_binary());
-        // A relative path is seen from the root, here and there.
+        // A relative path is relative to the root of the workspace.
         if let Some(shared) = ws.shared()? {
             node = node.env("RUNTAP_SHARED", shared);
         }
@@ -65,8 +63,8 @@ pub(crate) fn viewer(ws: &Workspace) -> Result<Outcome> {
     }
 }
 
-/// Why tests were skipped that should not be, by node's results in the form of TAP. What a source of files does not have is
-/// no reason.
+/// Returns why tests were skipped that should have run, according to node's TAP output. Files that were not given are
+/// ignored.
 fn skipped(results: &str) -> String {
     let reasons =
         results.lines().filter_map(|line| line.trim_start().strip_prefix("ok ")?.split_once(" # SKIP"));
@@ -75,12 +73,12 @@ fn skipped(results: &str) -> String {
     reasons.into_iter().collect::<Vec<_>>().join("; ")
 }
 
-/// What the viewer tests look for, where `CHROMIUM` does not say.
+/// The browsers to search for if `CHROMIUM` is not set.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 fn with(ws: &Workspace, tool: &str, check: impl FnOnce() -> Result<()>) -> Result<Outcome> {
     if process::find(ws.root(), tool).is_none() {
-        return Ok(Outcome::Skipped(format!("{tool} is not there")));
+        return Ok(Outcome::Skipped(format!("{tool} is not installed")));
     }
     check()?;
     Ok(Outcome::Passed)
@@ -91,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn skipped_tests_are_told_by_their_reasons() {
+    fn skipped_tests_are_reported_by_reason() {
         let results = "TAP version 13\n# Subtest: a\n    ok 1 - speedscope: it opens\n    ok 2 - merged # SKIP not given\n\
             \x20   ok 3 - pprof # SKIP no go on PATH\nok 4 - jvm files # SKIP no recordings (RUNTAP_SHARED)\n\
             ok 5 - pprof again # SKIP no go on PATH\n1..5\n# skipped 4\n";

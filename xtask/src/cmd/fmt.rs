@@ -1,4 +1,4 @@
-//! `cargo xtask fmt`: rustfmt over the workspace and the fuzz workspace.
+//! `cargo xtask fmt`: runs rustfmt for the workspace and the fuzz workspace.
 
 use anyhow::Result;
 

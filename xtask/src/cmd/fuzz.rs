@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz`: builds the fuzz targets on stable Rust and runs each for a few seconds, or for a number of inputs.
+//! `cargo xtask fuzz`: builds the fuzz targets on stable Rust and runs each for some seconds or a number of inputs.
 //!
-//! Owns: the compiler flags that libFuzzer needs (what cargo-fuzz passes with `-s none`), and what a target says of itself
-//! below `[package.metadata.targets]` of `fuzz/Cargo.toml`: how long its inputs are, whose corpus it starts with. Refuses to:
-//! write into the checked-in corpus; new inputs go below the target folder, inputs that crash to `fuzz/artifacts`. A target
-//! that changes any other file fails.
+//! Sets the compiler flags that libFuzzer needs (those that cargo-fuzz passes with `-s none`) and reads the settings of
+//! a target in `[package.metadata.targets]` of `fuzz/Cargo.toml`: the maximum length of inputs, and the corpus to start
+//! with. The checked-in corpus is not changed; new inputs go below the target folder, and crashing inputs to
+//! `fuzz/artifacts`. A target that changes any other file fails.
 
 mod confined;
 
@@ -24,27 +24,27 @@ use crate::workspace::Workspace;
 
 const DEFAULT_SECONDS: u64 = 10;
 
-/// Coverage for libFuzzer without a sanitizer, which only a nightly compiler has.
+/// Coverage for libFuzzer without a sanitizer, which requires a nightly compiler.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Clink-dead-code -Ccodegen-units=1 -Cdebug-assertions";
 
-/// All targets of a smoke run together take no longer, whatever their number.
+/// Maximum duration of a smoke run of all targets in seconds.
 const SMOKE_SECONDS: u64 = 480;
 
-/// When a target has run enough.
+/// When to stop running a target.
 #[derive(Debug, Clone, Copy)]
 enum Until {
     Seconds(u64),
     Runs(u64),
 }
 
-/// One target, as the manifest has it.
+/// A target, as declared in the manifest.
 struct Target {
     name: String,
-    /// Longest input in bytes.
+    /// Maximum length of an input in bytes.
     max_len: Option<u64>,
-    /// The target whose corpus it starts with.
+    /// The target whose corpus is used at the start.
     seeds: String,
 }
 
@@ -59,14 +59,14 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
 }
 
-/// Every target for so many seconds, or for fewer if there are many.
+/// Runs every target for this many seconds, or fewer if there are many targets.
 pub(crate) fn smoke(ws: &Workspace, seconds: u64) -> Result<Outcome> {
     run(ws, build_quickly(ws)?, |targets, at_a_time| {
         Until::Seconds(seconds.min(SMOKE_SECONDS * at_a_time / targets).max(1))
     })
 }
 
-/// `until` is told how many targets there are, and how many of them run at a time.
+/// `until` receives the number of targets and the number of targets that run in parallel.
 fn run(ws: &Workspace, (build, built): Build, until: impl Fn(u64, u64) -> Until) -> Result<Outcome> {
     if let Some(why) = missing(ws) {
         return Ok(Outcome::Skipped(why));
@@ -98,13 +98,13 @@ fn run(ws: &Workspace, (build, built): Build, until: impl Fn(u64, u64) -> Until)
     });
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     if !failed.is_empty() {
-        bail!("{} (the inputs are in fuzz/artifacts)", failed.join(", "));
+        bail!("{} (see the inputs in fuzz/artifacts)", failed.join(", "));
     }
     output::note(&format!("{} fuzz targets", targets.len()));
     Ok(Outcome::Passed)
 }
 
-/// What is needed to build the targets and is not there.
+/// Returns what is missing to build the targets. `None` if nothing is missing.
 fn missing(ws: &Workspace) -> Option<String> {
     if !ws.fuzz_manifest().is_file() {
         return Some("there is no fuzz workspace".to_owned());
@@ -112,11 +112,11 @@ fn missing(ws: &Workspace) -> Option<String> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let is_there = process::find(ws.root(), &compiler).is_some();
     (!is_there).then(|| {
-        format!("a C++ compiler is needed to build libFuzzer ({compiler} is not there; CXX names another)")
+        format!("building libFuzzer needs a C++ compiler ({compiler} not found; CXX specifies another)")
     })
 }
 
-/// All targets are there.
+/// Builds all targets.
 pub(crate) fn targets_built(ws: &Workspace) -> Result<Outcome> {
     if let Some(why) = missing(ws) {
         return Ok(Outcome::Skipped(why));
@@ -125,17 +125,17 @@ pub(crate) fn targets_built(ws: &Workspace) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What builds all targets, and the folder where they will be.
+/// The command that builds all targets, and the folder of the results.
 type Build = (Tool, PathBuf);
 
-/// For a smoke run, which takes less time than to optimize what it runs.
+/// Builds for a smoke run, for which optimizing takes longer than it saves.
 pub(crate) fn build_quickly(ws: &Workspace) -> Result<Build> {
     let (tool, built) = build(ws)?;
     Ok((tool.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"), built))
 }
 
 fn build(ws: &Workspace) -> Result<Build> {
-    // With a target triple the flags stay away from build scripts and proc macros.
+    // With a target triple, the flags do not apply to build scripts and proc macros.
     let triple = host(ws)?;
     let folder = ws.target().join("fuzz");
     let build = ws.cargo(&["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target", &triple]);
@@ -147,7 +147,7 @@ fn next<'a>(waiting: &Mutex<slice::Iter<'a, Target>>) -> Option<&'a Target> {
     locked(waiting).next()
 }
 
-/// What a panicking thread has left is a list like any other.
+/// A panicking thread leaves a valid list.
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -192,10 +192,10 @@ fn run_one(
     let runs = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     // `#10000000	DONE   cov: 1655 ft: 5794 corp: 1078/353Kb lim: 512 exec/s: 31847 rss: 32Mb`
     let end = said.lines().rev().find_map(|line| Some(line.split_once("DONE")?.1.trim())).unwrap_or_default();
-    // A target that runs nothing would pass as well.
+    // Otherwise a target that runs nothing would pass.
     match runs.and_then(|runs| runs.trim().parse::<u64>().ok()) {
         Some(runs) if runs > 0 => output::note(&format!("{name}: {runs} inputs in {seconds:.0} s; {end}")),
-        _ => bail!("it tried no input ({})", log.display()),
+        _ => bail!("it ran no input ({})", log.display()),
     }
     Ok(())
 }

@@ -1,8 +1,6 @@
-//! `cargo xtask layers`: who may depend on whom.
-//!
-//! Owns: the layers of the house (ARCHITECTURE.md has the picture) and the check over `cargo metadata`. An edge goes to
-//! a lower layer; and the check that the paths in ARCHITECTURE.md are there. Refuses to:
-//! let a crate in that has no layer.
+//! `cargo xtask layers`: checks the dependencies between crates, according to `cargo metadata`. A dependency must be in
+//! a lower layer (ARCHITECTURE.md has the picture), and every crate must have a layer. Also checks that paths in
+//! ARCHITECTURE.md exist.
 
 use std::fs;
 
@@ -14,7 +12,7 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// Every crate that others may use, with its layer.
+/// All crates that others may use, with their layers.
 const LAYERS: &[(&str, u8)] = &[
     ("runtap-wire", 0),
     ("runtap-model", 0),
@@ -51,17 +49,17 @@ const LAYERS: &[(&str, u8)] = &[
     ("runtap", 8),
 ];
 
-/// Beside the stack: they use anything and are used in tests only.
+/// Crates outside of the layers, which may use any crate and may only be used in tests.
 const BESIDE: &[&str] = &["runtap-testkit", "runtap-benches", "runtap-conformance", "axum-service", "xtask"];
 
-/// The feature of the test kit that brings our own server.
+/// The feature of the test kit that includes runtap's server.
 const FAKE: &str = "fake";
 
-/// Edges inside a layer that only tests have: the two sides of a protocol are tried on each other.
+/// Dependencies within a layer that only tests have: the two sides of a protocol are tested with each other.
 const SIDEWAYS_IN_TESTS: &[(&str, &str)] = &[("runtap-diag-server", "runtap-diag")];
 
-/// Crates that may use less than what lies below them: meaning comes from bytes, files and the model, never from a
-/// session; a sink sees the model only; and text is made of results, whoever had them.
+/// Crates that may use only some of the lower crates: interpretation uses bytes, files and the model but no sessions;
+/// sinks use only the model; texts are made from results.
 const NARROW: &[(&str, &[&str])] = &[
     ("runtap-model", &["runtap-wire"]),
     ("runtap-clr", &["runtap-wire", "runtap-diag-proto", "runtap-nettrace", "runtap-model"]),
@@ -70,20 +68,20 @@ const NARROW: &[(&str, &[&str])] = &[
     ("runtap-text", &["runtap-nettrace", "runtap-convert", "runtap-model", "runtap-clr"]),
 ];
 
-/// The layers that touch no socket, file, clock or thread.
+/// The highest layer that uses no sockets, files, clocks or threads.
 const PURE: u8 = 1;
 
-/// What these may take from outside.
+/// External crates that these layers may use.
 const PURE_OUTSIDE: &[&str] = &["thiserror", "bitflags", "uuid", "hashbrown", "foldhash", "object"];
 
-/// What single crates of them may take besides: the plan of a test run is text that people and JSON hold, and test commands
-/// print JSON and XML; neither is a wire format. A jar is a zip file of deflated classes.
+/// Further external crates for single crates of these layers: test plans are text and JSON, test commands print JSON
+/// and XML, and a jar is a zip file of deflated classes.
 const PURE_OUTSIDE_OF: &[(&str, &[&str])] = &[
     ("runtap-classfile", &["flate2", "rawzip"]),
     ("runtap-test", &["quick-xml", "regex-lite", "serde", "serde_json", "strsim", "toml"]),
 ];
 
-/// What a path in ARCHITECTURE.md begins with.
+/// Prefixes of paths in ARCHITECTURE.md.
 const FOLDERS: [&str; 5] = ["crates/", "xtask/", "conformance/", "fuzz/", "docs/"];
 
 #[derive(Debug, Deserialize)]
@@ -102,7 +100,7 @@ struct Dependency {
     name: String,
     #[serde(default)]
     features: Vec<String>,
-    /// `None` is an ordinary one, else `dev` or `build`.
+    /// `None` for normal dependencies, otherwise `dev` or `build`.
     kind: Option<String>,
 }
 
@@ -119,20 +117,20 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
         output::note(line);
     }
     if !wrong.is_empty() {
-        bail!("{} dependencies go the wrong way (ARCHITECTURE.md has the layers)", wrong.len());
+        bail!("{} dependencies are not allowed (see the layers in ARCHITECTURE.md)", wrong.len());
     }
     let gone = gone(ws)?;
     if !gone.is_empty() {
-        bail!("ARCHITECTURE.md sends people to what is not there: {}", gone.join(", "));
+        bail!("paths in ARCHITECTURE.md do not exist: {}", gone.join(", "));
     }
-    output::note(&format!("{} crates, every arrow goes down", metadata.packages.len()));
+    output::note(&format!("{} crates with valid dependencies", metadata.packages.len()));
     Ok(Outcome::Passed)
 }
 
-/// Files and folders that ARCHITECTURE.md names by their path, and that are not there.
+/// Returns the paths in ARCHITECTURE.md that do not exist.
 fn gone(ws: &Workspace) -> Result<Vec<String>> {
     let text = fs::read_to_string(ws.root().join("ARCHITECTURE.md")).context("ARCHITECTURE.md")?;
-    // What is between two backquotes is every other part.
+    // Every other part is between backquotes.
     let quoted = text.split('`').skip(1).step_by(2);
     let is_path = |text: &&str| FOLDERS.iter().any(|folder| text.starts_with(folder)) && !text.contains(' ');
     Ok(quoted.filter(is_path).filter(|path| !ws.root().join(path).exists()).map(str::to_owned).collect())
@@ -161,7 +159,7 @@ fn violations(packages: &[Package]) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with an edge between two crates of the workspace.
+/// Returns what is wrong with a dependency on a crate of the workspace.
 fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
     let test_only = to.kind.as_deref() == Some("dev");
     let (to, features) = (to.name.as_str(), &to.features);
@@ -174,7 +172,7 @@ fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
             format!("the tests of layers 0 and 1 need nothing above them: without the feature {FAKE}")
         });
     }
-    // Cargo allows a crate as a dev-dependency of itself, for its features.
+    // Cargo permits a crate as a dev-dependency of itself, for its features.
     if from == to && test_only {
         return None;
     }
@@ -194,7 +192,7 @@ fn inside(from: &str, layer_of_from: u8, to: &Dependency) -> Option<String> {
     None
 }
 
-/// What is wrong with an edge to a crate of the registry.
+/// Returns what is wrong with a dependency on a crate of the registry.
 fn outside(from: &str, layer: u8, to: &Dependency) -> Option<String> {
     if layer > PURE || to.kind.is_some() || PURE_OUTSIDE.contains(&to.name.as_str()) {
         return None;
@@ -218,7 +216,7 @@ fn is_ours(packages: &[Package], name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A workspace of all crates, with one edge: to `CRATE` or `CRATE+FEATURE`.
+    /// A workspace of all crates with one dependency: on `CRATE` or `CRATE+FEATURE`.
     fn with_edge(from: &str, to: &str, kind: Option<&str>) -> Vec<Package> {
         let names = LAYERS.iter().map(|(name, _)| *name).chain(BESIDE.iter().copied());
         let mut packages: Vec<Package> =
@@ -243,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_go_down() {
+    fn dependencies_are_in_lower_layers() {
         allowed("runtap", "runtap-wire", None);
         allowed("runtap-diag", "runtap-transport", None);
         refused("runtap-transport", "runtap-diag", None, "from layer 3 up to layer 5");
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sides_of_a_protocol_know_each_other_in_tests() {
+    fn the_sides_of_a_protocol_may_use_each_other_in_tests() {
         for (from, to) in SIDEWAYS_IN_TESTS {
             allowed(from, to, Some("dev"));
             refused(from, to, None, "both are in layer");
@@ -262,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn meaning_knows_no_session_and_a_sink_only_the_model() {
+    fn interpretation_uses_no_session_and_a_sink_only_the_model() {
         allowed("runtap-clr", "runtap-nettrace", None);
         refused("runtap-clr", "runtap-diag", None, "may only use");
         refused("runtap-clr", "runtap-transport", None, "may only use");
@@ -272,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_is_for_tests() {
+    fn crates_outside_the_layers_are_for_tests() {
         allowed("runtap-wire", "runtap-testkit", Some("dev"));
         allowed("runtap", "runtap-testkit+fake", Some("dev"));
         refused("runtap-wire", "runtap-testkit+fake", Some("dev"), "without the feature fake");
@@ -283,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_layers_take_little_from_outside() {
+    fn the_lowest_layers_use_few_external_crates() {
         allowed("runtap-nettrace", "hashbrown", None);
         allowed("runtap-nettrace", "proptest", Some("dev"));
         refused("runtap-nettrace", "tokio", None, "layers 0 and 1 may only use thiserror");
@@ -294,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_layer_is_named() {
+    fn a_crate_without_a_layer_is_reported() {
         let packages = vec![Package { name: "runtap-core".to_owned(), dependencies: Vec::new() }];
         let wrong = violations(&packages);
         assert!(wrong[0].starts_with("runtap-core has no layer"), "{wrong:?}");

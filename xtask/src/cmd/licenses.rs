@@ -1,9 +1,9 @@
-//! `cargo xtask licenses`: the list behind `runtap licenses`, with the licence of everything that is linked into the
-//! binary. `--check` fails where the list is not what Cargo.lock asks for.
+//! `cargo xtask licenses`: writes the list behind `runtap licenses` (`crates/runtap/licenses.txt`) with the licenses of
+//! everything that is linked into the binary. `--check` fails if the list does not match Cargo.lock.
 //!
-//! Owns: which licence is taken where several are offered, and the form of the list (`crates/runtap/licenses.txt`). Crates
-//! are read where cargo has unpacked them, for all systems that there are releases for; what no lock file knows (the standard
-//! library, the C library) stands in [`OTHERS`]. Refuses to: guess. A licence that is not in [`KNOWN`], or a crate without its text, is an error.
+//! Chooses a license if several are offered. Crates are read where cargo unpacked them, for all released systems; what
+//! is in no lock file (the standard library, the C library) is in [`OTHERS`]. A license that is not in [`KNOWN`], and a
+//! crate without its text, are errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,11 +20,11 @@ use crate::workspace::Workspace;
 
 const LIST: &str = "crates/runtap/licenses.txt";
 
-/// What there are releases for.
+/// The released targets.
 const TARGETS: [&str; 3] =
     ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-musl", "x86_64-pc-windows-gnu"];
 
-/// What may be linked, the first one that is offered is taken: its identifier, and words of its text.
+/// Permitted licenses in order of preference: the identifier, and words of its text.
 const KNOWN: &[(&str, &str)] = &[
     ("MIT", "Permission is hereby granted, free of charge"),
     ("Zlib", "without any express or implied warranty"),
@@ -36,7 +36,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("CDDL-1.0", "COMMON DEVELOPMENT AND DISTRIBUTION LICENSE"),
 ];
 
-/// What is linked besides crates: name, version, where it comes from, licence and texts, by their paths in the workspace.
+/// Linked software besides crates: name, version, repository, license, and paths of the texts in the workspace.
 const OTHERS: &[(&str, &str, &str, &str, &[&str])] = &[
     (
         "runtap",
@@ -105,14 +105,13 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
         output::note(&format!("{sign} {line}"));
     }
     if wanted != there {
-        bail!("{LIST} is not what Cargo.lock asks for: run `cargo xtask licenses`");
+        bail!("{LIST} does not match Cargo.lock: run `cargo xtask licenses`");
     }
     Ok(Outcome::Passed)
 }
 
-/// The list: a line for each piece of software (name, version, where it comes from, licence, numbers of texts;
-/// tabs between them), then the
-/// texts, each below a line `%%%% NUMBER`.
+/// Returns the list: a line for each package (name, version, repository, license, numbers of texts, separated by tabs),
+/// then the texts, each after a line `%%%% NUMBER`.
 fn list(ws: &Workspace) -> Result<String> {
     let mut texts = Texts::default();
     let mut table = String::new();
@@ -143,8 +142,8 @@ fn row(table: &mut String, columns: [&str; 4], numbers: &[usize]) -> Result<()> 
     Ok(writeln!(table, "{}\t{}", columns.join("\t"), numbers.join(" "))?)
 }
 
-/// The crates that are linked into `runtap` on any of these systems, sorted: everybody gets one list. Ours are one piece of
-/// software.
+/// Returns the crates that are linked into `runtap` on any released system, sorted. The crates of the workspace count
+/// as one package.
 fn linked(ws: &Workspace) -> Result<Vec<Package>> {
     let mut all = BTreeMap::new();
     for target in TARGETS {
@@ -155,14 +154,14 @@ fn linked(ws: &Workspace) -> Result<Vec<Package>> {
     Ok(all.into_values().collect())
 }
 
-/// The licence that is taken of an expression.
+/// Chooses a license from an expression.
 fn take(license: &str) -> Result<&'static str> {
     let offered: Vec<&str> = license.split(" OR ").flat_map(|part| part.split('/')).collect();
     let taken = KNOWN.iter().find(|(id, _)| offered.contains(id));
     taken.map(|(id, _)| *id).context("no licence of it is known: extend KNOWN in xtask/src/cmd/licenses.rs")
 }
 
-/// The text of a licence in the folder of a crate.
+/// Returns the text of a license in the folder of a crate.
 fn text_of(folder: &Path, id: &str) -> Result<String> {
     let words = KNOWN.iter().find(|(known, _)| *known == id).map_or("", |(_, words)| words);
     let mut files: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
@@ -178,17 +177,17 @@ fn text_of(folder: &Path, id: &str) -> Result<String> {
             return Ok(text);
         }
     }
-    bail!("there is no text of {id}")
+    bail!("no text of {id} found")
 }
 
-/// Without blanks at the ends of lines, and with one line break at the end.
+/// Reads a file without trailing blanks, and with one line break at the end.
 fn read(path: &Path) -> Result<String> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     Ok(format!("{}\n", lines.join("\n").trim_matches('\n')))
 }
 
-/// Texts that differ by more than blanks, in the order in which they came.
+/// Texts that differ in more than blanks, in the order in which they were added.
 #[derive(Debug, Default)]
 struct Texts(Vec<String>);
 
@@ -208,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_licences_the_simplest_is_taken() {
+    fn the_simplest_of_several_licenses_is_chosen() {
         for (license, taken) in [
             ("MIT", "MIT"),
             ("Apache-2.0 OR MIT", "MIT"),
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_licence_is_found_by_its_words() {
+    fn a_license_is_found_by_its_words() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
         write("LICENSE-APACHE", "Apache License \nx\n");

@@ -1,7 +1,8 @@
-//! `cargo xtask lint`: clippy without a warning, then what clippy does not look at.
+//! `cargo xtask lint`: runs clippy without warnings, and further checks.
 //!
-//! Every Rust file opens with a `//!` doc and has one job: a note above 400 lines, a failure above 800. No product file
-//! spells the way into another process's root itself: there is one door, which no link leads out of.
+//! Every Rust file must start with a `//!` doc and should have one job: above 400 lines it is reported, above 800 it
+//! fails. Product files must not construct paths into another process's root themselves, but use the module that
+//! symbolic links cannot escape.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,19 +17,19 @@ use crate::workspace::Workspace;
 const SOFT_CAP: usize = 400;
 const HARD_CAP: usize = 800;
 const FOLDERS: [&str; 5] = ["crates", "xtask", "tests", "benches", "fuzz"];
-/// The files that make up the door to the files of other processes, or only tell people of a path.
+/// The files that implement access to the files of other processes, or only display paths.
 const DOOR: [&str; 6] = [
     "crates/base/transport/src/linux/root.rs",
     "crates/base/transport/src/linux/process.rs",
     "crates/base/transport/src/linux/location.rs",
     "crates/dotnet/discover/src/linux/view.rs",
     "crates/dotnet/target/src/doctor/diagnose.rs",
-    // The way of our own outputs, which knows that door when it comes to it.
+    // Output paths, which use that access for other processes.
     "crates/base/os/src/output/place.rs",
 ];
-/// How the way into a process's file system is spelt.
+/// Text that indicates a path into a process's file system.
 const WAYS_IN: [&str; 4] = ["\"root\"", "\"cwd\"", "}/root", "}/cwd"];
-/// Not written by hand, or not ours.
+/// Folders of generated or foreign files.
 const LEFT_OUT: [&str; 4] = ["target", "generated", "node_modules", "corpus"];
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
@@ -62,7 +63,7 @@ pub(crate) fn files(ws: &Workspace) -> Result<Outcome> {
     if failed > 0 {
         bail!("{failed} findings in {} files", paths.len());
     }
-    output::note(&format!("{} files looked at", paths.len()));
+    output::note(&format!("checked {} files", paths.len()));
     Ok(Outcome::Passed)
 }
 
@@ -98,7 +99,7 @@ impl std::fmt::Display for Finding {
 
 fn look_at(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
-    // A fuzz target must begin with an attribute, and so may others.
+    // Fuzz targets must start with an attribute, and other files may.
     let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
     if !first.is_some_and(|line| line.starts_with("//!")) {
         found.push(Finding::NoDoc);
@@ -111,7 +112,7 @@ fn look_at(text: &str) -> Vec<Finding> {
     found
 }
 
-/// Whether a file is part of what is shipped, and not of the door.
+/// Returns whether a file is part of the product and not of [`DOOR`].
 fn is_product(path: &str) -> bool {
     path.starts_with("crates/")
         && path.contains("/src/")
@@ -119,11 +120,11 @@ fn is_product(path: &str) -> bool {
         && !DOOR.contains(&path)
 }
 
-/// The first line that spells the way into another process's root. Tests at the end of a file lay out their own.
+/// Returns the first line that contains a path into another process's root. Tests at the end of a file are ignored.
 fn way_in(text: &str) -> Option<Finding> {
     let product = text.lines().take_while(|line| !line.starts_with("#[cfg(test)]"));
     let is_comment = |line: &str| line.trim_start().starts_with("//");
-    // A C string names a field or a method of the JVM, never a path.
+    // A C string names a field or method of the JVM, never a path.
     let spells = |line: &str| WAYS_IN.iter().any(|way| line.replace("c\"", "").contains(way));
     let mut lines = product.enumerate();
     let found = lines.find(|(_, line)| !is_comment(line) && spells(line));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_into_a_root_is_spelt_in_one_place() {
+    fn a_path_into_a_root_is_found() {
         let join = "//! doc\n// dir.join(\"root\")\nlet path = dir.join(\"root\");\n";
         assert_eq!(way_in(join), Some(Finding::WayIn(3)));
         assert_eq!(way_in("format!(\"/proc/{pid}/root/tmp\")"), Some(Finding::WayIn(1)));
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_opens_with_its_doc() {
+    fn a_file_starts_with_its_doc() {
         assert_eq!(look_at("#![no_main]\n//! doc\n"), []);
         assert_eq!(look_at("// not a doc\n//! doc\n"), [Finding::NoDoc]);
         assert_eq!(look_at(""), [Finding::NoDoc]);

@@ -1,8 +1,6 @@
-//! `cargo xtask musl`: the static program with musl's C library, on this machine, and the unit tests of libraries for which
-//! the C library matters or that are quick.
-//!
-//! Owns: the build, which needs no linker beside the host's, and the list of libraries. What is run is in
-//! `foreign/runs.rs`. Refuses to: install anything.
+//! `cargo xtask musl`: builds the static program with musl's C library, runs it on this machine, and runs the unit
+//! tests of libraries for which the C library matters. The build needs no other linker than the host's. The commands
+//! that are run are in `foreign/runs.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +15,7 @@ use crate::process::GIVEN_AGENT;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// Signals, stacks and memory; files; processes.
+/// Libraries for signals, stacks and memory; files; processes.
 const TESTED: [&str; 3] = ["runtap-unwind", "runtap-os", "runtap-discover"];
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
@@ -28,10 +26,10 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     }
 }
 
-/// What it writes has to be what `host` writes.
+/// The results must equal those of `host`.
 fn run(ws: &Workspace, host: &Path) -> Result<Outcome> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return Ok(Outcome::Skipped("a program for Linux on x86-64 does not start here".to_owned()));
+        return Ok(Outcome::Skipped("this machine cannot run programs for Linux on x86-64".to_owned()));
     }
     if !foreign::is_installed(ws, MUSL)? {
         return Ok(Outcome::Skipped(format!("no standard library for {MUSL} (rustup target add {MUSL})")));

@@ -1,7 +1,5 @@
-//! `cargo xtask packages`: could every crate be published as it is, with a page on docs.rs that is worth opening?
-//!
-//! Owns: which metadata a published crate has, and that cargo packages all of them together. Refuses to: publish, to ask a
-//! registry, and to compile (`cargo package` would compile each crate anew; the tests have done that).
+//! `cargo xtask packages`: checks that every crate can be published and has a useful page on docs.rs: its metadata, and
+//! that cargo can package all crates. Nothing is published or compiled, and no registry is contacted.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +12,7 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// The shortest description that says something.
+/// Permitted lengths of a description in characters.
 const DESCRIPTION: std::ops::RangeInclusive<usize> = 20..=300;
 
 #[derive(Debug, Deserialize)]
@@ -26,7 +24,7 @@ struct Package {
     repository: Option<String>,
     rust_version: Option<String>,
     readme: Option<String>,
-    /// `Some` of an empty list: it is not published.
+    /// Empty if the crate is not published.
     publish: Option<Vec<String>>,
     targets: Vec<Target>,
 }
@@ -60,18 +58,18 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
         output::note(line);
     }
     if !wrong.is_empty() {
-        bail!("{} crates or fields could not be published", wrong.len());
+        bail!("found {} crates or fields that cannot be published", wrong.len());
     }
     let mut cargo =
         ws.cargo(&["package", "--workspace", "--no-verify", "--offline", "--allow-dirty", "--quiet"]);
     for package in &own {
         cargo = cargo.args(&["--exclude", &package.name]);
     }
-    // Not where cargo leaves what it builds: nobody else waits for that lock.
+    // A separate folder, to avoid waiting for cargo's lock.
     let place = ws.target().join("packages");
     cargo.arg("--target-dir").arg(&place).quiet().run()?;
     fs::remove_dir_all(&place).with_context(|| format!("cannot remove {}", place.display()))?;
-    output::note(&format!("{} crates can be packaged, {} are not meant to be", published.len(), own.len()));
+    output::note(&format!("{} crates can be packaged, {} are not published", published.len(), own.len()));
     Ok(Outcome::Passed)
 }
 
@@ -79,12 +77,12 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// What is missing in the metadata of a crate, and in the docs of its library, if it has one.
+/// Returns errors in the metadata of a crate, and in the docs of its library, if it has one.
 fn errors(package: &Package, library: Option<&str>) -> Vec<String> {
     let mut errors = Vec::new();
     let description = package.description.as_deref().unwrap_or_default();
     if !DESCRIPTION.contains(&description.len()) || description.ends_with('.') {
-        errors.push(format!("the description is no sentence without a full stop: {description:?}"));
+        errors.push(format!("the description is not a sentence without a full stop: {description:?}"));
     }
     for (field, value) in [
         ("license", &package.license),
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_fields_are_reported() {
         let docs = "//! One.\n//!\n//! Two.\n";
         assert_eq!(errors(&package(complete()), Some(docs)), Vec::<String>::new());
         assert_eq!(errors(&package(complete()), None), ["a program without a readme"]);

@@ -1,8 +1,9 @@
-//! `cargo xtask peers`: real .NET runtimes and Microsoft's tools, to test against, in `target/peers`.
+//! `cargo xtask peers`: installs real .NET runtimes and Microsoft's tools in `target/peers`, for tests.
 //!
-//! Owns: the names that tests look for (`dotnet-8`, `dotnet-9`, `dotnet-10`, `dotnet-trace`, …) and where they come
-//! from: the shared folder; else a `dotnet` on the search path, linked to; and, with `--download`, the packages of
-//! docs/peers.md. Every archive's SHA-256 is checked. Safe to interrupt and to call again. Refuses to: leave anything
+//! The names are those that tests look for (`dotnet-8`, `dotnet-9`, `dotnet-10`, `dotnet-trace`, …). The sources are
+//! the shared folder; otherwise a `dotnet` on the search path, which is linked to; and, with `--download`, the packages
+//! of docs/peers.md. The SHA-256 of every archive is checked. The command can be interrupted and repeated: incomplete
+//! files never have a final name.
 //! half unpacked under a final name, or bring anything into the product.
 
 mod download;
@@ -20,16 +21,16 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// Something that is ready under `target/peers`.
+/// A peer that is installed in `target/peers`.
 #[derive(Debug)]
 struct Peer {
-    /// The folder's name.
+    /// Name of the folder.
     name: String,
-    /// Where it came from, for the reader.
+    /// Description of its source.
     from: String,
 }
 
-/// The folder that peers are put into, held by one xtask at a time.
+/// The folder of the peers, locked by one xtask at a time.
 #[derive(Debug)]
 struct Peers<'a> {
     ws: &'a Workspace,
@@ -53,7 +54,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The step of `cargo xtask ci`: whatever this machine has, without the network.
+/// The step of `cargo xtask ci`, which does not use the network.
 pub(crate) fn from_here(ws: &Workspace) -> Result<Outcome> {
     if let Some(why) = no_peers_here() {
         return Ok(Outcome::Skipped(why.to_owned()));
@@ -63,13 +64,12 @@ pub(crate) fn from_here(ws: &Workspace) -> Result<Outcome> {
     ready.extend(download::already_here(&peers));
     report(&ready);
     if ready.is_empty() {
-        return Ok(Outcome::Skipped(format!("{NOTHING}; tests that need one say that they are skipped")));
+        return Ok(Outcome::Skipped(format!("{NOTHING}; tests that need a runtime are skipped")));
     }
     Ok(Outcome::Passed)
 }
 
-const NOTHING: &str =
-    "no real runtime: no shared folder (RUNTAP_SHARED), no dotnet on the search path; --download brings some";
+const NOTHING: &str = "no real runtime: no shared folder (RUNTAP_SHARED), no dotnet on the search path; --download downloads some";
 
 fn no_peers_here() -> Option<&'static str> {
     let fits = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
@@ -86,7 +86,7 @@ impl<'a> Peers<'a> {
         Ok(Self { ws, folder, _lock: lock })
     }
 
-    /// From the shared folder, where a failure is one; else what is installed.
+    /// Installs peers from the shared folder, where failures are errors, or else from what is installed.
     fn bring(&self) -> Result<Vec<Peer>> {
         match self.ws.shared()? {
             Some(folder) => shared::bring(self, &folder),

@@ -1,10 +1,8 @@
-//! `cargo xtask qemu`: the static program for aarch64, run by an emulator of that processor.
+//! `cargo xtask qemu`: builds the static program for aarch64 and runs it in an emulator.
 //!
-//! Owns: the build (`foreign.rs` has the linker), and where programs for aarch64 can be started as any others: the kernel
-//! hands them to qemu, as registered in a user namespace (`binfmt_misc`, Linux 6.7), so that nothing of the machine is
-//! changed and the program can start itself. What is run there is in `foreign/runs.rs`.
-//! Refuses to: register an emulator for the whole machine, and to take an emulated processor for a kernel: system calls are
-//! the host's.
+//! The emulator is registered in a user namespace (`binfmt_misc`, Linux 6.7), so that the kernel runs programs for
+//! aarch64 like any others, programs can start themselves, and nothing of the machine is changed. The linker is in
+//! `foreign.rs`, the commands are in `foreign/runs.rs`. Only the processor is emulated; system calls are the host's.
 
 mod namespace;
 
@@ -26,10 +24,10 @@ use crate::workspace::Workspace;
 
 const EMULATOR: &str = "qemu-aarch64-static";
 const EM_AARCH64: u16 = 183;
-/// What cargo starts tests for that target with.
+/// The variable with the program that cargo uses to run tests for the target.
 const RUNNER: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER";
 
-/// Formats and protocols, whose tests need no other program: what depends on a processor's types and order of bytes.
+/// Formats and protocols, whose tests need no other programs but depend on the processor's types and byte order.
 const TESTED: [&str; 7] = [
     "runtap-wire",
     "runtap-diag-proto",
@@ -40,7 +38,7 @@ const TESTED: [&str; 7] = [
     "runtap-objfile",
 ];
 
-/// As the page about platforms has it.
+/// The name in the page about platforms.
 const COMMAND: &str = "qemu";
 
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
@@ -56,7 +54,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     page::write(ws, COMMAND, &table(ws)?)
 }
 
-/// As continuous integration does: nothing is written.
+/// For continuous integration: writes nothing.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     if let Err(why) = run(ws, Host::Release)? {
         return Ok(Outcome::Skipped(why));
@@ -64,12 +62,12 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     page::check(ws, COMMAND, &table(ws)?).map(|()| Outcome::Passed)
 }
 
-/// The program for this machine, whose files those from the emulator are compared with.
+/// The program for the host, whose results are compared with those from the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host {
-    /// Where nothing else was built: quickly made.
+    /// A debug build, which is fast to build.
     Debug,
-    /// Where it was built anyway.
+    /// The release build, if it exists anyway.
     Release,
 }
 
@@ -81,7 +79,7 @@ impl Host {
         }
     }
 
-    /// As a word of the command line.
+    /// Returns the flag that selects it.
     fn flag(self) -> Option<&'static str> {
         (self == Self::Release).then_some("--release")
     }
@@ -94,16 +92,16 @@ impl Host {
     }
 }
 
-/// Builds and runs all of it; or says what is missing here.
+/// Builds and runs everything, or returns what is missing.
 fn run(ws: &Workspace, host: Host) -> Result<Result<(), String>> {
     if !cfg!(target_os = "linux") {
-        return Ok(Err("qemu runs programs for Linux on Linux only".to_owned()));
+        return Ok(Err("qemu can only run programs for Linux on Linux".to_owned()));
     }
     let Some(emulator) = process::find(ws.root(), EMULATOR) else {
-        return Ok(Err(format!("{EMULATOR} is not there")));
+        return Ok(Err(format!("{EMULATOR} is not installed")));
     };
     if !foreign::has_linker(ws) {
-        return Ok(Err(format!("{ARM_LINKER} is not there")));
+        return Ok(Err(format!("{ARM_LINKER} is not installed")));
     }
     if !foreign::is_installed(ws, ARM_MUSL)? {
         return Ok(Err(format!("no standard library for {ARM_MUSL} (rustup target add {ARM_MUSL})")));
@@ -121,7 +119,7 @@ fn run(ws: &Workspace, host: Host) -> Result<Result<(), String>> {
         .arg(xtask)
         .args(&["qemu", "--inside"])
         .args(host.flag().as_slice())
-        // Else it would not know its workspace.
+        // xtask locates its workspace through this variable.
         .env("CARGO_MANIFEST_DIR", ws.root().join("xtask"))
         .run()?;
     Ok(Ok(()))
@@ -131,14 +129,14 @@ fn program(ws: &Workspace) -> PathBuf {
     ws.target().join(ARM_MUSL).join("debug/runtap")
 }
 
-/// The libraries' own tests, each started by the emulator.
+/// Runs the unit tests of libraries in the emulator.
 fn unit_tests(ws: &Workspace, emulator: &Path) -> Result<()> {
     let packages: Vec<&str> = TESTED.iter().flat_map(|package| ["-p", package]).collect();
     let cargo = ws.cargo(&["test", "--lib", "--target", ARM_MUSL]).args(&packages);
     foreign::lean(foreign::with_linkers(cargo)).env(RUNNER, emulator).run()
 }
 
-/// A static file for the right machine, before anybody wonders why it does not start.
+/// Checks that the file is static and for the right machine.
 fn is_for_arm(program: &Path) -> Result<()> {
     let file = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
     let machine = elf::machine(&file)?;
@@ -153,7 +151,7 @@ fn is_for_arm(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// In the namespace, where programs for aarch64 start.
+/// Runs the commands inside the namespace.
 fn inside(ws: &Workspace, host: Host) -> Result<()> {
     let folder = ws.target().join("qemu");
     if folder.exists() {
@@ -168,7 +166,7 @@ fn inside(ws: &Workspace, host: Host) -> Result<()> {
     Ok(())
 }
 
-/// What the run inside has left for the one outside.
+/// Path of the table that is passed from the inner to the outer process.
 fn table_of(ws: &Workspace) -> PathBuf {
     ws.target().join("qemu/platforms.md")
 }

@@ -1,8 +1,6 @@
-//! `cargo xtask semver`: what the public interfaces of the libraries have become since the last release, and which part of
-//! the version has to change with that.
-//!
-//! Owns: which release that is: the last tag before this commit. cargo-semver-checks does the rest; it documents every
-//! crate twice, which takes minutes, so it is no step of `cargo xtask ci`. Refuses to: install it.
+//! `cargo xtask semver`: compares the public interfaces of the libraries with the last release (the last tag before
+//! this commit), and determines which part of the version must change. Uses cargo-semver-checks, which documents every
+//! crate twice and takes minutes, so this is not a step of `cargo xtask ci`.
 
 use anyhow::{Result, bail};
 
@@ -14,13 +12,11 @@ const TOOL: &str = "cargo install --locked cargo-semver-checks --version 0.51.0"
 
 pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     let Some(tag) = last_release(ws) else {
-        output::note(
-            "nothing was released yet: no tag `v…` is before this commit, so there is nothing to compare with",
-        );
+        output::note("no tag `v…` before this commit, so there is no release to compare with");
         return Ok(());
     };
     if !ws.cargo(&["semver-checks", "--version"]).works() {
-        bail!("cargo-semver-checks is not here: {TOOL}");
+        bail!("cargo-semver-checks is not installed: {TOOL}");
     }
     output::note(&format!("compared with {tag}"));
     ws.cargo(&["semver-checks", "--workspace", "--exclude", "runtap", "--baseline-rev", &tag]).run()

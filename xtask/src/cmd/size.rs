@@ -1,7 +1,5 @@
-//! `cargo xtask size`: what the release binary weighs, what it needs, and what its start costs.
-//!
-//! Owns: the limits. Refuses to: fail by the clock. Wall time is reported; what is limited is the number of
-//! instructions from start to exit, which valgrind counts and which does not depend on what else the machine does.
+//! `cargo xtask size`: checks the size, the linking and the start-up cost of the release binary. Time is only reported;
+//! the limit is on the number of instructions, which does not depend on the load of the machine.
 
 use std::fs;
 use std::path::Path;
@@ -17,13 +15,13 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// What all verbs together may have. The names of functions are 960,000 of it: without them the demo's stacks have none
-/// (docs/design/self-sampling.md). Running tests takes 2,400,000: the protocol, the runner with its HTTP server, reports,
-/// filters, `runtap.toml`, recordings of the protocol. Java takes 2,650,000: the agent (450,000, packed), the collector with
-/// its live view, recordings, coverage, class files.
+/// Maximum size with all verbs. It includes 960,000 bytes for function names, without which the demo's stacks have none
+/// (docs/design/self-sampling.md); 2,400,000 for running tests (the protocol, the runner with its HTTP server, reports,
+/// filters, `runtap.toml`, recordings); and 2,650,000 for Java (the agent with 450,000 compressed, the collector with
+/// its live view, recordings, coverage, class files).
 const MAX_BYTES: u64 = 17_500_000;
-/// `runtap version`, start to exit. It took 575,000 when this was set: the options of a verb are made only when it is
-/// called. A fifth of it are the program's own relocations.
+/// Maximum number of instructions of `runtap version`. It was 575,000 when the limit was set: the options of a verb are
+/// only created when it is used. A fifth is for relocations.
 const MAX_INSTRUCTIONS: u64 = 600_000;
 const RUNS: usize = 21;
 
@@ -37,38 +35,38 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Bytes.
+/// Checks the size.
 pub(crate) fn size(ws: &Workspace) -> Result<Outcome> {
     within(&read(ws)?)?;
     Ok(Outcome::Passed)
 }
 
-/// Whether a program has no more bytes than are allowed.
+/// Checks the size of a program in bytes.
 pub(crate) fn within(program: &[u8]) -> Result<()> {
     let bytes = u64::try_from(program.len())?;
-    output::note(&format!("{bytes} bytes, {MAX_BYTES} allowed"));
+    output::note(&format!("{bytes} bytes (limit {MAX_BYTES})"));
     if bytes > MAX_BYTES {
-        bail!("the binary has {bytes} bytes, {MAX_BYTES} are allowed");
+        bail!("the binary has {bytes} bytes, which exceeds the limit of {MAX_BYTES}");
     }
     Ok(())
 }
 
-/// Static or not (docs/design/static-binary.md).
+/// Checks that the binary is static (docs/design/static-binary.md).
 pub(crate) fn linking(ws: &Workspace) -> Result<Outcome> {
     if !cfg!(target_os = "linux") {
-        return Ok(Outcome::Skipped("only a Linux binary is linked statically".to_owned()));
+        return Ok(Outcome::Skipped("only Linux binaries are static".to_owned()));
     }
     let linking = elf::linking(&read(ws)?)?;
     if linking.is_static() {
         output::note("static: no loader, no shared library");
         return Ok(Outcome::Passed);
     }
-    // The build script fell back, with a warning, if this machine cannot do it; otherwise the build is broken.
+    // The build script falls back with a warning if static linking is impossible; otherwise the build is broken.
     let archive = ws.tool("cc").arg("-print-file-name=libc.a").quiet().capture().unwrap_or_default();
     if Path::new(archive.trim()).is_absolute() {
         bail!("the binary is not static: {linking:?} (docs/design/static-binary.md)");
     }
-    Ok(Outcome::Skipped("the C library has no archive (libc.a) here, so the binary is dynamic".to_owned()))
+    Ok(Outcome::Skipped("the C library has no archive (libc.a), so the binary is dynamic".to_owned()))
 }
 
 fn read(ws: &Workspace) -> Result<Vec<u8>> {
@@ -76,7 +74,7 @@ fn read(ws: &Workspace) -> Result<Vec<u8>> {
     fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Time (reported) and instructions (limited) of the cheapest command.
+/// Measures the time (reported) and instructions (limited) of the cheapest command.
 pub(crate) fn start_up(ws: &Workspace) -> Result<Outcome> {
     let path = ws.release_binary();
     let median = wall_time(ws, &path)?;
@@ -85,9 +83,9 @@ pub(crate) fn start_up(ws: &Workspace) -> Result<Outcome> {
         return Ok(Outcome::Skipped(callgrind::MISSING.to_owned()));
     }
     let counted = callgrind::instructions(ws, &path, &["version"])?;
-    output::note(&format!("{counted} instructions, {MAX_INSTRUCTIONS} allowed"));
+    output::note(&format!("{counted} instructions (limit {MAX_INSTRUCTIONS})"));
     if counted > MAX_INSTRUCTIONS {
-        bail!("a start takes {counted} instructions, {MAX_INSTRUCTIONS} are allowed");
+        bail!("a start takes {counted} instructions, which exceeds the limit of {MAX_INSTRUCTIONS}");
     }
     Ok(Outcome::Passed)
 }

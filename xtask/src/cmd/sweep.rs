@@ -1,8 +1,6 @@
-//! `cargo xtask sweep [SUBJECT]`: what takes too long for every run of the tests, and whose results are in docs/reliability.md.
-//!
-//! Owns: the list of subjects. `hostile` measures the memory that streams without an end take; the others are tests that
-//! are ignored otherwise.
-//! Refuses to: be part of `ci`; a sample of each is among the tests.
+//! `cargo xtask sweep [SUBJECT]`: runs tests that take too long for every test run; docs/reliability.md has their
+//! results. `hostile` measures the memory used for endless streams; the others are tests that are ignored otherwise.
+//! The normal tests contain samples of each.
 
 mod hostile;
 
@@ -20,19 +18,19 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     chosen(args.word())?.into_iter().try_for_each(|(_, run)| run(ws, megabytes))
 }
 
-/// The one that is named, or all.
+/// Returns the named subject, or all.
 fn chosen(word: Option<&str>) -> Result<Vec<&'static Subject>> {
     let chosen: Vec<_> = SUBJECTS.iter().filter(|(name, _)| word.is_none_or(|word| word == *name)).collect();
     if let (Some(word), true) = (word, chosen.is_empty()) {
         let names: Vec<&str> = SUBJECTS.iter().map(|(name, _)| *name).collect();
-        bail!("there is no subject '{word}', only {}", names.join(", "));
+        bail!("unknown subject '{word}'; the subjects are {}", names.join(", "));
     }
     Ok(chosen)
 }
 
 type Subject = (&'static str, fn(&Workspace, u64) -> Result<()>);
 
-/// In the order in which all of them run.
+/// In the order in which they run.
 const SUBJECTS: &[Subject] = &[
     ("classes", |ws, _| classes(ws)),
     ("damage", |ws, _| damage(ws)),
@@ -45,53 +43,54 @@ const SUBJECTS: &[Subject] = &[
     ("hostile", hostile::run),
 ];
 
-/// All classes of the JDKs of this machine, read and written, and with probes in the place of those that the JDKs have.
+/// Reads and writes all classes of the installed JDKs, and links them with probes.
 fn classes(ws: &Workspace) -> Result<()> {
     ignored(ws, &["--package", "runtap-classfile", "--test", "it"], &[])
 }
 
-/// Java programs under the agent, with a second opinion of the JVM on every count, and all classes of the JDKs.
+/// Runs Java programs under the agent and compares every count with the JVM's own, and all classes of the JDKs.
 fn jvm_programs(ws: &Workspace) -> Result<()> {
     ignored(ws, &["--package", "runtap-jvm-agent", "--test", "it"], &["real_programs", "real_modules"])
 }
 
-/// Lines of large programs, told by runtap and by JaCoCo.
+/// Compares the line coverage of large programs with JaCoCo's.
 fn coverage(ws: &Workspace) -> Result<()> {
     ignored(ws, &["--package", "runtap", "--test", "e2e"], &["real_jacoco"])
 }
 
-/// The JVM agent under stress: attached a hundred times, HQs that are killed, hundreds of threads with a slow one.
+/// Stress tests of the JVM agent: a hundred attachments, killed HQs, hundreds of threads with a slow HQ.
 fn jvm(ws: &Workspace) -> Result<()> {
-    // One after the other: they compare speeds and memory.
+    // Sequentially, because they compare speeds and memory.
     let parts = ["--test-threads", "1", "sweep::attach", "sweep::crowds", "sweep::killed"];
     ignored(ws, &["--package", "runtap-jvm-agent", "--test", "it"], &parts)
 }
 
-/// Recordings with every kind of damage, through the readers and through everything that reads.
+/// Reads recordings with every kind of damage with all readers and commands.
 fn damage(ws: &Workspace) -> Result<()> {
-    // The tests of another subject are ignored as well.
+    // The tests of another subject are ignored too.
     ignored(ws, &["--package", "runtap-nettrace", "--test", "it"], &["--skip", "real_"])?;
     ignored(ws, &["--package", "runtap", "--test", "sweep"], &[])
 }
 
-/// Runs of test applications, whose reports are compared with each other and the exit code.
+/// Compares the reports of test runs with each other and with the exit code.
 fn tests(ws: &Workspace) -> Result<()> {
     ignored(ws, &["--package", "runtap", "--test", "e2e"], &["real_agree"])
 }
 
-/// What is repaired of recordings with a flipped bit, read by TraceEvent.
+/// Reads repaired recordings with TraceEvent.
 fn repair(ws: &Workspace) -> Result<()> {
     if let Outcome::Skipped(why) = peers::from_here(ws)? {
         bail!("{why}");
     }
-    // Without it the test would pass, and have looked at nothing.
+    // Without TraceEvent, the test would pass without checking anything.
     if !ws.peers().join("tebench").is_dir() {
-        bail!("TraceEvent (tebench) is not here: docs/peers.md says where it comes from");
+        bail!("TraceEvent (tebench) is not installed; see docs/peers.md");
     }
     ignored(ws, &["--package", "runtap-nettrace", "--test", "it"], &["real_traceevent"])
 }
 
-/// Recordings of Java traces of 10^8 and 10^9 events, whose replay takes no more memory than a short one. Wants 8 GB of disk.
+/// Replays recordings of Java traces with 10^8 and 10^9 events, which must take no more memory than a short one. Needs
+/// 8 GB of disk space.
 fn replay(ws: &Workspace) -> Result<()> {
     ignored(ws, &["--package", "runtap-jvm", "--test", "memory"], &["--test-threads", "1"])
 }
@@ -110,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_that_there_is_not_is_refused() {
+    fn an_unknown_subject_is_rejected() {
         assert_eq!(chosen(None).unwrap().len(), SUBJECTS.len());
         assert_eq!(chosen(Some("jvm")).unwrap()[0].0, "jvm");
         let error = chosen(Some("jvms")).unwrap_err().to_string();

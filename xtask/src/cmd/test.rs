@@ -1,8 +1,8 @@
-//! `cargo xtask test`: the release binary first, then all tests, then the examples in the docs.
+//! `cargo xtask test`: builds the release binary, then runs all tests, then the examples in the docs.
 //!
-//! Owns: the choice of runner. cargo-nextest gives each test its own process and a time limit
-//! (`.config/nextest.toml`); without it `cargo test` runs the same tests as threads. Tests that skip are counted, and what
-//! may be missing on a machine that has everything is listed here.
+//! Tests run with cargo-nextest if installed, which gives each test its own process and a time limit
+//! (`.config/nextest.toml`), and otherwise with `cargo test`. Skipped tests are counted; this file lists the acceptable
+//! reasons.
 
 pub(crate) mod as_another;
 
@@ -19,7 +19,7 @@ use crate::process::Tool;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// What the kernel and the user of a machine decide, and not whoever sets it up: beginnings of reasons.
+/// Prefixes of reasons that depend on the kernel and user of a machine, so that they are acceptable.
 const MAY_BE_MISSING: &[&str] = &[
     "only root ",
     "users can't make namespaces",
@@ -38,7 +38,7 @@ pub(crate) fn command(ws: &Workspace, _: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What builds the binary that tests start and that is measured afterwards.
+/// Returns the command that builds the binary, which tests start and other steps measure.
 pub(crate) fn building(ws: &Workspace) -> Tool {
     ws.cargo(&["build", "--release", "--package", "runtap"])
 }
@@ -52,16 +52,16 @@ pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
     let runner: &[&str] = if ws.cargo(&["nextest", "--version"]).works() {
         &["nextest", "run", "--workspace", "--no-fail-fast"]
     } else {
-        output::note("cargo-nextest is not there: cargo test runs the tests");
+        output::note("cargo-nextest is not installed; using cargo test");
         &["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]
     };
     let mut tool = ws.cargo(runner);
     if runner[0] == "nextest" {
-        // Some wait for clocks and timeouts: with one more at a time the processors have work meanwhile.
+        // Some tests wait for time-outs, so one more than there are processors can run.
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         tool = tool.arg("--test-threads").arg((processors + 1).to_string());
     }
-    // Tests look for it themselves; this makes a relative path mean the same in every package's folder.
+    // Tests find it themselves, but this makes a relative path valid in every package's folder.
     if let Some(shared) = ws.shared()? {
         tool = tool.env("RUNTAP_SHARED", shared);
     }
@@ -72,7 +72,7 @@ pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
     Ok(judge(&fs::read_to_string(&skips)?))
 }
 
-/// Counts the tests that skipped: with a reason that is not listed the step counts as skipped too.
+/// Counts the skipped tests. If a reason is not listed, the step counts as skipped too.
 fn judge(skips: &str) -> Outcome {
     let mut reasons: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for (test, why) in skips.lines().filter_map(|line| line.split_once('\t')) {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_listed_reasons_are_passed_over() {
+    fn only_listed_reasons_are_acceptable() {
         assert!(matches!(judge(""), Outcome::Passed));
         let told = judge("a\tonly root can do x\nb\tonly root can do x\n");
         assert!(matches!(&told, Outcome::Told(text) if text.contains("2 × only root can do x (a)")));

@@ -1,7 +1,5 @@
-//! `cargo xtask wine`: `runtap.exe` on the interface of Windows, with real named pipes between its processes.
-//!
-//! Owns: building it and what it needs (mingw's compiler), a prefix of Wine's own below `target/wine`, and the table of
-//! what ran. Refuses to: install anything, and to touch a Wine that is not its own.
+//! `cargo xtask wine`: builds `runtap.exe` and runs it under Wine, with real named pipes between its processes. Uses
+//! mingw's compiler and a separate Wine prefix below `target/wine`, and produces a table of what ran.
 
 mod program;
 mod trials;
@@ -21,17 +19,17 @@ use crate::process::find;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// As the page about platforms has it.
+/// The name in the page about platforms.
 const COMMAND: &str = "wine";
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const COMPILER: &str = "x86_64-w64-mingw32-gcc";
-/// Debian's package has no link to it in the search path.
+/// Debian's package does not install it in the search path.
 const FOLDER: &str = "/usr/lib/wine";
 
-/// Crates whose own tests have something to see on Windows.
+/// Crates with unit tests that are relevant on Windows.
 const TESTED: [&str; 4] = ["runtap-os", "runtap-transport", "runtap-discover", "runtap-record"];
 
-/// Runs all, and writes the table to the page about platforms; with `--check` it is compared with that.
+/// Runs everything and writes the table to the page about platforms, or compares it with `--check`.
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     match run(ws)? {
         Ok(table) if args.has("--check") => page::check(ws, COMMAND, &table),
@@ -40,7 +38,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
 }
 
-/// The step of `cargo xtask ci`: what ran is what the page says.
+/// The step of `cargo xtask ci`, which compares the table with the page.
 pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     match run(ws)? {
         Ok(table) => page::check(ws, COMMAND, &table).map(|()| Outcome::Passed),
@@ -48,21 +46,21 @@ pub(crate) fn check(ws: &Workspace) -> Result<Outcome> {
     }
 }
 
-/// The table of what ran; or says what is missing here.
+/// Returns the table of what ran, or what is missing.
 fn run(ws: &Workspace) -> Result<Result<String, String>> {
     let skipped = |what: &str| Ok(Err(what.to_owned()));
     let Some(wine) = tool(ws, "wine64").or_else(|| tool(ws, "wine")) else {
-        return skipped("there is no wine64");
+        return skipped("wine64 is not installed");
     };
     let Some(server) = ["wineserver64", "wineserver"].iter().find_map(|name| tool(ws, name)) else {
-        return skipped("there is no wineserver");
+        return skipped("wineserver is not installed");
     };
     if find(ws.root(), COMPILER).is_none() {
-        return skipped("there is no mingw compiler (gcc-mingw-w64-x86-64)");
+        return skipped("the mingw compiler is not installed (gcc-mingw-w64-x86-64)");
     }
     if !foreign::is_installed(ws, TARGET)? {
         return skipped(
-            "the standard library for Windows is not here (rustup target add x86_64-pc-windows-gnu)",
+            "the standard library for Windows is not installed (rustup target add x86_64-pc-windows-gnu)",
         );
     }
     let folder = ws.target().join("wine");
@@ -78,7 +76,7 @@ fn run(ws: &Workspace) -> Result<Result<String, String>> {
             "**fail**"
         }
     };
-    // A string takes everything.
+    // Writing to a `String` cannot fail.
     let _ =
         writeln!(table, "| the tests of {} | {outcome} |", TESTED.map(|name| format!("`{name}`")).join(", "));
     let version = wine.version();
@@ -89,7 +87,7 @@ fn run(ws: &Workspace) -> Result<Result<String, String>> {
     Ok(Ok(table))
 }
 
-/// Tests of libraries, each program of theirs started by Wine.
+/// Runs the unit tests of libraries under Wine.
 fn unit_tests(ws: &Workspace, wine: &Wine) -> Result<()> {
     let mut words = vec!["test", "--target", TARGET, "--lib"];
     words.extend(TESTED.iter().flat_map(|name| ["-p", *name]));
@@ -101,7 +99,7 @@ fn unit_tests(ws: &Workspace, wine: &Wine) -> Result<()> {
     cargo.run()
 }
 
-/// Every trial, whatever came of the ones before, as rows of a table.
+/// Runs every trial, even if earlier ones failed, and returns the rows of the table.
 fn trials(wine: &Wine) -> (String, Vec<String>) {
     let mut table = "| what | outcome |\n| --- | --- |\n".to_owned();
     let mut failed = Vec::new();
@@ -113,7 +111,7 @@ fn trials(wine: &Wine) -> (String, Vec<String>) {
                 "**fails**".to_owned()
             }
         };
-        // A string takes everything.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(table, "| {what} | {outcome} |");
     }
     (table, failed)

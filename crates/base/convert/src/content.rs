@@ -1,51 +1,51 @@
-//! What a converted file holds.
+//! Options for the contents of a converted file.
 
 use runtap_model::{Unit, View};
 use runtap_sinks::Format;
 
 use crate::FileFormat;
 
-/// Frames of a stack in a file, if nothing is said: far more than runtimes record (100), and still quickly drawn.
+/// Default maximum depth of stacks: far more than runtimes record (100), and still fast to draw.
 const MAX_DEPTH: usize = 1024;
-/// Bytes of a file, if nothing is said: what viewers open.
+/// Default maximum size of a file in bytes, which viewers can open.
 const MAX_BYTES: u64 = 1 << 30;
-/// How many times as large as its recording a file may be, where that is more.
+/// Default maximum size of a file as a multiple of its recording's size, if that is more.
 const MAX_GROWTH: u64 = 32;
 
-/// What a converted file holds.
+/// Options for the contents of a converted file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Content {
-    /// Which samples; by default those that people expect of the format.
+    /// Selected samples; `None` for the default of the format.
     pub view: Option<View>,
-    /// Frames that open and close instead of samples, in speedscope files.
+    /// Write frames that open and close instead of samples (speedscope).
     pub evented: bool,
-    /// All threads together, in folded stacks and flame graphs.
+    /// Merge all threads (folded stacks and flame graphs).
     pub merge_threads: bool,
-    /// As dotnet-trace converts: its frames, its rounding, its losses.
+    /// Convert like dotnet-trace, with its frames, rounding and losses.
     pub dotnet_trace: bool,
-    /// Frames of a stack at most; 0 for all.
+    /// Maximum depth of stacks; 0 for no limit, `None` for the default.
     pub max_depth: Option<usize>,
-    /// Mebibytes of a file, about; 0 for no limit.
+    /// Approximate maximum size of a file in MiB; 0 for no limit, `None` for the default.
     pub max_size: Option<u32>,
 }
 
-/// Why a format can't hold what was asked for.
+/// The reasons why a format cannot contain the requested data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsuitable {
-    /// Dotnet-trace's conversion puts the work of several threads on one, which the format can't show.
+    /// dotnet-trace's conversion assigns the work of several threads to one, which the format cannot represent.
     DotnetTrace(Format),
-    /// Threads have places of their own in it.
+    /// The format stores threads separately.
     MergedThreads(Format),
-    /// It needs a time axis, which the view has not.
+    /// The format requires a time axis, which the view does not have.
     Timeless(Format, View),
 }
 
 impl Content {
-    /// Whether files of these formats can hold it: some have nothing but a time axis, some can't show a thread that does
-    /// two things at a time. Asked before anything is recorded.
+    /// Checks whether files of these formats can contain the data: some have only a time axis, and some cannot
+    /// represent a thread that does two things at a time. Call this before recording.
     ///
     /// # Errors
-    /// The first that can't.
+    /// If a format cannot, for the first one.
     pub fn check(&self, formats: &[FileFormat]) -> Result<(), Unsuitable> {
         let timeless = self.view.filter(|view| view.unit() != Unit::Nanoseconds);
         for format in formats.iter().filter_map(|format| format.sink()) {
@@ -66,7 +66,7 @@ impl Content {
         Ok(())
     }
 
-    /// Frames that a stack may have in a file.
+    /// Returns the maximum depth of stacks.
     pub fn depth(&self) -> usize {
         match self.max_depth {
             None => MAX_DEPTH,
@@ -75,7 +75,7 @@ impl Content {
         }
     }
 
-    /// Bytes that the file of a recording of `recorded` bytes may have, about.
+    /// Returns the approximate maximum size in bytes of a file converted from `recorded` bytes.
     pub fn bytes(&self, recorded: u64) -> u64 {
         match self.max_size {
             None => MAX_BYTES.max(recorded.saturating_mul(MAX_GROWTH)),
@@ -84,7 +84,7 @@ impl Content {
         }
     }
 
-    /// Whether any of it is said.
+    /// Returns whether any option differs from its default.
     pub fn is_given(&self) -> bool {
         *self != Self::default()
     }

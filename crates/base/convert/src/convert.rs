@@ -1,27 +1,29 @@
-//! From a recording on disk to all files that are wanted of it.
+//! Converts a recording on disk to all requested files.
 
 use std::path::Path;
 
 use crate::source::Recording;
 use runtap_clr::ProfileOptions;
-use runtap_os::output::Outlet;
+use runtap_os::output::OutputSink;
 
-use crate::{Content, Error, FileFormat, Made, Note, OutputFile, Planned, Profile, upgrade, write_all};
+use crate::{
+    Content, Error, FileFormat, Note, OutputFile, Planned, Profile, WrittenFiles, upgrade, write_all,
+};
 
-/// A recording that was converted.
+/// A converted recording.
 #[derive(Debug)]
 pub struct Converted {
-    /// What there is.
-    pub made: Made,
-    /// Read to its end: it tells what is missing.
+    /// The files written, and failures.
+    pub made: WrittenFiles,
+    /// The recording, read to its end, which knows what is missing.
     pub recording: Recording,
 }
 
-/// Makes files of a recording. One that asks for the stream itself gets an [upgraded](upgrade) one; all others are made of one
-/// profile, and of these one that fails does not stop the others.
+/// Converts a recording to files. A planned stream is [upgraded](upgrade); all other files are converted from one
+/// profile, and a failure of one does not affect the others.
 ///
 /// # Errors
-/// The recording can't be read, or not be renewed.
+/// If the recording cannot be read or upgraded.
 pub fn convert(
     path: &Path,
     planned: Vec<Planned>,
@@ -33,7 +35,7 @@ pub fn convert(
     let mut files = Vec::new();
     let mut recording = Recording::open(path)?;
     for Planned { format, to } in streams {
-        let mut out = Outlet::open(&to)?.begin()?;
+        let mut out = OutputSink::open(&to)?.begin()?;
         upgrade(&mut recording, &mut out)?;
         let (written, bytes) = out.finish()?;
         if let Some(written) = written {
@@ -42,7 +44,7 @@ pub fn convert(
             files.push(file);
         }
         if profiles.is_empty() {
-            return Ok(Converted { made: Made { files, ..Made::default() }, recording });
+            return Ok(Converted { made: WrittenFiles { files, ..WrittenFiles::default() }, recording });
         }
         recording = Recording::open(path)?;
     }
@@ -51,7 +53,7 @@ pub fn convert(
         tell(Note::Lost { events: recording.lost(), skipped: recording.has_skipped() });
     }
     let outlets =
-        profiles.iter().map(|planned| (planned.format, Outlet::open(&planned.to).map_err(Into::into)));
+        profiles.iter().map(|planned| (planned.format, OutputSink::open(&planned.to).map_err(Into::into)));
     let mut made = write_all(&trace, recording.length(), outlets, content, tell);
     made.files.splice(0..0, files);
     Ok(Converted { made, recording })

@@ -1,25 +1,25 @@
-//! From what two profiles differ in to its files.
+//! Writes comparisons of two profiles.
 
 use std::path::Path;
 
 use runtap_model::Comparison;
-use runtap_os::output::Outlet;
+use runtap_os::output::OutputSink;
 use runtap_sinks::{Format, difference};
 
-use crate::{Error, Made, Note, OutputFile, Planned};
+use crate::{Error, Note, OutputFile, Planned, WrittenFiles};
 
-/// Writes a comparison of these files in several formats. One that fails does not stop the others.
+/// Writes a comparison of two files in several formats. A failure of one format does not affect the others.
 pub fn write_difference(
     comparison: &Comparison,
     files: [&Path; 2],
     planned: &[Planned],
     absolute: bool,
     tell: &mut dyn FnMut(Note),
-) -> Made {
+) -> WrittenFiles {
     let mut how = difference::Options::default();
     how.absolute = absolute;
     how.names = files.map(|file| file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned());
-    let mut made = Made::default();
+    let mut made = WrittenFiles::default();
     for planned in planned {
         match write(comparison, planned, &how) {
             Ok(Some(file)) => {
@@ -33,13 +33,13 @@ pub fn write_difference(
     made
 }
 
-/// Writes one file; nothing where that is standard output.
+/// Writes one file. Returns `None` for standard output.
 fn write(
     comparison: &Comparison,
     Planned { format, to }: &Planned,
     how: &difference::Options,
 ) -> Result<Option<OutputFile>, Error> {
-    let mut out = Outlet::open(to)?.begin()?;
+    let mut out = OutputSink::open(to)?.begin()?;
     let written = match format.sink() {
         Some(Format::Folded) => difference::write_folded(comparison, &mut out, how),
         _ => difference::write_flamegraph(comparison, &mut out, how),

@@ -1,69 +1,69 @@
-//! Why a recording could not be converted.
+//! Errors of conversions.
 
 use std::path::PathBuf;
 
-/// Why a recording could not be converted.
+/// An error that occurred while converting a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The recording can't be read.
+    /// The recording cannot be read.
     #[error(transparent)]
     Recording(#[from] crate::source::Error),
-    /// The file can't be written.
+    /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] runtap_os::output::Error),
-    /// What is to be in the file can't be written there.
+    /// Converting the data for a file failed.
     #[error("can't write {}", path.display())]
     File {
-        /// Of the file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         #[source]
         error: runtap_sinks::Error,
     },
-    /// The same on standard output.
+    /// Converting the data for standard output failed.
     #[error(transparent)]
     Stdout(runtap_sinks::Error),
-    /// A stream is not made of a profile.
-    #[error("a profile can't be written as nettrace")]
+    /// A profile cannot be converted back to a stream.
+    #[error("a profile cannot be written as nettrace")]
     NoSink,
-    /// Standard output takes one file.
-    #[error("several formats can't go to stdout")]
+    /// Standard output can only receive one file.
+    #[error("only one format can be written to standard output")]
     SeveralToStdout,
-    /// A file that is to be written is the recording itself.
+    /// An output is the recording itself.
     #[error("{} is the recording{} itself", output.display(), if output == input { String::new() } else { format!(" {}", input.display()) })]
     Overwrites {
-        /// As it was given.
+        /// Path of the output, as specified.
         output: PathBuf,
-        /// As it was given.
+        /// Path of the recording, as specified.
         input: PathBuf,
     },
-    /// Only recordings in the first format, `NetPerf`, have to be renewed.
-    #[error("the recording is in the nettrace format already")]
+    /// Only recordings in the oldest format, `NetPerf`, can be upgraded.
+    #[error("the recording is already in the nettrace format")]
     NotNetPerf,
-    /// What comes once only can't be repaired.
-    #[error("{} is no file: it has to be read twice", .0.display())]
+    /// A recording must be read twice to be repaired.
+    #[error("{} is not a regular file, but has to be read twice", .0.display())]
     ReadTwice(PathBuf),
-    /// There is nothing in it that a copy could begin with.
+    /// The recording has no header, so it cannot be repaired.
     #[error("{} can't be repaired: {}", path.display(), reason.as_ref().map_or_else(|| "it has no header".to_owned(), ToString::to_string))]
     Unrepairable {
-        /// As it was given.
+        /// Path of the recording, as specified.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// What is wrong, and at which offset.
         reason: Option<runtap_nettrace::Partial>,
     },
-    /// The new format can't hold what the old one has.
+    /// The new format cannot represent an item of the recording.
     #[error("{what} can't be copied: {error}")]
     Copy {
-        /// A definition, or an event.
+        /// The kind of item: "a definition" or "an event".
         what: &'static str,
-        /// Why.
+        /// The error.
         error: runtap_nettrace::WriteError,
     },
 }
 
 impl Error {
-    /// That of a file, or of standard output.
+    /// Returns a function that converts a sink's error for a file, or for standard output if `path` is `None`.
     pub(crate) fn of_sink(path: Option<&std::path::Path>) -> impl Fn(runtap_sinks::Error) -> Self {
         move |error| match path {
             Some(path) => Self::File { path: path.to_owned(), error },
@@ -71,8 +71,8 @@ impl Error {
         }
     }
 
-    /// Whether what was asked for can't be done, whoever tries again.
-    pub fn is_refusal(&self) -> bool {
+    /// Returns whether the request was rejected, so that trying again fails too.
+    pub fn is_rejection(&self) -> bool {
         matches!(
             self,
             Self::SeveralToStdout
@@ -84,7 +84,7 @@ impl Error {
         )
     }
 
-    /// The I/O error behind it, if there is one.
+    /// Returns the underlying I/O error. `None` if there is none.
     pub fn io(&self) -> Option<&std::io::Error> {
         match self {
             Self::Output(error) => match &error.cause {
@@ -98,12 +98,12 @@ impl Error {
         }
     }
 
-    /// Whether there was nothing in a recording that could be shown.
+    /// Returns whether the recording contained no samples for the output.
     pub fn is_nothing_to_show(&self) -> bool {
         matches!(self.sink(), Some(runtap_sinks::Error::NoSamples { .. }))
     }
 
-    /// What a sink said, if one did.
+    /// Returns the error of the sink. `None` if there is none.
     pub fn sink(&self) -> Option<&runtap_sinks::Error> {
         match self {
             Self::File { error, .. } | Self::Stdout(error) => Some(error),

@@ -1,13 +1,13 @@
-//! The formats that a file can have.
+//! Output formats.
 
 use runtap_sinks::Format;
 
-/// The format of a file: the stream as the runtime sent it, or what is made of it.
+/// The format of an output file: the original stream, or a format converted from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FileFormat {
-    /// The stream as it was received.
+    /// The original stream.
     Nettrace,
-    /// Written by a sink.
+    /// A format written by a sink.
     Profile(Format),
 }
 
@@ -18,12 +18,12 @@ impl From<Format> for FileFormat {
 }
 
 impl FileFormat {
-    /// Every format, the stream first.
+    /// Returns all formats, starting with the stream.
     pub fn all() -> impl Iterator<Item = Self> {
         std::iter::once(Self::Nettrace).chain(Format::ALL.map(Self::Profile))
     }
 
-    /// The sink that writes it; `None` for the stream.
+    /// Returns the sink's format. `None` for the stream.
     pub fn sink(self) -> Option<Format> {
         match self {
             Self::Nettrace => None,
@@ -31,27 +31,27 @@ impl FileFormat {
         }
     }
 
-    /// Whether one file can hold the threads of several processes. A stream is that of one runtime.
+    /// Returns whether one file can contain threads of several processes. A stream belongs to one runtime.
     pub fn holds_several_processes(self) -> bool {
         self.sink().is_some()
     }
 
-    /// The name that users know it by.
+    /// Returns the name of the format.
     pub fn name(self) -> &'static str {
         self.sink().map_or("nettrace", Format::name)
     }
 
-    /// What it is for, in a few words.
+    /// Describes the purpose of the format in a few words.
     pub fn about(self) -> &'static str {
         self.sink().map_or("The original event stream", Format::about)
     }
 
-    /// What else it is called, by other tools.
+    /// Returns the names of the format in other tools.
     pub fn aliases(self) -> &'static [&'static str] {
         self.sink().map_or(&["NetTrace"], Format::aliases)
     }
 
-    /// The end of the file's name, with the dot.
+    /// Returns the file name extension, including the dot.
     pub fn extension(self) -> &'static str {
         self.sink().map_or(".nettrace", Format::extension)
     }

@@ -1,31 +1,33 @@
-//! From a recording to the files that people open.
+//! Converts recordings to the file formats of common tools.
 //!
 //! ```no_run
 //! use std::path::Path;
 //!
 //! use runtap_convert::{Content, FileFormat, Profile, plan, write_all};
 //! use runtap_convert::source::Recording;
-//! use runtap_os::output::Outlet;
+//! use runtap_os::output::OutputSink;
 //!
 //! let formats = [FileFormat::from(runtap_sinks::Format::Speedscope)];
 //! let content = Content::default();
 //! let recording = Recording::open(Path::new("app.nettrace"))?;
 //! let profile = Profile::read(recording, &content, &Default::default(), &mut |note| eprintln!("{note:?}"))?;
 //! let planned = plan(&formats, None, Path::new("app"))?;
-//! let outlets = planned.into_iter().map(|planned| (planned.format, Outlet::open(&planned.to).map_err(Into::into)));
+//! let outlets = planned.into_iter().map(|planned| (planned.format, OutputSink::open(&planned.to).map_err(Into::into)));
 //! let made = write_all(&profile.trace, profile.recording.length(), outlets, &content, &mut |note| eprintln!("{note:?}"));
 //! assert!(made.failures.is_empty());
 //! # Ok::<(), runtap_convert::Error>(())
 //! ```
 //!
-//! - [`FileFormat`]: the formats that a file can have, the stream itself among them.
-//! - [`Content`]: which view, how deep, how large; checked against formats before anything is recorded.
-//! - [`plan`]: which files those are. No input is [overwritten](refuse_overwriting).
-//! - [`Profile::read`] and [`write_all`] do the work. What is left out, or differs from what was asked, comes as [`Note`]s.
-//! - [`convert`] does all of that at once for a recording on disk.
-//! - [`repair`] makes a copy of a damaged recording; [`upgrade`] copies the oldest format of recordings into one that newer tools read.
+//! - [`FileFormat`]: the output formats, including the original stream.
+//! - [`Content`]: the view and the limits of depth and size; can be checked against formats before recording.
+//! - [`plan`]: determines the output files. Inputs are never [overwritten](reject_overwriting).
+//! - [`Profile::read`] and [`write_all`]: read and write. Omissions and deviations from the request are reported as
+//!   [`Note`]s.
+//! - [`convert`]: does all of this for a recording on disk.
+//! - [`repair`]: creates a readable copy of a damaged recording; [`upgrade`]: converts the oldest format of recordings
+//!   to one that newer tools read.
 //!
-//! Refuses to print, and to choose words for people.
+//! This crate prints nothing; the texts of [`Note`]s are chosen by the caller.
 
 mod content;
 mod convert;
@@ -46,8 +48,8 @@ pub use self::difference::write_difference;
 pub use self::error::Error;
 pub use self::format::FileFormat;
 pub use self::note::Note;
-pub use self::plan::{Planned, format_of, free_base, plan, refuse_overwriting};
+pub use self::plan::{Planned, format_of, free_base, plan, reject_overwriting};
 pub use self::profile::{Profile, finish, notes};
 pub use self::repair::{RepairedFile, repair};
 pub use self::upgrade::upgrade;
-pub use self::write::{Made, OutputFile, limit_depth, write_all};
+pub use self::write::{OutputFile, WrittenFiles, limit_depth, write_all};

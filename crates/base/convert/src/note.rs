@@ -1,78 +1,79 @@
-//! What a reader of the files should know.
+//! Notes about converted files.
 
 use runtap_model::{DeepStacks, View};
 use runtap_sinks::Format;
 
 use crate::OutputFile;
 
-/// What differs from what somebody may expect of a file, although it was written.
+/// A progress message, or a deviation from what users may expect of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// A file is there.
+    /// A file was written.
     Written(OutputFile),
-    /// So many events are left out, because their payload can't be read.
+    /// This many events are omitted because their payloads are invalid.
     Malformed(u64),
-    /// So many events are missing, by their numbers.
+    /// Events are missing, according to their sequence numbers.
     Lost {
-        /// How many.
+        /// Number of missing events.
         events: u64,
-        /// Whether blocks of the recording were skipped: then it is not the target's doing alone.
+        /// Whether blocks of the recording were skipped, so that the target need not have dropped all of these events.
         skipped: bool,
     },
-    /// Most frames are addresses, or at least many.
+    /// A large part of the frames are addresses.
     Nameless {
-        /// Frames without a name.
+        /// Number of frames without a name.
         nameless: u64,
-        /// All frames.
+        /// Number of all frames.
         all: u64,
     },
-    /// The view `request` may show code as awaited: [`Trace::lacks_resumptions`](runtap_model::Trace::lacks_resumptions).
+    /// The view `request` may show running code as awaited; see
+    /// [`Trace::lacks_resumptions`](runtap_model::Trace::lacks_resumptions).
     LacksResumptions,
-    /// Stacks are too deep: their middle is left out.
+    /// The middle of deep stacks was omitted.
     DeepStacks {
-        /// How many, and how deep.
+        /// Statistics of the truncated stacks.
         deep: DeepStacks,
-        /// Frames that are left of each.
+        /// Number of frames that are kept of each.
         most: usize,
     },
-    /// The file would be too large.
+    /// The file was truncated at a time because it would be too large.
     EndsEarly {
-        /// Of the file.
+        /// Format of the file.
         format: Format,
-        /// Where it ends, in nanoseconds since the start of the session.
+        /// End of the file, in nanoseconds since the start of the session.
         end_ns: u64,
-        /// The limit.
+        /// Maximum size in bytes.
         max_bytes: u64,
     },
-    /// The file would be too large, and its samples have no times at which it could end.
+    /// Small branches were folded because the file would be too large and its samples have no times.
     NarrowBranches {
-        /// Of the file.
+        /// Format of the file.
         format: Format,
-        /// Of the samples.
+        /// View of the file.
         view: View,
-        /// Branches of less weight are part of the stacks that they grow from.
+        /// Branches below this weight are added to their parents.
         least: u64,
-        /// The limit.
+        /// Maximum size in bytes.
         max_bytes: u64,
     },
-    /// The view that people expect of the format shows next to nothing, so all samples are shown.
+    /// The default view of the format would be almost empty, so all samples are shown.
     AllSamples {
-        /// Of the file.
+        /// Format of the file.
         format: Format,
-        /// What would be expected.
+        /// The default view.
         view: View,
-        /// Samples in it.
+        /// Number of samples in the default view.
         shown: u64,
-        /// All of them.
+        /// Number of all samples.
         all: u64,
     },
-    /// The view shows what is marked as managed, and much may be marked wrongly.
+    /// The view shows samples marked as managed, and many others may be marked wrongly.
     Doubtful {
-        /// Of the file.
+        /// Format of the file.
         format: Format,
-        /// Samples that it shows.
+        /// Number of samples shown.
         shown: u64,
-        /// Samples that end in the same methods and are not shown.
+        /// Number of samples in the same methods that are not shown.
         doubtful: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! Which files to write, and under which names.
+//! Determines the files to write and their names.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,8 @@ use runtap_os::output::{
 
 use crate::{Error, FileFormat};
 
-/// The format that the extension of an output says; dotnet-trace's own names of files among them.
+/// Returns the format that the extension of an output implies, including the file names of dotnet-trace. `None` if
+/// unknown.
 pub fn format_of(output: Option<&Path>) -> Option<FileFormat> {
     let name = output?.file_name()?.to_str()?.to_ascii_lowercase();
     FileFormat::all()
@@ -18,17 +19,17 @@ pub fn format_of(output: Option<&Path>) -> Option<FileFormat> {
 /// A file to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planned {
-    /// Its format.
+    /// Format of the file.
     pub format: FileFormat,
-    /// Where it goes.
+    /// Destination of the file.
     pub to: Destination,
 }
 
-/// Which files to write. One format: `output` is taken as it is. Several: the known extension of `output` is replaced
-/// by each format's. Without `output`: `base` and the extension.
+/// Determines the files to write. For one format, `output` is used unchanged. For several, the known extension of
+/// `output` is replaced by that of each format. Without `output`, the extension is added to `base`.
 ///
 /// # Errors
-/// Several formats to stdout.
+/// If several formats would be written to standard output.
 pub fn plan(formats: &[FileFormat], output: Option<&Path>, base: &Path) -> Result<Vec<Planned>, Error> {
     let mut distinct: Vec<FileFormat> = Vec::new();
     for format in formats {
@@ -42,7 +43,7 @@ pub fn plan(formats: &[FileFormat], output: Option<&Path>, base: &Path) -> Resul
     }
     let destination = |format: FileFormat| match output {
         Some(path) if path == Path::new("-") => Destination::Stdout,
-        // A slash at the end means a folder, which is refused as it stands: what is put behind it would be another name.
+        // A trailing slash means a directory. Keep it, so that it is rejected instead of becoming another name.
         Some(path) if one || path.as_os_str().as_encoded_bytes().ends_with(b"/") => {
             Destination::File(path.to_owned())
         }
@@ -52,18 +53,18 @@ pub fn plan(formats: &[FileFormat], output: Option<&Path>, base: &Path) -> Resul
     Ok(distinct.into_iter().map(|format| Planned { format, to: destination(format) }).collect())
 }
 
-/// `base`, or `base_2`, `base_3` …: the first under which none of the files is there yet.
+/// Returns the first of `base`, `base_2`, `base_3` … for which none of the files exists.
 pub fn free_base(formats: &[FileFormat], base: &Path) -> PathBuf {
     let are_free =
         |base: &PathBuf| formats.iter().all(|format| is_free(&with_extension(base, format.extension())));
     (1..=NAMES_TRIED).map(|n| numbered(base, n, "")).find(are_free).unwrap_or_else(|| base.to_owned())
 }
 
-/// Refuses outputs that are one of the inputs, by whatever name or link.
+/// Checks that no output is one of the inputs, under any name or link.
 ///
 /// # Errors
-/// The first that is.
-pub fn refuse_overwriting(inputs: &[&Path], planned: &[Planned]) -> Result<(), Error> {
+/// If an output is an input, for the first one.
+pub fn reject_overwriting(inputs: &[&Path], planned: &[Planned]) -> Result<(), Error> {
     for Planned { to, .. } in planned {
         let Destination::File(path) = to else { continue };
         if !path.is_file() {
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_format_takes_the_name_as_it_is() {
+    fn one_format_uses_the_name_unchanged() {
         assert_eq!(names(&[SPEEDSCOPE], Some("x.json")), ["x.json"]);
         assert_eq!(names(&[FileFormat::Profile(Format::Folded)], Some("-")), ["-"]);
         assert_eq!(names(&[FileFormat::Nettrace], None), ["my.app_1_20260101_000000.nettrace"]);

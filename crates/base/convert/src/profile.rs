@@ -1,4 +1,4 @@
-//! From a recording to a profile.
+//! Reads recordings into profiles.
 
 use crate::source::Recording;
 use runtap_clr::{DotnetTraceBuilder, ProfileBuilder, ProfileOptions};
@@ -7,20 +7,20 @@ use runtap_nettrace::Observe;
 
 use crate::{Content, Error, Note};
 
-/// A profile, and the recording that it was made of.
+/// A profile and its recording.
 #[derive(Debug)]
 pub struct Profile {
     /// The profile.
     pub trace: Trace,
-    /// Read to its end: it tells what is missing.
+    /// The recording, read to its end, which knows what is missing.
     pub recording: Recording,
 }
 
 impl Profile {
-    /// Reads what `content` needs of a recording.
+    /// Reads what `content` needs from a recording.
     ///
     /// # Errors
-    /// It can't be read.
+    /// If the recording cannot be read.
     pub fn read(
         mut recording: Recording,
         content: &Content,
@@ -52,13 +52,13 @@ impl Profile {
     }
 }
 
-/// What a reader of a profile should know, whatever is made of it.
+/// Returns notes about a profile that are independent of the output format.
 pub fn notes(trace: &Trace) -> Vec<Note> {
     let lacks = trace.lacks_resumptions().then_some(Note::LacksResumptions);
     nameless(trace).into_iter().chain(lacks).collect()
 }
 
-/// Says that a profile is made of addresses for more than a quarter.
+/// Returns a note if more than a quarter of the frames are addresses.
 fn nameless(trace: &Trace) -> Option<Note> {
     let (mut all, mut nameless) = (0_u64, 0_u64);
     for (_, frame) in trace.all_frames() {
@@ -68,19 +68,19 @@ fn nameless(trace: &Trace) -> Option<Note> {
     (nameless > all / 4).then_some(Note::Nameless { nameless, all })
 }
 
-/// The profile of a recording that was read.
+/// Completes the profile of a recording that has been read.
 pub fn finish(builder: ProfileBuilder, recording: &mut Recording) -> Trace {
     let trace = builder.finish(&ProfileOptions { room: room_of(recording), ..ProfileOptions::default() });
     note_left_out(recording, &trace);
     trace
 }
 
-/// The room for a profile that is put together of what was read.
+/// Returns the memory limit for building a profile from data that has been read.
 fn room_of(recording: &Recording) -> Room {
     Room::while_there_is(recording.room())
 }
 
-/// Notes what is missing from the profile that was made of a recording.
+/// Records how many samples are missing from the profile.
 fn note_left_out(recording: &mut Recording, trace: &Trace) {
     if trace.left_out() > 0 {
         recording.note_left_out(trace.left_out());

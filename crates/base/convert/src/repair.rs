@@ -1,4 +1,4 @@
-//! A copy of a damaged recording that every tool reads.
+//! Repairs damaged recordings.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,34 +6,35 @@ use std::path::{Path, PathBuf};
 
 use crate::source::{ForeignFile, MaxSize};
 use runtap_nettrace::{Repair, Repaired, TraceHeader};
-use runtap_os::output::{Destination, Outlet};
+use runtap_os::output::{Destination, OutputSink};
 
-use crate::{Error, FileFormat, Planned, refuse_overwriting};
+use crate::{Error, FileFormat, Planned, reject_overwriting};
 
-/// A recording that was looked through.
+/// The result of repairing a recording.
 #[derive(Debug)]
 pub struct RepairedFile {
-    /// Of the recording.
+    /// Header of the recording.
     pub header: TraceHeader,
-    /// What was done.
+    /// What was repaired.
     pub repaired: Repaired,
-    /// Where the copy is; `None` where the recording is whole, and nothing was written.
+    /// Destination of the copy; `None` if the recording is intact and nothing was written.
     pub output: Option<Destination>,
 }
 
-/// Repairs a recording. Of a whole one there is no copy, but for standard output: who reads a pipe wants one in any case.
+/// Repairs a recording. If it is intact, a copy is only written to standard output, whose reader expects one.
 ///
 /// # Errors
-/// The recording is no file, holds no header or can't be read; the copy can't be written, or would be the recording.
+/// If the recording is not a regular file, has no header or cannot be read, or if the copy cannot be written or is the
+/// recording.
 pub fn repair(path: &Path, to: &Destination) -> Result<RepairedFile, Error> {
     let meta =
         fs::metadata(path).map_err(|error| crate::source::Error::Open { path: path.to_owned(), error })?;
     if !meta.is_file() {
         return Err(Error::ReadTwice(path.to_owned()));
     }
-    refuse_overwriting(&[path], &[Planned { format: FileFormat::Nettrace, to: to.clone() }])?;
+    reject_overwriting(&[path], &[Planned { format: FileFormat::Nettrace, to: to.clone() }])?;
 
-    // Once to see whether there is anything to repair.
+    // The first pass determines whether there is anything to repair.
     let (header, repaired) = pass(path, |_| Ok(()))?;
     let Some(header) = header else {
         return Err(Error::Unrepairable { path: PathBuf::from(path), reason: repaired.partial });
@@ -41,13 +42,13 @@ pub fn repair(path: &Path, to: &Destination) -> Result<RepairedFile, Error> {
     if !repaired.has_changed() && *to != Destination::Stdout {
         return Ok(RepairedFile { header, repaired, output: None });
     }
-    let mut out = Outlet::open(to)?.begin()?;
+    let mut out = OutputSink::open(to)?.begin()?;
     pass(path, |bytes| out.write_all(bytes).map_err(|error| out.failed(error).into()))?;
     out.finish()?;
     Ok(RepairedFile { header, repaired, output: Some(to.clone()) })
 }
 
-/// Repairs the file once; the header, if there is one, and what was done.
+/// Repairs the file in one pass. Returns the header, `None` if there is none, and what was repaired.
 fn pass(
     path: &Path,
     mut take: impl FnMut(&[u8]) -> Result<(), Error>,

@@ -1,7 +1,7 @@
-//! A recording of the first format, `NetPerf`, in Nettrace 4, which newer tools read.
+//! Converts a recording in the oldest format, `NetPerf`, to Nettrace 4, which newer tools read.
 //!
-//! Events, definitions, stacks and times are copied as they are. What the old format does not tell (processors, numbers of
-//! events, and with them losses) stays unknown.
+//! Events, definitions, stacks and times are copied unchanged. What the old format does not contain (processor numbers,
+//! sequence numbers and therefore losses) stays unknown.
 
 use std::io::Write as _;
 
@@ -11,13 +11,13 @@ use runtap_os::output::Writer as Output;
 
 use crate::Error;
 
-/// Events that are held.
-const PIECE: u64 = 4096;
+/// Number of events that are buffered.
+const BATCH_SIZE: u64 = 4096;
 
-/// Copies a recording.
+/// Copies a recording to the newer format.
 ///
 /// # Errors
-/// It is none, or newer already; the output can't be written.
+/// If the file is not a recording or already in the newer format, or if the output cannot be written.
 pub fn upgrade(recording: &mut Recording, out: &mut Output) -> Result<(), Error> {
     let mut copy = None;
     recording.read_in_order(|item| match (item, &mut copy) {
@@ -36,7 +36,7 @@ pub fn upgrade(recording: &mut Recording, out: &mut Output) -> Result<(), Error>
         (Item::Metadata(metadata), Some(copy)) => copy.define(metadata),
         (Item::Event(event), Some(copy)) => {
             copy.event(event)?;
-            if copy.events.is_multiple_of(PIECE) { copy.write(out) } else { Ok(()) }
+            if copy.events.is_multiple_of(BATCH_SIZE) { copy.write(out) } else { Ok(()) }
         }
         _ => Ok(()),
     })?;
@@ -48,7 +48,7 @@ pub fn upgrade(recording: &mut Recording, out: &mut Output) -> Result<(), Error>
 
 struct Copy {
     writer: Writer,
-    /// From ids of the recording to those of the copy.
+    /// Maps metadata ids of the recording to those of the copy.
     ids: IdTable<u32>,
     stack: Vec<u64>,
     events: u64,
@@ -65,7 +65,7 @@ impl Copy {
     }
 
     fn event(&mut self, event: &Event<'_>) -> Result<(), Error> {
-        // Without a definition nobody knows what it is.
+        // An event without a definition cannot be interpreted.
         let Some(metadata_id) = self.ids.get(event.metadata_id) else { return Ok(()) };
         self.stack.clear();
         self.stack.extend(event.stack.ips());

@@ -1,10 +1,10 @@
-//! From a profile to its files.
+//! Writes profiles to files.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
 
 use runtap_model::{DeepStacks, Trace, View};
-use runtap_os::output::Outlet;
+use runtap_os::output::OutputSink;
 use runtap_sinks::{Format, Options};
 
 use crate::{Content, Error, FileFormat, Note};
@@ -12,45 +12,46 @@ use crate::{Content, Error, FileFormat, Note};
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputFile {
-    /// As it was asked for.
+    /// Path, as specified.
     pub path: PathBuf,
-    /// Its format.
+    /// Format of the file.
     pub format: FileFormat,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Stacks of which the middle was left out.
+    /// Number of stacks whose middle was omitted.
     pub deep_stacks: usize,
-    /// Where it ends early, in nanoseconds since the start of the session.
+    /// End of the file in nanoseconds since the start of the session, if it was truncated.
     pub cut_at_ns: Option<u64>,
 }
 
 impl OutputFile {
-    /// One that holds all that it should.
+    /// Creates a value for a complete file.
     pub fn new(path: PathBuf, format: FileFormat, bytes: u64) -> Self {
         Self { path, format, bytes, deep_stacks: 0, cut_at_ns: None }
     }
 }
 
-/// What became of a profile in several formats.
+/// The results of writing several formats.
 #[derive(Debug, Default)]
-pub struct Made {
-    /// The files that there are.
+pub struct WrittenFiles {
+    /// The files written.
     pub files: Vec<OutputFile>,
-    /// Whether one of them, or what went to standard output, ends early or lacks narrow branches.
+    /// Whether an output was truncated or lacks small branches.
     pub is_cut: bool,
-    /// Why not all are there; equal reasons once.
+    /// The errors, without duplicates.
     pub failures: Vec<Error>,
 }
 
-/// Writes a profile of so many recorded bytes in several formats. One that fails does not stop the others.
+/// Writes a profile of a recording of `recorded` bytes in several formats. A failure of one format does not affect the
+/// others.
 pub fn write_all(
     trace: &Trace,
     recorded: u64,
-    outlets: impl IntoIterator<Item = (FileFormat, Result<Outlet, Error>)>,
+    outlets: impl IntoIterator<Item = (FileFormat, Result<OutputSink, Error>)>,
     content: &Content,
     tell: &mut dyn FnMut(Note),
-) -> Made {
-    let mut made = Made::default();
+) -> WrittenFiles {
+    let mut made = WrittenFiles::default();
     for (format, outlet) in outlets {
         match outlet.and_then(|outlet| write(trace, recorded, format, outlet, content, tell)) {
             Ok((file, is_cut)) => {
@@ -66,12 +67,12 @@ pub fn write_all(
     made
 }
 
-impl Made {
+impl WrittenFiles {
     fn fail(&mut self, error: Error) {
-        // Several formats may lack the same.
+        // Several formats may fail for the same reason.
         let text = error.to_string();
         let is_known = |known: &Error| match (known.sink(), error.sink()) {
-            // What the file system says is of one file.
+            // I/O errors are specific to a file.
             (Some(known), Some(error)) if !matches!(error, runtap_sinks::Error::Io(_)) => {
                 known.to_string() == error.to_string()
             }
@@ -83,12 +84,13 @@ impl Made {
     }
 }
 
-/// Writes a profile in a format. Gives the file, if it is one, and whether it ends early or lacks narrow branches.
+/// Writes a profile in one format. Returns the file, `None` for standard output, and whether it was truncated or lacks
+/// small branches.
 fn write(
     trace: &Trace,
     recorded: u64,
     format: FileFormat,
-    outlet: Outlet,
+    outlet: OutputSink,
     content: &Content,
     tell: &mut dyn FnMut(Note),
 ) -> Result<(Option<OutputFile>, bool), Error> {
@@ -123,7 +125,7 @@ fn write(
     Ok((file, cut_at_ns.is_some() || least.is_some()))
 }
 
-/// Leaves out the middle of stacks that are too deep.
+/// Omits the middle of stacks that are too deep.
 pub fn limit_depth(trace: &mut Trace, content: &Content, tell: &mut dyn FnMut(Note)) -> DeepStacks {
     let most = content.depth();
     let deep = trace.limit_depth(most);
@@ -133,7 +135,7 @@ pub fn limit_depth(trace: &mut Trace, content: &Content, tell: &mut dyn FnMut(No
     deep
 }
 
-/// The view that people expect of a format, unless it would show next to nothing.
+/// Returns the default view of a format, or all samples if it would be almost empty.
 fn default_view(trace: &Trace, format: Format, tell: &mut dyn FnMut(Note)) -> View {
     let view = format.default_view();
     if !trace.shows_little_in(view) {

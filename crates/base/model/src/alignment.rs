@@ -1,9 +1,9 @@
-//! The stacks of two traces in one table, so that what they have in common meets.
+//! Aligns the stacks of two traces in one table, so that equal parts match.
 //!
-//! One version of a runtime calls through a frame that another does not have, at the start of a thread or between two
-//! methods of the program, and all stacks above it would differ. So a stack is led past frames that only one of the traces
-//! has: in front of the first frame that both have, and between two of them that follow each other in the other trace too.
-//! At the end of a stack such a frame stays: that is what the program really did there.
+//! Runtime versions differ in internal frames, at the start of a thread or between two methods of the program, and
+//! every stack above such a frame would differ. So alignment skips frames that only one trace has, before the first
+//! frame that both have and between frames that also follow each other in the other trace. At the innermost end of a
+//! stack they are kept, because the program really ran there.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashSet;
@@ -13,10 +13,11 @@ use crate::frames::FrameHandle;
 use crate::stacks::StackHandle;
 use crate::trace::Trace;
 
-/// Frames that both traces have, the second as the next of its kind behind the first.
+/// Pairs of frames that both traces have, where the second follows the first if frames of only one trace are skipped.
 type Steps = HashSet<(FrameHandle, FrameHandle), RandomState>;
 
-/// Adds the stacks of two traces to the common table; where each of them is there. With the places of their frames.
+/// Adds the stacks of two traces to the common table. `frames` maps frames of a trace to the table. Returns the handles
+/// of the stacks in the table.
 pub(crate) fn align(
     sides: [(&Trace, &[FrameHandle]); 2],
     builder: &mut TraceBuilder,
@@ -27,7 +28,7 @@ pub(crate) fn align(
     [place(first, &both, &steps[1], builder), place(second, &both, &steps[0], builder)]
 }
 
-/// Which frames of the common table both traces have.
+/// Returns which frames of the common table both traces have.
 fn common([before, after]: [&[FrameHandle]; 2]) -> Vec<bool> {
     let len = before.iter().chain(after).map(|frame| frame.index() + 1).max().unwrap_or(0);
     let has = |frames: &[FrameHandle]| {
@@ -42,7 +43,7 @@ fn common([before, after]: [&[FrameHandle]; 2]) -> Vec<bool> {
 
 fn steps(trace: &Trace, frames: &[FrameHandle], both: &[bool]) -> Steps {
     let mut steps = Steps::default();
-    // The innermost frame of each stack that both have. Callers come before their callees.
+    // The innermost frame of each stack that both traces have. Callers precede their callees.
     let mut last: Vec<Option<FrameHandle>> = Vec::with_capacity(trace.stacks().len());
     for (_, stack) in trace.stacks().iter() {
         let frame = frames[stack.frame.index()];
@@ -57,11 +58,11 @@ fn steps(trace: &Trace, frames: &[FrameHandle], both: &[bool]) -> Steps {
     steps
 }
 
-/// Where a stack is.
+/// The position of a stack in the common table.
 #[derive(Clone, Copy)]
 struct Placed {
     whole: StackHandle,
-    /// Its part up to the innermost frame that both traces have, and that frame.
+    /// The stack up to the innermost frame that both traces have, and that frame.
     common: Option<(StackHandle, FrameHandle)>,
 }
 
@@ -86,7 +87,7 @@ fn place(
             }
             parent => parent.map(|parent| parent.whole),
         };
-        // How many frames without a name follow each other is chance.
+        // The number of consecutive frames without a name is meaningless.
         let whole = match onto {
             Some(place) if unnamed[index] && builder.callee(place).frame == frame => place,
             onto => builder.stack(onto, frame),

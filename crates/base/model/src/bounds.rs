@@ -1,43 +1,43 @@
-//! Less of a trace, where all of it would be too much for a file: stacks that are not as deep, and an earlier end.
+//! Reduces a trace that would be too large for a file: limits the depth of stacks, and the time range.
 //!
-//! A recording holds a stack once and names it in a dozen bytes, as often as it likes; many formats write it out each
-//! time. What is left out here is told to the caller, and nothing else changes: no weight is lost by
-//! [`Trace::limit_depth`], and [`Trace::end_at`] cuts between samples.
+//! A recording stores each stack once and references it in a dozen bytes, but many formats repeat it for each sample.
+//! [`Trace::limit_depth`] preserves all weights; [`Trace::end_at`] truncates between samples.
 
 use crate::frames::{Frame, FrameHandle};
 use crate::stacks::StackHandle;
 use crate::strings::next_index;
 use crate::trace::Trace;
 
-/// What stands for the frames in the middle of a stack that are left out.
+/// The frame that replaces omitted frames in the middle of a stack.
 pub const LEFT_OUT: &str = "[frames left out]";
 
-/// Entries that the last frames of deep stacks may take in the stack table, where the table is not larger itself: 30 MB.
-/// A call tree refers to its callers, so that a stack of 60,000 frames takes no more of a recording than its last call; the
-/// frames that are kept of its end are an own copy.
+/// Maximum number of stack table entries for the innermost frames of deep stacks, unless the table is larger: 30 MB.
+/// Entries refer to their callers, so a stack of 60,000 frames may share all but its last entry with others, but the
+/// innermost frames kept after the omitted ones are separate copies.
 const MAX_END_FRAMES: usize = 1 << 20;
 
-/// The stacks that were too deep.
+/// Statistics of stacks that were too deep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeepStacks {
-    /// How many of those that samples have.
+    /// Number of truncated stacks that samples have.
     pub stacks: usize,
-    /// The depth of the deepest.
+    /// Depth of the deepest stack.
     pub deepest: usize,
-    /// How many frames of each are kept at its root.
+    /// Number of frames kept at the root of each stack.
     pub at_root: usize,
-    /// How many frames of each are kept at its end: as many as at its root, or none if the stacks are too many for that.
+    /// Number of frames kept at the innermost end of each stack: at least one less than at the root, or 0 if there are
+    /// too many stacks.
     pub at_leaf: usize,
 }
 
 impl Trace {
-    /// The depth of the deepest stack.
+    /// Returns the depth of the deepest stack.
     pub fn deepest(&self) -> usize {
         self.depths().into_iter().max().unwrap_or(0) as usize
     }
 
-    /// The depth of every stack, by the index of its handle.
+    /// Returns the depth of each stack, by the index of its handle.
     pub fn depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> = Vec::with_capacity(self.stacks.len());
         for (_, stack) in self.stacks.iter() {
@@ -46,9 +46,10 @@ impl Trace {
         depths
     }
 
-    /// Lets no sample have more than `most` frames, and at least 3: of a deeper stack both ends stay, and one frame
-    /// [`LEFT_OUT`] stands between them. Where a million frames are not enough for the ends of all deep stacks, only
-    /// the first frames stay, and [`LEFT_OUT`] stands below them. Time and memory are proportional to the trace.
+    /// Truncates stacks of samples to at most `most` frames, and at least 3. A deeper stack keeps both ends with the
+    /// frame [`LEFT_OUT`] between them. If a million table entries are insufficient for the innermost ends of all deep
+    /// stacks, only the outermost frames are kept, followed by [`LEFT_OUT`]. Time and memory are proportional to the
+    /// size of the trace.
     pub fn limit_depth(&mut self, most: usize) -> DeepStacks {
         let most = most.max(3);
         let depths = self.depths();
@@ -77,9 +78,9 @@ impl Trace {
         deep
     }
 
-    /// What each deep stack becomes, by the index of its handle; `None` for the others.
+    /// Returns the replacement of each deep stack, by the index of its handle; `None` for other stacks.
     fn shortened(&mut self, depths: &[u32], is_deep: &[bool], deep: DeepStacks) -> Vec<Option<StackHandle>> {
-        // The caller at the depth that is kept, with the mark on it: callers come before their callees.
+        // The outermost frames of each stack followed by the mark. Callers precede their callees.
         let mark = self.frames.intern(&Frame::label(LEFT_OUT), &mut self.strings);
         let mut marked: Vec<Option<StackHandle>> = vec![None; depths.len()];
         for index in 0..depths.len() {
@@ -107,14 +108,14 @@ impl Trace {
         marked
     }
 
-    /// Leaves out all samples from `time_ns` on.
+    /// Removes all samples from `time_ns` on.
     pub fn end_at(&mut self, time_ns: u64) {
         for thread in &mut self.threads {
             thread.end_at(time_ns);
         }
     }
 
-    /// The bytes of the name of every frame as it is displayed, by the index of its handle.
+    /// Returns the length of each frame's displayed name in bytes, by the index of its handle.
     pub fn name_lengths(&self) -> Vec<usize> {
         let length = |index| {
             let frame = self.frame(FrameHandle(next_index(index)));
@@ -140,7 +141,7 @@ mod tests {
         builder.finish()
     }
 
-    /// Weight and frames from the root of each sample.
+    /// Returns the weight and the frames from the root of each sample.
     fn shown(trace: &Trace) -> Vec<(u64, String)> {
         let (_, thread) = trace.threads().next().unwrap();
         let text = |stack| {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_deep_stack_stay() {
+    fn both_ends_of_a_deep_stack_are_kept() {
         let mut trace = trace(&["abcdefgh", "abc", "", "abcdefghi", "abcdefgh"]);
         let before = trace.clone();
         assert_eq!(trace.limit_depth(9), DeepStacks::default());
@@ -174,7 +175,7 @@ mod tests {
         );
     }
 
-    /// A call tree: each call of two alternating methods is a stack with a sample of its own.
+    /// A call tree of two alternating methods, with a sample of its own for each call.
     fn call_tree(depth: u64) -> Trace {
         let mut builder = TraceBuilder::new();
         let thread = builder.thread(1);
@@ -207,13 +208,13 @@ mod tests {
         assert_eq!(trace.frame(trace.stacks().get(last).frame).name, LEFT_OUT);
         assert_eq!(weights.self_weight(last), stacks as u64, "no weight is lost");
         assert_eq!(weights.total_weight(), depth.into());
-        // As many as have room keep both ends.
+        // A small number of deep stacks keeps both ends.
         let deep = call_tree(1500).limit_depth(1024);
         assert_eq!((deep.stacks, deep.at_root, deep.at_leaf), (476, 512, 511));
     }
 
     #[test]
-    fn an_earlier_end_cuts_between_samples() {
+    fn an_earlier_end_truncates_between_samples() {
         let mut trace = trace(&["a", "a", "b", "c"]);
         let (_, thread) = trace.threads().next().unwrap();
         assert_eq!(thread.weight(View::Cpu), 40);

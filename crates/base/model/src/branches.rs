@@ -1,7 +1,7 @@
-//! Branches of a thread's stacks, each with the weight of all that grows from it, and what becomes of narrow ones.
+//! Branches of a thread's call tree with their total weights, and folding of small branches.
 //!
-//! A view whose samples are sums, not moments, can't be cut at a time where a file would be too large. What can be left
-//! out are the narrow branches: [`Trace::fold_branches`] gives their weight to the stack that they grow from.
+//! A view whose samples are sums rather than points in time cannot be truncated at a time if a file would be too large.
+//! Instead [`Trace::fold_branches`] assigns the weights of small branches to their parents.
 
 use crate::bounds::LEFT_OUT;
 use crate::frames::Frame;
@@ -10,36 +10,36 @@ use crate::stacks::{StackHandle, StackTable};
 use crate::trace::Trace;
 use crate::view::View;
 
-/// The branches of one thread after the other. What a thread costs depends on its own samples: a recording may have as
-/// many threads as stacks.
+/// Computes the branches of one thread at a time. The cost for a thread depends only on its own samples, because a
+/// recording may have as many threads as stacks.
 #[derive(Debug)]
 pub struct Branches {
-    /// By stack; 0 between two threads.
+    /// Weight by stack; 0 between two threads.
     weights: Vec<u64>,
     is_seen: Vec<bool>,
 }
 
-/// What one thread has.
+/// The branches of a thread.
 #[derive(Debug, Default)]
 pub struct ThreadBranches {
-    /// Each stack with the weight of its branch, callees before their callers.
+    /// Each stack with the weight of its branch, callees before callers.
     pub branches: Vec<(StackHandle, u64)>,
-    /// The weight of all samples.
+    /// Total weight of all samples.
     pub total: u64,
-    /// The weight of those that have no stack.
+    /// Weight of the samples without a stack.
     pub no_stack: u64,
 }
 
 impl Branches {
-    /// For the threads of a trace with so many stacks.
+    /// Creates a calculator for the threads of a trace with these stacks.
     pub fn new(stacks: &StackTable) -> Self {
         Self { weights: vec![0; stacks.len()], is_seen: vec![false; stacks.len()] }
     }
 
-    /// The branches of a thread.
+    /// Returns the branches of a thread.
     ///
     /// # Panics
-    /// If the thread is not of the trace that has these stacks.
+    /// If the thread does not belong to the trace that has these stacks.
     pub fn of(&mut self, stacks: &StackTable, thread: &Thread, view: View) -> ThreadBranches {
         let mut found = ThreadBranches::default();
         for sample in thread.samples(view) {
@@ -57,7 +57,7 @@ impl Branches {
                 next = stacks.get(stack).parent;
             }
         }
-        // Callees come after their callers, so the reverse pass meets each branch when it is complete.
+        // Callees follow their callers, so the reverse order completes each branch before it is added to its parent.
         found.branches.sort_unstable_by(|a, b| b.cmp(a));
         for (stack, branch) in &mut found.branches {
             *branch = std::mem::take(&mut self.weights[stack.index()]);
@@ -72,8 +72,8 @@ impl Branches {
 }
 
 impl Trace {
-    /// Gives the samples of every branch of `view` that has less than `least` to the stack that the branch grows from, or
-    /// to a frame [`LEFT_OUT`] if it grows from none. No weight is lost.
+    /// Assigns the samples of every branch of `view` with a weight below `least` to the parent stack, or to a frame
+    /// [`LEFT_OUT`] at the root. The total weight does not change.
     pub fn fold_branches(&mut self, view: View, least: u64) {
         let mark = self.frames.intern(&Frame::label(LEFT_OUT), &mut self.strings);
         let nothing = self.stacks.intern(None, mark);
@@ -96,7 +96,7 @@ mod tests {
     use crate::{StackWeights, TraceBuilder};
 
     #[test]
-    fn narrow_branches_are_given_to_what_they_grow_from() {
+    fn small_branches_are_folded_into_their_parents() {
         let mut builder = TraceBuilder::new();
         let [first, second] = [1, 2].map(|tid| builder.thread(tid));
         for (thread, names, weight) in [

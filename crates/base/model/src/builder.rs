@@ -1,7 +1,6 @@
-//! Fills a trace and, at the end, gives every sample its weight.
+//! Builds a trace and computes the weights of its samples.
 //!
-//! Whoever decodes a recording calls this with times only; the weights follow from them by the rule in
-//! [`TraceBuilder::finish`] and nowhere else.
+//! Decoders of recordings provide only times. Weights are computed from them by the rule in [`TraceBuilder::finish`].
 
 use crate::frames::{Frame, FrameHandle};
 use crate::kinds::{KindInfo, SampleKind};
@@ -15,94 +14,94 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// A trace that is being filled.
+/// A builder of a [`Trace`].
 #[derive(Debug, Clone, Default)]
 pub struct TraceBuilder {
     trace: Trace,
     threads_by_tid: HashMap<u64, ThreadHandle, RandomState>,
     period: Period,
-    /// The period, if somebody knows it already.
+    /// The period, if set by the caller.
     known_period_ns: Option<u64>,
     room: Room,
 }
 
 impl TraceBuilder {
-    /// An empty trace.
+    /// Creates a builder of an empty trace.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says how much room there is for samples: see [`Self::has_room`].
+    /// Sets the memory limit for samples; see [`Self::has_room`].
     pub fn set_room(&mut self, room: Room) {
         self.room = room;
     }
 
-    /// Says which program this is.
+    /// Sets the recorded process.
     pub fn set_process(&mut self, process: Process) {
         self.trace.process = process;
     }
 
-    /// Says that [`Trace::lacks_resumptions`].
+    /// Sets [`Trace::lacks_resumptions`].
     pub fn set_lacks_resumptions(&mut self) {
         self.trace.lacks_resumptions = true;
     }
 
-    /// Says when the session started, in nanoseconds since 1970-01-01 UTC.
+    /// Sets the start of the session, in nanoseconds since 1970-01-01 UTC.
     pub fn set_start_unix_ns(&mut self, start: i64) {
         self.trace.start_unix_ns = Some(start);
     }
 
-    /// Says how many times a second the target's clock ticks.
+    /// Sets the frequency of the target's clock, in ticks per second.
     pub fn set_ticks_per_s(&mut self, ticks: u64) {
         self.trace.ticks_per_s = Some(ticks);
     }
 
-    /// Says how long was recorded, in nanoseconds since the start of the session.
+    /// Sets the duration of the recording, in nanoseconds since the start of the session.
     pub fn set_duration_ns(&mut self, duration_ns: u64) {
         self.trace.duration_ns = duration_ns;
     }
 
-    /// The handle of a text.
+    /// Interns a string.
     pub fn string(&mut self, text: &str) -> StringHandle {
         self.trace.strings.intern(text)
     }
 
-    /// The handle of a frame.
+    /// Interns a frame.
     pub fn add_frame(&mut self, frame: &Frame<'_>) -> FrameHandle {
         self.trace.frames.intern(frame, &mut self.trace.strings)
     }
 
-    /// The handle of a [frame of which no more is said](Frame::new): `Namespace.Type.Method(args)` in a module (or in none
-    /// that is known).
+    /// Interns a frame with [default properties](Frame::new), named `Namespace.Type.Method(args)`. `module` is `None`
+    /// if unknown.
     pub fn frame(&mut self, module: Option<&str>, name: &str) -> FrameHandle {
         self.add_frame(&Frame::new(module, name))
     }
 
-    /// A kind of samples that the source has beside [those of the CLR](SampleKind). `None`: its class has
-    /// [`MAX_KINDS`](crate::MAX_KINDS) others.
+    /// Adds a kind of samples beyond [those of the CLR](SampleKind). `None` if its class already has
+    /// [`MAX_KINDS`](crate::MAX_KINDS) kinds.
     pub fn kind(&mut self, info: KindInfo) -> Option<SampleKind> {
         self.trace.kinds.add(info)
     }
 
-    /// The handle of the stack that ends in `frame`, called from `parent`.
+    /// Interns a stack whose innermost frame is `frame`, called from `parent`.
     pub fn stack(&mut self, parent: Option<StackHandle>, frame: FrameHandle) -> StackHandle {
         self.trace.stacks.intern(parent, frame)
     }
 
-    /// The last frame of a stack, and its caller's stack.
+    /// Returns the innermost frame of a stack and the stack of its caller.
     ///
     /// # Panics
-    /// If the handle is not of this builder.
+    /// If the handle does not belong to this builder.
     pub fn callee(&self, stack: StackHandle) -> Stack {
         self.trace.stacks.get(stack)
     }
 
-    /// The handle of a whole stack, from the root to the innermost frame; `None` if there is no frame.
+    /// Interns a stack from its frames, starting with the root. `None` if there are no frames.
     pub fn stack_of(&mut self, root_first: impl IntoIterator<Item = FrameHandle>) -> Option<StackHandle> {
         root_first.into_iter().fold(None, |parent, frame| Some(self.stack(parent, frame)))
     }
 
-    /// The thread with the operating system's number `tid`, which is added if it is new.
+    /// Returns the thread with the operating system's id `tid`, adding it if necessary.
     pub fn thread(&mut self, tid: u64) -> ThreadHandle {
         let threads = &mut self.trace.threads;
         *self.threads_by_tid.entry(tid).or_insert_with(|| {
@@ -112,9 +111,9 @@ impl TraceBuilder {
         })
     }
 
-    /// The same for one more sample, if that has a place: `None`, and the sample is counted as [left out](Trace::left_out),
-    /// for a new thread where there are [`MAX_THREADS`], and where there is no room in memory. To be asked before its stack is
-    /// named, which takes memory too.
+    /// Like [`thread`](Self::thread), for a sample that may not fit. `None` for a new thread if there are
+    /// [`MAX_THREADS`], or if memory is exhausted; the sample is then counted as [left out](Trace::left_out). Call this
+    /// before interning the sample's stack, which takes memory too.
     pub fn thread_for_sample(&mut self, tid: u64) -> Option<ThreadHandle> {
         if self.trace.threads.len() >= MAX_THREADS && !self.threads_by_tid.contains_key(&tid) {
             self.leave_out(1);
@@ -123,8 +122,8 @@ impl TraceBuilder {
         self.has_room(1).then(|| self.thread(tid))
     }
 
-    /// Whether there is room in memory for some more samples of one thread, which are counted as
-    /// [left out](Trace::left_out) if not.
+    /// Returns whether there is memory for more samples of a thread. If not, counts `samples` as [left
+    /// out](Trace::left_out).
     pub fn has_room(&mut self, samples: u64) -> bool {
         let has_room = self.room.has_one();
         if !has_room {
@@ -133,14 +132,15 @@ impl TraceBuilder {
         has_room
     }
 
-    /// Tells what adding a stack has taken, beside its sample: frames that were added, and steps
-    /// ([`MAX_STEPS`](crate::MAX_STEPS)). What comes after too much of either [has no room](Self::has_room).
+    /// Records the cost of adding a stack, besides its sample: new frames, and steps ([`MAX_STEPS`](crate::MAX_STEPS)).
+    /// After too much of either, [`has_room`](Self::has_room) returns false.
     pub fn took(&mut self, frames: usize, steps: usize) {
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         self.room.took(count(frames), count(steps));
     }
 
-    /// Says that the source marks samples as running or waiting without error: none is [in doubt](Trace::doubtful_ticks).
+    /// Declares that the source reliably distinguishes running from waiting, so that no sample is
+    /// [doubtful](Trace::doubtful_ticks).
     pub fn set_exact_states(&mut self) {
         self.trace.has_exact_states = true;
     }
@@ -150,23 +150,23 @@ impl TraceBuilder {
         self.trace.left_out = self.trace.left_out.saturating_add(samples);
     }
 
-    /// Names a thread. The last name wins; an empty one takes the name away.
+    /// Sets the name of a thread. The last name is used; an empty one removes the name.
     ///
     /// # Panics
-    /// If the handle is not of this builder.
+    /// If the handle does not belong to this builder.
     pub fn set_thread_name(&mut self, thread: ThreadHandle, name: &str) {
         self.trace.threads[thread.index()].set_name(name);
     }
 
-    /// Says which process a thread is of, in a trace of several processes. All threads of a process share one value.
+    /// Sets the process of a thread in a trace of several processes. All threads of a process share one value.
     ///
     /// # Panics
-    /// If the handle is not of this builder.
+    /// If the handle does not belong to this builder.
     pub fn set_thread_process(&mut self, thread: ThreadHandle, process: &Arc<Process>) {
         self.trace.threads[thread.index()].set_process(process);
     }
 
-    /// Names the thread with the number `tid`, if there is one.
+    /// Sets the name of the thread with id `tid`, if there is one.
     pub fn set_known_thread_name(&mut self, tid: u64, name: &str) {
         if let Some(thread) = self.threads_by_tid.get(&tid).copied() {
             self.set_thread_name(thread, name);
@@ -175,11 +175,11 @@ impl TraceBuilder {
 
     /// Adds a tick of the sampler: `thread` was found in `stack` at `time_ns` since the start of the session.
     ///
-    /// The ticks of a thread come in time order; one that is earlier than its predecessor is kept, at the time
-    /// of that, and counted in [`Trace::out_of_order`]. Threads may come in any order.
+    /// The ticks of a thread must be in time order. One that is earlier than its predecessor gets the predecessor's
+    /// time and is counted in [`Trace::out_of_order`]. Threads may be in any order.
     ///
     /// # Panics
-    /// If the handle is not of this builder.
+    /// If the handle does not belong to this builder.
     pub fn add_sample(
         &mut self,
         thread: ThreadHandle,
@@ -199,39 +199,39 @@ impl TraceBuilder {
         thread.push(time_ns, kind, stack);
     }
 
-    /// Adds ticks in the order of time, of which the last was at `last_ns`: what [`Ticks`](crate::Ticks) has gathered,
-    /// [named](crate::TickRun::named).
+    /// Adds ticks in time order, collected by [`Ticks`](crate::Ticks) and [converted](crate::TickRun::named). `last_ns`
+    /// is the time of the last tick.
     ///
     /// # Panics
-    /// If the handle is not of this builder.
+    /// If the handle does not belong to this builder.
     pub fn add_runs(&mut self, thread: ThreadHandle, runs: Vec<Run>, last_ns: u64) {
         self.trace.threads[thread.index()].push_runs(runs, last_ns);
     }
 
-    /// Says what the typical distance between two ticks is, for ticks that were added as runs, and how many of them came
-    /// too early.
+    /// Sets the typical interval between two ticks, for ticks that were added as runs, and the number of ticks that
+    /// were out of order.
     pub fn set_sampling(&mut self, period_ns: u64, out_of_order: u64) {
         self.known_period_ns = Some(period_ns);
         self.trace.out_of_order += out_of_order;
     }
 
-    /// Adds an event of a view that is made of events: `weight` in the unit of that view.
+    /// Adds an event with a `weight` in the unit of the view.
     ///
-    /// The events of a thread come in the order of time.
+    /// The events of a thread must be in time order.
     ///
     /// # Panics
-    /// If the handle is not of this builder.
+    /// If the handle does not belong to this builder.
     pub fn add_event(&mut self, thread: ThreadHandle, time_ns: u64, weight: u64, stack: Option<StackHandle>) {
-        self.add_weighed(thread, time_ns, weight, SampleKind::EVENT, stack);
+        self.add_weighted(thread, time_ns, weight, SampleKind::EVENT, stack);
     }
 
-    /// Adds a sample that has its weight already. A thread has either such samples or ticks.
+    /// Adds a sample with a known weight. A thread has either such samples or ticks.
     ///
-    /// Its samples come in the order of time.
+    /// The samples of a thread must be in time order.
     ///
     /// # Panics
-    /// If the handle is not of this builder.
-    pub fn add_weighed(
+    /// If the handle does not belong to this builder.
+    pub fn add_weighted(
         &mut self,
         thread: ThreadHandle,
         time_ns: u64,
@@ -239,27 +239,29 @@ impl TraceBuilder {
         kind: SampleKind,
         stack: Option<StackHandle>,
     ) {
-        self.trace.threads[thread.index()].push_weighed(time_ns, weight, kind, stack);
+        self.trace.threads[thread.index()].push_weighted(time_ns, weight, kind, stack);
         self.trace.duration_ns = self.trace.duration_ns.max(time_ns);
     }
 
-    /// Makes room for exactly so many samples of [`Self::add_weighed`], 24 bytes each: for who knows how many come.
-    pub fn reserve_weighed(&mut self, thread: ThreadHandle, more: usize) {
-        self.trace.threads[thread.index()].reserve_weighed(more);
+    /// Reserves memory for exactly `more` samples of [`Self::add_weighted`], 24 bytes each.
+    pub fn reserve_weighted(&mut self, thread: ThreadHandle, more: usize) {
+        self.trace.threads[thread.index()].reserve_weighted(more);
     }
 
-    /// The handle of a frame that is no code: the type of an object, the reason of a pause. It shows as `text` alone.
+    /// Interns a frame that is not code, such as the type of an object or the reason of a pause. It is displayed as
+    /// `text`.
     pub fn label(&mut self, text: &str) -> FrameHandle {
         self.add_frame(&Frame::label(text))
     }
 
-    /// Weighs the ticks and ends the filling. Events have weights already.
+    /// Computes the weights of ticks and returns the trace. Events already have weights.
     ///
-    /// A sample lasts to the thread's next sample, of whatever kind. The period is the median distance between
-    /// two ticks of a thread (1 ms if no thread was seen twice), the end of sampling the last tick of any thread. A thread whose last tick is at
-    /// most two periods before the end of sampling was still there: its last sample lasts to the end of
-    /// sampling and one period more. Any other thread was gone: its last sample lasts one period. So the samples of a
-    /// thread that lives through the recording add up to the time that was sampled, and no gap is left out.
+    /// A sample lasts until the next sample of its thread, whatever its kind. The period is the median interval between
+    /// two ticks of a thread (1 ms if no thread has two), and the end of sampling is the last tick of any thread. If
+    /// the last tick of a thread is at most two periods before the end of sampling, the thread was still running: its
+    /// last sample lasts until one period after the end of sampling. Otherwise the thread had exited: its last sample
+    /// lasts one period. So the samples of a thread that runs throughout the recording add up to the sampled time,
+    /// without gaps.
     pub fn finish(self) -> Trace {
         let Self { mut trace, period, known_period_ns, .. } = self;
         let period_ns = known_period_ns.unwrap_or_else(|| period.median());

@@ -1,12 +1,10 @@
-//! Two traces side by side: the same frames and stacks in one table, each with the weights of both.
+//! Comparison of two traces: equal frames and stacks share one entry in a common table, with the weights of both.
 //!
-//! Frames are the same if module and name are the same, stacks if all their frames are; threads play no part, since
-//! their numbers mean nothing from one run to the next. Which is why this works for two recordings of different
-//! processes, and not for a method that was renamed.
+//! Frames are equal if module and name are equal, stacks if all their frames are. Threads are ignored, because their
+//! ids differ between runs. So recordings of different processes can be compared, but a renamed method appears as two.
 //!
-//! What has no name has only an address, which means nothing in another process: all of it is one frame per module. And
-//! one version of the runtime may call through a frame that another does not have: stacks are [aligned](align()) on the
-//! frames that both have, so that what they have in common meets.
+//! Addresses without a name mean nothing in another process, so all of a module are one frame. Runtime versions differ
+//! in internal frames, so stacks are [aligned](align()) by the frames that both traces have.
 
 use crate::alignment::align;
 use crate::builder::TraceBuilder;
@@ -17,18 +15,18 @@ use crate::totals::{FrameTotals, StackWeights};
 use crate::trace::Trace;
 use crate::view::View;
 
-/// Two traces in one set of tables.
+/// Two traces with common tables.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     tables: Trace,
     view: View,
-    before: Side,
-    after: Side,
+    before: ComparisonSide,
+    after: ComparisonSide,
 }
 
-/// One of the two traces.
+/// One of the two compared traces.
 #[derive(Debug, Clone)]
-pub struct Side {
+pub struct ComparisonSide {
     stacks: StackWeights,
     frames: FrameTotals,
     threads: usize,
@@ -36,7 +34,7 @@ pub struct Side {
 }
 
 impl Comparison {
-    /// Compares what `view` selects of two traces.
+    /// Compares the samples that `view` selects from two traces.
     pub fn new(before: &Trace, after: &Trace, view: View) -> Self {
         let mut builder = TraceBuilder::new();
         let frames = [before, after].map(|trace| merge_frames(trace, &mut builder));
@@ -44,40 +42,40 @@ impl Comparison {
         let whole = sides.map(|(trace, frames)| merge_stacks(trace, frames, &mut builder));
         let aligned = align(sides, &mut builder);
         let tables = builder.finish();
-        let side = |trace, at: usize| Side::new(trace, &whole[at], &aligned[at], &tables, view);
+        let side = |trace, at: usize| ComparisonSide::new(trace, &whole[at], &aligned[at], &tables, view);
         let (before, after) = (side(before, 0), side(after, 1));
         Self { tables, view, before, after }
     }
 
-    /// The frames and stacks of both, as a trace without threads.
+    /// Returns the frames and stacks of both, as a trace without threads.
     pub fn tables(&self) -> &Trace {
         &self.tables
     }
 
-    /// What is compared.
+    /// Returns the compared view.
     pub fn view(&self) -> View {
         self.view
     }
 
-    /// The first trace.
-    pub fn before(&self) -> &Side {
+    /// Returns the first trace.
+    pub fn before(&self) -> &ComparisonSide {
         &self.before
     }
 
-    /// The second trace.
-    pub fn after(&self) -> &Side {
+    /// Returns the second trace.
+    pub fn after(&self) -> &ComparisonSide {
         &self.after
     }
 
-    /// The change of the share that a frame has itself, with a sign, and how far off that may be.
+    /// Returns the change of a frame's self share with its margin of error.
     pub fn self_change(&self, frame: FrameHandle) -> ShareChange {
-        let part = |side: &Side| (side.frames.self_weight(frame), side.frames.self_ticks(frame));
+        let part = |side: &ComparisonSide| (side.frames.self_weight(frame), side.frames.self_ticks(frame));
         self.change(part(&self.before), part(&self.after))
     }
 
-    /// The same for the share of a frame and of what it called.
+    /// Returns the change of a frame's inclusive share with its margin of error.
     pub fn total_change(&self, frame: FrameHandle) -> ShareChange {
-        let part = |side: &Side| (side.frames.total_weight(frame), side.frames.total_ticks(frame));
+        let part = |side: &ComparisonSide| (side.frames.total_weight(frame), side.frames.total_ticks(frame));
         self.change(part(&self.before), part(&self.after))
     }
 
@@ -93,36 +91,37 @@ impl Comparison {
     }
 }
 
-/// How the share of a frame changed from one trace to the other. Shares are between 0 and 1.
+/// The change of a frame's share from one trace to the other. Shares are between 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ShareChange {
-    /// Share of the first trace.
+    /// Share in the first trace.
     pub before: f64,
-    /// Share of the second trace.
+    /// Share in the second trace.
     pub after: f64,
-    /// How far the difference may be off, 19 times out of 20, if the samples were taken independently of each other.
-    /// They are not quite, so it is a lower bound. `None` for views that are not sampled: nothing was left to chance.
+    /// The 95% margin of error of the difference, assuming independent samples. Samples are not fully independent, so
+    /// it is a lower bound. `None` for views that are not sampled, which have no error.
     ///
-    /// From the numbers of samples by the method of Agresti and Caffo (2000), which holds for few samples too.
+    /// Computed from the numbers of samples by the method of Agresti and Caffo (2000), which also holds for few
+    /// samples.
     pub margin: Option<f64>,
 }
 
 impl ShareChange {
-    /// The difference.
+    /// Returns the difference of the shares.
     pub fn change(&self) -> f64 {
         self.after - self.before
     }
 
-    /// Whether the difference is more than the margin: more than chance would make, were the samples independent.
+    /// Returns whether the difference exceeds the margin of error.
     pub fn is_significant(&self) -> bool {
         self.change().abs() > self.margin.unwrap_or(0.0)
     }
 }
 
-/// 95 % of a normal distribution are within so many standard deviations.
+/// Number of standard deviations that contain 95% of a normal distribution.
 const DEVIATIONS: f64 = 1.96;
 
-/// The variance of a share, after one success and one failure more.
+/// Returns the variance of a share after adding one success and one failure.
 fn variance(ticks: u64, of: u64) -> f64 {
     let number = float(of) + 2.0;
     let share = (float(ticks) + 1.0) / number;
@@ -138,7 +137,7 @@ fn float(number: u64) -> f64 {
     number as f64
 }
 
-impl Side {
+impl ComparisonSide {
     fn new(
         trace: &Trace,
         whole: &[StackHandle],
@@ -147,29 +146,29 @@ impl Side {
         view: View,
     ) -> Self {
         let moved = |places| StackWeights::new(trace, view, None).moved(places, tables.stacks().len());
-        // What a frame takes counts also where it stands below all that both have.
+        // The total of a frame includes stacks in which alignment skips it.
         let frames = FrameTotals::of(tables, &moved(whole));
         let stacks = moved(aligned);
         let threads = trace.threads().filter(|(_, thread)| thread.samples(view).next().is_some()).count();
         Self { stacks, frames, threads, duration_ns: trace.duration_ns() }
     }
 
-    /// The weight of each stack of the common table, led past frames that the other trace does not have.
+    /// Returns the weight of each stack of the common table, after alignment.
     pub fn stacks(&self) -> &StackWeights {
         &self.stacks
     }
 
-    /// The weight of each frame of the common table.
+    /// Returns the weight of each frame of the common table.
     pub fn frames(&self) -> &FrameTotals {
         &self.frames
     }
 
-    /// How many threads have samples in the view.
+    /// Returns the number of threads that have samples in the view.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// How long was recorded, in nanoseconds.
+    /// Returns the duration of the recording in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
         self.duration_ns
     }

@@ -1,22 +1,23 @@
-//! Samples that are marked as waiting, and may have run.
+//! Samples that are marked as waiting although the thread may have been running.
 //!
-//! .NET 8 under load, and .NET 9 nearly always, mark running threads as if they were outside of managed code
-//! (dotnet/runtime#123996). A method that waits is hardly ever found running: where the same method has a fair part of
-//! its samples in managed code, the rest of them is in doubt. A method that computes and takes locks looks the same, so
-//! this is good for a word of warning and not for a correction. Of a source that is not the CLR nothing of this is known.
+//! .NET 8 under load, and .NET 9 nearly always, mark running threads as outside of managed code
+//! (dotnet/runtime#123996). A method that waits is rarely found running, so if a considerable part of a method's
+//! samples is in managed code, the others are doubtful. A method that both computes and takes locks looks the same, so
+//! this only justifies a warning, not a correction. Sources other than the CLR do not have this problem.
 
 use crate::totals::StackWeights;
 use crate::trace::Trace;
 use crate::view::View;
 
-/// The part of a method's samples that has to be managed, as one in so many.
-const FAIR: u64 = 10;
-/// The part of what is shown that may be in doubt without a word, as one in so many.
-const MUCH: u64 = 4;
+/// Samples of a method are doubtful if at least one in this many is in managed code.
+const MIN_MANAGED_PART: u64 = 10;
+/// Doubtful samples are reported if they are at least one in this many of the shown samples.
+const MIN_DOUBTFUL_PART: u64 = 4;
 
 impl Trace {
-    /// How many ticks the view `cpu` may lack, if that is much of what it shows: those that end in the very methods that it
-    /// shows and are not marked as managed. `None` where the source [makes no such error](crate::TraceBuilder::set_exact_states).
+    /// Returns the number of ticks that the view `cpu` may lack, if they are a considerable part: those in the methods
+    /// that it shows that are not marked as managed. `None` otherwise, or if the source [reports exact
+    /// states](crate::TraceBuilder::set_exact_states).
     pub fn doubtful_ticks(&self) -> Option<u64> {
         if self.has_exact_states {
             return None;
@@ -28,10 +29,11 @@ impl Trace {
             *managed += cpu.self_ticks(handle);
             *both += all.self_ticks(handle);
         }
-        let fair =
-            frames.iter().filter(|(managed, both)| *managed > 0 && managed.saturating_mul(FAIR) >= *both);
+        let fair = frames
+            .iter()
+            .filter(|(managed, both)| *managed > 0 && managed.saturating_mul(MIN_MANAGED_PART) >= *both);
         let doubtful: u64 = fair.map(|(managed, both)| both - managed).sum();
-        (doubtful > 0 && doubtful.saturating_mul(MUCH) >= cpu.ticks()).then_some(doubtful)
+        (doubtful > 0 && doubtful.saturating_mul(MIN_DOUBTFUL_PART) >= cpu.ticks()).then_some(doubtful)
     }
 }
 
@@ -40,7 +42,7 @@ mod tests {
     use super::*;
     use crate::{SampleKind, TraceBuilder};
 
-    /// So many samples in managed code and outside of it, for each method.
+    /// A trace with the given numbers of samples in managed code and outside of it for each method.
     fn trace(methods: &[(u64, u64)]) -> Trace {
         with(TraceBuilder::new(), methods)
     }
@@ -62,13 +64,13 @@ mod tests {
     }
 
     #[test]
-    fn a_method_that_runs_and_is_said_to_wait_is_in_doubt() {
+    fn a_running_method_that_is_marked_as_waiting_is_doubtful() {
         assert_eq!(trace(&[(35, 65)]).doubtful_ticks(), Some(65));
         assert_eq!(trace(&[(100, 0), (30, 40)]).doubtful_ticks(), Some(40));
     }
 
     #[test]
-    fn a_source_that_knows_better_is_not_doubted() {
+    fn a_source_with_exact_states_is_not_doubted() {
         let exact = || {
             let mut builder = TraceBuilder::new();
             builder.set_exact_states();
@@ -80,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_not() {
-        // Threads of a pool, one of which was caught on its way into the wait.
+    fn a_waiting_method_is_not_doubtful() {
+        // Threads of a pool, one of which was sampled just before it waited.
         assert_eq!(trace(&[(100, 0), (1, 900), (0, 500)]).doubtful_ticks(), None);
         assert_eq!(trace(&[(100, 20)]).doubtful_ticks(), None, "a few are no reason for a word");
         assert_eq!(trace(&[]).doubtful_ticks(), None);

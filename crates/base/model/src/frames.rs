@@ -1,8 +1,8 @@
-//! The frame table: a frame is a name in a module, and what its source knows beside that; each once.
+//! The frame table: each frame is a module, a name and optional properties, and is stored once.
 //!
-//! Two bodies of one method (tiers, instantiations with the same text) are one frame: what people see is the
-//! name. Names are resolved before they come here; this table knows no addresses, and guesses nothing: what a frame is, and
-//! whose code, says whoever names it.
+//! Different compilations of a method (tiers, instantiations with the same text) are one frame, because users see the
+//! name. Names are resolved before; the table contains no addresses, and the source determines the kind and the origin
+//! of a frame.
 
 use crate::strings::{StringHandle, StringTable, next_index};
 use foldhash::fast::RandomState;
@@ -10,25 +10,25 @@ use hashbrown::HashMap;
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// A frame of a [`FrameTable`].
+/// A handle to a frame of a [`FrameTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameHandle(pub(crate) u32);
 
 impl FrameHandle {
-    /// The position in the table: dense, in the order of first use.
+    /// Returns the index in the table. Indexes are dense, in the order of first use.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Interned frames.
+/// A table of interned frames.
 #[derive(Debug, Clone, Default)]
 pub struct FrameTable {
     frames: Vec<Entry>,
     index: HashMap<Entry, u32, RandomState>,
 }
 
-/// A [`Frame`] as stored.
+/// A stored [`Frame`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Entry {
     module: Option<StringHandle>,
@@ -69,102 +69,102 @@ impl FrameTable {
         }
     }
 
-    /// Number of frames.
+    /// Returns the number of frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether there is no frame yet.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 }
 
-/// The module of frames that are no code.
-const LABEL: &str = "";
+/// The module of frames that are not code.
+const LABEL_MODULE: &str = "";
 
-/// What a frame stands for.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FrameKind {
     /// A method or function.
     #[default]
     Code,
-    /// Code of which nothing but an address is known: it means nothing in another process.
+    /// Code of which only the address is known, which means nothing in another process.
     Address,
-    /// No code: the type of an object, the reason of a pause.
+    /// Not code: for example the type of an object or the reason of a pause.
     Label,
 }
 
-/// Whose code a frame is: what pictures show by colour.
+/// The owner of a frame's code, which flame graphs show by color.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Origin {
-    /// The source does not say.
+    /// Unknown.
     #[default]
     Unknown,
-    /// The program's own.
+    /// The program's own code.
     Own,
-    /// That of others, which comes with the program.
+    /// A library of the program.
     Library,
-    /// The runtime's, with its class libraries.
+    /// The runtime and its class libraries.
     Runtime,
-    /// Compiled to machine code, outside of what the runtime manages.
+    /// Native code that the runtime does not manage.
     Native,
-    /// The operating system's.
+    /// The operating system's kernel.
     Kernel,
 }
 
-/// A frame's parts. It displays as `Module!Namespace.Type.Method(args)`, as `Module!0xADDR` if the address has no
-/// name, with `?` for a module that is not known. A frame that is no code displays as its name.
+/// A frame with its texts. Displays as `Module!Namespace.Type.Method(args)`, or `Module!0xADDR` without a name, with
+/// `?` for an unknown module. A frame that is not code displays as its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Frame<'a> {
-    /// Simple name of the module, without directory and extension; empty for a frame that is no code.
+    /// Name of the module without directory and extension; `None` if unknown, empty for a frame that is not code.
     pub module: Option<&'a str>,
     /// `Namespace.Type.Method(args)`, or the address as `0x…`.
     pub name: &'a str,
-    /// What it stands for.
+    /// Kind of the frame.
     pub kind: FrameKind,
-    /// Whose code it is.
+    /// Owner of the code.
     pub origin: Origin,
-    /// The file of its source, if known.
+    /// Source file; `None` if unknown.
     pub file: Option<&'a str>,
-    /// The line in that file, from 1, if known.
+    /// Line in the source file, starting at 1; `None` if unknown.
     pub line: Option<NonZeroU32>,
 }
 
 impl<'a> Frame<'a> {
-    /// Code of which the source says no more than its name.
+    /// Creates a frame of code with only a module and a name.
     pub fn new(module: Option<&'a str>, name: &'a str) -> Self {
-        let kind = if module == Some(LABEL) { FrameKind::Label } else { FrameKind::Code };
+        let kind = if module == Some(LABEL_MODULE) { FrameKind::Label } else { FrameKind::Code };
         Self { module, name, kind, origin: Origin::Unknown, file: None, line: None }
     }
 
-    /// A frame that is no code. It shows as `text` alone.
+    /// Creates a frame that is not code. It is displayed as `text`.
     pub fn label(text: &'a str) -> Self {
-        Self::new(Some(LABEL), text)
+        Self::new(Some(LABEL_MODULE), text)
     }
 
-    /// The same as code of which only the address is known, which is its name.
+    /// Marks the frame as code whose name is only an address.
     #[must_use]
     pub fn address(self) -> Self {
         Self { kind: FrameKind::Address, ..self }
     }
 
-    /// The same as code of `origin`.
+    /// Sets the owner of the code.
     #[must_use]
     pub fn of(self, origin: Origin) -> Self {
         Self { origin, ..self }
     }
 
-    /// The same with the place of its source.
+    /// Sets the source file and line.
     #[must_use]
     pub fn at(self, file: &'a str, line: Option<NonZeroU32>) -> Self {
         Self { file: Some(file), line, ..self }
     }
 
-    /// Whether more than an address is known.
+    /// Returns whether more than an address is known.
     pub fn has_name(&self) -> bool {
         self.kind != FrameKind::Address
     }
@@ -172,8 +172,8 @@ impl<'a> Frame<'a> {
 
 impl fmt::Display for Frame<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A frame without any letter would be no frame in many a file.
-        if self.module != Some(LABEL) || self.name.is_empty() {
+        // Many file formats reject empty frame names.
+        if self.module != Some(LABEL_MODULE) || self.name.is_empty() {
             f.write_str(self.module.unwrap_or("?"))?;
             f.write_str("!")?;
         }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_source_knows_stays_with_the_frame() {
+    fn properties_of_a_frame_are_stored() {
         let mut strings = StringTable::default();
         let mut frames = FrameTable::default();
         let plain = Frame::new(Some("app"), "A.B()");

@@ -1,110 +1,110 @@
-//! What samples are: an open set of kinds, which each source extends by its own.
+//! Kinds of samples: an open set that each source can extend.
 //!
-//! A kind is a [`Class`], which says what every view and sink has to know of it, and a number among those of its class. What
-//! it is called and what its weights count stands in the trace's [table](KindTable).
+//! A kind consists of a [`SampleClass`], which is what views and sinks need to know, and a number within the class. Its
+//! name and unit are in the [table](KindTable) of the trace.
 
 use crate::view::Unit;
 
-/// What a sample tells of its thread, whatever the source.
+/// What a sample says about its thread, independent of the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// A tick: the thread ran.
+pub enum SampleClass {
+    /// A tick of a running thread.
     Running,
-    /// A tick: the thread waited, or was where the source can't look.
+    /// A tick of a thread that waited, or ran code that the source cannot examine.
     Waiting,
-    /// A tick of which the source can't tell.
-    Unclear,
-    /// No tick: something that happened, with a weight of its own.
-    Weighed,
+    /// A tick of a thread in an unknown state.
+    Unknown,
+    /// Not a tick, but an event with a weight of its own.
+    Weighted,
 }
 
-/// A kind of samples. Those of the CLR are constants, and in every trace; further ones come from
+/// A kind of samples. The constants are the kinds of the CLR and exist in every trace; sources add others with
 /// [`TraceBuilder::kind`](crate::TraceBuilder::kind).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SampleKind(u8); // The class in the upper two of five bits, the number below.
+pub struct SampleKind(u8); // The class in the upper two of five bits, the number in the others.
 
-/// What a source says of a kind that it has.
+/// The properties of a kind of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KindInfo {
-    /// What every view has to know.
-    pub class: Class,
-    /// What files call it.
+    /// SampleClass of the samples.
+    pub class: SampleClass,
+    /// Name in files.
     pub name: &'static str,
-    /// What its weights count. Ticks count time.
+    /// Unit of the weights. Ticks have a unit of time.
     pub unit: Unit,
 }
 
-/// How many bits a kind takes.
+/// Size of an encoded kind in bits.
 pub(crate) const BITS: u32 = 5;
 
 const NUMBER_BITS: u32 = 3;
 
-/// How many kinds a class can have.
+/// Maximum number of kinds per class.
 pub const MAX_KINDS: usize = 1 << NUMBER_BITS;
 
 impl SampleKind {
-    /// The CLR: in managed code.
-    pub const MANAGED: Self = Self::new(Class::Running, 0);
-    /// The CLR: outside of it, in native code or waiting.
-    pub const EXTERNAL: Self = Self::new(Class::Waiting, 0);
-    /// The CLR: the runtime could not tell.
-    pub const OTHER: Self = Self::new(Class::Unclear, 0);
-    /// An event of the view that the trace was made for, which says what its weight counts.
-    pub const EVENT: Self = Self::new(Class::Weighed, 0);
+    /// CLR: the thread was in managed code.
+    pub const MANAGED: Self = Self::new(SampleClass::Running, 0);
+    /// CLR: the thread was in native code or waited.
+    pub const EXTERNAL: Self = Self::new(SampleClass::Waiting, 0);
+    /// CLR: the runtime could not determine the state.
+    pub const OTHER: Self = Self::new(SampleClass::Unknown, 0);
+    /// An event of the view that the trace was made for; the view defines the unit of its weight.
+    pub const EVENT: Self = Self::new(SampleClass::Weighted, 0);
 
-    const fn new(class: Class, number: u8) -> Self {
+    const fn new(class: SampleClass, number: u8) -> Self {
         let class = match class {
-            Class::Running => 0,
-            Class::Waiting => 1,
-            Class::Unclear => 2,
-            Class::Weighed => 3,
+            SampleClass::Running => 0,
+            SampleClass::Waiting => 1,
+            SampleClass::Unknown => 2,
+            SampleClass::Weighted => 3,
         };
         Self(class << NUMBER_BITS | number)
     }
 
-    /// What it tells, whatever the source.
+    /// Returns the class.
     #[inline]
-    pub fn class(self) -> Class {
+    pub fn class(self) -> SampleClass {
         match self.0 >> NUMBER_BITS {
-            0 => Class::Running,
-            1 => Class::Waiting,
-            2 => Class::Unclear,
-            _ => Class::Weighed,
+            0 => SampleClass::Running,
+            1 => SampleClass::Waiting,
+            2 => SampleClass::Unknown,
+            _ => SampleClass::Weighted,
         }
     }
 
-    /// Whether its samples are ticks, whose weights follow from their times.
+    /// Returns whether the samples are ticks, whose weights are computed from their times.
     #[inline]
     pub fn is_tick(self) -> bool {
-        self.class() != Class::Weighed
+        self.class() != SampleClass::Weighted
     }
 
-    /// The kind of the CLR that is of the same class.
+    /// Returns the CLR's kind of this class.
     pub(crate) fn first_of_class(self) -> Self {
         Self::new(self.class(), 0)
     }
 
-    /// The kind in [`BITS`] bits.
+    /// Encodes the kind in [`BITS`] bits.
     #[inline]
     pub(crate) fn to_bits(self) -> u32 {
         u32::from(self.0)
     }
 
-    /// The kind of [`to_bits`](Self::to_bits).
+    /// Decodes the result of [`to_bits`](Self::to_bits).
     #[inline]
     pub(crate) fn from_bits(bits: u32) -> Self {
         Self((bits & ((1 << BITS) - 1)) as u8)
     }
 }
 
-const OF_THE_CLR: [KindInfo; 4] = [
-    KindInfo { class: Class::Running, name: "managed", unit: Unit::Nanoseconds },
-    KindInfo { class: Class::Waiting, name: "external", unit: Unit::Nanoseconds },
-    KindInfo { class: Class::Unclear, name: "other", unit: Unit::Nanoseconds },
-    KindInfo { class: Class::Weighed, name: "event", unit: Unit::Count },
+const CLR_KINDS: [KindInfo; 4] = [
+    KindInfo { class: SampleClass::Running, name: "managed", unit: Unit::Nanoseconds },
+    KindInfo { class: SampleClass::Waiting, name: "external", unit: Unit::Nanoseconds },
+    KindInfo { class: SampleClass::Unknown, name: "other", unit: Unit::Nanoseconds },
+    KindInfo { class: SampleClass::Weighted, name: "event", unit: Unit::Count },
 ];
 
-/// The kinds of a trace, each once.
+/// The table of a trace's kinds.
 #[derive(Debug, Clone)]
 pub struct KindTable {
     kinds: Vec<(SampleKind, KindInfo)>,
@@ -112,13 +112,14 @@ pub struct KindTable {
 
 impl Default for KindTable {
     fn default() -> Self {
-        let kinds = OF_THE_CLR.map(|info| (SampleKind::new(info.class, 0), info));
+        let kinds = CLR_KINDS.map(|info| (SampleKind::new(info.class, 0), info));
         Self { kinds: kinds.to_vec() }
     }
 }
 
 impl KindTable {
-    /// The kind of this description, which is added if it is new. `None`: its class has [`MAX_KINDS`] others.
+    /// Returns the kind with these properties, adding it if necessary. `None` if its class already has [`MAX_KINDS`]
+    /// kinds.
     pub(crate) fn add(&mut self, info: KindInfo) -> Option<SampleKind> {
         if let Some((kind, _)) = self.kinds.iter().find(|(_, known)| *known == info) {
             return Some(*kind);
@@ -130,12 +131,12 @@ impl KindTable {
         Some(kind)
     }
 
-    /// All kinds, those of the CLR first.
+    /// Returns all kinds, starting with those of the CLR.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (SampleKind, KindInfo)> + '_ {
         self.kinds.iter().copied()
     }
 
-    /// The place of a kind among all of them.
+    /// Returns the index of a kind. `None` if it is not in this table.
     pub fn index(&self, kind: SampleKind) -> Option<usize> {
         if kind == kind.first_of_class() {
             return Some(usize::from(kind.0 >> NUMBER_BITS));
@@ -149,10 +150,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_keeps_its_class_and_gets_a_number_of_its_own() {
+    fn a_kind_keeps_its_class_and_gets_a_number() {
         let mut table = KindTable::default();
         let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-        for class in [Class::Running, Class::Waiting, Class::Unclear, Class::Weighed] {
+        for class in [SampleClass::Running, SampleClass::Waiting, SampleClass::Unknown, SampleClass::Weighted]
+        {
             let mut seen = vec![];
             for name in names {
                 let info = KindInfo { class, name, unit: Unit::Bytes };
@@ -162,7 +164,7 @@ mod tests {
             }
             assert_eq!(seen.len(), MAX_KINDS - 1, "one is the CLR's");
             for (n, kind) in seen.iter().enumerate() {
-                assert_eq!((kind.class(), kind.is_tick()), (class, class != Class::Weighed));
+                assert_eq!((kind.class(), kind.is_tick()), (class, class != SampleClass::Weighted));
                 assert_eq!(SampleKind::from_bits(kind.to_bits()), *kind);
                 assert!(kind.to_bits() < 1 << BITS);
                 assert!(!seen[..n].contains(kind));
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn those_of_the_clr_are_in_every_table() {
+    fn kinds_of_the_clr_are_in_every_table() {
         let table = KindTable::default();
         let all = [SampleKind::MANAGED, SampleKind::EXTERNAL, SampleKind::OTHER, SampleKind::EVENT];
         assert_eq!(all.map(|kind| table.index(kind)), [0, 1, 2, 3].map(Some));

@@ -1,4 +1,4 @@
-//! What a recording means: threads, frames, stacks and weighted samples, kept as append-only tables.
+//! Data model of recordings: threads, frames, stacks and weighted samples in append-only tables.
 //!
 //! ```text
 //!   StringTable   text, each once                    StringHandle
@@ -9,14 +9,12 @@
 //!   Sample        time, weight, kind, stack          (16 bytes as stored)
 //! ```
 //!
-//! A handle is a `u32` that is `Copy`; it belongs to the [`Trace`] (or the [`TraceBuilder`]) that gave it out.
-//! [`TraceBuilder`] is filled by whoever decodes a recording, with times only; [`TraceBuilder::finish`]
-//! gives every sample its weight and returns the [`Trace`] that sinks and reports read.
-//! A [`View`] says which samples are looked at, and what their weights count.
+//! Handles are `Copy` and 4 bytes. They are only valid for the [`Trace`] or [`TraceBuilder`] that returned them.
+//! Decoders fill a [`TraceBuilder`] with times, [`TraceBuilder::finish`] computes the weights and returns the
+//! [`Trace`], and sinks and reports read that. A [`View`] selects samples and defines the unit of their weights.
 //!
-//! This crate knows no file format, neither in nor out, and reads no clock. Nothing that it returns depends on
-//! the order of a hash map, so that equal input gives equal output.
-//! docs/design/model.md says why it is built like this.
+//! This crate reads and writes no file formats and reads no clock. Results do not depend on the order of hash maps, so
+//! equal input gives equal output. docs/design/model.md explains the design.
 
 #![deny(clippy::disallowed_methods)]
 
@@ -44,9 +42,9 @@ mod view;
 pub use bounds::{DeepStacks, LEFT_OUT};
 pub use branches::{Branches, ThreadBranches};
 pub use builder::TraceBuilder;
-pub use comparison::{Comparison, ShareChange, Side};
+pub use comparison::{Comparison, ComparisonSide, ShareChange};
 pub use frames::{Frame, FrameHandle, FrameKind, FrameTable, Origin};
-pub use kinds::{Class, KindInfo, KindTable, MAX_KINDS, SampleKind};
+pub use kinds::{KindInfo, KindTable, MAX_KINDS, SampleClass, SampleKind};
 pub use samples::{Run, Sample, Thread, ThreadHandle};
 pub use stacks::{Frames, Stack, StackHandle, StackTable};
 pub use strings::{StringHandle, StringTable};
@@ -56,5 +54,5 @@ pub use totals::{FrameTotals, StackWeights};
 pub use trace::{Process, Trace};
 pub use view::{Unit, View};
 
-/// The text that stands for the stack of a sample that has none, so that its time stays visible.
+/// The text that represents the stack of samples without one, so that their weight stays visible.
 pub const NO_STACK: &str = "[no stack]";

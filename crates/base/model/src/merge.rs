@@ -1,7 +1,7 @@
-//! Several processes in one trace.
+//! Merges traces of several processes.
 //!
-//! Each was recorded by itself, with a clock that began when its session did; merged, all times count from the start of
-//! the first one. Weights stay as they are.
+//! The processes were recorded separately, with times relative to the start of each session. In the merged trace, times
+//! are relative to the start of the first session. Weights do not change.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::stacks::StackHandle;
 use crate::trace::{Process, Trace};
 
 impl Trace {
-    /// One trace with the threads of all, in the order of the list; each thread [knows its
-    /// process](crate::Thread::process). What belongs to one process is that of the first.
+    /// Merges traces into one that contains all threads, in the order of the traces. Each thread [has its
+    /// process](crate::Thread::process). Properties of a single process are those of the first.
     pub fn merge(traces: impl IntoIterator<Item = Self>) -> Self {
         let traces: Vec<Self> = traces.into_iter().collect();
         let start = traces.iter().filter_map(|trace| trace.start_unix_ns).min();
@@ -30,7 +30,7 @@ impl Trace {
             command_line: first.process.command_line.clone(),
         };
         let period_ns = first.period_ns;
-        // Interns, and does not weigh again.
+        // Only interns; does not compute weights.
         let mut builder = TraceBuilder::new();
         let mut threads = Vec::new();
         let (mut duration_ns, mut out_of_order, mut left_out) = (0, 0, 0);
@@ -40,7 +40,7 @@ impl Trace {
             lacks_resumptions |= trace.lacks_resumptions;
             let frames: Vec<FrameHandle> =
                 trace.all_frames().map(|(_, frame)| builder.add_frame(&frame)).collect();
-            // Callers come before their callees.
+            // Callers precede their callees.
             let mut stacks: Vec<StackHandle> = Vec::with_capacity(trace.stacks.len());
             for (_, stack) in trace.stacks.iter() {
                 let parent = stack.parent.map(|parent| stacks[parent.index()]);
@@ -52,7 +52,7 @@ impl Trace {
             duration_ns = duration_ns.max(later.saturating_add(trace.duration_ns));
             out_of_order += trace.out_of_order;
             left_out += trace.left_out;
-            // Where there is no room for one more kind, what matters to views stays: its class.
+            // If a class has too many kinds, keep the class, which is what views need.
             let kinds: Vec<(SampleKind, SampleKind)> = trace
                 .kinds
                 .iter()
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::{SampleKind, View};
 
-    /// A process with one thread that is found in `frames` each millisecond.
+    /// A process with one thread that is found in one of `frames` each millisecond.
     fn one(name: &str, start: i64, frames: &[&str]) -> Trace {
         let mut builder = TraceBuilder::new();
         builder.set_process(Process { pid: Some(7), name: Some(name.to_owned()), command_line: None });
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_keep_their_stacks_and_tell_their_process() {
+    fn threads_keep_their_stacks_and_have_their_process() {
         let merged =
             Trace::merge([one("a", 5_000, &["A()", "B()"]), one("b", 2_000, &["B()", "C()", "C()"])]);
         let labels: Vec<String> = merged.threads().map(|(_, thread)| thread.label()).collect();
@@ -121,7 +121,7 @@ mod tests {
             })
             .collect();
         let expected = [
-            // The first began 3 µs later.
+            // The first session started 3 µs later.
             (3_000, 1_000_000, "app!A() app!Main()"),
             (1_003_000, 1_000_000, "app!B() app!Main()"),
             (0, 1_000_000, "app!B() app!Main()"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_one() {
+    fn merging_none_or_one() {
         assert_eq!(Trace::merge([]).threads().len(), 0);
         let alone = Trace::merge([one("a", 1, &["A()"])]);
         assert_eq!(alone.process().label(), "a (7)");

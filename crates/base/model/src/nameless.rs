@@ -1,5 +1,5 @@
-//! Frames without a name: an address is all that is known of them, which means nothing to people and nothing in another
-//! process. Tables that are to be read have one frame for all of them in a module.
+//! Frames without a name, of which only an address is known. Addresses mean nothing to users or in another process, so
+//! tables for users contain one such frame per module.
 
 use crate::builder::TraceBuilder;
 use crate::frames::{Frame, FrameHandle};
@@ -8,12 +8,12 @@ use crate::totals::{FrameTotals, StackWeights};
 use crate::trace::Trace;
 use crate::view::View;
 
-/// The name of all frames without one.
+/// The name of the frame that represents all addresses of a module.
 const NO_NAME: &str = "?";
 
 impl FrameTotals {
-    /// The totals of `view` by name: what has none is one frame a module, called `?`. With the trace, without threads, that
-    /// the handles are of.
+    /// Computes the totals of `view` by name: all addresses of a module are one frame named `?`. Returns them with a
+    /// trace without threads that the handles belong to.
     pub fn by_name(trace: &Trace, view: View) -> (Trace, Self) {
         let mut builder = TraceBuilder::new();
         let frames = merge_frames(trace, &mut builder);
@@ -25,13 +25,13 @@ impl FrameTotals {
     }
 }
 
-/// Adds the frames of a trace to a common table; where each of them is there.
+/// Adds the frames of a trace to the common table. Returns their handles there.
 pub(crate) fn merge_frames(trace: &Trace, builder: &mut TraceBuilder) -> Vec<FrameHandle> {
     let name = |frame: Frame<'_>| if frame.has_name() { frame.name.to_owned() } else { NO_NAME.to_owned() };
     trace.all_frames().map(|(_, frame)| builder.frame(frame.module, &name(frame))).collect()
 }
 
-/// Adds the stacks of a trace to the common table; where each of them is there.
+/// Adds the stacks of a trace to the common table. Returns their handles there.
 pub(crate) fn merge_stacks(
     trace: &Trace,
     frames: &[FrameHandle],
@@ -41,9 +41,9 @@ pub(crate) fn merge_stacks(
     let mut places: Vec<StackHandle> = Vec::with_capacity(trace.stacks().len());
     for (_, stack) in trace.stacks().iter() {
         let (index, frame) = (stack.frame.index(), frames[stack.frame.index()]);
-        // Callers come before their callees.
+        // Callers precede their callees.
         let onto = stack.parent.map(|parent| places[parent.index()]);
-        // How many frames without a name follow each other is chance.
+        // The number of consecutive frames without a name is meaningless.
         places.push(match onto {
             Some(place) if unnamed[index] && builder.callee(place).frame == frame => place,
             onto => builder.stack(onto, frame),

@@ -1,50 +1,50 @@
-//! The typical distance between two ticks of a thread.
+//! The typical interval between two ticks of a thread.
 //!
-//! The runtime promises one tick in a millisecond and keeps it roughly; a suspended machine or a long collection
-//! leaves gaps of seconds. The median is not moved by either.
+//! The runtime samples about once per millisecond, but a suspended machine or a long garbage collection causes gaps of
+//! seconds, which do not affect the median.
 
-/// Collects distances between ticks, as many as are needed for a median that holds.
+/// Collects intervals between ticks for computing their median.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Period {
     intervals: Vec<u64>,
 }
 
-/// Two seconds of 30 threads at 1 kHz: the period does not change during a session, so more would tell no more.
-const ENOUGH: usize = 1 << 16;
+/// Maximum number of stored intervals: two seconds of 30 threads at 1 kHz. The period does not change during a session.
+const MAX_INTERVALS: usize = 1 << 16;
 
-/// The runtime's own default, for a recording so short that no thread was seen twice.
+/// The runtime's default period, for recordings in which no thread has two ticks.
 pub(crate) const DEFAULT_NS: u64 = 1_000_000;
 
 impl Period {
     #[inline]
     pub(crate) fn record(&mut self, interval_ns: u64) {
-        // Two ticks at one time say nothing about the period.
-        if interval_ns > 0 && self.intervals.len() < ENOUGH {
+        // Ticks with equal times are duplicates.
+        if interval_ns > 0 && self.intervals.len() < MAX_INTERVALS {
             self.intervals.push(interval_ns);
         }
     }
 
-    /// Number of distances that are kept.
+    /// Returns the number of stored intervals.
     pub(crate) fn len(&self) -> usize {
         self.intervals.len()
     }
 
-    /// Whether more of them would not be kept.
+    /// Returns whether the maximum number of intervals is stored.
     pub(crate) fn is_full(&self) -> bool {
-        self.intervals.len() >= ENOUGH
+        self.intervals.len() >= MAX_INTERVALS
     }
 
-    /// What is kept.
+    /// Returns the stored intervals.
     pub(crate) fn intervals(&self) -> &[u64] {
         &self.intervals
     }
 
-    /// The median in nanoseconds, or the runtime's default of 1 ms if no thread has been seen twice.
+    /// Returns the median in nanoseconds, or the runtime's default of 1 ms if no thread has two ticks.
     pub(crate) fn median(self) -> u64 {
         self.known_median().unwrap_or(DEFAULT_NS)
     }
 
-    /// The median, if a thread has been seen twice.
+    /// Returns the median. `None` if no thread has two ticks.
     pub(crate) fn known_median(mut self) -> Option<u64> {
         let middle = self.intervals.len() / 2;
         (!self.intervals.is_empty()).then(|| *self.intervals.select_nth_unstable(middle).1)

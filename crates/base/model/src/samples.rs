@@ -1,37 +1,37 @@
 //! Threads and their samples, stored as runs of equal ticks.
 //!
-//! Most threads of a real program wait most of the time, and show the sampler the same stack for thousands of
-//! ticks. Such ticks are one stored sample with a count; its weight is the sum of theirs, so no time is lost.
+//! Most threads of a real program wait most of the time, so the sampler finds the same stack for thousands of ticks.
+//! Such ticks are stored as one sample with a count and the sum of their weights.
 
 use std::sync::Arc;
 
-use crate::kinds::{self, Class, SampleKind};
+use crate::kinds::{self, SampleClass, SampleKind};
 use crate::stacks::StackHandle;
 use crate::trace::Process;
 use crate::view::View;
 
-/// One or more ticks in a row that found a thread in the same stack and kind; or an event.
+/// An event, or one or more consecutive ticks that found a thread with the same stack and kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Time of the first tick, in nanoseconds since the start of the session.
     pub time_ns: u64,
-    /// How much it stands for, in the [unit](crate::View::unit) of the view: of ticks the time until the next one, see
-    /// [`TraceBuilder::finish`](crate::TraceBuilder::finish); an event brings its own.
+    /// Weight in the [unit](crate::View::unit) of the view. For ticks, the time until the next one (see
+    /// [`TraceBuilder::finish`](crate::TraceBuilder::finish)).
     pub weight: u64,
     /// Number of ticks, at least 1.
     pub ticks: u32,
-    /// What the thread was doing.
+    /// State of the thread, or kind of event.
     pub kind: SampleKind,
-    /// Where it was; `None` if the runtime sent no stack.
+    /// Stack of the thread; `None` if the runtime sent none.
     pub stack: Option<StackHandle>,
 }
 
-/// A thread of a trace.
+/// A handle to a thread of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadHandle(pub(crate) u32);
 
 impl ThreadHandle {
-    /// The position in the list of threads: dense, in the order of first use.
+    /// Returns the index in the list of threads. Indexes are dense, in the order of first use.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -42,59 +42,58 @@ impl ThreadHandle {
 pub struct Thread {
     tid: u64,
     name: Option<String>,
-    /// In a trace of several processes: which one.
+    /// The process in a trace of several processes.
     process: Option<Arc<Process>>,
     runs: Vec<Run>,
-    /// The weight of each run, where there are samples that brought their own. Ticks need none: each lasts to the next
-    /// one.
+    /// The weight of each run, if there are samples with weights of their own. The weights of ticks are computed from
+    /// their times.
     weights: Vec<u64>,
-    /// Where the last run of ticks ends.
+    /// End of the last run of ticks.
     end_ns: u64,
-    /// Time of the last tick, which is later than the start of the last run if that has several.
+    /// Time of the last tick, which is after the start of the last run if that has several.
     last_ns: u64,
-    /// Whether there was a tick at all.
+    /// Whether there is any tick.
     ticked: bool,
-    /// Weight and ticks as [`ADDED_UP`] has them, once all samples are there.
-    sums: [(u64, u64); ADDED_UP.len()],
+    /// Weight and ticks by the kinds of [`SUMMED_KINDS`], once all samples have been added.
+    sums: [(u64, u64); SUMMED_KINDS.len()],
 }
 
-/// A sample as stored. 108 million of them (an hour at 1 kHz, 30 threads, never two equal in a row) are 1.7 GB;
-/// equal neighbours share one.
+/// A stored sample. 108 million of them (one hour at 1 kHz with 30 threads and no equal ticks) take 1.7 GB; consecutive
+/// equal ticks share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     time_ns: u64,
     stack: Option<StackHandle>,
-    /// The kind in the upper bits, the number of ticks below.
+    /// The kind in the upper bits, the number of ticks in the lower bits.
     kind_and_ticks: u32,
 }
 
-/// Where the number of ticks is, below the kind.
+/// Mask of the number of ticks.
 pub(crate) const TICKS: u32 = u32::MAX >> kinds::BITS;
 
-/// One tick of a kind.
+/// Encodes one tick of a kind.
 #[inline]
 pub(crate) fn one_tick(kind: SampleKind) -> u32 {
     kind.to_bits() << (u32::BITS - kinds::BITS) | 1
 }
 
-/// The kind of ticks.
+/// Returns the encoded kind.
 #[inline]
 pub(crate) fn kind_of(kind_and_ticks: u32) -> SampleKind {
     SampleKind::from_bits(kind_and_ticks >> (u32::BITS - kinds::BITS))
 }
 
-/// The kinds whose samples are added up when all are there: the views that every trace has are made of them, one by its
-/// class each, and the events.
-const ADDED_UP: [SampleKind; 4] =
+/// The kinds for which sums are stored. All predefined views consist of ticks of these classes, or of events.
+const SUMMED_KINDS: [SampleKind; 4] =
     [SampleKind::MANAGED, SampleKind::EXTERNAL, SampleKind::OTHER, SampleKind::EVENT];
 
-/// Where the sum is that a sample is part of.
+/// Returns the index of the sum that a sample is added to. `None` if there is none.
 fn sum_of(kind: SampleKind) -> Option<usize> {
     match kind.class() {
-        Class::Running => Some(0),
-        Class::Waiting => Some(1),
-        Class::Unclear => Some(2),
-        Class::Weighed => (kind == SampleKind::EVENT).then_some(3),
+        SampleClass::Running => Some(0),
+        SampleClass::Waiting => Some(1),
+        SampleClass::Unknown => Some(2),
+        SampleClass::Weighted => (kind == SampleKind::EVENT).then_some(3),
     }
 }
 
@@ -103,7 +102,7 @@ impl Run {
         Self { time_ns, stack, kind_and_ticks: one_tick(kind) }
     }
 
-    /// Ticks in a row, packed as [`one_tick`] has it, of which `time_ns` is the time of the first.
+    /// Creates a run of consecutive ticks encoded like [`one_tick`]. `time_ns` is the time of the first.
     #[inline]
     pub(crate) fn of_ticks(time_ns: u64, stack: Option<StackHandle>, kind_and_ticks: u32) -> Self {
         Self { time_ns, stack, kind_and_ticks }
@@ -117,8 +116,8 @@ impl Run {
         self.kind_and_ticks & TICKS
     }
 
-    /// Takes in the ticks that follow, if they are the same.
-    fn takes(&mut self, next: Self) -> bool {
+    /// Adds the ticks of `next` to this run if they are equal and fit. Returns whether they were added.
+    fn absorb(&mut self, next: Self) -> bool {
         let same = self.stack == next.stack && self.kind() == next.kind();
         let fits = self.ticks() + next.ticks() <= TICKS;
         if same && fits {
@@ -128,7 +127,7 @@ impl Run {
     }
 }
 
-/// Adds weight and ticks.
+/// Adds a weight and a number of ticks.
 fn add(sums: &mut (u64, u64), more: (u64, u64)) {
     *sums = (sums.0.saturating_add(more.0), sums.1.saturating_add(more.1));
 }
@@ -144,35 +143,35 @@ impl Thread {
             end_ns: 0,
             last_ns: 0,
             ticked: false,
-            sums: [(0, 0); ADDED_UP.len()],
+            sums: [(0, 0); SUMMED_KINDS.len()],
         }
     }
 
-    /// The operating system's number of the thread.
+    /// Returns the operating system's id of the thread.
     pub fn tid(&self) -> u64 {
         self.tid
     }
 
-    /// The name that the program gave it.
+    /// Returns the name that the program gave the thread.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Whose it is, in a trace of several processes: for all threads of a process the same value. `None` where it is the
-    /// [process of the trace](crate::Trace::process).
+    /// Returns the process of the thread in a trace of several processes. `None` if it is the [process of the
+    /// trace](crate::Trace::process).
     pub fn process(&self) -> Option<&Process> {
         self.process.as_deref()
     }
 
-    /// `Thread (TID) NAME`, or `Thread (TID)` without a name: what files call it. In a trace of several processes its
-    /// process comes first: `app (4711) Thread (TID) NAME`.
+    /// Returns the label in files: `Thread (TID) NAME`, or `Thread (TID)` without a name. In a trace of several
+    /// processes it starts with the process: `app (4711) Thread (TID) NAME`.
     pub fn label(&self) -> String {
         let process =
             self.process.as_ref().map_or_else(String::new, |process| format!("{} ", process.label()));
         format!("{process}{}", self.own_label())
     }
 
-    /// The same without the process, for files that have a place for processes.
+    /// Returns the label without the process, for formats that store processes separately.
     pub fn own_label(&self) -> String {
         let name = self.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
         format!("Thread ({}){name}", self.tid)
@@ -182,8 +181,8 @@ impl Thread {
         self.process = Some(Arc::clone(process));
     }
 
-    /// The same thread of `process` in another trace, where all times are `later`, its stacks have other handles, and what
-    /// was the first of each pair of kinds is the second.
+    /// Converts the thread for another trace: adds `later` to all times, and maps stacks and kinds to those of the
+    /// other trace.
     pub(crate) fn moved(
         mut self,
         process: &Arc<Process>,
@@ -191,7 +190,7 @@ impl Thread {
         stacks: &[StackHandle],
         kinds: &[(SampleKind, SampleKind)],
     ) -> Self {
-        // A machine's threads know their process better.
+        // Threads of a machine-wide recording already have a process.
         self.process.get_or_insert_with(|| Arc::clone(process));
         self.last_ns = self.last_ns.saturating_add(later);
         self.end_ns = self.end_ns.saturating_add(later);
@@ -205,7 +204,7 @@ impl Thread {
         self
     }
 
-    /// The samples of `view` in time order.
+    /// Returns the samples of `view` in time order.
     #[inline]
     pub fn samples(&self, view: View) -> impl Iterator<Item = Sample> + '_ {
         self.all_samples().filter(move |s| view.selects(s.kind))
@@ -223,41 +222,41 @@ impl Thread {
         })
     }
 
-    /// The sum of the weights of `view`, in its unit.
+    /// Returns the total weight of `view`, in its unit.
     pub fn weight(&self, view: View) -> u64 {
         self.sums(view).0
     }
 
-    /// The number of ticks in `view`.
+    /// Returns the number of ticks in `view`.
     pub fn ticks(&self, view: View) -> u64 {
         self.sums(view).1
     }
 
-    /// Weight and ticks of a view.
+    /// Returns the weight and the number of ticks of a view.
     fn sums(&self, view: View) -> (u64, u64) {
         let mut sums = (0, 0);
         if let View::Kind(..) = view {
             self.samples(view).for_each(|sample| add(&mut sums, (sample.weight, sample.ticks.into())));
         } else {
-            let of_view = ADDED_UP.iter().zip(&self.sums).filter(|(kind, _)| view.selects(**kind));
+            let of_view = SUMMED_KINDS.iter().zip(&self.sums).filter(|(kind, _)| view.selects(**kind));
             of_view.for_each(|(_, sum)| add(&mut sums, *sum));
         }
         sums
     }
 
-    /// The stacks of all samples.
+    /// Returns the stacks of all samples.
     pub(crate) fn stacks_mut(&mut self) -> impl Iterator<Item = &mut StackHandle> {
         self.runs.iter_mut().filter_map(|run| run.stack.as_mut())
     }
 
-    /// Gives each sample of a view the stack that `places` has for its own.
+    /// Replaces the stack of each sample of a view by its entry in `places`.
     pub(crate) fn move_samples(&mut self, view: View, places: &[StackHandle]) {
         for run in self.runs.iter_mut().filter(|run| view.selects(run.kind())) {
             run.stack = run.stack.map(|stack| places[stack.index()]);
         }
     }
 
-    /// Leaves out the samples from `time_ns` on; those before keep their weights.
+    /// Removes the samples from `time_ns` on. Earlier ones keep their weights.
     pub(crate) fn end_at(&mut self, time_ns: u64) {
         let kept = self.runs.partition_point(|run| run.time_ns < time_ns);
         let Some(first_left_out) = self.runs.get(kept) else { return };
@@ -271,29 +270,29 @@ impl Thread {
         self.name = if name.is_empty() { None } else { Some(name.to_owned()) };
     }
 
-    /// Time of the last tick.
+    /// Returns the time of the last tick. `None` if there are no ticks.
     pub(crate) fn last_ns(&self) -> Option<u64> {
         self.ticked.then_some(self.last_ns)
     }
 
-    /// Adds a tick, which is not earlier than the last one.
+    /// Adds a tick, which must not be earlier than the last one.
     pub(crate) fn push(&mut self, time_ns: u64, kind: SampleKind, stack: Option<StackHandle>) {
         debug_assert!(time_ns >= self.last_ns, "ticks come in time order");
         (self.last_ns, self.ticked) = (time_ns, true);
         let run = Run::new(time_ns, kind, stack);
-        if !self.runs.last_mut().is_some_and(|last| last.takes(run)) {
+        if !self.runs.last_mut().is_some_and(|last| last.absorb(run)) {
             self.push_run(run, None);
         }
     }
 
-    /// Adds ticks in the order of time, of which the last was at `last_ns`.
+    /// Adds ticks in time order. `last_ns` is the time of the last tick.
     pub(crate) fn push_runs(&mut self, mut runs: Vec<Run>, last_ns: u64) {
-        runs.dedup_by(|next, run| run.takes(*next));
+        runs.dedup_by(|next, run| run.absorb(*next));
         if self.runs.is_empty() {
             self.runs = runs;
         } else {
             for run in runs {
-                if !self.runs.last_mut().is_some_and(|last| last.takes(run)) {
+                if !self.runs.last_mut().is_some_and(|last| last.absorb(run)) {
                     self.push_run(run, None);
                 }
             }
@@ -301,14 +300,14 @@ impl Thread {
         (self.last_ns, self.ticked) = (self.last_ns.max(last_ns), true);
     }
 
-    /// Makes room for exactly so many samples that have their weights.
-    pub(crate) fn reserve_weighed(&mut self, more: usize) {
+    /// Reserves memory for exactly `more` samples with weights.
+    pub(crate) fn reserve_weighted(&mut self, more: usize) {
         self.runs.reserve_exact(more);
         self.weights.reserve_exact(self.runs.len().saturating_sub(self.weights.len()).saturating_add(more));
     }
 
-    /// Adds a sample that has its weight.
-    pub(crate) fn push_weighed(
+    /// Adds a sample with a weight.
+    pub(crate) fn push_weighted(
         &mut self,
         time_ns: u64,
         weight: u64,
@@ -326,11 +325,11 @@ impl Thread {
         self.runs.push(run);
     }
 
-    /// Lets each tick last to the next one, and the last one to `end_ns`.
+    /// Computes the weights of ticks: each lasts until the next one, and the last one until `end_ns`.
     pub(crate) fn weigh(&mut self, end_ns: u64) {
         self.end_ns = end_ns;
         let mut end_ns = end_ns;
-        // Nothing to do where there are ticks only: their weights follow from their times.
+        // `weights` is empty if there are only ticks, whose weights are computed on access.
         for (run, weight) in self.runs.iter().zip(&mut self.weights).rev() {
             if run.kind().is_tick() {
                 *weight = end_ns.saturating_sub(run.time_ns);
@@ -339,10 +338,10 @@ impl Thread {
         }
     }
 
-    /// All samples are there: adds them up.
+    /// Computes the sums after all samples have been added.
     pub(crate) fn add_up(&mut self) {
         self.runs.shrink_to_fit();
-        let mut sums = [(0_u64, 0_u64); ADDED_UP.len()];
+        let mut sums = [(0_u64, 0_u64); SUMMED_KINDS.len()];
         for sample in self.all_samples() {
             if let Some(sum) = sum_of(sample.kind) {
                 add(&mut sums[sum], (sample.weight, sample.ticks.into()));
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_name_is_no_name() {
+    fn an_empty_name_removes_the_name() {
         let mut thread = Thread::new(42);
         assert_eq!(thread.label(), "Thread (42)");
         thread.set_name("worker 1");

@@ -1,7 +1,7 @@
-//! The stack table: a stack is its caller's stack and one more frame, each pair once.
+//! The stack table: a stack consists of its caller's stack and one more frame. Each pair is stored once.
 //!
-//! A parent is always older than its children, so a pass in the order of the handles meets callers first, and
-//! the reverse pass meets callees first. Both need no recursion.
+//! Parents precede their children, so iterating in the order of handles visits callers first, and in reverse order
+//! callees first, without recursion.
 
 use crate::frames::FrameHandle;
 use crate::strings::next_index;
@@ -9,31 +9,31 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use std::num::NonZeroU32;
 
-/// A stack of a [`StackTable`]: the frame that it ends in and all its callers.
+/// A handle to a stack of a [`StackTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StackHandle(NonZeroU32); // Not zero, so that an Option of it is 4 bytes too.
+pub struct StackHandle(NonZeroU32); // Not zero, so that an `Option` of it is 4 bytes too.
 
 impl StackHandle {
     pub(crate) fn from_index(index: u32) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index))
     }
 
-    /// The position in the table: dense, callers before callees.
+    /// Returns the index in the table. Indexes are dense, callers before callees.
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
-/// One entry of the stack table.
+/// An entry of the stack table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stack {
-    /// The stack of the caller; `None` at the root.
+    /// Stack of the caller; `None` at the root.
     pub parent: Option<StackHandle>,
-    /// The frame that was called.
+    /// The innermost frame.
     pub frame: FrameHandle,
 }
 
-/// Interned stacks.
+/// A table of interned stacks.
 #[derive(Debug, Clone, Default)]
 pub struct StackTable {
     stacks: Vec<Stack>,
@@ -50,36 +50,36 @@ impl StackTable {
         })
     }
 
-    /// The entry of `handle`.
+    /// Returns the entry of `handle`.
     ///
     /// # Panics
-    /// If the handle is not of this table.
+    /// If the handle does not belong to this table.
     pub fn get(&self, handle: StackHandle) -> Stack {
         self.stacks[handle.index()]
     }
 
-    /// The frames of `handle`, the innermost first.
+    /// Returns the frames of a stack, starting with the innermost.
     pub fn frames(&self, handle: StackHandle) -> Frames<'_> {
         Frames { table: self, next: Some(handle) }
     }
 
-    /// All stacks with their handles, callers before callees.
+    /// Returns all stacks with their handles, callers before callees.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (StackHandle, Stack)> + ExactSizeIterator + '_ {
         self.stacks.iter().enumerate().map(|(i, s)| (StackHandle::from_index(next_index(i)), *s))
     }
 
-    /// Number of stacks.
+    /// Returns the number of stacks.
     pub fn len(&self) -> usize {
         self.stacks.len()
     }
 
-    /// Whether there is no stack yet.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty()
     }
 }
 
-/// The frames of one stack, from the innermost to the root.
+/// An iterator over the frames of a stack, from the innermost to the root.
 #[derive(Debug, Clone)]
 pub struct Frames<'a> {
     table: &'a StackTable,

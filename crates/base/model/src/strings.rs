@@ -1,39 +1,38 @@
-//! The string table: every text once, in one allocation, found again by its hash.
-//!
-//! It never forgets a string and never changes one.
+//! The string table: each text is stored once, in one allocation, and found by its hash. Strings are never removed or
+//! changed.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
 
-/// A string of a [`StringTable`].
+/// A handle to a string of a [`StringTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StringHandle(pub(crate) u32);
 
 impl StringHandle {
-    /// The position in the table: dense, in the order of first use.
+    /// Returns the index in the table. Indexes are dense, in the order of first use.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Interned strings.
+/// A table of interned strings.
 ///
-/// The hash is seeded anew in every process, since the texts come from the traced program.
+/// The hash has a random seed, because the texts come from the traced program.
 #[derive(Debug, Clone, Default)]
 pub struct StringTable {
     text: String,
-    /// Where each string ends in `text`; it begins where the one before it ends.
+    /// The end of each string in `text`; it starts at the end of the previous one.
     ends: Vec<usize>,
     index: HashTable<u32>,
     hasher: RandomState,
 }
 
 impl StringTable {
-    /// The handle of `text`, which is added if it is new.
+    /// Returns the handle of `text`, adding it if necessary.
     ///
     /// # Panics
-    /// With more than 4 294 967 295 different strings.
+    /// If there are more than 4,294,967,295 different strings.
     pub fn intern(&mut self, text: &str) -> StringHandle {
         let hash = self.hasher.hash_one(text);
         if let Some(&found) = self.index.find(hash, |&i| slice(&self.text, &self.ends, i) == text) {
@@ -47,20 +46,20 @@ impl StringTable {
         StringHandle(new)
     }
 
-    /// The text of `handle`.
+    /// Returns the text of `handle`.
     ///
     /// # Panics
-    /// If the handle is not of this table.
+    /// If the handle does not belong to this table.
     pub fn get(&self, handle: StringHandle) -> &str {
         slice(&self.text, &self.ends, handle.0)
     }
 
-    /// Number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no string yet.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -73,7 +72,7 @@ fn slice<'a>(text: &'a str, ends: &[usize], index: u32) -> &'a str {
     &text[start..ends[index]]
 }
 
-/// The index of the next entry of a table that has `len` entries.
+/// Returns the index of the next entry of a table that has `len` entries.
 pub(crate) fn next_index(len: usize) -> u32 {
     u32::try_from(len).expect("fewer than 2^32 entries in a table")
 }
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_empty_string_and_other_planes_are_texts_too() {
+    fn the_empty_string_and_other_planes_are_supported() {
         let mut table = StringTable::default();
         let empty = table.intern("");
         let face = table.intern("😀");

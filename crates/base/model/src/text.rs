@@ -1,13 +1,13 @@
-//! Texts of strangers, made safe to be shown.
+//! Safe display of untrusted text.
 //!
-//! Names come from the traced program, which may call a method anything. What can be told of a letter without knowing where
-//! it goes is told here, for all that is printed and written.
+//! Names come from the traced program, which may contain any characters. This module contains what is independent of
+//! the output format.
 
 use std::fmt;
 
-/// Whether a letter of a stranger's text acts where it is shown, or cannot be seen there: control characters, line and
-/// paragraph separators, marks that turn the direction of writing, and what has no shape of its own. The selectors that
-/// choose a look for the letter in front of them (U+FE00 to U+FE0F, as in many emoji) are text.
+/// Returns whether a character has an effect when displayed, or is invisible: control characters, line and paragraph
+/// separators, bidirectional formatting, and characters without a shape. Variation selectors (U+FE00 to U+FE0F, common
+/// in emoji) are text.
 pub fn acts_unseen(c: char) -> bool {
     // Nearly all text is ASCII.
     if c.is_ascii() {
@@ -35,20 +35,20 @@ pub fn acts_unseen(c: char) -> bool {
     )
 }
 
-/// What makes one sign of two: families, professions, flags of emoji.
+/// Zero-width joiner, which combines emoji to families, professions and flags.
 const JOINER: char = '\u{200d}';
 
-/// Whether it is a sign of its own, as [`JOINER`] joins them: emoji and their symbols.
+/// Returns whether a character is an emoji or symbol that [`JOINER`] may combine.
 fn is_pictograph(c: char) -> bool {
     matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
-/// Whether it changes only the look of the sign in front of it: a selector, or the colour of a skin.
+/// Returns whether a character only modifies the previous one: a variation selector or a skin tone.
 fn is_modifier(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}')
 }
 
-/// Commands of GitHub's log: `::error::text`, `::set-output name=x::text`.
+/// Workflow commands in GitHub's log: `::error::text`, `::set-output name=x::text`.
 const COMMANDS: [&str; 16] = [
     "add-mask",
     "add-matcher",
@@ -68,8 +68,8 @@ const COMMANDS: [&str; 16] = [
     "add-annotation",
 ];
 
-/// Whether a build server takes a text for a command: GitHub, Azure Pipelines and `TeamCity` obey `##[`, `##vso[` and
-/// `##teamcity[` anywhere in a line, GitHub its own words after `::` at the beginning of one.
+/// Returns whether a build server may interpret a text as a command: GitHub, Azure Pipelines and `TeamCity` interpret
+/// `##[`, `##vso[` and `##teamcity[` anywhere in a line, GitHub also `::` and certain words at the start of a line.
 pub fn is_command(text: &str) -> bool {
     text.contains("##") || begins_with_command(text)
 }
@@ -80,9 +80,9 @@ fn begins_with_command(text: &str) -> bool {
     COMMANDS.iter().any(|command| command.eq_ignore_ascii_case(word))
 }
 
-/// Shows a stranger's text with every letter that [acts unseen](acts_unseen) as an escape: `\n`, `\u{202e}`. So is a letter
-/// of what a build server would take for a [command](is_command). A joiner between two emoji stays: both are one sign with
-/// it. For terminals and for every format that is plain text.
+/// Displays untrusted text with [special characters](acts_unseen) escaped: `\n`, `\u{202e}`. A character of what a
+/// build server may interpret as a [command](is_command) is escaped too. Joiners between emoji are kept. For terminals
+/// and plain-text formats.
 #[derive(Debug, Clone, Copy)]
 pub struct Clean<'a>(pub &'a str);
 
@@ -94,7 +94,7 @@ impl fmt::Display for Clean<'_> {
         let mut text = String::with_capacity(self.0.len() + 8);
         let mut begins = begins_with_command(self.0);
         let mut last = ' ';
-        // The sign that a joiner would join with the next one.
+        // The last character that a joiner may combine with the next one.
         let mut sign = ' ';
         let mut chars = self.0.chars().peekable();
         while let Some(c) = chars.next() {
@@ -117,16 +117,16 @@ impl fmt::Display for Clean<'_> {
     }
 }
 
-/// A letter as JSON writes it if it must not stand there as it is.
+/// Writes a character as a JSON escape sequence.
 pub fn json_escape(c: char, out: &mut impl fmt::Write) {
     for unit in c.encode_utf16(&mut [0; 2]) {
-        // Writing to memory can't fail.
+        // Writing to memory cannot fail.
         let _ = write!(out, "\\u{unit:04x}");
     }
 }
 
-/// A text as one line of so many letters at most, without anything that acts on a terminal: words with a blank between
-/// them.
+/// Converts a text to one line of at most `most` characters without control characters, with single blanks between
+/// words.
 pub fn one_line(text: &str, most: usize) -> String {
     let clean = |c: char| if c.is_whitespace() || acts_unseen(c) { ' ' } else { c };
     let words: String = text.chars().map(clean).collect();
@@ -138,13 +138,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_does_nothing() {
+    fn one_line_contains_no_control_characters() {
         assert_eq!(one_line("a\tb\nc\rd\u{1b}[2J \u{202e}e \u{b}f", 200), "a b c d [2J e f");
         assert_eq!(one_line(&"x".repeat(100_000), 200).len(), 200);
     }
 
     #[test]
-    fn what_a_build_server_obeys_is_escaped() {
+    fn commands_of_build_servers_are_escaped() {
         for (text, shown) in [
             ("a##vso[task.complete]", "a#\\u{23}vso[task.complete]"),
             ("###[error]x", "#\\u{23}\\u{23}[error]x"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn joiners_between_emoji_stay_and_no_others() {
+    fn only_joiners_between_emoji_are_kept() {
         for emoji in [
             "👨\u{200d}👩\u{200d}👧",
             "🏳\u{fe0f}\u{200d}🌈",
@@ -181,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_unseen_is_escaped() {
+    fn special_characters_are_escaped() {
         assert_eq!(Clean("plain 中😀⚠\u{fe0f} ß text").to_string(), "plain 中😀⚠\u{fe0f} ß text");
         assert_eq!(Clean("\x1b]0;x\x07\n\t\r").to_string(), "\\u{1b}]0;x\\u{7}\\n\\t\\r");
         assert_eq!(Clean("a\u{9b}\u{7f}").to_string(), "a\\u{9b}\\u{7f}");
         assert_eq!(format!("{:<5}|", Clean("ab")), "ab   |");
-        // Those that were found in reviews, and the ends of their ranges.
+        // Characters found in reviews, and the ends of their ranges.
         for c in "\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2060}\u{2066}\u{2069}\u{206f}\u{feff}\u{e0001}\u{e0041}\u{e01ef}".chars() {
             assert_eq!(Clean(&format!("a{c}b")).to_string(), format!("a\\u{{{:x}}}b", u32::from(c)));
         }

@@ -1,8 +1,8 @@
-//! The sampler's ticks as a stream brings them: in ticks of the target's clock, on stacks that have no names yet.
+//! The sampler's ticks as decoded from a stream: with times in ticks of the target's clock, and stacks without names.
 //!
-//! Names come last in a stream, and a long one has hundreds of millions of ticks. Most of them find a thread where the
-//! tick before found it; such ticks are one run from the start, in 16 bytes. A thread takes ten times that before its first
-//! tick, so a stream of nothing but new threads would take more memory than bytes: there is a [limit](MAX_THREADS).
+//! Names follow at the end of a stream, and a long one has hundreds of millions of ticks. Most of them find a thread
+//! where the previous tick found it; they are merged into runs of 16 bytes immediately. A thread takes ten times that,
+//! so a stream with a new thread per tick could exhaust memory: there is a [limit](MAX_THREADS).
 
 use crate::kinds::SampleKind;
 use crate::period::{DEFAULT_NS, Period};
@@ -12,64 +12,64 @@ use crate::threads::MAX_THREADS;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 
-/// Ticks by thread.
+/// The ticks of all threads.
 #[derive(Debug, Clone)]
 pub struct Ticks {
     threads: Vec<ThreadTicks>,
-    /// How many threads there may be.
+    /// Maximum number of threads.
     most_threads: usize,
-    /// Ticks of the threads that came when there were so many.
+    /// Number of ticks of threads beyond the maximum.
     left_out: u64,
     by_tid: HashMap<u64, usize, RandomState>,
-    /// The thread that is expected: the sampler looks at them in the same order each time.
+    /// Index of the expected thread: the sampler visits threads in the same order each time.
     expected: usize,
     period: Period,
     count: usize,
     out_of_order: u64,
-    /// How often names have changed.
+    /// Number of name changes.
     epoch: u32,
-    /// The first tick of each thread, which is so far from no other: by how many distances were known then, and by the
-    /// thread's index.
+    /// For the first tick of each thread, which has no preceding interval: the number of intervals recorded before, and
+    /// the index of the thread.
     firsts: Vec<(usize, usize)>,
 }
 
-/// The ticks of one thread.
+/// The ticks of a thread.
 #[derive(Debug, Clone)]
 pub struct ThreadTicks {
-    /// The operating system's number of the thread.
+    /// The operating system's id of the thread.
     pub tid: u64,
-    /// In the order of time.
+    /// Runs in time order.
     pub runs: Vec<TickRun>,
-    /// Time of the last tick.
+    /// Time of the last tick, in ticks of the target's clock.
     pub last: u64,
-    /// How often names had changed when the first run began.
+    /// Number of name changes at the start of the first run.
     first_epoch: u32,
-    /// And when the last one did.
+    /// Number of name changes at the start of the last run.
     epoch: u32,
 }
 
-/// One or more ticks in a row that found a thread on the same stack and doing the same.
+/// One or more consecutive ticks that found a thread with the same stack and kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TickRun {
     /// Time of the first tick, in ticks of the target's clock.
     pub time: u64,
-    /// The stack, by a number of the caller's.
+    /// Caller-defined number of the stack.
     pub stack: u32,
     kind_and_ticks: u32,
 }
 
 impl TickRun {
-    /// What the thread was doing.
+    /// Returns the state of the thread.
     pub fn kind(self) -> SampleKind {
         samples::kind_of(self.kind_and_ticks)
     }
 
-    /// Number of ticks, at least 1.
+    /// Returns the number of ticks, at least 1.
     pub fn ticks(self) -> u32 {
         self.kind_and_ticks & samples::TICKS
     }
 
-    /// Whether a run that comes next is the same ticks, and there is room for them.
+    /// Returns whether `next` can be merged into this run.
     #[inline]
     fn continues_in(self, next: Self) -> bool {
         let kind_bits = !samples::TICKS;
@@ -78,7 +78,7 @@ impl TickRun {
             && self.ticks() + next.ticks() <= samples::TICKS
     }
 
-    /// The run as a trace has it: with the time in nanoseconds and a stack that has names.
+    /// Converts the run for a trace, with the time in nanoseconds and a stack with names.
     #[inline]
     pub fn named(self, time_ns: u64, stack: Option<StackHandle>) -> Run {
         Run::of_ticks(time_ns, stack, self.kind_and_ticks)
@@ -92,7 +92,7 @@ impl Default for Ticks {
 }
 
 impl Ticks {
-    /// Ticks of so many threads at most.
+    /// Creates an empty collection with a maximum number of threads.
     fn of_threads(most_threads: usize) -> Self {
         Self {
             threads: Vec::new(),
@@ -108,8 +108,9 @@ impl Ticks {
         }
     }
 
-    /// Adds a tick. Those of a thread come in time order; one that is earlier than its predecessor is kept, at the time of
-    /// that, and counted in [`Self::out_of_order`]. One of a thread beyond [`MAX_THREADS`] is counted in [`Self::left_out`].
+    /// Adds a tick. The ticks of a thread must be in time order; one that is earlier than its predecessor gets the
+    /// predecessor's time and is counted in [`Self::out_of_order`]. Ticks of threads beyond [`MAX_THREADS`] are counted
+    /// in [`Self::left_out`].
     #[inline]
     pub fn add(&mut self, tid: u64, time: u64, kind: SampleKind, stack: u32) {
         let Some(index) = self.index(tid) else {
@@ -136,21 +137,22 @@ impl Ticks {
         thread.runs.push(TickRun { time, stack, kind_and_ticks: one });
     }
 
-    /// Time of the first tick of any thread.
+    /// Returns the time of the first tick of any thread. `None` if there are no ticks.
     pub fn first(&self) -> Option<u64> {
         self.threads.iter().filter_map(|thread| thread.runs.first()).map(|run| run.time).min()
     }
 
-    /// Says that names have changed: what follows is no part of the runs before it, even if it looks the same.
+    /// Records a change of names: following ticks are not merged into existing runs, even if they look equal.
     pub fn split(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
 
-    /// Takes in the ticks of the next part of the stream, as if they had been [added](Self::add) here; `stacks` has the
-    /// numbers that their stacks have here.
+    /// Appends the ticks of the next part of the stream, as if they had been [added](Self::add) one by one. `stacks`
+    /// maps the stack numbers of that part to those of this collection.
     ///
-    /// `false`, and nothing done, if a thread's first tick is earlier than its last one here: then more of them may be,
-    /// and only [`Self::add`] can tell. So it is with threads beyond [`MAX_THREADS`]: which those are is told by the order.
+    /// Returns false and does nothing if the first tick of a thread is earlier than its last one here, or if there are
+    /// threads beyond [`MAX_THREADS`], because the result then depends on the order of single ticks. Use [`Self::add`]
+    /// in these cases.
     #[must_use]
     pub fn join(&mut self, next: Self, stacks: &[u32]) -> bool {
         let places: Vec<Option<usize>> =
@@ -193,7 +195,7 @@ impl Ticks {
         true
     }
 
-    /// The distances of the next part, with those between its first ticks and the last ones here in their places.
+    /// Appends the intervals of the next part, inserting those between its first ticks and the last ticks here.
     fn join_distances(&mut self, next: &Self, places: &[Option<usize>]) {
         let mut firsts = next.firsts.iter().peekable();
         let mut new = self.threads.len();
@@ -243,36 +245,36 @@ impl Ticks {
         Some(index)
     }
 
-    /// Number of ticks.
+    /// Returns the number of ticks.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there is no tick yet.
+    /// Returns whether there are no ticks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// How many ticks are not kept, because their threads came when there were [`MAX_THREADS`].
+    /// Returns the number of ticks that were dropped because their threads exceeded [`MAX_THREADS`].
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// How many ticks came with a time before their thread's previous tick.
+    /// Returns the number of ticks that were earlier than the previous tick of their thread.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// The typical distance between two ticks of a thread, in ticks of the target's clock; `None` if no thread was
-    /// seen twice.
+    /// Returns the typical interval between two ticks of a thread, in ticks of the target's clock. `None` if no thread
+    /// has two ticks.
     pub fn period(&self) -> Option<u64> {
         self.period.clone().known_median()
     }
 
-    /// What stands for the period where none is known, in nanoseconds.
+    /// The period if it cannot be determined, in nanoseconds.
     pub const DEFAULT_PERIOD_NS: u64 = DEFAULT_NS;
 
-    /// The ticks of each thread, in the order of first use.
+    /// Returns the ticks of each thread, in the order of first use.
     pub fn into_threads(self) -> impl Iterator<Item = ThreadTicks> {
         self.threads.into_iter()
     }
@@ -337,8 +339,8 @@ mod tests {
     }
 
     proptest! {
-            /// Parts that are gathered apart and joined are what the whole is, however they are joined. Times go back now
-            /// and then; what can't be joined for that is added again. So is what has too many threads.
+            /// Joining parts gives the same result as adding all ticks one by one, whatever the order of joining. Parts
+            /// that cannot be joined, because times go back or there are too many threads, are added tick by tick.
             #[test]
             fn parts_join(
                 all in prop::collection::vec(prop::collection::vec(tick(), 0..12), 1..6),
@@ -393,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_get_the_numbers_of_the_whole() {
+    fn joined_stacks_get_the_numbers_of_the_collection() {
         let (mut whole, mut part) = (Ticks::default(), Ticks::default());
         whole.add(7, 1, SampleKind::MANAGED, 5);
         part.add(7, 2, SampleKind::MANAGED, 1);

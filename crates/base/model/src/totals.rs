@@ -1,4 +1,4 @@
-//! Adds weights up: per stack for aggregated files, per frame for reports.
+//! Sums of weights: per stack for aggregated formats, per frame for reports.
 
 use crate::frames::FrameHandle;
 use crate::samples::ThreadHandle;
@@ -13,7 +13,7 @@ pub struct StackWeights {
     no_stack: Sum,
 }
 
-/// Weights and ticks that were added up.
+/// A sum of weights and ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sum {
     weight: u64,
@@ -28,13 +28,13 @@ impl Sum {
 }
 
 impl StackWeights {
-    /// The weights of `view` in one thread, or in all of them together.
+    /// Adds up the weights of `view` in one thread, or in all threads if `thread` is `None`.
     pub fn new(trace: &Trace, view: View, thread: Option<ThreadHandle>) -> Self {
         let mut weights =
             Self { by_stack: vec![Sum::default(); trace.stacks().len()], no_stack: Sum::default() };
         let all = trace.threads().map(|(_, of_trace)| of_trace);
         let only = thread.map(|handle| trace.thread(handle));
-        // With one of them, the others cost nothing.
+        // With a single thread, skip the others.
         for of_trace in only.into_iter().chain(all.take(if only.is_some() { 0 } else { usize::MAX })) {
             for sample in of_trace.samples(view) {
                 let sum = match sample.stack {
@@ -47,7 +47,7 @@ impl StackWeights {
         weights
     }
 
-    /// The same weights in a table of `len` stacks, in which each stack is where `places` has it.
+    /// Returns the weights for a table of `len` stacks, in which each stack has the handle in `places`.
     pub(crate) fn moved(&self, places: &[StackHandle], len: usize) -> Self {
         let mut by_stack = vec![Sum::default(); len];
         for (sum, place) in self.by_stack.iter().zip(places) {
@@ -56,33 +56,33 @@ impl StackWeights {
         Self { by_stack, no_stack: self.no_stack }
     }
 
-    /// The weight of the samples that ended in `stack` itself.
+    /// Returns the weight of the samples whose innermost stack is `stack`.
     pub fn self_weight(&self, stack: StackHandle) -> u64 {
         self.by_stack[stack.index()].weight
     }
 
-    /// The number of the samples that ended in `stack` itself.
+    /// Returns the number of samples whose innermost stack is `stack`.
     pub fn self_ticks(&self, stack: StackHandle) -> u64 {
         self.by_stack[stack.index()].ticks
     }
 
-    /// The weight of the samples without a stack.
+    /// Returns the weight of the samples without a stack.
     pub fn no_stack_weight(&self) -> u64 {
         self.no_stack.weight
     }
 
-    /// The number of ticks.
+    /// Returns the number of ticks.
     pub fn ticks(&self) -> u64 {
         self.by_stack.iter().fold(self.no_stack.ticks, |sum, stack| sum.saturating_add(stack.ticks))
     }
 
-    /// The sum of all weights.
+    /// Returns the sum of all weights.
     pub fn total_weight(&self) -> u64 {
         self.by_stack.iter().fold(self.no_stack.weight, |sum, stack| sum.saturating_add(stack.weight))
     }
 }
 
-/// The weight of each frame itself, and that of all stacks that it is on; in the unit of the view.
+/// The self weight and the inclusive weight of each frame, in the unit of the view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameTotals {
     own: Vec<Sum>,
@@ -93,14 +93,14 @@ pub struct FrameTotals {
 }
 
 impl FrameTotals {
-    /// The totals of `view` in one thread, or in all of them together.
+    /// Computes the totals of `view` in one thread, or in all threads if `thread` is `None`.
     ///
-    /// A frame that is several times on a stack (recursion) counts once in its inclusive weight.
+    /// A frame that occurs several times on a stack (recursion) counts once in its inclusive weight.
     pub fn new(trace: &Trace, view: View, thread: Option<ThreadHandle>) -> Self {
         Self::of(trace, &StackWeights::new(trace, view, thread))
     }
 
-    /// The totals of the stacks of `trace` with the given weights.
+    /// Computes the totals from the weights of the stacks of `trace`.
     pub(crate) fn of(trace: &Trace, weights: &StackWeights) -> Self {
         let frames = trace.frames().len();
         let mut totals = Self {
@@ -110,7 +110,7 @@ impl FrameTotals {
             no_stack_weight: weights.no_stack_weight(),
             ticks: weights.ticks(),
         };
-        // The stack that a frame was last counted for.
+        // The stack that each frame was last counted for.
         let mut counted: Vec<Option<StackHandle>> = vec![None; frames];
         for (handle, stack) in trace.stacks().iter() {
             let sum = weights.by_stack[handle.index()];
@@ -127,37 +127,37 @@ impl FrameTotals {
         totals
     }
 
-    /// The weight of the frame itself: time in it, or what it allocated.
+    /// Returns the self weight of a frame: time spent in it, or memory that it allocated.
     pub fn self_weight(&self, frame: FrameHandle) -> u64 {
         self.own[frame.index()].weight
     }
 
-    /// The weight of the frame and of what it called.
+    /// Returns the inclusive weight of a frame: its own weight and that of its callees.
     pub fn total_weight(&self, frame: FrameHandle) -> u64 {
         self.inclusive[frame.index()].weight
     }
 
-    /// How many ticks found the frame running itself.
+    /// Returns the number of ticks in which the frame was the innermost.
     pub fn self_ticks(&self, frame: FrameHandle) -> u64 {
         self.own[frame.index()].ticks
     }
 
-    /// How many ticks found the frame anywhere on the stack.
+    /// Returns the number of ticks in which the frame was on the stack.
     pub fn total_ticks(&self, frame: FrameHandle) -> u64 {
         self.inclusive[frame.index()].ticks
     }
 
-    /// The sum of all weights, those without a stack too.
+    /// Returns the sum of all weights, including samples without a stack.
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// The weight of the samples without a stack.
+    /// Returns the weight of the samples without a stack.
     pub fn no_stack_weight(&self) -> u64 {
         self.no_stack_weight
     }
 
-    /// The number of ticks.
+    /// Returns the number of ticks.
     pub fn ticks(&self) -> u64 {
         self.ticks
     }

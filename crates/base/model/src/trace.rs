@@ -1,4 +1,4 @@
-//! The finished trace, which sinks and reports read.
+//! A complete trace, which sinks and reports read.
 
 use crate::frames::{Frame, FrameHandle, FrameTable};
 use crate::kinds::KindTable;
@@ -7,19 +7,19 @@ use crate::stacks::StackTable;
 use crate::strings::{StringTable, next_index};
 use crate::view::View;
 
-/// What is known of the program that was recorded.
+/// The process that was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Process {
-    /// The number of the process, in its own pid namespace.
+    /// Process id in its own pid namespace; `None` if unknown.
     pub pid: Option<u32>,
-    /// Name of the entry assembly, else of the process.
+    /// Name of the entry assembly or of the process; `None` if unknown.
     pub name: Option<String>,
-    /// The command line in one text, as the runtime tells it.
+    /// Command line as reported by the runtime; `None` if unknown.
     pub command_line: Option<String>,
 }
 
 impl Process {
-    /// `NAME (PID)`, with what is known of it; `a process` if nothing is.
+    /// Returns `NAME (PID)` as far as known, or `a process`.
     pub fn label(&self) -> String {
         match (&self.name, self.pid) {
             (Some(name), Some(pid)) => format!("{name} ({pid})"),
@@ -30,7 +30,7 @@ impl Process {
     }
 }
 
-/// A recording: what [`TraceBuilder::finish`](crate::TraceBuilder::finish) returns.
+/// A recording; the result of [`TraceBuilder::finish`](crate::TraceBuilder::finish).
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     pub(crate) strings: StringTable,
@@ -50,78 +50,79 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// The program that was recorded.
+    /// Returns the process that was recorded.
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    /// When the session started, in nanoseconds since 1970-01-01 UTC, if known.
+    /// Returns the start of the session in nanoseconds since 1970-01-01 UTC. `None` if unknown.
     pub fn start_unix_ns(&self) -> Option<i64> {
         self.start_unix_ns
     }
 
-    /// How many times a second the target's clock ticks, if known: its times were rounded down to nanoseconds.
+    /// Returns the frequency of the target's clock in ticks per second; times were rounded down to nanoseconds. `None`
+    /// if unknown.
     pub fn ticks_per_s(&self) -> Option<u64> {
         self.ticks_per_s
     }
 
-    /// How long was recorded, in nanoseconds: from the session's start to its end as the builder was told, or
-    /// to the end of sampling if that is later.
+    /// Returns the duration of the recording in nanoseconds: that of the session, or until the end of sampling if that
+    /// is later.
     pub fn duration_ns(&self) -> u64 {
         self.duration_ns
     }
 
-    /// The typical distance between two ticks of a thread in nanoseconds; 1 ms if no thread was seen twice.
+    /// Returns the typical interval between two ticks of a thread in nanoseconds; 1 ms if no thread has two ticks.
     pub fn period_ns(&self) -> u64 {
         self.period_ns
     }
 
-    /// How many ticks came with a time before their thread's previous tick, and were moved to it.
+    /// Returns the number of ticks that were earlier than the previous tick of their thread and got its time.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// How many samples are not here: their threads came when there were [`MAX_THREADS`](crate::MAX_THREADS), or there was
-    /// no [`Room`](crate::Room) for them.
+    /// Returns the number of samples that are not in the trace because their threads exceeded
+    /// [`MAX_THREADS`](crate::MAX_THREADS) or the [memory limit](crate::Room) was exhausted.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Whether the recording does not say where operations went on after an await: what they ran then may be shown as
-    /// awaited in the view `request`.
+    /// Returns whether the recording does not contain where operations resumed after an await. The view `request` may
+    /// then show running operations as awaited.
     pub fn lacks_resumptions(&self) -> bool {
         self.lacks_resumptions
     }
 
-    /// The strings.
+    /// Returns the strings.
     pub fn strings(&self) -> &StringTable {
         &self.strings
     }
 
-    /// The frames. [`Trace::frame`] gives one with its texts.
+    /// Returns the frame table. Use [`Trace::frame`] for a frame with its texts.
     pub fn frames(&self) -> &FrameTable {
         &self.frames
     }
 
-    /// The kinds that samples can have.
+    /// Returns the kinds of samples.
     pub fn kinds(&self) -> &KindTable {
         &self.kinds
     }
 
-    /// The stacks.
+    /// Returns the stacks.
     pub fn stacks(&self) -> &StackTable {
         &self.stacks
     }
 
-    /// The texts of a frame.
+    /// Returns a frame with its texts.
     ///
     /// # Panics
-    /// If the handle is not of this trace.
+    /// If the handle does not belong to this trace.
     pub fn frame(&self, handle: FrameHandle) -> Frame<'_> {
         self.frames.get(handle, &self.strings)
     }
 
-    /// Every frame with its handle, in the order of first use.
+    /// Returns all frames with their handles, in the order of first use.
     pub fn all_frames(&self) -> impl ExactSizeIterator<Item = (FrameHandle, Frame<'_>)> {
         (0..self.frames.len()).map(|i| {
             let handle = FrameHandle(next_index(i));
@@ -129,27 +130,27 @@ impl Trace {
         })
     }
 
-    /// The threads in the order of first use, those without a sample too.
+    /// Returns all threads in the order of first use, including those without samples.
     pub fn threads(&self) -> impl ExactSizeIterator<Item = (ThreadHandle, &Thread)> {
         self.threads.iter().enumerate().map(|(i, t)| (ThreadHandle(next_index(i)), t))
     }
 
-    /// One thread.
+    /// Returns a thread.
     ///
     /// # Panics
-    /// If the handle is not of this trace.
+    /// If the handle does not belong to this trace.
     pub fn thread(&self, handle: ThreadHandle) -> &Thread {
         &self.threads[handle.index()]
     }
 
-    /// The number of ticks of all threads in `view`.
+    /// Returns the number of ticks of all threads in `view`.
     pub fn ticks(&self, view: View) -> u64 {
         self.threads.iter().map(|t| t.ticks(view)).sum()
     }
 
-    /// Whether next to none of the samples, less than one of a hundred, are in `view`. Of [`Cpu`](View::Cpu) that need not
-    /// mean that nothing ran: .NET 9, and .NET 10 at first, call nearly every sample of a running thread external
-    /// (dotnet/runtime#123996).
+    /// Returns whether `view` contains less than one percent of the samples. For [`Cpu`](View::Cpu), this does not
+    /// imply that nothing ran: .NET 9, and early versions of .NET 10, mark nearly every sample of a running thread as
+    /// external (dotnet/runtime#123996).
     pub fn shows_little_in(&self, view: View) -> bool {
         self.ticks(view).saturating_mul(100) < self.ticks(View::ThreadTime)
     }

@@ -1,38 +1,38 @@
-//! Which samples are looked at, and what their weights count.
+//! Views: selections of samples, and the units of their weights.
 
-use crate::kinds::{Class, KindInfo, SampleKind};
+use crate::kinds::{KindInfo, SampleClass, SampleKind};
 use std::fmt;
 
-/// A choice of samples.
+/// A selection of samples.
 ///
-/// The first two are made of ticks, which one trace holds for both. The others but the last are made of events; a trace
-/// holds those of one of them.
+/// The first two consist of ticks; a trace contains both. The others, except the last, consist of events; a trace
+/// contains those of one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum View {
-    /// Every sample of a thread, whether it ran or waited.
+    /// All samples of a thread, running or waiting.
     ThreadTime,
-    /// The samples that found the thread in managed code.
+    /// Samples of threads in managed code.
     Cpu,
-    /// Memory that was allocated.
+    /// Allocated memory.
     Alloc,
-    /// Exceptions that were thrown.
+    /// Thrown exceptions.
     Exceptions,
-    /// Waiting for locks.
+    /// Time waiting for locks.
     Contention,
     /// Pauses of the garbage collector.
     Gc,
-    /// Time in the compiler.
+    /// Time in the JIT compiler.
     Jit,
     /// Time of asynchronous operations, running or waiting.
     Async,
-    /// Time of requests, and what they waited for.
+    /// Time of requests, running or waiting.
     Request,
-    /// The samples of one kind, which a source has [added](crate::TraceBuilder::kind).
+    /// Samples of a kind that the source [added](crate::TraceBuilder::kind).
     Kind(SampleKind, KindInfo),
 }
 
-/// What the weights of a view count.
+/// The unit of a view's weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unit {
@@ -40,12 +40,12 @@ pub enum Unit {
     Nanoseconds,
     /// Memory.
     Bytes,
-    /// Single things.
+    /// A number of occurrences.
     Count,
 }
 
 impl Unit {
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Nanoseconds => "nanoseconds",
@@ -56,7 +56,7 @@ impl Unit {
 }
 
 impl View {
-    /// Every view that has a name before there is a trace.
+    /// All views that exist independently of a trace.
     pub const ALL: [Self; 9] = [
         Self::ThreadTime,
         Self::Cpu,
@@ -69,7 +69,7 @@ impl View {
         Self::Request,
     ];
 
-    /// The name that people choose it by, and that files have.
+    /// Returns the name on the command line and in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::ThreadTime => "thread-time",
@@ -85,7 +85,7 @@ impl View {
         }
     }
 
-    /// What it shows, in a few words.
+    /// Describes the view in a few words.
     pub fn about(self) -> &'static str {
         match self {
             Self::ThreadTime => "Every sample of a thread, running or waiting",
@@ -95,24 +95,24 @@ impl View {
             Self::Contention => "Time waiting for locks",
             Self::Gc => "Pauses of the garbage collector",
             Self::Jit => "Time in the JIT compiler, by method",
-            Self::Async => "Time of asynchronous operations, by who awaits whom",
-            Self::Request => "Time of requests: what ran for them, and what they waited for",
+            Self::Async => "Time of asynchronous operations, by await chain",
+            Self::Request => "Time of requests, running and waiting",
             Self::Kind(_, info) => info.name,
         }
     }
 
-    /// Whether samples of `kind` are in this view.
+    /// Returns whether the view contains samples of `kind`.
     #[inline]
     pub fn selects(self, kind: SampleKind) -> bool {
         match self {
             Self::ThreadTime => kind.is_tick(),
-            Self::Cpu => kind.class() == Class::Running,
+            Self::Cpu => kind.class() == SampleClass::Running,
             Self::Kind(only, _) => kind == only,
             _ => kind == SampleKind::EVENT,
         }
     }
 
-    /// Whether it is made of the sampler's ticks.
+    /// Returns whether the view consists of ticks.
     pub fn is_sampled(self) -> bool {
         match self {
             Self::ThreadTime | Self::Cpu => true,
@@ -121,7 +121,7 @@ impl View {
         }
     }
 
-    /// What its weights count.
+    /// Returns the unit of the weights.
     pub fn unit(self) -> Unit {
         match self {
             Self::Alloc => Unit::Bytes,

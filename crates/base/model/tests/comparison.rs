@@ -1,8 +1,8 @@
-//! Two traces side by side, on recordings whose difference can be counted by hand.
+//! Comparisons of traces small enough to be verified by hand.
 
 use runtap_model::{Comparison, Frame, FrameHandle, SampleKind, Trace, TraceBuilder, View};
 
-/// One thread, one tick a nanosecond; each entry is a stack from the root, and how often it was seen.
+/// A trace of one thread with a tick per nanosecond. Each entry is a stack from the root, and its number of ticks.
 fn trace(tid: u64, ticks: &[(&str, u64)]) -> Trace {
     let mut builder = TraceBuilder::new();
     let thread = builder.thread(tid);
@@ -31,7 +31,7 @@ fn frame(comparison: &Comparison, name: &str) -> FrameHandle {
 }
 
 #[test]
-fn the_same_frames_meet_whatever_their_order() {
+fn equal_frames_match_whatever_their_order() {
     let before = trace(1, &[("main work", 60), ("main wait", 30), ("gone", 10)]);
     let after = trace(2, &[("new", 20), ("main wait", 60), ("main work", 100), ("", 20)]);
     let comparison = Comparison::new(&before, &after, View::Cpu);
@@ -53,7 +53,7 @@ fn the_same_frames_meet_whatever_their_order() {
 }
 
 #[test]
-fn chance_is_told_apart_from_change() {
+fn chance_is_distinguished_from_change() {
     let few = Comparison::new(&trace(1, &[("a", 5), ("b", 5)]), &trace(1, &[("a", 7), ("b", 3)]), View::Cpu);
     let change = few.self_change(frame(&few, "a"));
     assert!(!change.is_significant(), "2 of 10 samples are chance: {change:?}");
@@ -65,9 +65,9 @@ fn chance_is_told_apart_from_change() {
     assert!((change.margin.expect("sampled") - 0.01329).abs() < 1e-4, "{change:?}");
 }
 
-/// With equal shares of nothing or of all the usual margin would be 0.
+/// For shares of 0 or 1 the usual margin would be 0.
 #[test]
-fn a_frame_that_was_never_seen_has_a_margin_too() {
+fn a_frame_without_samples_has_a_margin_too() {
     let comparison = Comparison::new(&trace(1, &[("a", 10)]), &trace(1, &[("a", 9), ("b", 1)]), View::Cpu);
     let change = comparison.self_change(frame(&comparison, "b"));
     assert!((change.change() - 0.1).abs() < 1e-9);
@@ -92,17 +92,17 @@ fn events_are_counted_and_not_sampled() {
 }
 
 #[test]
-fn nothing_against_something_is_no_division_by_zero() {
+fn comparing_with_an_empty_trace_does_not_divide_by_zero() {
     let comparison = Comparison::new(&TraceBuilder::new().finish(), &trace(1, &[("a", 3)]), View::Cpu);
     let change = comparison.self_change(frame(&comparison, "a"));
     assert!((change.before.abs(), change.after) < (1e-9, 1.1));
     assert_eq!(comparison.before().threads() + comparison.after().threads(), 1);
 }
 
-/// Each stack of the common table with its weights, from the root.
+/// Returns the weights of each stack of the common table, by its frames from the root.
 fn stacks(comparison: &Comparison) -> Vec<(String, u64, u64)> {
     let tables = comparison.tables();
-    let [before, after] = [comparison.before(), comparison.after()].map(runtap_model::Side::stacks);
+    let [before, after] = [comparison.before(), comparison.after()].map(runtap_model::ComparisonSide::stacks);
     let mut all = Vec::new();
     for (handle, _) in tables.stacks().iter() {
         let mut names: Vec<String> =
@@ -118,7 +118,7 @@ fn stacks(comparison: &Comparison) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
-fn addresses_of_two_processes_are_no_names() {
+fn addresses_of_two_processes_are_not_names() {
     let before = trace(1, &[("main 0x7f001000 0x7f002000 work", 5), ("0x7f003000", 2)]);
     let after = trace(1, &[("main 0x5500aa00 work", 8), ("0x5500bb00", 1), ("0xnone", 1)]);
     let comparison = Comparison::new(&before, &after, View::Cpu);
@@ -129,20 +129,20 @@ fn addresses_of_two_processes_are_no_names() {
 }
 
 #[test]
-fn stacks_meet_at_the_outermost_frame_that_both_have() {
+fn stacks_match_from_the_outermost_common_frame() {
     let before = trace(1, &[("main work", 6), ("gone", 2)]);
     let after = trace(1, &[("entry main work", 9), ("entry main new", 1)]);
     let comparison = Comparison::new(&before, &after, View::Cpu);
     let wanted = [("app!gone", 2, 0), ("app!main app!new", 0, 1), ("app!main app!work", 6, 9)];
     assert_eq!(stacks(&comparison), wanted.map(|(stack, a, b)| (stack.to_owned(), a, b)));
-    // It is told nevertheless.
+    // The totals still contain the skipped frame.
     let entry = frame(&comparison, "entry");
     assert_eq!(comparison.after().frames().total_weight(entry), 10);
 }
 
-/// The starts of threads in two versions of .NET: the later one calls the program's method through a frame of its own.
+/// Two versions of .NET, the later of which calls the thread's method through an internal frame.
 #[test]
-fn stacks_meet_again_behind_a_frame_that_only_one_has() {
+fn stacks_match_again_after_a_frame_that_only_one_has() {
     let before = trace(1, &[("run main work", 6), ("run main", 1), ("main run", 1), ("run old end", 2)]);
     let after = trace(
         1,
@@ -151,7 +151,8 @@ fn stacks_meet_again_behind_a_frame_that_only_one_has() {
     let comparison = Comparison::new(&before, &after, View::Cpu);
     let wanted = [
         ("app!main app!run", 1, 0),
-        // What ends there did so, and what the other never calls from there is no detour.
+        // A skipped frame must not be the innermost, and the frames around it must follow each other in the other
+        // trace.
         ("app!run app!callback", 0, 2),
         ("app!run app!callback app!work", 0, 1),
         ("app!run app!end", 2, 3),

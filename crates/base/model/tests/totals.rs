@@ -1,8 +1,8 @@
-//! Self and inclusive time per frame and per stack.
+//! Self and inclusive weights per frame and per stack.
 
 use runtap_model::{FrameHandle, FrameTotals, SampleKind, StackWeights, Trace, TraceBuilder, View};
 
-/// Two threads, one tick a nanosecond. Each entry is a tick: its stack from the root, and its kind.
+/// A trace of threads with a tick per nanosecond. Each entry is a tick: its stack from the root, and its kind.
 fn trace(threads: &[&[(&str, SampleKind)]]) -> Trace {
     let mut builder = TraceBuilder::new();
     for (tid, ticks) in (1..).zip(threads) {

@@ -1,17 +1,17 @@
-//! The weights rule, on recordings whose answer can be counted by hand, and as a law for any.
+//! The rule for weights, on recordings small enough to be verified by hand and as a property of arbitrary ones.
 
 use proptest::prelude::*;
 use runtap_model::{SampleKind, Trace, TraceBuilder, View};
 
 const MS: u64 = 1_000_000;
 
-/// A trace of one thread for each list of tick times, in milliseconds.
+/// A trace with one thread for each list of tick times, in milliseconds.
 fn ticks(threads: &[&[u64]]) -> Trace {
     let mut builder = TraceBuilder::new();
     for (tid, times) in (1..).zip(threads) {
         let thread = builder.thread(tid);
         for (i, time) in times.iter().enumerate() {
-            // A new frame each time, so that every tick is a sample of its own.
+            // Different frames, so that ticks are not merged.
             let frame = builder.frame(Some("app"), &format!("Tick{i}()"));
             let stack = builder.stack(None, frame);
             builder.add_sample(thread, time * MS, SampleKind::MANAGED, Some(stack));
@@ -34,7 +34,7 @@ fn a_sample_lasts_to_the_next_one_and_the_last_one_a_period() {
 
 #[test]
 fn a_thread_of_the_last_ticks_lasts_to_the_end_of_sampling_and_a_period() {
-    // The second thread misses the last two ticks, but was there two periods before the end.
+    // The second thread lacks the last two ticks, but has one two periods before the end.
     let trace = ticks(&[&[1, 2, 3, 4, 5, 6], &[1, 2, 3, 4]]);
     assert_eq!(weights_ms(&trace), [vec![1, 1, 1, 1, 1, 1], vec![1, 1, 1, 3]]);
 }
@@ -71,7 +71,7 @@ fn a_recording_longer_than_its_samples_keeps_its_duration() {
 }
 
 #[test]
-fn an_empty_recording_is_one_too() {
+fn an_empty_recording_is_valid() {
     let trace = TraceBuilder::new().finish();
     assert_eq!((trace.threads().len(), trace.duration_ns()), (0, 0));
 }
@@ -96,7 +96,7 @@ fn a_thread_keeps_its_handle_and_takes_its_last_name() {
     assert_eq!(labels, [(first, "Thread (500) late".to_owned()), (second, "Thread (7)".to_owned())]);
 }
 
-/// A tick: thread, distance to the tick before, kind, stack.
+/// A tick: thread, interval since the previous tick, kind, stack.
 type Tick = (u64, u64, u8, Option<u8>);
 
 fn any_ticks() -> impl Strategy<Value = Vec<Tick>> {
@@ -105,8 +105,8 @@ fn any_ticks() -> impl Strategy<Value = Vec<Tick>> {
 }
 
 proptest! {
-    /// The weights of a thread add up to the time from its first tick to its end, and merging equal ticks
-    /// changes neither their sum nor their number.
+    /// The weights of a thread add up to the time from its first tick to its end, and merging equal ticks changes
+    /// neither their sum nor their number.
     #[test]
     fn weights_add_up_to_the_time_between_first_tick_and_end(ticks in any_ticks()) {
         let mut builder = TraceBuilder::new();
@@ -159,7 +159,7 @@ fn events_keep_their_weights() {
     assert_eq!((trace.thread(thread).weight(View::Alloc), trace.duration_ns()), (800, 20));
 }
 
-/// A thread that has both: only the ticks are weighed.
+/// In a thread that has both, weights are only computed for the ticks.
 #[test]
 fn events_among_ticks_do_not_count_as_time() {
     let mut builder = TraceBuilder::new();

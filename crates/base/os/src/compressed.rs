@@ -1,5 +1,5 @@
-//! Compressed input: recognized by its first bytes, decompressed as it is read, and bounded. A few kilobytes can stand for
-//! gigabytes, so what comes out is limited by what went in.
+//! Compressed input, which is detected by its first bytes and decompressed while being read. The decompressed size is
+//! limited in relation to the compressed size, because a few kilobytes can expand to gigabytes.
 
 use std::fmt;
 use std::fs::File;
@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
 
-/// RFC 1952, section 2.3.1, with the only method there is.
+/// RFC 1952, section 2.3.1, followed by the only compression method.
 const GZIP: &[u8] = &[0x1f, 0x8b, 8];
 /// RFC 8878, section 3.1.1.
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// How many times as large as the compressed data the decompressed data may be.
+/// Maximum ratio of decompressed to compressed size.
 const MAX_RATIO: u64 = 1000;
-/// The number of bytes at the beginning of a file that the first [`Input::read`] returns in one piece, if the file has them.
-pub const LOOKED_AT: usize = 4096;
-/// So much may come out of any file.
-const ALWAYS: u64 = 64 << 20;
+/// The number of bytes at the beginning of a file that [`Input`] returns in one piece, if the file has them.
+pub const START_BYTES: usize = 4096;
+/// Decompressed size in bytes that is permitted for any file.
+const MIN_SIZE_LIMIT: u64 = 64 << 20;
 
-/// A format of compressed data.
+/// A compression format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
@@ -32,14 +32,14 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The format of a file that begins like this; `None` if it is not compressed.
+    /// Detects the format from the first bytes of a file. `None` if it is not compressed.
     pub fn of(start: &[u8]) -> Option<Self> {
         [(GZIP, Self::Gzip), (ZSTANDARD, Self::Zstandard)]
             .into_iter()
             .find_map(|(magic, compression)| start.starts_with(magic).then_some(compression))
     }
 
-    /// The name of the format.
+    /// Returns the name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Gzip => "gzip",
@@ -48,26 +48,26 @@ impl Compression {
     }
 }
 
-/// The most decompressed data that is read.
+/// The maximum decompressed size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxSize(Option<u64>);
 
 impl MaxSize {
-    /// 1,000 times the compressed size, and 64 MiB of any file.
+    /// 1,000 times the compressed size, and at least 64 MiB.
     pub const BY_RATIO: Self = Self(None);
 
-    /// So many bytes, whatever the compressed size.
+    /// Creates a fixed limit of `bytes` bytes.
     pub fn bytes(bytes: u64) -> Self {
         Self(Some(bytes))
     }
 }
 
-/// An error that says that there is more decompressed data than is read.
+/// An error that occurs if the decompressed data exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge {
-    /// The number of bytes that were read.
+    /// The limit in bytes.
     pub most: u64,
-    /// Whether that is the limit by ratio.
+    /// Whether the limit results from the compressed size.
     pub by_ratio: bool,
 }
 
@@ -75,19 +75,19 @@ impl fmt::Display for TooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { most, by_ratio } = self;
         let why = if *by_ratio { ", more than 1,000 times the compressed data" } else { "" };
-        write!(f, "there are more than {most} bytes of decompressed data{why}")
+        write!(f, "decompressed data exceeds {most} bytes{why}")
     }
 }
 
 impl std::error::Error for TooLarge {}
 
-/// A file or pipe, decompressed if it begins like a compressed one.
+/// A file or pipe that is decompressed if it is compressed.
 pub struct Input {
     inner: Box<dyn Read + Send>,
     compression: Option<Compression>,
-    /// Compressed bytes that were read.
+    /// Number of compressed bytes read.
     packed: Arc<AtomicU64>,
-    /// Decompressed bytes that were handed out.
+    /// Number of decompressed bytes returned.
     unpacked: u64,
     max_size: MaxSize,
 }
@@ -99,14 +99,14 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// Looks at the beginning of a file, which is at its beginning.
+    /// Detects the compression of a file, whose position must be at the start.
     ///
     /// # Errors
-    /// The file can't be read, or begins like a compressed one and is none.
+    /// If the file cannot be read, or starts like a compressed one but is invalid.
     pub fn new(file: File, max_size: MaxSize) -> io::Result<Self> {
         let mut file = file;
         let mut start = Vec::new();
-        Read::by_ref(&mut file).take(LOOKED_AT as u64).read_to_end(&mut start)?;
+        Read::by_ref(&mut file).take(START_BYTES as u64).read_to_end(&mut start)?;
         let compression = Compression::of(&start);
         let whole = Cursor::new(start).chain(file);
         let packed = Arc::new(AtomicU64::new(0));
@@ -124,19 +124,19 @@ impl Input {
         Ok(Self { inner, compression, packed, unpacked: 0, max_size })
     }
 
-    /// How the file is compressed; `None` if it is not.
+    /// Returns the compression format. `None` if the file is not compressed.
     pub fn compression(&self) -> Option<Compression> {
         self.compression
     }
 
-    /// Whether there may be more data; an error at the limit.
+    /// Fails if the limit is exceeded.
     fn check(&self) -> io::Result<()> {
         let (most, by_ratio) = match self.max_size {
             MaxSize(Some(most)) => (most, false),
             MaxSize(None) if self.compression.is_none() => return Ok(()),
             MaxSize(None) => {
                 let of_ratio = self.packed.load(Ordering::Relaxed).saturating_mul(MAX_RATIO);
-                (of_ratio.max(ALWAYS), true)
+                (of_ratio.max(MIN_SIZE_LIMIT), true)
             }
         };
         if self.unpacked > most { Err(io::Error::other(TooLarge { most, by_ratio })) } else { Ok(()) }
@@ -152,7 +152,7 @@ impl Read for Input {
     }
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicU64>,
@@ -166,7 +166,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// All frames of Zstandard data, one after the other.
+/// Decodes consecutive Zstandard frames.
 struct Frames<R: Read> {
     decoder: Option<StreamingDecoder<R, ruzstd::decoding::FrameDecoder>>,
 }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_files_are_read_as_what_is_in_them() {
+    fn compressed_files_are_decompressed() {
         for text in [&b""[..], b"x", b"a text"] {
             assert_eq!(input(text, MaxSize::BY_RATIO).unwrap(), text);
             let two = [gzip(text), gzip(text)].concat();
@@ -237,11 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_not_read_to_its_end() {
+    fn decompression_stops_at_the_limit() {
         let kind = |error: io::Error| *error.get_ref().unwrap().downcast_ref::<TooLarge>().unwrap();
         for bomb in [zstandard(520), gzip(&vec![0; 520 << 17])] {
             let error = kind(input(&bomb, MaxSize::BY_RATIO).unwrap_err());
-            assert!(error.by_ratio && error.most >= ALWAYS && error.most < 128 << 20, "{error:?}");
+            assert!(error.by_ratio && error.most >= MIN_SIZE_LIMIT && error.most < 128 << 20, "{error:?}");
             let error = kind(input(&bomb, MaxSize::bytes(1000)).unwrap_err());
             assert_eq!(error, TooLarge { most: 1000, by_ratio: false });
             assert_eq!(input(&bomb, MaxSize::bytes(1 << 30)).unwrap().len(), 520 << 17);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_and_damaged_is_an_error() {
+    fn damaged_compressed_data_is_an_error() {
         for damaged in [&[ZSTANDARD, &[0xff; 20]].concat(), ZSTANDARD, GZIP, &gzip(b"a text")[..15]] {
             assert!(input(damaged, MaxSize::BY_RATIO).is_err(), "{damaged:?}");
         }

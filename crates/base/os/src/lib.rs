@@ -1,15 +1,14 @@
-//! What the other crates ask of an operating system, beside sockets (`runtap-transport`) and other processes
-//! (`runtap-discover`).
+//! Operating system interfaces other than sockets (`runtap-transport`) and process discovery (`runtap-discover`).
 //!
-//! - [`output`]: files that are there only when they are whole, and copies of files that others have made.
-//! - [`reaper`]: ends all processes that a command has started.
-//! - [`loopback`]: the user at the other end of a TCP connection within the machine.
-//! - [`shell`]: quotes arguments of commands that are suggested to people.
+//! - [`output`]: files that appear only when complete, and sparse copies of files.
+//! - [`reaper`]: kills all processes started by a command.
+//! - [`loopback`]: the user at the other end of a local TCP connection.
+//! - [`shell`]: quotes the arguments of suggested commands.
 //! - [`compressed`]: files that are decompressed as they are read (feature `compressed`).
-//! - [`in_a_thread`] is for calls that may take long, so that signals are handled meanwhile (feature `async`, as [`reaper`]).
-//! - `windows`: calls of Windows that have no safe form elsewhere; the only place for `unsafe` here.
+//! - [`in_a_thread`]: runs slow calls on a thread so that signals are still handled (feature `async`, like [`reaper`]).
+//! - `windows`: safe wrappers of Windows calls; the only module with `unsafe` code.
 //!
-//! Knows no protocol.
+//! This crate is independent of all protocols.
 
 #[cfg(feature = "compressed")]
 pub mod compressed;
@@ -29,7 +28,7 @@ pub mod windows;
 
 pub use random::{random, random_u64};
 #[cfg(feature = "async")]
-pub use thread::{allow_many_files, in_a_thread, in_thread_called};
+pub use thread::{allow_many_files, in_a_thread, in_named_thread};
 #[cfg(windows)]
 pub use user::uid_of;
 pub use user::{is_root, my_uid};

@@ -1,11 +1,11 @@
-//! Words of a command that is shown to people, who paste it into a shell: paths and names that others have chosen must stay
-//! one word there and do nothing. POSIX quotes, and `$'…'` (bash, zsh, ksh, POSIX 2024) for what can't be shown as it is.
-//! Refuses to run anything.
+//! Quotes words of commands that are shown to users, who paste them into a shell. Untrusted paths and names must stay
+//! one word and have no effect. Uses POSIX quotes, and `$'…'` (bash, zsh, ksh, POSIX 2024) for characters that cannot
+//! be displayed.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// A word.
+/// Quotes a word for display.
 pub fn word(text: impl AsRef<OsStr>) -> String {
     let text = text.as_ref();
     let bytes = text.as_encoded_bytes();
@@ -27,8 +27,8 @@ pub fn word(text: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// A word of a script, byte for byte, for any POSIX shell: `$'…'` is not known to all of them, and nobody has to read it.
-/// A word with a NUL byte can't be in a script.
+/// Quotes a word for a script that any POSIX shell runs, preserving every byte. Not for display: `$'…'` is not
+/// supported by all shells. Words cannot contain NUL.
 pub fn in_script(text: impl AsRef<OsStr>) -> Vec<u8> {
     let bytes = text.as_ref().as_encoded_bytes();
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+:@%,".contains(b);
@@ -46,7 +46,7 @@ pub fn in_script(text: impl AsRef<OsStr>) -> Vec<u8> {
     quoted
 }
 
-/// A path, which no command takes for an option.
+/// Quotes a path so that no command takes it for an option.
 pub fn path(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
@@ -55,7 +55,7 @@ pub fn path(path: impl AsRef<Path>) -> String {
     word(path)
 }
 
-/// Paths behind each other.
+/// Quotes paths and joins them with spaces.
 pub fn paths<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> String {
     paths.into_iter().map(path).collect::<Vec<_>>().join(" ")
 }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_shell_makes_of_a_word_is_the_word() {
+    fn a_shell_reads_a_quoted_word_as_the_original() {
         let long = "x".repeat(5000);
         let words = [
             "/tmp/dotnet-diagnostic-1-2-socket",
@@ -86,12 +86,12 @@ mod tests {
             let shown = word(text);
             assert!(!shown.chars().any(char::is_control), "{shown:?}");
             for shell in ["bash", "sh"] {
-                // `$'…'` is not known to every sh yet.
+                // Not every sh supports `$'…'`.
                 if shell == "sh" && shown.starts_with('$') {
                     continue;
                 }
                 let script = format!("printf %s {shown}");
-                // `printf` takes what begins with a dash for an option.
+                // `printf` takes a word that starts with a dash for an option.
                 let script = if text.starts_with('-') { format!("printf %s -- {shown}") } else { script };
                 let Ok(told) = std::process::Command::new(shell).args(["-c", &script]).output() else {
                     continue;

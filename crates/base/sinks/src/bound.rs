@@ -1,61 +1,61 @@
-//! How large a file will be, about, and where a trace has to end so that it is not larger than it may be.
+//! Estimates the size of files, and determines where a trace must be truncated to stay within a limit.
 //!
-//! | format | what a sample costs |
+//! | format | cost of a sample |
 //! |---|---|
-//! | speedscope | every frame of a stack that differs from the one before |
+//! | speedscope | every frame of a stack that differs from the previous one |
 //! | speedscope (evented), chrome, perfetto | every frame that opens or closes |
-//! | folded | the names of every frame of a stack that the thread did not have before |
-//! | pprof | a number for every frame of a stack that the thread did not have before |
-//! | firefox | a row: stacks are written once, each frame as a reference to its caller's |
-//! | flamegraph | a box of its own at most, and the narrow ones are not drawn |
+//! | folded | the names of all frames of a stack that is new for the thread |
+//! | pprof | a number for every frame of a stack that is new for the thread |
+//! | firefox | a row: stacks are written once, with each frame referring to its caller |
+//! | flamegraph | at most one box, and small ones are not drawn |
 //!
-//! The first four can be made thousands of times larger than the recording: by a deep stack that comes and goes, by long
-//! names, or by a call tree, in which a stack is one call more than another one. Samples that are sums have no times to cut
-//! between: of their trees, the narrow branches are [left out](least). Refuses to: look at the bytes that are written.
+//! With the first four rows, a file can be thousands of times larger than the recording: because of a deep stack that
+//! alternates with others, long names, or a call tree in which each stack is one call deeper than another. Samples that
+//! are sums have no times at which to truncate, so the small branches of their trees are [omitted](least).
 
 use crate::{Format, Options};
 use runtap_model::{Branches, StackHandle, Thread, Trace};
 
-/// A change as text or as a message, without the name of its frame.
+/// Size in bytes of a frame that opens or closes, as text or message, without the name.
 const CHANGE: u64 = 48;
-/// The same for each track that Chrome's events name.
+/// Size of such a change in Chrome's format.
 const CHROME_CHANGE: u64 = 96;
-/// An index in a list of frames.
+/// Size of an index into a list of frames.
 const INDEX: u64 = 7;
-/// A line of folded stacks but for its names.
+/// Size of a line of folded stacks without the names.
 const LINE: u64 = 32;
-/// The number of a frame in pprof's messages, before they are compressed.
+/// Size of a frame's number in pprof, before compression.
 const NUMBER: u64 = 3;
-/// A row of the other formats.
+/// Size of a row in other formats.
 const ROW: u64 = 64;
 
-/// How many pieces of time are told apart.
+/// Number of time slices that are distinguished.
 const SLICES: usize = 4096;
 
-/// The time in nanoseconds at which `trace` has to end so that the file holds at most about `options.max_bytes`; `None` if
-/// it may stay whole.
+/// Returns the time in nanoseconds at which `trace` must be truncated so that the file has at most about
+/// `options.max_bytes`. `None` if it need not be truncated.
 pub(crate) fn end(format: Format, trace: &Trace, options: &Options) -> Option<u64> {
     let sizes = Sizes::new(format, trace, options)?;
     let (first, last) = span(trace, options).filter(|(first, last)| first < last)?;
     let mut width = (last - first) / SLICES as u64 + 1;
     loop {
         match sizes.slices_within(first, width, options) {
-            // All of it is in the first slice: look closer.
+            // The limit is within the first slice: use finer slices.
             Some(0) if width > 1 => width = width.div_ceil(SLICES as u64),
             within => return Some(first + width * within? as u64),
         }
     }
 }
 
-/// The times of the first sample and of the last.
+/// Returns the times of the first and last samples.
 fn span(trace: &Trace, options: &Options) -> Option<(u64, u64)> {
     let first = trace.threads().filter_map(|(_, t)| Some(t.samples(options.view).next()?.time_ns)).min()?;
     let last = trace.threads().filter_map(|(_, t)| Some(t.samples(options.view).last()?.time_ns)).max()?;
     Some((first, last))
 }
 
-/// The weight that branches need so that the file holds at most about `options.max_bytes`, where all samples have one time;
-/// `None` if all may stay, or if the trace can be cut at a [time](end).
+/// Returns the minimum weight of branches so that the file has at most about `options.max_bytes`, if all samples have
+/// the same time. `None` if all branches fit, or if the trace can be truncated at a [time](end).
 pub(crate) fn least(format: Format, trace: &Trace, options: &Options) -> Option<u64> {
     let sizes = Sizes::new(format, trace, options)?;
     span(trace, options).filter(|(first, last)| first == last)?;
@@ -75,16 +75,16 @@ pub(crate) fn least(format: Format, trace: &Trace, options: &Options) -> Option<
     too_much.map(|(weight, _)| weight.saturating_add(1))
 }
 
-/// What a frame and a stack cost.
+/// The sizes of frames and stacks.
 struct Sizes<'a> {
     format: Format,
     trace: &'a Trace,
-    /// What every stack costs from its root on, by its index.
+    /// Size of each stack from its root, by the index of its handle.
     stacks: Vec<u64>,
 }
 
 impl<'a> Sizes<'a> {
-    /// How many slices of time from `first` on are not too much together; `None` if all of them are not.
+    /// Returns the number of slices from `first` on that fit within the limit. `None` if all fit.
     fn slices_within(&self, first: u64, width: u64, options: &Options) -> Option<usize> {
         let mut slices = vec![0_u64; SLICES];
         let mut seen = vec![false; self.stacks.len()];
@@ -126,8 +126,8 @@ impl<'a> Sizes<'a> {
         (all > options.max_bytes).then_some(Self { format, trace, stacks })
     }
 
-    /// Calls `visit` with the time of each sample that costs something, and with what it costs. `seen` is false for every
-    /// stack, and is so again afterwards.
+    /// Calls `visit` with the time and size of each sample. All elements of `seen` must be false and are false
+    /// afterwards.
     fn of_samples(
         &self,
         thread: &Thread,
@@ -139,7 +139,7 @@ impl<'a> Sizes<'a> {
         let is_summed = matches!(self.format, Format::Folded | Format::Pprof);
         let is_sampled = self.format == Format::Speedscope && !(options.evented || options.dotnet_trace);
         let (mut before, mut end_ns) = (None, 0);
-        // Then lanes are needed, and what is open on each of them is not known here.
+        // Overlapping events are written in lanes, whose open frames are not tracked here.
         let mut has_overlap = false;
         for sample in thread.samples(options.view) {
             let stack = sample.stack;
@@ -157,7 +157,7 @@ impl<'a> Sizes<'a> {
                 let common = cost(self.common(before, stack));
                 cost(before).saturating_add(cost(stack)) - 2 * common
             } else {
-                // Everything closes and opens; of events that overlap each stands alone.
+                // All frames are closed and opened; overlapping events share none.
                 cost(before).saturating_add(cost(stack))
             };
             visit(sample.time_ns, bytes);
@@ -171,10 +171,10 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// The callers that two stacks have in common.
+    /// Returns the common callers of two stacks.
     fn common(&self, one: Option<StackHandle>, other: Option<StackHandle>) -> Option<StackHandle> {
         let (mut one, mut other) = (one, other);
-        // A caller is always older than its callee.
+        // Callers are older than their callees.
         while one != other {
             let younger = if one > other { &mut one } else { &mut other };
             *younger = younger.and_then(|handle| self.trace.stacks().get(handle).parent);

@@ -1,19 +1,19 @@
-//! What pictures show by colour: whose code a frame is, as far as its source says.
+//! Categories of frames, which are shown by color.
 
 use runtap_model::{Frame, FrameKind, Origin};
 
-/// A colour's meaning.
+/// The category of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Category {
     /// An address without a name.
     Unknown,
-    /// The runtime's, its class libraries', and those of others.
+    /// Code of the runtime, its class libraries and other libraries.
     Framework,
-    /// The program's own, and whatever its source says nothing of.
+    /// Code of the program or of unknown origin.
     Program,
-    /// Machine code that no runtime manages.
+    /// Native code that the runtime does not manage.
     Native,
-    /// The operating system's.
+    /// Code of the operating system's kernel.
     Kernel,
 }
 
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_source_tells_the_category_and_not_the_name() {
+    fn the_category_depends_on_the_origin_and_not_on_the_name() {
         let frame = Frame::new(Some("System.Private.CoreLib"), "A()");
         let of = |origin| Category::of(frame.of(origin));
         assert_eq!(of(Origin::Unknown), Category::Program);

@@ -1,20 +1,20 @@
-//! A flame graph as one SVG file, drawn by inferno, that zooms and searches in a browser.
+//! A flame graph as a single SVG file, drawn by inferno, with zoom and search in a browser.
 //!
 //! | in the model | in the picture |
 //! |---|---|
 //! | process | title: `NAME (PID)` |
-//! | view, total, duration, samples, threads | subtitle, with what the colours mean |
-//! | thread | the boxes on the bottom row `all`, named `Thread (TID) NAME`, grey; none where threads are merged |
-//! | frame | a box on its caller, sorted by name; the same caller's calls of it are one box |
-//! | weight | width; the tooltip tells it in milliseconds (or bytes, or as a number) and in percent of all |
+//! | view, total, duration, samples, threads | subtitle, with the meaning of the colors |
+//! | thread | the boxes above the bottom row `all`, named `Thread (TID) NAME`, gray; none if threads are merged |
+//! | frame | a box on its caller, sorted by name; all calls from the same caller are one box |
+//! | weight | width; the tooltip has it in milliseconds, bytes or as a number, and as a percentage of the total |
 //! | a sample without a stack | a box `[no stack]` on its thread |
-//! | name | label: without the module, and readable for lambdas, local functions and asynchronous methods; the tooltip has it whole |
-//! | origin | hue: blue for the runtime with its class libraries (of the CLR: `System.*`, `Microsoft.*`) and for libraries, green for native code, violet for the kernel's, orange for everything else, grey for an address without a name |
-//! | view | which samples; `cpu` unless another is asked for |
+//! | name | label: without the module, and readable for lambdas, local functions and asynchronous methods; the tooltip has the full name |
+//! | origin | hue: blue for the runtime with its class libraries (CLR: `System.*`, `Microsoft.*`) and for libraries, green for native code, violet for the kernel, orange for everything else, gray for an address without a name |
+//! | view | selects the samples; `cpu` by default |
 //! | kind, times | not in the picture |
 //!
-//! Boxes narrower than 1/10 000 of the picture are not drawn, as flame graph tools have it; their time is part of
-//! the box that they would stand on. Names are as in folded stacks, escaped for XML.
+//! Like in other flame graph tools, boxes narrower than 1/10,000 of the picture are not drawn; their weight is part of
+//! the box below. Names are those of folded stacks, escaped for XML.
 
 use crate::category::Category;
 use crate::fold::Fold;
@@ -24,18 +24,18 @@ use inferno::flamegraph::{self, TextTruncateDirection};
 use runtap_model::{Frame, NO_STACK, Trace, Unit, View};
 use std::io::{BufWriter, Write};
 
-/// The narrowest box that is drawn, in percent of the picture.
+/// Minimum width of a box, as a percentage of the picture.
 const LEAST_PERCENT: f64 = 0.01;
 
-/// The most text that is given to inferno, which keeps it all, several times. Where a picture would need more (thousands of
-/// stacks of a thousand frames each), narrower boxes are left out, down to what a screen can show.
+/// Maximum size of the text passed to inferno, which keeps several copies. If a picture needs more (thousands of stacks
+/// with a thousand frames each), wider boxes are omitted too, down to what a screen can show.
 const MOST_BYTES: usize = 128 << 20;
 
 /// Writes `trace` as a flame graph.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
     // A thread whose branches are all too narrow ends a stack.
     let fold = Fold::new(trace, options)?.with_labels(text::leaf);
-    // Half of what inferno leaves out: only there to bound the lines, which it wants all at once.
+    // Half of inferno's threshold: only limits the number of lines, which inferno needs all at once.
     let mut least = fold.total_weight() / 20_000;
     let lines = loop {
         let (mut lines, mut bytes) = (Vec::new(), 0_usize);
@@ -61,7 +61,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     draw(&mut drawing, options.view, &lines, w)
 }
 
-/// Draws lines that are in the order of the tree.
+/// Draws lines that are in tree order.
 pub(crate) fn draw(
     drawing: &mut flamegraph::Options<'_>,
     view: View,
@@ -75,8 +75,8 @@ pub(crate) fn draw(
     let (unit, factor) = unit(view);
     unit.clone_into(&mut drawing.count_name);
     drawing.factor = factor;
-    // inferno's own order is that of the bytes, which tears a box apart if a sibling's name begins with its name;
-    // "flame chart" means to take the lines as they are, from the last to the first.
+    // inferno sorts bytewise, which splits a box if a sibling's name starts with its name. In "flame chart" mode it
+    // keeps the lines in order, from last to first.
     drawing.flame_chart = true;
 
     let mut picture = Vec::new();
@@ -88,10 +88,10 @@ pub(crate) fn draw(
     Ok(())
 }
 
-/// How inferno's script makes a label from a tooltip.
+/// The code in inferno's script that makes a label from a tooltip.
 const LABEL: &str = r#".textContent.replace(/\([^(]*\)$/,"")"#;
-/// The same, and what does not help where there is little room left to the tooltip: the module, and what the compiler
-/// makes of the names of lambdas, local functions, and methods that go on after they have waited.
+/// The replacement of [`LABEL`], which also removes the module and the generated parts of the names of lambdas, local
+/// functions and resumed methods.
 const READABLE: &str = r#".textContent.replace(/\([^(]*\)$/,"").replace(/^[^!(\s]+!/,"").replace(/<>c(__DisplayClass[\d_]+)?[.+]/,"").replace(/<([^<>]+)>d__[^.]*\.MoveNext/,"$1 [resumed]").replace(/<([^<>]+)>b__[\d_|]+/,"lambda in $1").replace(/<([^<>]+)>g__([^|]+)\|[\d_]+/,"$2 in $1")"#;
 
 fn write_with_readable_labels(picture: &[u8], w: &mut impl Write) -> std::io::Result<()> {
@@ -105,7 +105,7 @@ fn write_with_readable_labels(picture: &[u8], w: &mut impl Write) -> std::io::Re
     Ok(())
 }
 
-/// What weights are called, and by what they are multiplied.
+/// Returns the unit of weights and the factor to convert them.
 fn unit(view: View) -> (&'static str, f64) {
     match view.unit() {
         Unit::Nanoseconds => ("ms", 1e-6),
@@ -137,29 +137,29 @@ fn subtitle(trace: &Trace, view: View, total_weight: u64) -> String {
     let threads = trace.threads().filter(|(_, t)| t.weight(view) > 0).count() as u64;
     let samples = counted(trace.ticks(view), "sample");
     let threads = counted(threads, "thread");
-    format!("{what}: {total} · {recorded} recorded · {samples} · {threads} · {}", colours(trace))
+    format!("{what}: {total} · {recorded} recorded · {samples} · {threads} · {}", colors(trace))
 }
 
-/// What the hues mean: those that every program has, and further ones where they are.
-fn colours(trace: &Trace) -> String {
+/// Describes the colors: those that always occur, and others if used.
+fn colors(trace: &Trace) -> String {
     let has = |wanted| trace.all_frames().any(|(_, frame)| Category::of(frame) == wanted);
     let native = if has(Category::Native) { ", green: native" } else { "" };
     let kernel = if has(Category::Kernel) { ", violet: kernel" } else { "" };
-    format!("orange: program, blue: framework{native}{kernel}, grey: no name")
+    format!("orange: program, blue: framework{native}{kernel}, gray: no name")
 }
 
-/// `12.3 s`, and `12.3 ms` below a second.
+/// Formats a duration in seconds (`12.3 s`), or in milliseconds below a second.
 fn time(ns: u64) -> String {
     let (unit, name) = if ns < 1_000_000_000 { (1_000_000, "ms") } else { (1_000_000_000, "s") };
     format!("{}.{} {name}", grouped(ns / unit), ns % unit * 10 / unit)
 }
 
-/// `1 sample`, `4,987 samples`.
+/// Formats a number with a noun: `1 sample`, `4,987 samples`.
 fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// `4,987`: numbers as inferno writes them.
+/// Formats a number with thousands separators like inferno: `4,987`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -172,11 +172,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// A colour for every name, so that the kind of code is seen at a glance and neighbours can be told apart.
+/// Returns a color for each name: hues show the category, and shades distinguish neighbors.
 fn palette(trace: &Trace, fold: &Fold<'_>) -> PaletteMap {
     let mut palette = PaletteMap::default();
     for (handle, name) in fold.names() {
-        palette.insert(name, colour(trace.frame(handle), name));
+        palette.insert(name, color(trace.frame(handle), name));
     }
     // The row `all` has no name.
     for name in fold.labels().chain([NO_STACK, ""]) {
@@ -187,9 +187,9 @@ fn palette(trace: &Trace, fold: &Fold<'_>) -> PaletteMap {
 
 const GREY: Color = Color { r: 200, g: 200, b: 200 };
 
-/// Light enough for black text: a contrast of 7 : 1 or more.
-fn colour(frame: Frame<'_>, name: &str) -> Color {
-    // FNV-1a, whose result is the same everywhere; only the shade hangs on it.
+/// Returns a color light enough for black text (contrast at least 7:1).
+fn color(frame: Frame<'_>, name: &str) -> Color {
+    // FNV-1a gives the same result on all platforms; it only determines the shade.
     let hash = name.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193));
     let [low, high, ..] = (hash ^ hash >> 16).to_le_bytes();
     let (low, high) = (low % 48, high % 64);
@@ -218,9 +218,9 @@ mod tests {
         assert_eq!(of(12_345_678), "12,345,678 samples");
     }
 
-    /// A new inferno may make labels another way.
+    /// Detects changes of inferno's script.
     #[test]
-    fn labels_are_made_where_they_are_expected() {
+    fn labels_are_replaced() {
         let mut picture = Vec::new();
         let lines = ["T;app!A.<>c.<Run>b__0_0() 10".to_owned()];
         draw(&mut flamegraph::Options::default(), View::Cpu, &lines, &mut picture).unwrap();
@@ -231,11 +231,11 @@ mod tests {
     }
 
     #[test]
-    fn hues_tell_whose_code_it_is() {
+    fn hues_show_the_origin() {
         let hue = |frame: Frame<'_>| {
-            let Color { r, g, b } = colour(frame, frame.name);
+            let Color { r, g, b } = color(frame, frame.name);
             match (r.cmp(&b), r > g) {
-                (Ordering::Equal, _) => "grey",
+                (Ordering::Equal, _) => "gray",
                 (Ordering::Greater, true) => "orange",
                 (Ordering::Greater, false) => "green",
                 (Ordering::Less, true) => "violet",
@@ -248,13 +248,13 @@ mod tests {
                 .map(|origin| hue(frame.of(origin)));
             assert_eq!(hues, ["orange", "orange", "blue", "blue", "green"], "{name}");
             assert_eq!(hue(frame.of(Origin::Kernel)), "violet", "{name}");
-            assert_eq!(hue(frame.of(Origin::Runtime).address()), "grey", "{name}");
+            assert_eq!(hue(frame.of(Origin::Runtime).address()), "gray", "{name}");
         }
     }
 
-    /// As web pages are asked to have it: black on every colour.
+    /// Accessibility guidelines require this contrast.
     #[test]
-    fn text_can_be_read_on_every_colour() {
+    fn text_is_readable_on_every_color() {
         let linear = |channel: u8| {
             let share = f64::from(channel) / 255.0;
             if share <= 0.040_45 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
@@ -262,7 +262,7 @@ mod tests {
         for n in 0..500 {
             let name = format!("f{n}");
             for origin in [Origin::Own, Origin::Runtime, Origin::Native, Origin::Kernel] {
-                let Color { r, g, b } = colour(Frame::new(None, &name).of(origin), &name);
+                let Color { r, g, b } = color(Frame::new(None, &name).of(origin), &name);
                 let luminance = 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
                 assert!((luminance + 0.05) / 0.05 >= 7.0, "{origin:?} {r} {g} {b}");
             }

@@ -1,17 +1,17 @@
-//! Folds a trace: walks the stacks that have weight, thread by thread, as a tree with sorted branches.
+//! Visits the stacks of a trace that have weight, thread by thread, as a tree with sorted branches.
 //!
-//! The walk gives what both folded text and flame graphs need: every stack once, stacks with a common caller side
-//! by side, in an order that depends on names only. It needs memory for the names and for a number per
-//! stack, not for the lines. A [`Tree`] may have several weights for each stack, as two traces that are compared do.
+//! Folded stacks and flame graphs need each stack once, stacks with a common caller next to each other, and an order
+//! that depends only on names. Memory is needed for the names and a number per stack, but not for the lines. A [`Tree`]
+//! can have several weights per stack, for comparing traces.
 
 use crate::{Error, Options, text};
 use runtap_model::{Branches, FrameHandle, NO_STACK, StackHandle, StackWeights, ThreadHandle, Trace, View};
 use std::io;
 
-/// The names of a trace's frames, safe to write.
+/// The names of a trace's frames, made safe for the output.
 pub(crate) struct Names {
     names: Vec<String>,
-    /// The place of each frame among the sorted names.
+    /// Position of each frame among the sorted names.
     ranks: Vec<u32>,
 }
 
@@ -23,19 +23,19 @@ impl Names {
     }
 }
 
-/// A trace that is ready to be walked.
+/// A trace prepared for visiting its stacks.
 pub(crate) struct Fold<'a> {
     trace: &'a Trace,
     view: View,
     names: Names,
-    /// None where they are merged.
+    /// Empty if threads are merged.
     threads: Vec<(String, ThreadHandle)>,
     is_merged: bool,
     total_weight: u64,
 }
 
 impl<'a> Fold<'a> {
-    /// Prepares the view of `trace` that is asked for.
+    /// Prepares the requested view of `trace`.
     pub(crate) fn new(trace: &'a Trace, options: &Options) -> Result<Self, Error> {
         let (view, is_merged) = (options.view, options.merge_threads);
         let total_weight = crate::total_weight(trace, view)?;
@@ -47,17 +47,17 @@ impl<'a> Fold<'a> {
         Ok(Self { trace, view, names: Names::new(trace), threads, is_merged, total_weight })
     }
 
-    /// The sum of the weights.
+    /// Returns the total weight.
     pub(crate) fn total_weight(&self) -> u64 {
         self.total_weight
     }
 
-    /// Each frame's name as it is in the lines.
+    /// Returns the names of the frames as used in lines.
     pub(crate) fn names(&self) -> impl Iterator<Item = (FrameHandle, &str)> {
         self.trace.all_frames().zip(&self.names.names).map(|((handle, _), name)| (handle, name.as_str()))
     }
 
-    /// The labels of the threads as they are in the lines.
+    /// Returns the labels of the threads as used in lines.
     pub(crate) fn labels(&self) -> impl Iterator<Item = &str> {
         self.threads.iter().map(|(label, _)| label.as_str())
     }
@@ -70,10 +70,10 @@ impl<'a> Fold<'a> {
         self
     }
 
-    /// Calls `line` with each stack (`thread;root;…;leaf`, or `root;…;leaf` of all threads) and its own weight, which is
-    /// never 0.
+    /// Calls `line` with each stack (`thread;root;…;leaf`, or `root;…;leaf` if threads are merged) and its self weight,
+    /// which is not 0.
     ///
-    /// A branch of less than `least` is not walked: its weight is given to the stack that it grows from.
+    /// A branch with a weight below `least` is not visited; its weight is added to its parent.
     pub(crate) fn walk(
         &self,
         least: u64,
@@ -104,7 +104,7 @@ impl<'a> Fold<'a> {
     }
 }
 
-/// The place of each name among the sorted names; equal names share one.
+/// Returns the position of each name among the sorted names. Equal names share one.
 fn ranks(names: &[String]) -> Vec<u32> {
     let mut sorted: Vec<(&str, usize)> = names.iter().map(String::as_str).zip(0..).collect();
     sorted.sort_unstable();
@@ -120,12 +120,12 @@ fn ranks(names: &[String]) -> Vec<u32> {
     ranks
 }
 
-/// The stacks that are wide enough, each with the weights of its whole branch.
+/// The stacks whose branches are large enough, with the total weights of the branches.
 pub(crate) struct Tree<'a, const N: usize> {
     names: &'a Names,
-    /// Sorted by parent, then by name, so that the children of a stack are one slice.
+    /// Sorted by parent, then by name, so that the children of a stack are contiguous.
     nodes: Vec<Node<N>>,
-    /// The weights of everything, and of what has no stack.
+    /// Weights of all samples, and of those without a stack.
     total: [u64; N],
     no_stack: [u64; N],
 }
@@ -134,17 +134,17 @@ struct Node<const N: usize> {
     parent: Option<StackHandle>,
     stack: StackHandle,
     frame: FrameHandle,
-    /// Weights of the branch: of this stack and of all that grow from it.
+    /// Total weights of the branch.
     branch: [u64; N],
 }
 
 impl<'a, const N: usize> Tree<'a, N> {
-    /// The branches of which one of the weights is `least` or more.
+    /// Creates a tree of the branches that have a weight of at least `least`.
     pub(crate) fn new(trace: &Trace, names: &'a Names, weights: [&StackWeights; N], least: u64) -> Self {
         let stacks = trace.stacks();
         let mut branches: Vec<[u64; N]> =
             stacks.iter().map(|(h, _)| weights.map(|w| w.self_weight(h))).collect();
-        // Callees come after their callers, so the reverse pass meets each branch when it is complete.
+        // Callees follow their callers, so the reverse order completes each branch before it is added to its parent.
         for (handle, stack) in stacks.iter().rev() {
             if let Some(parent) = stack.parent {
                 let own = branches[handle.index()];
@@ -174,7 +174,7 @@ impl<'a, const N: usize> Tree<'a, N> {
         Self { names, nodes, total, no_stack }
     }
 
-    /// Calls `line` with each stack and the weights that are its own. An empty label is left out.
+    /// Calls `line` with each stack and its self weights. An empty label is omitted.
     pub(crate) fn walk(
         &self,
         label: &str,
@@ -187,7 +187,7 @@ impl<'a, const N: usize> Tree<'a, N> {
             line(if label.is_empty() { TOO_NARROW } else { label }, own)?;
         }
         let mut path = label.to_owned();
-        // What is still to be walked, with the length of the path that it stands on.
+        // The nodes to visit, each with the length of its parent's path.
         let mut ahead: Vec<(&Node<N>, usize)> = roots.iter().rev().map(|n| (n, label.len())).collect();
         while let Some((node, len)) = ahead.pop() {
             path.truncate(len);
@@ -214,7 +214,7 @@ impl<'a, const N: usize> Tree<'a, N> {
     }
 }
 
-/// What is left of narrow branches that grow from nothing.
+/// The name of small branches at the root.
 const TOO_NARROW: &str = "[other]";
 
 fn push(path: &mut String, name: &str) {

@@ -1,17 +1,17 @@
-//! Folded stacks: what `stackcollapse` tools write and flame graph tools read.
+//! Folded stacks, the format of `stackcollapse` tools and flame graph tools.
 //!
 //! | in the model | in the file |
 //! |---|---|
-//! | a stack with weight of its own | a line `thread;root;…;leaf WEIGHT` |
+//! | a stack with self weight | a line `thread;root;…;leaf WEIGHT` |
 //! | weight | nanoseconds, a whole number, summed over the thread's samples of that stack |
-//! | thread | the first frame, `Thread (TID) NAME`; threads are sorted by it. Merged ones have none |
+//! | thread | the first frame, `Thread (TID) NAME`, by which threads are sorted; none if threads are merged |
 //! | frame | `Module!Namespace.Type.Method(args)`; `;` becomes `:`, control characters become spaces |
 //! | a sample without a stack | a line `thread;[no stack] WEIGHT` |
-//! | view | which samples are summed; `cpu` unless another is asked for |
+//! | view | selects the samples; `cpu` by default |
 //! | kind, times | not in the file |
 //!
-//! The lines are in the order of a tree with sorted branches: a stack comes before those that grow from it, and
-//! stacks with a common caller are neighbours. The text is UTF-8 with `\n`.
+//! The lines are in the order of a tree with sorted branches: a stack precedes its callees, and stacks with a common
+//! caller are adjacent. The text is UTF-8 with `\n`.
 
 use crate::fold::Fold;
 use crate::{Error, Options};

@@ -1,6 +1,4 @@
-//! The few pieces of JSON that the sinks write by hand, because a file is too large to be built in memory first.
-//!
-//! Refuses to: know a format; check that what is written between the pieces is JSON.
+//! Writes JSON directly, because files may be too large to be built in memory first.
 
 use runtap_model::text::{acts_unseen, json_escape};
 use runtap_model::{FrameHandle, NO_STACK, Trace};
@@ -8,26 +6,26 @@ use serde::Serializer as _;
 use std::fmt;
 use std::io::{self, Write};
 
-/// Writes a number. Nearly all of a file is numbers, and serde has a quicker way for them than `write!`.
+/// Writes a number. Files consist mostly of numbers, which serde formats faster than `write!`.
 pub(crate) fn number(w: &mut impl Write, number: u64) -> io::Result<()> {
     Ok(serde_json::Serializer::new(w).serialize_u64(number)?)
 }
 
-/// Writes a JSON string without making a copy of it. What [acts unseen](acts_unseen) is escaped too, and the second `#` of
-/// two, which a build server may obey: readers see the same, and printing the file does no harm.
+/// Writes a JSON string without copying it. [Special characters](acts_unseen) are escaped, and the second of two `#`,
+/// which build servers may interpret: the parsed string is the same, and printing the file is harmless.
 pub(crate) fn string(w: &mut impl Write, text: &(impl fmt::Display + ?Sized)) -> io::Result<()> {
     Ok(serde_json::Serializer::new(Harmless { w, ends_in_hash: false }).collect_str(text)?)
 }
 
-/// Takes JSON in pieces of whole letters, as serde has them.
+/// A writer for JSON that serde passes in pieces of whole characters.
 struct Harmless<'a, W> {
     w: &'a mut W,
-    /// Whether the last piece ended in `#`.
+    /// Whether the last piece ended with `#`.
     ends_in_hash: bool,
 }
 
 impl<W: Write> Harmless<'_, W> {
-    /// Writes text without what acts unseen.
+    /// Writes text that contains no special characters.
     fn visible(&mut self, text: &[u8]) -> io::Result<()> {
         if !text.contains(&b'#') {
             self.ends_in_hash &= text.is_empty();
@@ -76,13 +74,13 @@ impl<W: Write> Write for Harmless<'_, W> {
     }
 }
 
-/// Characters of a name that is written with every use of it.
+/// Maximum length of a name that is repeated with every use, in characters.
 const MAX_REPEATED: usize = 1000;
 
-/// The names of all frames as JSON strings: for formats that repeat them with every use.
+/// The names of all frames as JSON strings, for formats that repeat them.
 pub(crate) struct Names {
     text: Vec<u8>,
-    /// Where each name ends in `text`; it begins where the one before it ends. The last is [`NO_STACK`].
+    /// End of each name in `text`; it starts at the end of the previous one. The last is [`NO_STACK`].
     ends: Vec<usize>,
 }
 
@@ -92,7 +90,7 @@ impl Names {
         for (_, frame) in trace.all_frames() {
             let name = frame.to_string();
             match name.char_indices().nth(MAX_REPEATED) {
-                // A name of 65,535 letters would make a small recording a thousand times as large.
+                // A name of 65,535 characters would make a small recording a thousand times larger.
                 Some((end, _)) => {
                     string(&mut names.text, &format_args!("{}…", name.get(..end).unwrap_or_default()))?;
                 }
@@ -105,7 +103,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The name of a frame, in quotes; of `None`, the text that stands for a missing stack.
+    /// Returns the quoted name of a frame. For `None`, returns the name of the missing stack.
     pub(crate) fn get(&self, frame: Option<FrameHandle>) -> &[u8] {
         let index = frame.map_or(self.ends.len() - 1, FrameHandle::index);
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
@@ -118,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strings_say_the_same_and_act_on_nothing() {
+    fn strings_have_the_same_value_and_no_special_characters() {
         for text in [
             "plain 中😀 C#",
             "a\u{9b}31m\u{202e}b\u{7f}\n\"\\",

@@ -1,4 +1,4 @@
-//! Writes a [`Trace`] as a file that a viewer opens. One module for each format, each with its mapping table:
+//! Writes a [`Trace`] in the formats of viewers. Each module documents the mapping of its format:
 //!
 //! | format | module | default view | opens in |
 //! |---|---|---|---|
@@ -6,16 +6,15 @@
 //! | chrome | [`chrome`] | thread-time | ui.perfetto.dev, `chrome://tracing`, speedscope |
 //! | perfetto | [`perfetto`] | thread-time | ui.perfetto.dev, `trace_processor` |
 //! | firefox | [`firefox`] | thread-time | profiler.firefox.com |
-//! | pprof | [`pprof`] | cpu | `go tool pprof`, speedscope, services that keep profiles |
+//! | pprof | [`pprof`] | cpu | `go tool pprof`, speedscope, profiling services |
 //! | folded | [`folded`] | cpu | inferno, `flamegraph.pl`, speedscope, and any text tool |
 //! | flamegraph | [`flamegraph`] | cpu | a browser |
 //!
-//! [`difference`] writes what changed from one trace to another.
+//! [`difference`] writes the changes between two traces.
 //!
-//! Every sink streams into the writer through a buffer of its own and takes nothing but the model: it opens no
-//! file, reads no clock, and writes equal bytes for equal traces. A view without a sample is
-//! [`Error::NoSamples`], told before the first byte: no viewer opens an empty profile.
-//! Names, extensions and views for users: docs/formats.md.
+//! Sinks write buffered and use only the model: they open no files and read no clock, and equal traces give equal
+//! bytes. A view without samples is rejected with [`Error::NoSamples`] before anything is written, because viewers
+//! cannot open empty profiles. docs/formats.md documents the formats for users.
 
 #![deny(clippy::disallowed_methods)]
 
@@ -40,15 +39,15 @@ use runtap_model::{Thread, Trace, Unit, View};
 use std::io;
 use thiserror::Error;
 
-/// The format of a file that this crate writes.
+/// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
     /// `speedscope.json`: a profile for each thread on a time axis.
     Speedscope,
-    /// Folded stacks: a line for each stack with its time.
+    /// Folded stacks: a line per stack with its weight.
     Folded,
-    /// A flame graph as one SVG file.
+    /// A flame graph as a single SVG file.
     Flamegraph,
     /// Chrome trace events: spans for each thread on a time axis.
     Chrome,
@@ -56,12 +55,12 @@ pub enum Format {
     Perfetto,
     /// Firefox Profiler's processed profile: samples of each thread on a time axis.
     Firefox,
-    /// A pprof profile: each stack of each thread with its time.
+    /// A pprof profile: the weight of each stack of each thread.
     Pprof,
 }
 
 impl Format {
-    /// Every format there is.
+    /// All formats.
     pub const ALL: [Self; 7] = [
         Self::Speedscope,
         Self::Folded,
@@ -72,7 +71,7 @@ impl Format {
         Self::Pprof,
     ];
 
-    /// The name that people choose it by.
+    /// Returns the name of the format on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Speedscope => "speedscope",
@@ -85,20 +84,20 @@ impl Format {
         }
     }
 
-    /// What it is for, in a few words.
+    /// Describes the purpose of the format in a few words.
     pub fn about(self) -> &'static str {
         match self {
             Self::Speedscope => "For <https://www.speedscope.app>: a profile with a time axis",
             Self::Folded => "One line per stack, for scripts and flame graph tools",
             Self::Flamegraph => "An interactive SVG picture",
             Self::Chrome => "For `chrome://tracing` and <https://ui.perfetto.dev>: trace events as JSON",
-            Self::Perfetto => "For <https://ui.perfetto.dev>: the same in its own, smaller format",
+            Self::Perfetto => "For <https://ui.perfetto.dev>: track events in its own, compact format",
             Self::Firefox => "For <https://profiler.firefox.com>: samples on a time axis",
-            Self::Pprof => "For `go tool pprof` and services that keep profiles",
+            Self::Pprof => "For `go tool pprof` and profiling services",
         }
     }
 
-    /// What else it is called, by other tools.
+    /// Returns the names of the format in other tools.
     pub fn aliases(self) -> &'static [&'static str] {
         match self {
             Self::Speedscope => &["Speedscope"],
@@ -109,7 +108,7 @@ impl Format {
         }
     }
 
-    /// The end of the file's name, with the dot.
+    /// Returns the file name extension, including the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Speedscope => ".speedscope.json",
@@ -122,8 +121,7 @@ impl Format {
         }
     }
 
-    /// The view that is written if none is asked for: all samples where there is a time axis, else those that
-    /// ran.
+    /// Returns the default view of the format: all samples if it has a time axis, otherwise those of running threads.
     pub fn default_view(self) -> View {
         match self {
             Self::Speedscope | Self::Chrome | Self::Perfetto | Self::Firefox => View::ThreadTime,
@@ -131,14 +129,15 @@ impl Format {
         }
     }
 
-    /// The time in nanoseconds since the session's start at which `trace` [has to end](Trace::end_at) so that its file has
-    /// at most about [`Options::max_bytes`]; `None` if it may stay whole, as nearly all may.
+    /// Returns the time in nanoseconds since the start of the session at which `trace` must be
+    /// [truncated](Trace::end_at) so that its file has at most about [`Options::max_bytes`]. `None` if it need not be
+    /// truncated, which is usual.
     pub fn end_within(self, trace: &Trace, options: &Options) -> Option<u64> {
         bound::end(self, trace, options)
     }
 
-    /// The weight that the branches of `trace` [have to have](Trace::fold_branches) so that its file has at most about
-    /// [`Options::max_bytes`], where all samples have one time and none can be its end; `None` if all branches may stay.
+    /// Returns the weight below which branches of `trace` must be [folded](Trace::fold_branches) so that its file has
+    /// at most about [`Options::max_bytes`], if all samples have the same time. `None` if all branches fit.
     pub fn least_within(self, trace: &Trace, options: &Options) -> Option<u64> {
         bound::least(self, trace, options)
     }
@@ -157,11 +156,11 @@ impl Format {
     }
 }
 
-/// The position of the thread to show first: the first of those with the most in `view`, or, if that is a view of all
-/// samples, with the most time of managed samples.
+/// Returns the index of the thread to show first: the one with the most weight in `view`, or in managed samples if
+/// `view` is sampled.
 fn busiest(threads: &[&Thread], view: View) -> usize {
     let view = if view.is_sampled() { View::Cpu } else { view };
-    // `max_by_key` takes the last.
+    // `max_by_key` returns the last of equal elements.
     (0..threads.len()).rev().max_by_key(|&i| threads[i].weight(view)).unwrap_or(0)
 }
 
@@ -172,7 +171,7 @@ fn noun(unit: Unit) -> &'static str {
     }
 }
 
-/// The sum of all weights in `view`, which is not 0.
+/// Returns the total weight in `view`, which is not 0.
 fn total_weight(trace: &Trace, view: View) -> Result<u64, Error> {
     let mut total_weight = 0u64;
     for sample in trace.threads().flat_map(|(_, t)| t.samples(view)) {
@@ -181,60 +180,60 @@ fn total_weight(trace: &Trace, view: View) -> Result<u64, Error> {
     if total_weight == 0 { Err(Error::no_samples(trace, view)) } else { Ok(total_weight) }
 }
 
-/// What to write of a trace.
+/// Options for writing a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Which samples. [`Format::default_view`] is what people expect of a format.
+    /// Selected samples; see [`Format::default_view`].
     pub view: View,
-    /// The program that writes, where a format has a place for it: `runtap` and its version.
+    /// Name and version of the writing program, in formats that store it.
     pub exporter: String,
-    /// Whether speedscope files hold events, frames that open and close, instead of samples.
+    /// Whether speedscope files contain opening and closing frames instead of samples.
     pub evented: bool,
-    /// Whether speedscope files hold the events that dotnet-trace makes of the samples.
+    /// Whether files contain the events that dotnet-trace would write.
     pub dotnet_trace: bool,
-    /// Whether folded stacks and flame graphs put all threads together instead of beside each other.
+    /// Whether all threads are merged in folded stacks and flame graphs.
     pub merge_threads: bool,
-    /// About how many bytes a file may have: see [`Format::end_within`], by which the caller keeps it.
+    /// Approximate maximum size of a file in bytes, which the caller enforces with [`Format::end_within`].
     pub max_bytes: u64,
 }
 
 impl Options {
-    /// Options for `view`, written by this version of runtap.
+    /// Creates default options for `view`, with the name and version of runtap.
     pub fn new(view: View) -> Self {
         let exporter = concat!("runtap ", env!("CARGO_PKG_VERSION")).to_owned();
         Self { view, exporter, evented: false, dotnet_trace: false, merge_threads: false, max_bytes: 1 << 30 }
     }
 }
 
-/// The threads that have weight in `view`, in the order of first use.
+/// Returns the threads that have weight in `view`, in the order of first use.
 fn threads(trace: &Trace, view: View) -> Result<Vec<&Thread>, Error> {
     let has_weight = |thread: &&Thread| thread.samples(view).any(|sample| sample.weight > 0);
     let threads: Vec<&Thread> = trace.threads().map(|(_, t)| t).filter(has_weight).collect();
     if threads.is_empty() { Err(Error::no_samples(trace, view)) } else { Ok(threads) }
 }
 
-/// Why a file could not be written.
+/// An error that occurred while writing a file.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nothing to show: the view has no sample, or none that lasts. Nothing was written.
+    /// The view contains no samples, or none with a duration. Nothing was written.
     #[error("there are no samples in the view `{view}`{}", elsewhere(*.view, *.recorded, *.left_out))]
     NoSamples {
         /// The view.
         view: View,
-        /// How many ticks the trace has in all.
+        /// Number of ticks in the whole trace.
         recorded: u64,
-        /// How many samples of the recording are not in the trace: [`Trace::left_out`].
+        /// Number of samples that are not in the trace; see [`Trace::left_out`].
         left_out: u64,
     },
-    /// The weights of the recording are nonsense: together more than 292 years, or 8 EiB. Nothing was written.
+    /// The total weight is implausible: more than 292 years, or 8 EiB. Nothing was written.
     #[error("the samples add up to more than 2^63 {}: the recording is damaged", noun(*.0))]
     TooLarge(Unit),
-    /// The format shows time, and the weights of the view are none. Nothing was written.
+    /// The format needs a time axis, which the view does not have. Nothing was written.
     #[error("the view `{0}` has no time axis, which this format needs")]
     NoTimeAxis(View),
-    /// The writer failed.
+    /// Writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -242,7 +241,7 @@ pub enum Error {
 fn elsewhere(view: View, recorded: u64, left_out: u64) -> String {
     match recorded {
         _ if left_out > 0 => {
-            format!("; {left_out} of the recording were left out, because they need too much memory")
+            format!("; {left_out} of the recording were omitted because they need too much memory")
         }
         _ if !view.is_sampled() => String::new(),
         0 => ": the recording has no CPU samples".to_owned(),

@@ -1,16 +1,14 @@
-//! The processes of a trace, for formats that have a place for them: which thread is of which, and under which number.
+//! The processes of a trace, for formats that store them: assigns threads to processes, and unique ids to processes.
 //!
-//! Two containers may each have a process 1. In one file every process needs a number of its own: the first to come
-//! keeps it, another one gets one that no process of Linux has.
-//!
-//! Refuses to: tell processes apart by their names. A [`Process`] is another one if it is another value in memory.
+//! Two containers may each have a process 1. Within a file, ids must be unique, so the first process keeps its id, and
+//! others get one beyond those of Linux. Processes are distinguished by the address of their [`Process`], not by name.
 
 use runtap_model::{Process, Thread, Trace};
 
-/// Behind the last number that Linux gives a process (`PID_MAX_LIMIT`).
+/// Greater than all process ids of Linux (`PID_MAX_LIMIT`).
 const BEYOND: u32 = 1 << 22;
 
-/// A process, and its number in the file.
+/// A process and its id in the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbered<'a> {
     pub(crate) pid: u32,
@@ -22,13 +20,13 @@ impl<'a> Numbered<'a> {
         self.process.name.as_deref().unwrap_or("a process")
     }
 
-    /// Whether a thread is its main thread.
+    /// Returns whether `thread` is the main thread of this process.
     pub(crate) fn has_main(&self, thread: &Thread) -> bool {
         self.process.pid.is_some_and(|pid| u64::from(pid) == thread.tid())
     }
 }
 
-/// The processes of some threads.
+/// The processes of a list of threads.
 #[derive(Debug)]
 pub(crate) struct Processes<'a> {
     list: Vec<Numbered<'a>>,
@@ -36,7 +34,8 @@ pub(crate) struct Processes<'a> {
 }
 
 impl<'a> Processes<'a> {
-    /// In the order of their first threads. A process without a number gets 1: readers take 0 for the idle one.
+    /// Collects the processes in the order of their first threads. A process without an id gets 1, because readers take
+    /// 0 for the idle process.
     pub(crate) fn new(trace: &'a Trace, threads: &[&'a Thread]) -> Self {
         let mut list: Vec<Numbered<'_>> = Vec::new();
         let mut of_thread = Vec::with_capacity(threads.len());
@@ -55,22 +54,22 @@ impl<'a> Processes<'a> {
         Self { list, of_thread }
     }
 
-    /// All of them; at least one where there is a thread.
+    /// Returns all processes; at least one if there are threads.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = Numbered<'a>> + '_ {
         self.list.iter().copied()
     }
 
-    /// The place among all of the process of a thread, which is given by its place in the list of threads.
+    /// Returns the index of the process of the thread with index `thread`.
     pub(crate) fn place(&self, thread: usize) -> usize {
         self.of_thread[thread]
     }
 
-    /// The process of a thread.
+    /// Returns the process of the thread with index `thread`.
     pub(crate) fn of(&self, thread: usize) -> Numbered<'a> {
         self.list[self.place(thread)]
     }
 
-    /// Which thread a process is shown by, for each thread: the main one, else the first of its process.
+    /// Returns for each thread whether it represents its process: the main thread, or the first one if that is missing.
     pub(crate) fn main_threads(&self, threads: &[&Thread]) -> Vec<bool> {
         let mut shown: Vec<Option<usize>> = vec![None; self.list.len()];
         for (index, thread) in threads.iter().enumerate() {

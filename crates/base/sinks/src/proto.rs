@@ -1,11 +1,9 @@
-//! Messages of Protocol Buffers, one field at a time: a file of repeated fields need not be built in memory first.
-//!
-//! Each format declares the messages that it writes, with the fields that it uses and no others. Refuses to: read.
+//! Writes Protocol Buffers messages field by field, so that a large file need not be built in memory.
 
 use prost::Message;
 use std::io::{self, Write};
 
-/// Writes messages as fields of the message that is the file.
+/// A writer of a file's fields.
 pub(crate) struct Fields<W> {
     w: W,
     buffer: Vec<u8>,
@@ -39,12 +37,12 @@ impl<W: Write> Fields<W> {
         self.w.write_all(&self.buffer)
     }
 
-    /// The writer, after the last field.
+    /// Returns the writer.
     pub(crate) fn into_inner(self) -> W {
         self.w
     }
 
-    /// The key of a field that has a length, and the length of the buffer.
+    /// Writes the key of a length-delimited field and the length of the buffer.
     fn head(&mut self, number: u32) -> io::Result<()> {
         const LENGTH_DELIMITED: u64 = 2;
         let mut head = [0; 20];
@@ -77,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_one_by_one_are_the_whole_message() {
+    fn separate_fields_equal_the_whole_message() {
         let mut fields = Fields::new(Vec::new());
         let long = "x".repeat(1000);
         fields.text(1, "a").expect("a Vec takes all");

@@ -1,28 +1,26 @@
-//! Turns a thread's samples into spans: the frames that open and close on its stack as time goes by.
+//! Converts samples of a thread to spans: frames that open and close over time.
 //!
-//! A frame that is on the stack of one sample and, in the same place, on that of the next is one span over both.
-//! This is what formats with begin and end events need. It holds the changes of one step in memory, never a
-//! stack, and a step costs what changed, not how deep the stack is.
+//! A frame that is in the same position on the stacks of consecutive samples is one span. Formats with begin and end
+//! events need this. Only the changes of one step are in memory, and the cost of a step depends on the number of
+//! changes, not on the depth of the stack.
 //!
-//! Samples of a thread follow each other. Events may overlap, which spans on one track can't: those that do are put
-//! on further [lanes](lanes).
-//!
-//! Refuses to: show samples that last no time, which no span can.
+//! Ticks of a thread do not overlap, but events may, which spans on one track cannot. Overlapping events are
+//! distributed to several [lanes](lanes). Samples without duration are omitted.
 
 use runtap_model::{FrameHandle, Sample, StackHandle, Thread, Trace, View};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-/// Samples of a thread of which no two overlap.
+/// Samples of a thread that do not overlap.
 pub(crate) struct Lane<'a> {
     thread: &'a Thread,
     view: View,
-    /// The events of this lane; all samples of the thread if there are none.
+    /// The events of this lane; `None` for all samples of the thread.
     events: Option<Vec<Sample>>,
 }
 
-/// As few lanes as hold the events of `view` that last. The samples that the runtime took are always one lane.
+/// Distributes the events of `view` to as few lanes as possible. Ticks always form one lane.
 pub(crate) fn lanes(thread: &Thread, view: View) -> Vec<Lane<'_>> {
     let lane = |events| Lane { thread, view, events };
     if view.is_sampled() {
@@ -51,14 +49,14 @@ pub(crate) fn lanes(thread: &Thread, view: View) -> Vec<Lane<'_>> {
 }
 
 impl Lane<'_> {
-    /// In the order of time.
+    /// Returns the samples in time order.
     pub(crate) fn samples(&self) -> impl Iterator<Item = Sample> + '_ {
         let sampled = self.events.is_none().then(|| self.thread.samples(self.view));
         self.events.iter().flatten().copied().chain(sampled.into_iter().flatten())
     }
 }
 
-/// A change on a thread's stack. `None` is the one frame of a sample that has no stack.
+/// A change of a thread's stack. `None` represents the stack of a sample without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A frame was called.
@@ -67,8 +65,8 @@ pub(crate) enum Change {
     Close(Option<FrameHandle>),
 }
 
-/// Calls `visit` with the time of each change in nanoseconds, in the order of time, and with the change. Every frame
-/// that is opened is closed, the innermost first. Where the view leaves out samples nothing is open.
+/// Calls `visit` with each change and its time in nanoseconds, in time order. Every opened frame is closed, innermost
+/// first. No frame is open where the view omits samples.
 pub(crate) fn walk(
     trace: &Trace,
     lane: &Lane<'_>,
@@ -89,7 +87,7 @@ pub(crate) fn walk(
     step(trace, open, None, &mut called, |change| visit(end_ns, change))
 }
 
-/// What is on the stack of a thread.
+/// The frames that are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     NoStack,
@@ -105,7 +103,7 @@ impl Open {
     }
 }
 
-/// From one stack to another by way of what they have in common.
+/// Changes from one stack to another through their common callers.
 fn step(
     trace: &Trace,
     from: Option<Open>,
@@ -121,7 +119,7 @@ fn step(
     }
     let (mut old, mut new) = (from.and_then(Open::stack), to.and_then(Open::stack));
     called.clear();
-    // A caller is always older than its callee: the younger of two different stacks can't be a caller of the other.
+    // Callers are older than their callees, so the younger of two different stacks cannot be a caller of the other.
     while old != new {
         if old > new {
             let Some(stack) = old.map(|handle| trace.stacks().get(handle)) else { break };
@@ -147,8 +145,8 @@ mod tests {
     use super::*;
     use runtap_model::{SampleKind, TraceBuilder};
 
-    /// The changes of one thread, as text: time, `+` or `-`, frame. A tick is its time, its stack from the root, and
-    /// whether it ran.
+    /// Returns the changes of a thread as text: time, `+` or `-`, frame. A tick is its time, its stack from the root,
+    /// and whether the thread ran.
     fn changes(ticks: &[(u64, &str, bool)], view: View) -> Vec<String> {
         let mut builder = TraceBuilder::new();
         let thread = builder.thread(1);
@@ -175,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_stacks_share_stays_open() {
+    fn common_frames_stay_open() {
         let ticks =
             [(0, "a b c", true), (1, "a b d", true), (2, "a b", true), (3, "a", true), (4, "x b", true)];
         assert_eq!(
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_of_itself_is_a_span_in_a_span() {
+    fn recursion_nests_spans() {
         let ticks = [(0, "a a", true), (1, "a a a", true), (2, "a", true)];
         assert_eq!(changes(&ticks, View::ThreadTime), ["0+a", "0+a", "1+a", "2-a", "2-a", "3-a"]);
     }
@@ -207,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lasts_no_time_is_no_span() {
+    fn a_sample_without_duration_is_not_a_span() {
         let ticks = [(0, "a", true), (1, "b", true), (1, "c", true), (2, "c", true)];
         assert_eq!(changes(&ticks, View::ThreadTime), ["0+a", "1-a", "1+c", "3-c"]);
     }

@@ -1,25 +1,27 @@
-//! Names made safe for the folded format, and so for the SVG that is drawn from it.
+//! Makes names safe for the folded format, and for the SVG files drawn from it.
 //!
-//! A line of the folded format is frames separated by `;`, a space and a number, so neither may be read out of a name.
+//! A line of the folded format consists of frames separated by `;`, a space and a number, so names must not contain
+//! these.
 
 use runtap_model::text::Clean;
 
-/// `name` without what would end a frame, a line or an XML document: `;` becomes `:` (as other collapsers have
-/// it), what [acts unseen](runtap_model::text::acts_unseen) is escaped, and the two letters that XML cannot hold become U+FFFD.
+/// Returns `name` without characters that would end a frame, a line or an XML document: `;` becomes `:` (as in other
+/// collapsers), [special characters](runtap_model::text::acts_unseen) are escaped, and the two characters that XML does
+/// not permit become U+FFFD.
 pub(crate) fn plain(name: &str) -> String {
     let mut plain = Clean(name).to_string().replace(';', ":").replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
     plain.truncate(plain.trim_end().len());
     plain
 }
 
-/// The same for a frame, of which something is always left: an empty one would be none.
+/// Like [`plain`], for the name of a frame, which must not be empty.
 pub(crate) fn frame(name: &str) -> String {
     let plain = plain(name);
     if plain.is_empty() { "?".to_owned() } else { plain }
 }
 
-/// `name` so that it can end a stack: readers take a number after the last space for a second count (that of a
-/// differential profile), so that space becomes a no-break space.
+/// Makes `name` safe at the end of a stack: readers take a number after the last space for a second weight, so that space
+/// becomes a no-break space.
 pub(crate) fn leaf(name: String) -> String {
     match name.rsplit_once(' ') {
         Some((head, tail)) if tail.bytes().all(|b| b.is_ascii_digit() || b == b'.') => {
@@ -44,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_at_the_end_sticks_to_its_name() {
+    fn a_number_at_the_end_stays_part_of_the_name() {
         assert_eq!(leaf("stub 12".to_owned()), "stub\u{a0}12");
         assert_eq!(leaf("stub 1.5".to_owned()), "stub\u{a0}1.5");
         assert_eq!(leaf("stub 12x".to_owned()), "stub 12x");

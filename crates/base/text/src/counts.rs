@@ -1,4 +1,4 @@
-//! The events of each kind in a recording.
+//! The number of events of each type in a recording.
 
 use std::io;
 

@@ -1,6 +1,6 @@
-//! Lines that fit.
+//! Truncation of lines to the width of the terminal.
 
-/// A line that has at most so many columns, where there is a limit. What does not fit is left out, which an ellipsis shows.
+/// Truncates a line to `columns` characters, ending with an ellipsis. Does nothing if `columns` is `None`.
 pub fn cut(mut line: String, columns: Option<usize>) -> String {
     if let Some(columns) = columns
         && let Some((end, _)) = line.char_indices().nth(columns)
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_fits() {
+    fn long_lines_are_truncated() {
         assert_eq!(cut("äbcde".to_owned(), Some(4)), "äbc…");
         assert_eq!(cut("äbcd".to_owned(), Some(4)), "äbcd");
         assert_eq!(cut("äbcde".to_owned(), None), "äbcde");

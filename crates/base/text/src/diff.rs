@@ -10,12 +10,12 @@ use runtap_model::Unit;
 use crate::units::{Bytes, Clock, Count, Things};
 use crate::{Clean, Column, Print, Table, TextOptions};
 
-/// A difference with the names of the two files.
+/// A difference with the paths of the two files.
 #[derive(Debug, Clone, Copy)]
 pub struct DiffText<'a> {
     /// The difference.
     pub report: &'a DiffReport,
-    /// Before and after.
+    /// The paths of the first and second recording.
     pub files: [&'a Path; 2],
 }
 
@@ -59,7 +59,7 @@ impl Print for DiffText<'_> {
 }
 
 impl DiffText<'_> {
-    /// Those that changed: they come first.
+    /// Returns the frames that changed, which come first.
     fn changed(&self) -> impl ExactSizeIterator<Item = &FrameChange> {
         self.report.frames.iter().take(self.report.changed_count)
     }
@@ -107,14 +107,14 @@ impl DiffText<'_> {
     }
 }
 
-/// Before, after and change.
+/// Returns the weight before, the weight after, and the change.
 fn weights(before: u64, after: u64, unit: Unit) -> [String; 3] {
     let sign = if after < before { "-" } else { "+" };
     let change = format!("{sign}{}", weight(after.abs_diff(before), unit));
     [weight(before, unit), weight(after, unit), change]
 }
 
-/// Before, after, change and margin.
+/// Returns the share before, the share after, the change, and the margin of error.
 fn shares(share: Shares) -> [String; 4] {
     let percent = |share: f64| format!("{:.1}", share * 100.0);
     let mark = if share.significant { "" } else { "~" };

@@ -1,4 +1,4 @@
-//! JSON documents: members and their order are a contract.
+//! JSON documents. Their members and the order of members are a stable interface.
 
 use std::path::Path;
 
@@ -27,12 +27,12 @@ pub use crate::transcript::{
 use crate::ProcessRow;
 use crate::units::{Bytes, Count, Things};
 
-/// What is missing from a recording.
+/// Describes what is missing from a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Partial {
-    /// Where the readable part ends, in bytes from the start.
+    /// End of the readable part, in bytes from the start.
     pub offset: u64,
-    /// Why.
+    /// Why the readable part ends.
     pub reason: String,
 }
 
@@ -51,11 +51,11 @@ impl From<&runtap_nettrace::Partial> for Partial {
 fn text_of(reason: &Reason) -> String {
     match reason {
         Reason::Memory { most } => {
-            format!("decoding it takes more than {} of memory, so the rest is left out", Bytes(*most))
+            format!("decoding it takes more than {} of memory, so the rest was skipped", Bytes(*most))
         }
         Reason::LeftOut { samples, besides } => {
             let what = format!(
-                "{} left out, of threads beyond the first {} or because memory, or steps to name them, ran short",
+                "{} omitted, because of too many threads (more than {}), or because of limits on memory or decoding steps",
                 Things(*samples, "sample"),
                 Count(MAX_THREADS as u64)
             );
@@ -71,26 +71,26 @@ fn text_of(reason: &Reason) -> String {
 /// A file that was written.
 #[derive(Debug, Clone, Serialize)]
 pub struct OutputFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: String,
-    /// The name of its format.
+    /// Name of its format.
     pub format: &'static str,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Stacks of which the middle was left out.
+    /// Number of stacks whose middle was omitted.
     pub deep_stacks: usize,
-    /// Where it ends early, since the start of the session.
+    /// End of the file in nanoseconds since the start of the session, if it was truncated.
     pub cut_at_ns: Option<u64>,
 }
 
 impl OutputFile {
-    /// A file that has all that it was to have.
+    /// Creates a value for a complete file.
     pub fn new(path: &Path, format: &'static str, bytes: u64) -> Self {
         Self { path: path.display().to_string(), format, bytes, deep_stacks: 0, cut_at_ns: None }
     }
 }
 
-/// `runtap.report.KIND/1`
+/// The document `runtap.report.KIND/1`.
 #[derive(Debug, Serialize)]
 pub struct ReportDocument<'a, R> {
     schema: String,
@@ -102,13 +102,13 @@ pub struct ReportDocument<'a, R> {
 }
 
 impl<'a, R: Report> ReportDocument<'a, R> {
-    /// The document for a report on a file.
+    /// Creates the document for a report on a file.
     pub fn new(kind: ReportKind, file: &'a str, lost: u64, partial: Option<Partial>, report: R) -> Self {
         Self { schema: kind.schema(), file, lost, partial, report }
     }
 }
 
-/// `runtap.counts/1`
+/// The document `runtap.counts/1`.
 #[derive(Debug, Serialize)]
 pub struct CountsDocument<'a> {
     schema: &'static str,
@@ -124,7 +124,7 @@ pub struct CountsDocument<'a> {
 }
 
 impl<'a> CountsDocument<'a> {
-    /// The counts of a file with this header.
+    /// Creates the document for a file with this header.
     pub fn new(
         file: &'a str,
         header: Option<&TraceHeader>,
@@ -150,15 +150,15 @@ impl<'a> CountsDocument<'a> {
 /// A recording that is compared.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
-    /// The file.
+    /// Path of the file.
     pub file: &'a Path,
-    /// How many events the target dropped.
+    /// Number of events that the target dropped.
     pub lost: u64,
-    /// What is missing from it.
+    /// What is missing from the recording.
     pub partial: Option<Partial>,
 }
 
-/// `runtap.diff/1`
+/// The document `runtap.diff/1`.
 #[derive(Debug, Serialize)]
 pub struct DiffDocument<'a> {
     schema: &'static str,
@@ -182,7 +182,7 @@ struct Compared {
 }
 
 impl<'a> DiffDocument<'a> {
-    /// The document for a difference of two recordings, and of the files that were written of it.
+    /// Creates the document for the difference of two recordings and the files written from it.
     pub fn new(report: &'a DiffReport, [before, after]: [Source<'a>; 2], outputs: Vec<OutputFile>) -> Self {
         let compared = |profile, Source { file, lost, partial }: Source<'a>| Compared {
             file: file.display().to_string(),
@@ -204,7 +204,7 @@ impl<'a> DiffDocument<'a> {
     }
 }
 
-/// `runtap.convert/1`
+/// The document `runtap.convert/1`.
 #[derive(Debug, Serialize)]
 pub struct ConvertDocument {
     schema: &'static str,
@@ -215,13 +215,13 @@ pub struct ConvertDocument {
 }
 
 impl ConvertDocument {
-    /// The document for files that were made of a recording.
+    /// Creates the document for the files converted from a recording.
     pub fn new(file: &Path, outputs: Vec<OutputFile>, lost: u64, partial: Option<Partial>) -> Self {
         Self { schema: "runtap.convert/1", file: file.display().to_string(), outputs, lost, partial }
     }
 }
 
-/// `runtap.ps/1`
+/// The document `runtap.ps/1`.
 #[derive(Debug, Serialize)]
 pub struct ProcessesDocument {
     schema: &'static str,
@@ -230,7 +230,7 @@ pub struct ProcessesDocument {
 }
 
 impl ProcessesDocument {
-    /// The document for processes; `of_other_users` is how many there are besides.
+    /// Creates the document for a list of processes. `of_other_users` is the number of processes not listed.
     pub fn new(processes: Vec<ProcessRow>, of_other_users: usize) -> Self {
         Self { schema: "runtap.ps/1", processes, of_other_users }
     }

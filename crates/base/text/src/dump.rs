@@ -1,4 +1,4 @@
-//! A core dump that was written: `runtap.dump/1`, and its lines.
+//! A core dump that was written: `runtap.dump/1` and its text.
 
 use std::io;
 use std::time::Duration;
@@ -8,36 +8,36 @@ use serde::Serialize;
 use crate::units::{Bytes, Things};
 use crate::{Clean, Print, TextOptions};
 
-/// `runtap.dump/1`
+/// The document `runtap.dump/1`.
 #[derive(Debug, Serialize)]
 pub struct DumpDocument<'a> {
     schema: &'static str,
-    /// Of which process.
+    /// Process id of the target.
     pub pid: u32,
-    /// Where we have it.
+    /// Path of the dump.
     pub path: &'a str,
-    /// Where the target wrote it, or sees it now.
+    /// Path of the dump in the target's file system.
     pub target_path: &'a str,
     /// `full`, `heap`, `mini` or `triage`.
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// How long that took.
+    /// Duration of writing in nanoseconds.
     pub duration_ns: u64,
-    /// Whether it is a whole core dump of that process.
+    /// Whether the file is a complete core dump of the process.
     pub verified: bool,
-    /// How many threads it has, as far as it can be read.
+    /// Number of threads in the dump; `None` if unknown.
     pub threads: Option<usize>,
-    /// The crash report beside it.
+    /// Path of the crash report, if there is one.
     pub crash_report: Option<&'a str>,
-    /// Name of the program in it.
+    /// Name of the program in the dump; `None` if unknown.
     #[serde(skip)]
     pub program: Option<&'a str>,
 }
 
 impl<'a> DumpDocument<'a> {
-    /// Of a process, at a path, so large.
+    /// Creates the document for a dump of `bytes` bytes.
     pub fn new(pid: u32, kind: &'static str, path: &'a str, bytes: u64) -> Self {
         Self {
             schema: "runtap.dump/1",

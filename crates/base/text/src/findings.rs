@@ -1,5 +1,4 @@
-//! What was found to be wrong with processes and with the machine: `runtap.doctor/1` (docs/troubleshooting.md), and its
-//! text.
+//! Problems of processes and of the machine: `runtap.doctor/1` (docs/troubleshooting.md) and its text.
 
 use std::io;
 
@@ -12,36 +11,36 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const DOUBTFUL: Style = AnsiColor::Yellow.on_default().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
 const FIX: Style = AnsiColor::Cyan.on_default();
-/// Of findings that are worth knowing, and no trouble.
+/// Severity of findings that are not problems.
 const INFO: &str = "info";
 
-/// One finding.
+/// A finding.
 #[derive(Debug, Clone, Serialize)]
 pub struct FindingRow<'a> {
-    /// What it is, in one word.
+    /// Short identifier of the finding.
     pub code: &'static str,
     /// `error`, `warning` or `info`.
     pub severity: &'static str,
-    /// What it is, in a sentence.
+    /// Description in one sentence.
     pub detail: &'a str,
     /// What to do about it.
     pub fix: String,
 }
 
-/// A process that was examined, or the machine: then all but the findings is `None`.
+/// An examined process, or the machine, for which all fields but the findings are `None`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Examined<'a> {
-    /// Its process id.
+    /// Process id.
     pub pid: Option<u32>,
-    /// What people call it.
+    /// Name of the process.
     pub name: Option<&'a str>,
-    /// Whether its runtime answers.
+    /// Whether its runtime responds.
     pub reachable: Option<bool>,
-    /// What was found, the worst first.
+    /// Findings, the most severe first.
     pub findings: Vec<FindingRow<'a>>,
 }
 
-/// `runtap.doctor/1`: one process, or all of them and the machine.
+/// The document `runtap.doctor/1` for one process, or for all processes and the machine.
 #[derive(Debug, Serialize)]
 pub struct FindingsDocument<'a> {
     schema: &'static str,
@@ -49,18 +48,18 @@ pub struct FindingsDocument<'a> {
     subject: Examined<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     processes: Option<Vec<Examined<'a>>>,
-    /// What is said where there is no process.
+    /// Text to print if there are no processes.
     #[serde(skip)]
     empty: &'a str,
 }
 
 impl<'a> FindingsDocument<'a> {
-    /// Of one process.
+    /// Creates the document for one process.
     pub fn of(process: Examined<'a>) -> Self {
         Self { schema: "runtap.doctor/1", subject: process, processes: None, empty: "" }
     }
 
-    /// Of all processes, and of the machine. `empty` is said where there is no process.
+    /// Creates the document for all processes and the machine. `empty` is printed if there are no processes.
     pub fn of_all(processes: Vec<Examined<'a>>, machine: Vec<FindingRow<'a>>, empty: &'a str) -> Self {
         let machine = Examined { pid: None, name: None, reachable: None, findings: machine };
         Self { schema: "runtap.doctor/1", subject: machine, processes: Some(processes), empty }
@@ -68,7 +67,7 @@ impl<'a> FindingsDocument<'a> {
 }
 
 impl Print for FindingsDocument<'_> {
-    /// `options.more` says where the details are of many processes.
+    /// `options.more` tells how to get the details of a process.
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         let heading = options.heading();
         let Some(processes) = &self.processes else {
@@ -76,7 +75,8 @@ impl Print for FindingsDocument<'_> {
             if let Some(name) = self.subject.name {
                 write!(out, " ({})", Clean(name))?;
             }
-            let state = if self.subject.reachable == Some(true) { "answers" } else { "can't be reached" };
+            let state =
+                if self.subject.reachable == Some(true) { "is responding" } else { "cannot be reached" };
             writeln!(out, " {state}{heading:#}")?;
             return self.subject.print_findings(out, options);
         };
@@ -101,12 +101,12 @@ impl Print for FindingsDocument<'_> {
 }
 
 impl Examined<'_> {
-    /// In one line: the codes, and the first in words.
+    /// Prints one line with all codes and the first description.
     fn print_state(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         let troubles: Vec<_> = self.findings.iter().filter(|finding| finding.severity != INFO).collect();
         let (style, text) = match (troubles.first(), self.reachable) {
-            (None, Some(true)) => (GOOD, "answers".to_owned()),
-            (None, _) => (BAD, "does not answer".to_owned()),
+            (None, Some(true)) => (GOOD, "is responding".to_owned()),
+            (None, _) => (BAD, "is not responding".to_owned()),
             (Some(first), _) => {
                 let codes: Vec<&str> = troubles.iter().map(|finding| finding.code).collect();
                 let style = styled(options, severity_style(first.severity, options));
@@ -120,7 +120,7 @@ impl Examined<'_> {
     fn print_findings(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         if self.findings.is_empty() {
             let good = styled(options, GOOD);
-            return writeln!(out, "  {good}nothing is wrong with it{good:#}");
+            return writeln!(out, "  {good}No problems found.{good:#}");
         }
         for FindingRow { code, severity, detail, fix } in &self.findings {
             let (style, label) = (severity_style(severity, options), styled(options, FIX));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_is_said_in_a_line_and_all_of_it_alone() {
+    fn a_list_shows_the_worst_finding_and_a_single_process_shows_all() {
         let stale = FindingRow {
             code: "socket-stale",
             severity: "error",
@@ -172,7 +172,7 @@ mod tests {
         let all = [process(7, "web", true, &[]), process(12, "worker", false, &findings)];
         insta::assert_snapshot!(shown(&FindingsDocument::of_all(all.to_vec(), vec![info], "none")), @r"
              PID  NAME    STATE
-               7  web     answers
+               7  web     is responding
               12  worker  socket-stale: nobody listens
         'doctor PID' has details
 
@@ -181,7 +181,7 @@ mod tests {
             fix: nothing
         ");
         insta::assert_snapshot!(shown(&FindingsDocument::of(all[1].clone())), @r"
-        process 12 (worker) can't be reached
+        process 12 (worker) cannot be reached
           socket-stale  nobody listens
             fix: restart it
           container  in one

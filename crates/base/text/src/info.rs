@@ -1,4 +1,4 @@
-//! What a runtime says of itself: `runtap.info/1` with its text, and `runtap.env/1`.
+//! Information that a runtime reports about itself: `runtap.info/1` with its text, and `runtap.env/1`.
 
 use std::io;
 
@@ -6,32 +6,32 @@ use serde::Serialize;
 
 use crate::{Clean, Print, TextOptions};
 
-/// `runtap.info/1`
+/// The document `runtap.info/1`.
 #[derive(Debug, Serialize)]
 pub struct InfoDocument<'a> {
     schema: &'static str,
-    /// Of which process, as we number it.
+    /// Process id in the pid namespace of this process.
     pub pid: u64,
-    /// The same for as long as the process lives, and of no other.
+    /// Unique identifier of the runtime instance.
     pub runtime_cookie: String,
-    /// As the runtime says.
+    /// Command line as reported by the runtime.
     pub command_line: &'a str,
-    /// Its system.
+    /// Operating system of the target.
     pub os: &'a str,
-    /// What its processor is.
+    /// Processor architecture of the target.
     pub arch: &'a str,
-    /// Name of the entry assembly.
+    /// Name of the entry assembly; `None` if unknown.
     pub entry_assembly: Option<&'a str>,
-    /// Which release it is.
+    /// Version of the runtime; `None` if unknown.
     pub runtime_version: Option<&'a str>,
-    /// The runtime identifier of its platform.
+    /// Runtime identifier (RID) of the platform; `None` if unknown.
     pub portable_rid: Option<&'a str>,
-    /// Whether it waits at its start, if that is known.
+    /// Whether the process is suspended at startup; `None` if unknown.
     pub suspended: Option<bool>,
 }
 
 impl<'a> InfoDocument<'a> {
-    /// With what every runtime knows.
+    /// Creates the document with the values that all runtimes report.
     pub fn new(pid: u64, runtime_cookie: String, command_line: &'a str, [os, arch]: [&'a str; 2]) -> Self {
         let (entry_assembly, runtime_version, portable_rid, suspended) = (None, None, None, None);
         Self {
@@ -58,7 +58,7 @@ impl Print for InfoDocument<'_> {
             value.map_or_else(|| unknown.clone(), |value| Clean(value).to_string())
         };
         let suspended = match self.suspended {
-            Some(true) => "yes, at its start",
+            Some(true) => "yes, at startup",
             Some(false) => "no",
             None => &unknown,
         };
@@ -76,33 +76,33 @@ impl Print for InfoDocument<'_> {
     }
 }
 
-/// `runtap.env/1`
+/// The document `runtap.env/1`.
 #[derive(Debug, Serialize)]
 pub struct EnvironmentDocument {
     schema: &'static str,
-    /// `None` for a bare port.
+    /// `None` if the target is a port without a known process.
     pid: Option<u32>,
-    /// By their names.
+    /// Sorted by name.
     pub variables: Vec<Variable>,
 }
 
-/// A variable of an environment.
+/// An environment variable.
 #[derive(Debug, Serialize)]
 pub struct Variable {
-    /// What it is called.
+    /// Name of the variable.
     pub name: String,
-    /// What it says.
+    /// Value of the variable.
     pub value: String,
 }
 
 impl EnvironmentDocument {
-    /// Of a process, whose variables are sorted here.
+    /// Creates the document for a process, sorting the variables.
     pub fn new(pid: Option<u32>, mut variables: Vec<Variable>) -> Self {
         variables.sort_by(|a, b| a.name.cmp(&b.name));
         Self { schema: "runtap.env/1", pid, variables }
     }
 
-    /// A line for each variable, as its process has it: not [cleaned](Clean).
+    /// Returns a line per variable with the original text, which is not [cleaned](Clean).
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.variables.iter().map(|Variable { name, value }| format!("{name}={value}"))
     }

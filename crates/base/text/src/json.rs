@@ -1,24 +1,24 @@
-//! JSON as it is printed: documents over several lines, or one a line.
+//! Output of JSON: documents over several lines, or one per line.
 
 use std::io::{self, Write as _};
 
 use runtap_model::text::{acts_unseen, json_escape};
 use serde::Serialize;
 
-/// Writes a document over several lines, for people too.
+/// Writes a document over several lines.
 pub fn write_document(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
     write(out, serde_json::to_string_pretty(value)?)
 }
 
-/// Writes a document as one line: one of several.
+/// Writes a document as a single line.
 pub fn write_line(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
     write(out, serde_json::to_string(value)?)
 }
 
-/// Writes a document with one long list, whose elements are written as they come and are not kept.
+/// Writes a document with one long list, whose elements are written immediately and not kept in memory.
 ///
-/// The result is what [`write_document`] writes for an object with the members of the head, the list, and the members of the
-/// tail.
+/// The result is the same as that of [`write_document`] for an object with the members of the head, the list, and the
+/// members of the tail.
 #[derive(Debug)]
 pub struct ListDocument<W: io::Write> {
     out: io::BufWriter<W>,
@@ -26,10 +26,10 @@ pub struct ListDocument<W: io::Write> {
 }
 
 impl<W: io::Write> ListDocument<W> {
-    /// Starts a document: `head` is an object with at least one member, `list` the name of the list.
+    /// Starts a document. `head` is an object with at least one member, `list` the name of the list.
     ///
     /// # Errors
-    /// The document can't be written.
+    /// If writing fails.
     pub fn start(out: W, head: &impl Serialize, list: &str) -> io::Result<Self> {
         let mut out = io::BufWriter::with_capacity(1 << 16, out);
         let head = harmless(serde_json::to_string_pretty(head)?);
@@ -41,11 +41,11 @@ impl<W: io::Write> ListDocument<W> {
     /// Writes the next element of the list.
     ///
     /// # Errors
-    /// The element can't be written.
+    /// If writing fails.
     pub fn element(&mut self, element: &impl Serialize) -> io::Result<()> {
         let comma = if std::mem::replace(&mut self.has_elements, true) { "," } else { "" };
         write!(self.out, "{comma}\n    ")?;
-        // The text of a string has no line breaks: all of them are between values.
+        // JSON strings contain no line breaks; all of them are between values.
         let element = harmless(serde_json::to_string_pretty(element)?);
         for (index, line) in element.split('\n').enumerate() {
             let indent = if index == 0 { "" } else { "\n    " };
@@ -54,10 +54,10 @@ impl<W: io::Write> ListDocument<W> {
         Ok(())
     }
 
-    /// Ends the list and the document: `tail` is an object with at least one member.
+    /// Ends the list and the document. `tail` is an object with at least one member.
     ///
     /// # Errors
-    /// The document can't be written.
+    /// If writing fails.
     pub fn finish(mut self, tail: &impl Serialize) -> io::Result<()> {
         let tail = harmless(serde_json::to_string_pretty(tail)?);
         let members = tail.strip_prefix('{').unwrap_or(&tail);
@@ -74,9 +74,9 @@ fn write(out: &mut impl io::Write, json: String) -> io::Result<()> {
     out.flush()
 }
 
-/// JSON with what [acts unseen](acts_unseen) escaped too: the document says the same, and does no harm where it is looked
-/// at; nor in the log of a build server, which obeys `##[` and `##vso[` anywhere in a line. Outside of its texts there are only
-/// line breaks, and no `#`.
+/// Escapes [special characters](acts_unseen) in JSON, so that the value does not change and displaying it is harmless,
+/// even in the log of a build server, which interprets `##[` and `##vso[` anywhere in a line. Outside of strings, JSON
+/// contains line breaks, but no `#`.
 fn harmless(json: String) -> String {
     let acts = |c: char| c != '\n' && acts_unseen(c);
     if !json.contains(acts) && !json.contains("##") {
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_say_the_same_and_act_on_nothing() {
+    fn documents_have_the_same_value_and_no_special_characters() {
         let texts =
             ["plain 中", "##[error] ##vso[a] ### #1", "\u{1b}[2J\u{9b}\u{202e}\u{200b}", "\u{e0041}\n"];
         let (mut document, mut line) = (Vec::new(), Vec::new());
@@ -112,7 +112,7 @@ mod tests {
         }
     }
     #[test]
-    fn a_list_that_is_written_element_by_element_is_the_same_document() {
+    fn a_list_written_by_element_gives_the_same_document() {
         #[derive(Serialize)]
         struct Whole<'a> {
             schema: &'a str,

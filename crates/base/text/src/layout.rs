@@ -1,4 +1,4 @@
-//! The blocks of a stream: `runtap.inspect/1` (docs/recordings.md), and a row for each.
+//! The blocks of a stream: `runtap.inspect/1` (docs/recordings.md) and its rows.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::document::Partial;
 use crate::units::{Count, Things};
 use crate::{Clean, TextOptions};
 
-/// The first members of `runtap.inspect/1`; its list `blocks` follows, and then [`LayoutTail`].
+/// The first members of `runtap.inspect/1`, which are followed by the list `blocks` and [`LayoutTail`].
 #[derive(Debug, Serialize)]
 pub struct LayoutHead {
     schema: &'static str,
@@ -19,38 +19,38 @@ pub struct LayoutHead {
 }
 
 impl LayoutHead {
-    /// Those for a file.
+    /// Creates the members for a file.
     pub fn new(file: String) -> Self {
         Self { schema: "runtap.inspect/1", file }
     }
 }
 
-/// The members of `runtap.inspect/1` that are known at the end of the file.
+/// The members of `runtap.inspect/1` after the list.
 #[derive(Debug, Serialize)]
 pub struct LayoutTail {
     bytes: u64,
-    /// Where the end marker is.
+    /// Offset of the end marker.
     end: Option<u64>,
     trailing_bytes: u64,
-    /// What no reader gets beyond.
+    /// What is missing for readers.
     partial: Option<Partial>,
 }
 
 impl LayoutTail {
-    /// Those for a file of so many bytes.
+    /// Creates the members for a file of `bytes` bytes.
     pub fn new(layout: &Layout, bytes: u64, partial: Option<Partial>) -> Self {
         let (end, trailing_bytes) = (layout.end.map(|(offset, _)| offset), layout.trailing_bytes(bytes));
         Self { bytes, end, trailing_bytes, partial }
     }
 }
 
-/// The titles of [`layout_row`]s.
+/// Returns the heading of the rows.
 pub fn layout_heading(options: &TextOptions<'_>) -> String {
     let heading = options.heading();
     format!("{heading}{:>10}  {:>9}  {:<15} CONTENT{heading:#}\n", "OFFSET", "SIZE", "BLOCK")
 }
 
-/// A block, or the end marker, as a row; nothing for what is no block.
+/// Returns the row of a block or of the end marker. `None` for anything else.
 pub fn layout_row(found: &Inspected) -> Option<String> {
     match found {
         Inspected::Block(block) => Some(row(block)),
@@ -68,9 +68,9 @@ fn row(block: &Block) -> String {
         Clean(&name).to_string(),
         Clean(&content(&block.content))
     );
-    // Writing to a String can't fail.
+    // Writing to a `String` cannot fail.
     if block.is_truncated {
-        let _ = write!(text, "; CUT");
+        let _ = write!(text, "; TRUNCATED");
     }
     if let Some(damage) = &block.damage {
         let _ = write!(text, "; DAMAGED: {damage}");
@@ -79,7 +79,7 @@ fn row(block: &Block) -> String {
     text
 }
 
-/// In a few words.
+/// Describes the content of a block.
 fn content(content: &Content) -> String {
     match content {
         Content::Trace(header) => {
@@ -90,7 +90,7 @@ fn content(content: &Content) -> String {
                 format!(", process {}", header.process_id)
             };
             let name = header.format_name();
-            format!("{name} {version}, {} bits{process}, {qpc_frequency} ticks a second", pointer_size * 8)
+            format!("{name} {version}, {} bits{process}, {qpc_frequency} ticks per second", pointer_size * 8)
         }
         Content::Events(events) => {
             let mut text = Things(events.events, "event").to_string();

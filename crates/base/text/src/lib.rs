@@ -1,5 +1,4 @@
-//! What people read, and what their scripts read: reports, differences, counts, process tables and summaries as text and
-//! as JSON documents.
+//! Formats results as text and as JSON documents: reports, differences, counts, process tables and summaries.
 //!
 //! ```
 //! use runtap_clr::report::{ThreadLoss, LossReport};
@@ -12,15 +11,16 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! - [`Print`] writes a value as text to an [`io::Write`]. How wide, with or without styles, how many rows, and what is said
-//!   about rows that are not shown, are the caller's choice: [`TextOptions`]. What comes from a traced program is [cleaned](Clean).
-//! - [`Table`] aligns columns, cuts lines and counts the rows that it does not show.
-//! - [`document`] has the JSON documents. Their members are a contract (docs/report.md, docs/diff.md, docs/recordings.md);
-//!   the name and version of each is its member `schema`. [`json`] writes them so that they are harmless on a terminal.
-//! - [`units`] has durations, sizes and counts as people write and read them.
+//! - [`Print`] writes a value as text to an [`io::Write`]. [`TextOptions`] determine the width, the styles, the number
+//!   of rows and the hints. Untrusted texts are [cleaned](Clean).
+//! - [`Table`] aligns columns, truncates lines and counts omitted rows.
+//! - [`document`] contains the JSON documents. Their members are a stable interface (docs/report.md, docs/diff.md,
+//!   docs/recordings.md), with the name and version in the member `schema`. [`json`] writes documents that are harmless
+//!   on a terminal.
+//! - [`units`] parses and formats durations, sizes and counts.
 //!
-//! Refuses to look at a terminal, to read recordings, to know sessions, and to name commands or options: what to do about an
-//! empty table is data ([`Missing`]), and the caller has the words.
+//! This crate does not query the terminal, read recordings, or name commands and options: hints about an empty table
+//! are requested from the caller ([`Missing`]).
 
 mod counts;
 mod cut;
@@ -57,8 +57,8 @@ pub use self::process::{ChangeRow, ProcessRow, ProcessTable};
 pub use self::table::{Column, Table};
 pub use self::transcript::{TranscriptRow, TranscriptText, transcript_heading};
 
-/// What can be shown to people.
+/// A value that can be printed as text.
 pub trait Print {
-    /// Writes it as text, which may change from version to version.
+    /// Writes the value as text, whose layout may change between versions.
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()>;
 }

@@ -1,48 +1,48 @@
-//! How a text is to look, which the caller decides.
+//! Options for the layout of texts.
 
 use anstyle::Style;
 
-/// The titles of columns.
+/// Style of column headings.
 pub const HEADING: Style = Style::new().bold();
-/// What is said about a table.
+/// Style of remarks about a table.
 pub const DIM: Style = Style::new().dimmed();
 
-/// How a text is to look.
+/// Options for the layout of texts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions<'a> {
-    /// Where lines have to end; `None` where they may be as long as they are.
+    /// Maximum width of lines in columns; `None` for no limit.
     pub width: Option<usize>,
-    /// Whether titles and remarks have ANSI styles.
+    /// Whether headings and remarks have ANSI styles.
     pub styled: bool,
-    /// How many rows of each list are shown; `None` for all.
+    /// Maximum number of rows per list; `None` for all.
     pub rows: Option<usize>,
-    /// How somebody gets to see more rows: it stands in brackets behind the number of those that are not shown.
+    /// How to see more rows, which is printed after the number of omitted rows.
     pub more: Option<&'a str>,
-    /// How something that a recording lacks is recorded. Without it, only that it is missing is said.
+    /// Returns how to record missing data; `None` for no hints.
     pub advice: Option<fn(Missing) -> &'static str>,
 }
 
-/// What a recording may lack although it has other things that a report is about.
+/// Kinds of data that a recording may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Missing {
-    /// Waits for locks; there are others.
+    /// Waits for locks.
     LockWaits,
-    /// Waits for something else than locks: events, semaphores, tasks, threads.
+    /// Waits other than for locks: events, semaphores, tasks, threads.
     HandleWaits,
-    /// Methods compiled at run time; there is precompiled code.
+    /// Methods compiled at run time.
     CompiledMethods,
-    /// Decisions on the number of worker threads.
+    /// Changes of the number of worker threads.
     ThreadPoolAdjustments,
     /// Exceptions of log messages.
     LogExceptions,
-    /// Activity ids of requests that ran at the same time.
+    /// Activity ids of concurrent requests.
     RequestIds,
-    /// Events of the kinds that were chosen.
+    /// Events of the selected types.
     Events,
 }
 
 impl Missing {
-    /// That it is missing, in words.
+    /// States that the data is missing.
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::LockWaits => "no lock contention was recorded",
@@ -57,17 +57,17 @@ impl Missing {
 }
 
 impl TextOptions<'_> {
-    /// The style of titles.
+    /// Returns the style of headings.
     pub fn heading(&self) -> Style {
         if self.styled { HEADING } else { Style::new() }
     }
 
-    /// The style of remarks.
+    /// Returns the style of remarks.
     pub fn dim(&self) -> Style {
         if self.styled { DIM } else { Style::new() }
     }
 
-    /// That something is missing, and what to do about it.
+    /// States that data is missing, and how to record it.
     pub(crate) fn missing(&self, what: Missing) -> String {
         match self.advice {
             Some(advice) => format!("{}: {}", what.text(), advice(what)),

@@ -1,4 +1,4 @@
-//! Files that a runtime writes for `perf`: `runtap.perfmap/1`, and a line for each.
+//! Files that a runtime writes for `perf`: `runtap.perfmap/1` and its text.
 
 use std::io;
 
@@ -7,29 +7,29 @@ use serde::Serialize;
 use crate::units::Bytes;
 use crate::{Clean, Print, TextOptions};
 
-/// `runtap.perfmap/1`
+/// The document `runtap.perfmap/1`.
 #[derive(Debug, Serialize)]
 pub struct PerfMapDocument {
     schema: &'static str,
     pid: u32,
     enabled: bool,
-    /// Those that are there.
+    /// The existing files.
     pub files: Vec<MapFile>,
 }
 
-/// A file that a runtime writes.
+/// A file that a runtime writes for `perf`.
 #[derive(Debug, Serialize)]
 pub struct MapFile {
-    /// Where we see it.
+    /// Path in the file system of this process.
     pub path: String,
-    /// Where the target sees it.
+    /// Path in the target's file system.
     pub target_path: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
 impl PerfMapDocument {
-    /// Of a process that writes from now on, or does so no more.
+    /// Creates the document for a process in which the files were enabled or disabled.
     pub fn new(pid: u32, enabled: bool, files: Vec<MapFile>) -> Self {
         Self { schema: "runtap.perfmap/1", pid, enabled, files }
     }

@@ -1,4 +1,4 @@
-//! Processes as a table, also line by line where most of them are still to come.
+//! Process tables, which can also be printed line by line.
 
 use std::io;
 use std::iter;
@@ -7,49 +7,49 @@ use serde::Serialize;
 
 use crate::{Clean, Print, TextOptions, cut};
 
-/// A process, as a row of a table and as an object of `runtap.ps/1`.
+/// A process: a row of a table and an object of `runtap.ps/1`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessRow {
     /// Process id.
     pub pid: u32,
     /// `dotnet` or `jvm`.
     pub kind: &'static str,
-    /// Name of the entry assembly, else of the process.
+    /// Name of the entry assembly or of the process.
     pub name: String,
-    /// The words of its command line.
+    /// Command line.
     pub command_line: String,
-    /// As the runtime says.
+    /// Version of the runtime; `None` if unknown.
     pub runtime_version: Option<String>,
-    /// As the runtime says.
+    /// Processor architecture; `None` if unknown.
     pub arch: Option<String>,
-    /// Name of the user who runs it.
+    /// Name of the user.
     pub user: String,
-    /// The id of its container.
+    /// Id of the container, if any.
     pub container: Option<String>,
-    /// Whether it waits at its start, if that is known.
+    /// Whether the process is suspended at startup; `None` if unknown.
     pub suspended: Option<bool>,
-    /// Whether the runtime answers.
+    /// Whether the runtime responds.
     pub reachable: bool,
-    /// Why it can't be reached, as a code.
+    /// Code of the reason why it cannot be reached.
     pub reason: Option<&'static str>,
-    /// Where it listens.
+    /// Path of its diagnostics socket.
     pub socket: Option<String>,
 }
 
-/// What changed of a process: a line of JSON.
+/// A change of the process list, as one line of JSON.
 #[derive(Debug, Serialize)]
 pub struct ChangeRow<'a> {
-    /// What it did.
+    /// Type of the change.
     pub r#type: &'static str,
-    /// Who.
+    /// The process.
     #[serde(flatten)]
     pub row: &'a ProcessRow,
 }
 
-/// A name or a user that is longer moves the columns behind it.
-const LONGEST: usize = 32;
+/// Maximum width of a column. Longer texts shift the following columns.
+const MAX_COLUMN_WIDTH: usize = 32;
 
-/// How wide the columns of a table of processes are.
+/// The column widths of a process table.
 #[derive(Debug)]
 pub struct ProcessTable<'a> {
     pid: usize,
@@ -57,17 +57,17 @@ pub struct ProcessTable<'a> {
     state: usize,
     runtime: usize,
     user: usize,
-    /// Nothing without containers.
+    /// `None` if no process is in a container.
     container: Option<usize>,
     options: TextOptions<'a>,
 }
 
 impl<'a> ProcessTable<'a> {
-    /// For these rows.
+    /// Creates a table for all of its rows.
     pub fn of(rows: &[ProcessRow], options: TextOptions<'a>) -> Self {
         let width = |title: &str, of: &dyn Fn(&ProcessRow) -> String| {
             let cells = rows.iter().map(|row| of(row).chars().count());
-            cells.chain(iter::once(title.len())).max().unwrap_or(0).min(LONGEST)
+            cells.chain(iter::once(title.len())).max().unwrap_or(0).min(MAX_COLUMN_WIDTH)
         };
         let in_container = rows.iter().any(|row| row.container.is_some());
         Self {
@@ -81,12 +81,12 @@ impl<'a> ProcessTable<'a> {
         }
     }
 
-    /// For rows of which most are still to come.
+    /// Creates a table for rows that are not known in advance.
     pub fn of_unknown(options: TextOptions<'a>) -> Self {
         Self { pid: 8, name: 20, state: 9, runtime: 9, user: 8, container: None, options }
     }
 
-    /// The first line. `lead`: what stands before every line.
+    /// Returns the heading line, preceded by `lead`.
     pub fn heading(&self, lead: &str) -> String {
         let titles = ["PID", "NAME", "STATE", "RUNTIME", "USER", "CONTAINER", "COMMAND LINE"];
         let line = cut(format!("{lead}{}", self.cells(titles)), self.options.width);
@@ -94,7 +94,7 @@ impl<'a> ProcessTable<'a> {
         format!("{heading}{line}{heading:#}\n")
     }
 
-    /// A row. `lead`: what stands before it.
+    /// Returns a row, preceded by `lead`.
     pub fn line(&self, lead: &str, row: &ProcessRow) -> String {
         let (name, runtime, user, container) = (name(row), runtime(row), user(row), container(row));
         let command_line = Clean(&row.command_line).to_string();
@@ -134,7 +134,7 @@ fn name(row: &ProcessRow) -> String {
     Clean(&row.name).to_string()
 }
 
-/// In one word; the code of the reason where it can't be reached.
+/// Returns the state in one word, or the code of the reason why the process cannot be reached.
 fn state(row: &ProcessRow) -> &str {
     match (row.reason, row.suspended) {
         (Some(reason), _) => reason,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_as_wide_as_what_is_in_it() {
+    fn columns_fit_their_contents() {
         let mut rows = [
             row(7, "web", "dotnet web.dll --urls http://localhost"),
             row(12_345, "wörker\x1b", "/srv/worker/worker --queue mail --verbose"),

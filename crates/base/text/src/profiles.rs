@@ -1,4 +1,4 @@
-//! Named sets of providers: `runtap.profiles/1`, and its text.
+//! Named sets of providers: `runtap.profiles/1` and its text.
 
 use std::io;
 
@@ -6,25 +6,25 @@ use serde::Serialize;
 
 use crate::{Print, TextOptions};
 
-/// `runtap.profiles/1`
+/// The document `runtap.profiles/1`.
 #[derive(Debug, Serialize)]
 pub struct ProfilesDocument {
     schema: &'static str,
     profiles: Vec<ProfileRow>,
 }
 
-/// A set of providers.
+/// A named set of providers.
 #[derive(Debug, Serialize)]
 pub struct ProfileRow {
-    /// What it is called.
+    /// Name of the profile.
     pub name: &'static str,
-    /// What it is for.
+    /// Purpose of the profile.
     pub about: &'static str,
-    /// What it asks for.
+    /// Providers to enable.
     pub providers: Vec<ProviderRow>,
 }
 
-/// A provider that is asked for.
+/// A provider to enable.
 #[derive(Debug, Serialize)]
 pub struct ProviderRow {
     name: String,
@@ -34,14 +34,14 @@ pub struct ProviderRow {
 }
 
 impl ProviderRow {
-    /// With keywords, at a level.
+    /// Creates a row for a provider with its keywords and level.
     pub fn new(name: String, keywords: u64, level: u32, arguments: Option<String>) -> Self {
         Self { name, keywords: format!("{keywords:#x}"), level, arguments }
     }
 }
 
 impl ProfilesDocument {
-    /// Of these.
+    /// Creates the document.
     pub fn new(profiles: Vec<ProfileRow>) -> Self {
         Self { schema: "runtap.profiles/1", profiles }
     }

@@ -1,4 +1,4 @@
-//! What a program says of itself: `runtap.version/1`, `runtap.licenses/1`, and their texts.
+//! Information about the program: `runtap.version/1`, `runtap.licenses/1` and their texts.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{Print, TextOptions};
 
-/// `runtap.version/1`
+/// The document `runtap.version/1`.
 #[derive(Debug, Serialize)]
 pub struct VersionDocument {
     schema: &'static str,
@@ -16,7 +16,7 @@ pub struct VersionDocument {
 }
 
 impl VersionDocument {
-    /// Of a version, which was built from a commit for a target.
+    /// Creates the document for a version built from a commit for a target.
     pub fn new(version: &'static str, commit: Option<&'static str>, target: &'static str) -> Self {
         Self { schema: "runtap.version/1", version, commit, target }
     }
@@ -29,9 +29,9 @@ impl Print for VersionDocument {
     }
 }
 
-const MARK: &str = "%%%% ";
+const TEXT_MARKER: &str = "%%%% ";
 
-/// `runtap.licenses/1`
+/// The document `runtap.licenses/1`.
 #[derive(Debug, Serialize)]
 pub struct LicensesDocument<'a> {
     schema: &'static str,
@@ -44,9 +44,9 @@ struct Package<'a> {
     name: &'a str,
     version: Option<&'a str>,
     repository: Option<&'a str>,
-    /// As its authors offer it.
+    /// License expression of the authors.
     license: &'a str,
-    /// Numbers of the texts below which it is used here.
+    /// Numbers of the license texts that apply here.
     texts: Vec<u32>,
 }
 
@@ -57,10 +57,10 @@ struct Text<'a> {
 }
 
 impl<'a> LicensesDocument<'a> {
-    /// Of a list: a line for each piece of software, with tabs between name, version, repository, licence and the numbers
-    /// of the texts; then the texts, each below a line `%%%% NUMBER`.
+    /// Parses a list with a line for each package, with tabs between name, version, repository, license and the numbers
+    /// of the texts, followed by the texts, each after a line `%%%% NUMBER`.
     pub fn read(list: &'a str) -> Self {
-        let (table, texts) = list.split_once(MARK).unwrap_or((list, ""));
+        let (table, texts) = list.split_once(TEXT_MARKER).unwrap_or((list, ""));
         let some = |text: &'a str| Some(text).filter(|text| !text.is_empty());
         let package = |line: &'a str| {
             let mut cells = line.split('\t');
@@ -86,7 +86,7 @@ impl Print for LicensesDocument<'_> {
         let heading = options.heading();
         writeln!(
             out,
-            "runtap contains the software below; the number is that of the text that follows the list.\n"
+            "runtap contains the software listed below; the numbers refer to the license texts after the list.\n"
         )?;
         for Package { name, version, repository, license, texts } in &self.packages {
             let numbers: Vec<String> = texts.iter().map(|number| format!("[{number}]")).collect();

@@ -1,4 +1,4 @@
-//! A repaired copy of a recording: `runtap.repair/1`, and its line.
+//! A repaired copy of a recording: `runtap.repair/1` and its text.
 
 use std::io;
 use std::path::Path;
@@ -10,15 +10,15 @@ use crate::document::Partial;
 use crate::units::{Bytes, Count};
 use crate::{Clean, Print, TextOptions};
 
-/// The places that are printed.
+/// Maximum number of skipped places that are printed.
 const MAX_PLACES: usize = 10;
 
-/// `runtap.repair/1`
+/// The document `runtap.repair/1`.
 #[derive(Debug, Serialize)]
 pub struct RepairDocument<'a> {
     schema: &'static str,
     file: String,
-    /// `None` where the recording is whole, and nothing was written.
+    /// `None` if the recording is intact and nothing was written.
     output: Option<String>,
     format: &'static str,
     version: u32,
@@ -30,7 +30,7 @@ pub struct RepairDocument<'a> {
     start_added: bool,
     end_added: bool,
     bytes_after_end: u64,
-    /// The first places that were left out because of damage.
+    /// The first places that were skipped because of damage.
     skipped: Vec<SkippedBytes>,
     skipped_places: u64,
     bytes_skipped: u64,
@@ -48,7 +48,7 @@ struct SkippedBytes {
 }
 
 impl<'a> RepairDocument<'a> {
-    /// Of a file with this header, and the copy of it.
+    /// Creates the document for a file with this header.
     pub fn new(file: &Path, output: Option<String>, header: &TraceHeader, repaired: &'a Repaired) -> Self {
         Self {
             schema: "runtap.repair/1",
@@ -77,22 +77,24 @@ impl<'a> RepairDocument<'a> {
         }
     }
 
-    /// What there was to repair, in one line.
+    /// Describes the repairs in one line.
     pub fn remark(&self) -> String {
         let Self { file, blocks_shortened, blocks_left_out, .. } = self;
         if !self.repaired.has_changed() {
-            return format!("{file} is whole: nothing to repair");
+            return format!("{file} is complete; nothing to repair");
         }
         let partial = self.repaired.partial.as_ref().map(ToString::to_string);
-        let why = partial.as_deref().unwrap_or("has blocks that nobody knows");
-        format!("{file} {why}; blocks shortened: {blocks_shortened}, left out: {blocks_left_out}")
+        let why = partial.as_deref().unwrap_or("has unknown blocks");
+        format!(
+            "{file} {why}; repaired: {blocks_shortened} blocks truncated, {blocks_left_out} blocks skipped"
+        )
     }
 
-    /// What the copy lacks of what was in the recording, a line each.
+    /// Describes what the copy lacks, one line each.
     pub fn losses(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.start_added {
-            lines.push("the first bytes, which name the format, were missing and were added".to_owned());
+            lines.push("added the missing first bytes, which identify the format".to_owned());
         }
         for SkippedBytes { offset, bytes } in self.skipped.iter().take(MAX_PLACES) {
             lines.push(format!("skipped {} bytes at offset {offset}", Count(*bytes)));
@@ -103,18 +105,17 @@ impl<'a> RepairDocument<'a> {
         }
         if self.events_left_out > 0 {
             let events = Count(self.events_left_out);
-            lines.push(format!("left out {events} events, because their definitions are missing"));
+            lines.push(format!("omitted {events} events because their definitions are missing"));
         }
         if self.events_without_stack > 0 {
             let events = Count(self.events_without_stack);
-            lines
-                .push(format!("{events} events have no stack in the copy, because their stacks are missing"));
+            lines.push(format!("{events} events have no stack in the copy because their stacks are missing"));
         }
         lines
     }
 }
 
-/// The line of the copy, if there is one.
+/// Prints the line of the copy, if one was written.
 impl Print for RepairDocument<'_> {
     fn print(&self, out: &mut dyn io::Write, _: &TextOptions<'_>) -> io::Result<()> {
         let Some(output) = self.output.as_ref().filter(|_| self.repaired.has_changed()) else {

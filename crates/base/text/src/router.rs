@@ -1,4 +1,4 @@
-//! What a router has carried: `runtap.router/1` with its text.
+//! Statistics of a router: `runtap.router/1` with its text.
 
 use std::io;
 
@@ -7,34 +7,34 @@ use serde::Serialize;
 use crate::units::{Bytes, Things};
 use crate::{Print, TextOptions};
 
-/// `runtap.router/1`
+/// The document `runtap.router/1`.
 #[derive(Debug, Default, Serialize)]
 pub struct RouterDocument {
     schema: &'static str,
-    /// Clients that have connected.
+    /// Number of clients that connected.
     pub connections: u64,
-    /// Requests that a runtime got.
+    /// Number of requests forwarded to a runtime.
     pub forwarded: u64,
-    /// Requests that the router has answered, because a runtime could be harmed by them.
+    /// Number of requests that the router rejected because they could harm a runtime.
     pub refused: u64,
-    /// Clients that have asked for nothing.
+    /// Number of clients that sent no request.
     pub silent: u64,
-    /// Requests for which no runtime could be reached.
+    /// Number of requests for which no runtime could be reached.
     pub not_reached: u64,
-    /// Runtimes that were there.
+    /// Number of runtimes that connected.
     pub runtimes: u64,
-    /// How often a runtime was disconnected for lack of a place.
+    /// Number of runtimes that were disconnected because there were too many.
     pub without_place: u64,
-    /// The most clients that have waited at one time.
+    /// Maximum number of clients waiting at the same time.
     pub most_waiting: u64,
-    /// Bytes to the runtimes.
+    /// Number of bytes sent to runtimes.
     pub bytes_to_runtimes: u64,
-    /// Bytes to the clients.
+    /// Number of bytes sent to clients.
     pub bytes_to_clients: u64,
 }
 
 impl RouterDocument {
-    /// Of one that has carried nothing.
+    /// Creates the document with all numbers 0.
     pub fn new() -> Self {
         Self { schema: "runtap.router/1", ..Self::default() }
     }
@@ -52,7 +52,7 @@ impl Print for RouterDocument {
             Bytes(self.bytes_to_runtimes),
         )?;
         for (things, what) in [
-            (Things(refused, "request"), "answered by the router: malformed, or not supported"),
+            (Things(refused, "request"), "rejected by the router (malformed or unsupported)"),
             (Things(not_reached, "request"), "for which no runtime was reached"),
             (Things(silent, "client"), "without a request"),
         ] {
@@ -61,10 +61,14 @@ impl Print for RouterDocument {
             }
         }
         if self.without_place > 0 {
-            writeln!(out, "{} of runtimes without a place", Things(self.without_place, "connection"))?;
+            writeln!(
+                out,
+                "{} of runtimes rejected because of too many runtimes",
+                Things(self.without_place, "connection")
+            )?;
         }
         if self.most_waiting > 0 {
-            writeln!(out, "at most {} waited at the same time", Things(self.most_waiting, "client"))?;
+            writeln!(out, "at most {} waiting at the same time", Things(self.most_waiting, "client"))?;
         }
         Ok(())
     }

@@ -1,14 +1,14 @@
-//! Tables: columns as wide as what is in them, numbers on the right, rows that are not shown counted.
+//! Tables with columns that fit their contents, right-aligned numbers, and a count of omitted rows.
 
 use std::io;
 
 use crate::units::{Count, noun};
 use crate::{Clean, TextOptions, cut};
 
-/// A text that is longer moves the columns behind it.
-const LONGEST: usize = 32;
+/// Maximum width of a text column. Longer texts shift the following columns.
+const MAX_COLUMN_WIDTH: usize = 32;
 
-/// A column.
+/// A column of a table.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {
     title: &'static str,
@@ -16,21 +16,21 @@ pub struct Column {
 }
 
 impl Column {
-    /// Of texts, which begin at the same place.
+    /// Creates a left-aligned column.
     pub fn text(title: &'static str) -> Self {
         Self { title, is_number: false }
     }
 
-    /// Of numbers, which end at the same place, with their units.
+    /// Creates a right-aligned column for numbers with units.
     pub fn number(title: &'static str) -> Self {
         Self { title, is_number: true }
     }
 }
 
-/// A table of so many columns. The last one is for what may be long.
+/// A table with `N` columns, the last of which may contain long texts.
 #[derive(Debug)]
 pub struct Table<const N: usize> {
-    /// What is in a row, in the singular.
+    /// What a row contains, in the singular.
     noun: &'static str,
     columns: [Column; N],
     rows: Vec<[String; N]>,
@@ -38,12 +38,12 @@ pub struct Table<const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
-    /// An empty one; `noun` is what a row is about, in the singular.
+    /// Creates an empty table. `noun` is what a row contains, in the singular.
     pub fn new(noun: &'static str, columns: [Column; N]) -> Self {
         Self { noun, columns, rows: Vec::new(), hidden: 0 }
     }
 
-    /// Adds a row for each item, as many as the options say. Cells are cleaned.
+    /// Adds rows for the items, up to the maximum in the options. Cells are cleaned.
     pub fn fill<T>(
         &mut self,
         items: impl ExactSizeIterator<Item = T>,
@@ -55,14 +55,14 @@ impl<const N: usize> Table<N> {
         items.take(shown).for_each(|item| self.row(cells(item)));
     }
 
-    /// Adds a row, whatever the options say. Cells are cleaned.
+    /// Adds a row regardless of the options. Cells are cleaned.
     pub fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| Clean(&cell).to_string()));
     }
 
-    /// Writes it, and how many rows are not shown.
+    /// Writes the table, and the number of omitted rows.
     pub fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
-        // The same code for any number of columns.
+        // A non-generic function for any number of columns.
         let rows: Vec<&[String]> = self.rows.iter().map(<[String; N]>::as_slice).collect();
         print(&self.columns, &rows, out, options)?;
         if self.hidden > 0 {
@@ -86,7 +86,7 @@ fn print(
     for row in rows {
         for ((width, cell), column) in widths.iter_mut().zip(*row).zip(columns) {
             let cell = cell.chars().count();
-            *width = (*width).max(if column.is_number { cell } else { cell.min(LONGEST) });
+            *width = (*width).max(if column.is_number { cell } else { cell.min(MAX_COLUMN_WIDTH) });
         }
     }
     let line = |cells: &mut dyn Iterator<Item = &str>| {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_cells_are_harmless() {
+    fn columns_are_aligned_and_cells_are_cleaned() {
         insta::assert_snapshot!(shown(&TextOptions::default()), @r"
             SELF  TIER            METHOD
           9.1 ms  Tier0           Main()
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_not_shown_are_counted() {
+    fn omitted_rows_are_counted() {
         let options = TextOptions { rows: Some(1), more: Some("-n shows more"), ..TextOptions::default() };
         insta::assert_snapshot!(shown(&options), @r"
           SELF  TIER   METHOD
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_where_the_width_does() {
+    fn lines_are_truncated_to_the_width() {
         let options = TextOptions { width: Some(14), styled: true, ..TextOptions::default() };
         let text = shown(&options);
         assert!(text.starts_with("\u{1b}[1m    SELF  TIE…\u{1b}[0m\n  9.1 ms  Tie…\n"), "{text:?}");

@@ -1,4 +1,4 @@
-//! What was recorded: `runtap.trace/1`, its figures, and the lines of its files.
+//! The result of recording: `runtap.trace/1`, its summary, and the lines of its files.
 
 use std::fmt;
 use std::io;
@@ -10,27 +10,28 @@ use crate::document::{OutputFile, Partial};
 use crate::units::{Bytes, Lost, Span, Things};
 use crate::{Clean, Print, TextOptions};
 
-/// `runtap.trace/1`. With several processes the figures are sums, and what belongs to one process is that of the first.
+/// The document `runtap.trace/1`. For several processes, numbers are sums, and properties of a process are those of the
+/// first.
 #[derive(Debug, Clone, Serialize)]
 pub struct TraceDocument {
     schema: &'static str,
-    /// `None` where nothing was recorded.
+    /// `None` if nothing was recorded.
     pid: Option<u64>,
-    /// Every file.
+    /// All files written.
     pub outputs: Vec<OutputFile>,
     events: u64,
-    /// Events that the target dropped, at least.
+    /// Minimum number of events that the target dropped.
     pub lost: u64,
     bytes: u64,
     duration_ns: u64,
-    /// What is missing from the first recording that is not whole.
+    /// What is missing from the first incomplete recording.
     pub partial: Option<Partial>,
-    /// `None` where nothing was recorded.
+    /// `None` if nothing was recorded.
     command: Option<String>,
     downgrades: Vec<String>,
-    /// In the order in which they came.
+    /// In the order in which they were recorded.
     pub processes: Vec<TracedProcess>,
-    /// What concerns no single process; nothing, most often.
+    /// Notes that do not concern a single process; usually empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<&'static str>,
 }
@@ -42,40 +43,40 @@ pub struct TracedProcess {
     pub pid: u64,
     /// Name of the program.
     pub name: String,
-    /// The files that it has alone.
+    /// Files that contain only this process.
     pub outputs: Vec<OutputFile>,
-    /// Events received.
+    /// Number of events received.
     pub events: u64,
-    /// Events that the target dropped, at least.
+    /// Minimum number of events that the target dropped.
     pub lost: u64,
-    /// Bytes received.
+    /// Number of bytes received.
     pub bytes: u64,
-    /// How long it was recorded.
+    /// Duration of the recording in nanoseconds.
     pub duration_ns: u64,
     /// What is missing.
     pub partial: Option<Partial>,
-    /// The session command that was accepted.
+    /// The session command that the runtime accepted.
     pub command: String,
-    /// What the runtime was too old for.
+    /// Features that the runtime was too old for.
     pub downgrades: Vec<String>,
-    /// What may be missing although nothing was lost.
+    /// Explanations why data may be missing although no events were lost.
     pub notes: Vec<String>,
-    /// Whether what was received of a partial one can be read.
+    /// Whether the received part of an incomplete recording can be read.
     #[serde(skip)]
     pub is_readable: bool,
 }
 
-/// What is to be said of a recording.
+/// A remark about a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remark {
-    /// Worth knowing.
+    /// A note.
     Note(String),
-    /// The recording may be useless.
+    /// A warning that the recording may be useless.
     Warning(String),
 }
 
 impl Default for TraceDocument {
-    /// Of no process yet.
+    /// Creates the document without processes.
     fn default() -> Self {
         Self {
             schema: "runtap.trace/1",
@@ -95,7 +96,7 @@ impl Default for TraceDocument {
 }
 
 impl TraceDocument {
-    /// One more process.
+    /// Adds a process.
     pub fn add(&mut self, process: TracedProcess) {
         if self.processes.is_empty() {
             self.pid = Some(process.pid);
@@ -113,7 +114,7 @@ impl TraceDocument {
         self.processes.push(process);
     }
 
-    /// Takes one process with its files, or several with the files that hold all of them.
+    /// Adds one process with its files, or several with the files that contain all of them.
     pub fn take(&mut self, mut processes: Vec<TracedProcess>, mut outputs: Vec<OutputFile>) {
         if let [process] = &mut processes[..] {
             process.outputs = std::mem::take(&mut outputs);
@@ -124,7 +125,7 @@ impl TraceDocument {
         self.outputs.extend(outputs);
     }
 
-    /// What is to be said of each process, in their order.
+    /// Returns the remarks about each process, in their order.
     pub fn remarks(&self) -> impl Iterator<Item = Remark> {
         let several = self.processes.len() > 1;
         self.processes.iter().flat_map(move |process| {
@@ -138,7 +139,7 @@ impl TraceDocument {
         })
     }
 
-    /// Events, losses, bytes and time in one line.
+    /// Summarizes events, losses, bytes and duration in one line.
     pub fn figures(&self) -> String {
         let processes = match self.processes.len() {
             0 | 1 => String::new(),
@@ -154,14 +155,14 @@ impl TraceDocument {
     }
 }
 
-/// The lines of its files.
+/// Prints the lines of the files.
 impl Print for TraceDocument {
     fn print(&self, out: &mut dyn io::Write, options: &TextOptions<'_>) -> io::Result<()> {
         self.outputs.iter().try_for_each(|file| file.print(out, options))
     }
 }
 
-/// The line of a file in a result: path, format, size.
+/// Formats the line of a file: path, format, size.
 impl fmt::Display for OutputFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}  {}  {}", Clean(&self.path), self.format, Bytes(self.bytes))

@@ -1,10 +1,10 @@
-//! A session that wrote into tracepoints of the kernel.
+//! Sessions that wrote to kernel tracepoints.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// What takes part of the members of `runtap.trace/1` that are there for a recording into a file.
+/// A variant of `runtap.trace/1` for sessions that wrote to kernel tracepoints instead of a file.
 #[derive(Debug, Serialize)]
 pub struct TracepointsDocument {
     schema: &'static str,
@@ -21,7 +21,7 @@ pub struct TracepointsDocument {
 }
 
 impl TracepointsDocument {
-    /// Of a process whose events went into these, so long, by this command.
+    /// Creates the document for a process.
     pub fn new(pid: u32, tracepoints: Vec<String>, duration: Duration, command: &'static str) -> Self {
         Self {
             schema: "runtap.trace/1",

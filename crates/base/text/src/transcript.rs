@@ -1,4 +1,4 @@
-//! Recorded conversations: what `record` has written, what `inspect` shows of it, what `replay` has found.
+//! Transcripts of connections: results of `record`, contents shown by `inspect`, and results of `replay`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,30 +11,30 @@ use crate::document::Partial;
 use crate::units::{Bytes, Count, Things};
 use crate::{Clean, Column, Print, Table, TextOptions};
 
-/// `runtap.record/1`
+/// The document `runtap.record/1`.
 #[derive(Debug, Serialize)]
 pub struct RecordDocument {
     schema: &'static str,
     path: String,
-    /// How many connections were made.
+    /// Number of connections.
     pub connections: u64,
-    /// How many messages and parts of streams passed.
+    /// Number of messages and parts of streams.
     pub frames: u64,
-    /// How many bytes they had.
+    /// Number of bytes in these.
     pub bytes: u64,
     streams: Vec<String>,
-    /// Whether the transcript could not be written to its end.
+    /// Whether the transcript is incomplete because writing failed.
     pub partial: bool,
 }
 
 impl RecordDocument {
-    /// Of a transcript with these files for streams.
+    /// Creates the document for a transcript with these stream files.
     pub fn new(path: String, streams: Vec<String>) -> Self {
         let (connections, frames, bytes) = (0, 0, 0);
         Self { schema: "runtap.record/1", path, connections, frames, bytes, streams, partial: false }
     }
 
-    /// What was recorded, in one line.
+    /// Summarizes the recording in one line.
     pub fn remark(&self) -> String {
         let Self { path, connections, frames, bytes, .. } = self;
         let (connections, bytes) = (Things(*connections, "connection"), Bytes(*bytes));
@@ -42,30 +42,30 @@ impl RecordDocument {
     }
 }
 
-/// A line of a transcript, or one of the messages in it.
+/// A line of a transcript, or a message in it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TranscriptRow {
-    /// The number of the line.
+    /// Line number.
     pub line: u64,
-    /// When, in seconds since the recording began.
+    /// Time in seconds since the start of the recording.
     pub t: Option<f64>,
-    /// On which connection.
+    /// Name of the connection.
     pub conn: Option<String>,
-    /// From whom to whom.
+    /// Direction.
     pub dir: Option<String>,
-    /// What it is.
+    /// Type of the line.
     pub what: String,
-    /// The command of a message.
+    /// Command of the message.
     pub id: Option<String>,
-    /// Its name.
+    /// Name of the command.
     pub name: Option<String>,
-    /// How many bytes it has.
+    /// Number of bytes.
     pub bytes: Option<u64>,
-    /// The file with these bytes.
+    /// File that contains the bytes.
     pub file: Option<String>,
-    /// Where they are in it.
+    /// Offset of the bytes in that file.
     pub offset: Option<u64>,
-    /// What it says.
+    /// Decoded fields.
     #[serde(serialize_with = "as_map")]
     pub fields: Vec<(String, Value)>,
 }
@@ -74,7 +74,7 @@ fn as_map<S: Serializer>(fields: &[(String, Value)], serializer: S) -> Result<S:
     serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
 }
 
-/// The first members of `runtap.transcript/1`; its list `rows` follows, and then [`TranscriptTail`].
+/// The first members of `runtap.transcript/1`, which are followed by the list `rows` and [`TranscriptTail`].
 #[derive(Debug, Serialize)]
 pub struct TranscriptHead {
     schema: &'static str,
@@ -82,24 +82,24 @@ pub struct TranscriptHead {
 }
 
 impl TranscriptHead {
-    /// Those for a file.
+    /// Creates the members for a file.
     pub fn new(file: String) -> Self {
         Self { schema: "runtap.transcript/1", file }
     }
 }
 
-/// The members of `runtap.transcript/1` that are known at the end of the file.
+/// The members of `runtap.transcript/1` after the list.
 #[derive(Debug, Default, Serialize)]
 pub struct TranscriptTail {
-    /// How many connections there are.
+    /// Number of connections.
     pub connections: u64,
-    /// How many messages could not be decoded.
+    /// Number of messages that could not be decoded.
     pub undecoded: u64,
     /// What is missing at the end.
     pub partial: Option<Partial>,
 }
 
-/// The titles of a transcript's rows.
+/// Returns the heading of a transcript's rows.
 pub fn transcript_heading(options: &TextOptions<'_>) -> String {
     let heading = options.heading();
     format!(
@@ -108,18 +108,18 @@ pub fn transcript_heading(options: &TextOptions<'_>) -> String {
     )
 }
 
-/// Streams of which parts are held back; with more, one of them is shown as two.
-const MOST_STREAMS: usize = 4096;
+/// Maximum number of streams whose parts are merged; with more, a stream may be shown in several lines.
+const MAX_MERGED_STREAMS: usize = 4096;
 
-/// Makes text of rows. The parts of a stream that follow each other on a connection are one line of it.
+/// Formats rows as text. Consecutive parts of a stream on a connection are merged to one line.
 #[derive(Debug, Default)]
 pub struct TranscriptText {
-    /// The parts of streams that were not shown yet, and how many they are: by connection.
+    /// By connection: the first part of a stream that has not been shown yet, and the number of parts.
     streams: BTreeMap<String, (TranscriptRow, u64)>,
 }
 
 impl TranscriptText {
-    /// The text for a row, and for the stream that has ended with it.
+    /// Returns the text of a row, preceded by that of a stream that ends before it.
     pub fn row(&mut self, row: TranscriptRow, options: &TextOptions<'_>) -> String {
         let conn = row.conn.clone().unwrap_or_default();
         if row.what == "stream" {
@@ -132,7 +132,7 @@ impl TranscriptText {
                     self.streams.insert(conn, (row, 1));
                 }
             }
-            let is_full = self.streams.len() > MOST_STREAMS;
+            let is_full = self.streams.len() > MAX_MERGED_STREAMS;
             let first = if is_full { self.streams.pop_first() } else { None };
             return first.map(|(_, stream)| of_stream(&stream)).unwrap_or_default();
         }
@@ -141,7 +141,7 @@ impl TranscriptText {
         text
     }
 
-    /// The text for streams that are there to the end.
+    /// Returns the text of the remaining streams.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.streams).values().map(of_stream).collect()
     }
@@ -162,11 +162,11 @@ fn start(row: &TranscriptRow) -> String {
     format!("{:>6}  {time:>11}  {conn:<6}  {dir:<3}  {bytes:>9}  ", row.line)
 }
 
-/// A line for the row, and one for each of its fields.
+/// Returns a line for the row, and one for each of its fields.
 fn text_of(row: &TranscriptRow, options: &TextOptions<'_>) -> String {
     let mut text = start(row);
     let what = Clean(&row.what).to_string();
-    // Writing to a String can't fail.
+    // Writing to a `String` cannot fail.
     let _ = match (&row.name, &row.id) {
         (Some(name), Some(id)) => write!(text, "{what} {} ({})", Clean(name), Clean(id)),
         (Some(name), None) if !name.eq_ignore_ascii_case(&what) => write!(text, "{what} {}", Clean(name)),
@@ -185,59 +185,59 @@ fn text_of(row: &TranscriptRow, options: &TextOptions<'_>) -> String {
     text
 }
 
-/// A field that is different in a replay.
+/// A field that differs in a replay.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DifferenceRow {
-    /// Its name.
+    /// Name of the field.
     pub field: String,
-    /// What was recorded.
+    /// Recorded value.
     pub recorded: Option<Value>,
-    /// What there is now.
+    /// Value in the replay.
     pub now: Option<Value>,
-    /// It says who somebody is, and always differs.
+    /// Whether the field identifies a process or session and therefore always differs.
     pub identity: bool,
 }
 
-/// A request that was played.
+/// A replayed request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExchangeRow {
-    /// The recorded connection.
+    /// Name of the recorded connection.
     pub conn: Option<String>,
-    /// The line of the transcript with the request.
+    /// Line of the transcript that contains the request.
     pub line: Option<u64>,
-    /// The command.
+    /// Command of the request.
     pub id: Option<String>,
-    /// Its name.
+    /// Name of the command.
     pub name: Option<&'static str>,
-    /// What has become of it.
+    /// Result of the comparison.
     pub verdict: &'static str,
-    /// What is different.
+    /// Fields that differ.
     pub differences: Vec<DifferenceRow>,
-    /// The first byte of the request that is different.
+    /// Offset of the first byte of the request that differs.
     pub offset: Option<u64>,
-    /// Why it was not sent or answered.
+    /// Why the request was not sent or not answered.
     pub reason: Option<String>,
-    /// Bytes of the answer, where they were counted.
+    /// Number of bytes in the answer, if counted.
     pub bytes: Option<u64>,
-    /// Bytes that it had when it was recorded.
+    /// Number of bytes in the recorded answer.
     pub recorded_bytes: u64,
 }
 
-/// `runtap.replay/1`
+/// The document `runtap.replay/1`.
 #[derive(Debug, Serialize)]
 pub struct ReplayDocument {
     schema: &'static str,
     file: String,
-    /// Whose part was played.
+    /// The side that was replayed.
     part: &'static str,
-    /// Whether everything was as it was recorded.
+    /// Whether everything was the same as recorded.
     pub same: bool,
-    /// What was played.
+    /// The replayed requests.
     pub exchanges: Vec<ExchangeRow>,
 }
 
 impl ReplayDocument {
-    /// Of a transcript.
+    /// Creates the document for a transcript.
     pub fn new(file: String, part: &'static str, same: bool, exchanges: Vec<ExchangeRow>) -> Self {
         Self { schema: "runtap.replay/1", file, part, same, exchanges }
     }
@@ -264,15 +264,15 @@ impl Print for ReplayDocument {
                 row.verdict.to_owned(),
                 row.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
                 row.recorded_bytes.to_string(),
-                row.reason.clone().unwrap_or_else(|| told(row)),
+                row.reason.clone().unwrap_or_else(|| differences_text(row)),
             ]
         });
         table.print(out, options)
     }
 }
 
-/// The differences of a request in one line.
-fn told(row: &ExchangeRow) -> String {
+/// Describes the differences of a request in one line.
+fn differences_text(row: &ExchangeRow) -> String {
     let value = |value: &Option<Value>| match value {
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),

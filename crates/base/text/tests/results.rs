@@ -109,7 +109,7 @@ fn what_a_runtime_says_of_itself() {
     platform        unknown
     system          Linux x64
     runtime cookie  cookie
-    suspended       yes, at its start
+    suspended       yes, at startup
     ");
     let variable = |name: &str, value: &str| Variable { name: name.to_owned(), value: value.to_owned() };
     let environment = EnvironmentDocument::new(None, vec![variable("B", ""), variable("A", "x=\t")]);
@@ -128,11 +128,11 @@ fn what_a_router_has_carried() {
     router.without_place = 1;
     insta::assert_snapshot!(text(&router, &PLAIN), @r"
     12 connections, 9 requests forwarded (2.5 MB to clients, 0 B to runtimes)
-    1 request answered by the router: malformed, or not supported
+    1 request rejected by the router (malformed or unsupported)
     3 requests for which no runtime was reached
     2 clients without a request
-    1 connection of runtimes without a place
-    at most 1 client waited at the same time
+    1 connection of runtimes rejected because of too many runtimes
+    at most 1 client waiting at the same time
     ");
     let mut json = Vec::new();
     runtap_text::json::write_document(&mut json, &router).unwrap();
@@ -159,7 +159,7 @@ fn what_a_program_says_of_itself() {
     assert_eq!(text(&version, &PLAIN), "runtap 1.2.3 (abc) x86_64-unknown-linux-musl\n");
     let list = "one\t1.0\thttps://one\tMIT\t1 2\ntwo\t\t\tZlib\t2\n%%%% 1\nMay.\n\n%%%% 2\nMust.\n";
     insta::assert_snapshot!(text(&LicensesDocument::read(list), &PLAIN), @r"
-    runtap contains the software below; the number is that of the text that follows the list.
+    runtap contains the software listed below; the numbers refer to the license texts after the list.
 
     one 1.0: MIT [1] [2]
         https://one

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use runtap_os::output::Draft;
+use runtap_os::output::PendingFile;
 
 use crate::Entry;
 use crate::error::Error;
@@ -47,5 +47,5 @@ impl<W: Write> Writer<W> {
 /// # Errors
 /// It can't be made there.
 pub fn create(path: &Path) -> Result<(File, PathBuf), Error> {
-    Ok(Draft::of(path)?.appear()?)
+    Ok(PendingFile::of(path)?.appear()?)
 }

@@ -1,50 +1,51 @@
-//! How a listener is bound, and why it could not be.
+//! Options and errors of binding a listener.
 
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// How a [`Listener`](crate::Listener) is bound.
+/// Options for binding a [`Listener`](crate::Listener).
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct BindOptions {
-    /// Replace a socket file that nobody listens on any more. Off: it is [`BindError::InUse`]. So is always the file of
-    /// another user than ours and [`stale_of`](Self::stale_of), whose file is not ours to remove.
+    /// Whether to replace a stale socket file, one that no process listens on. Otherwise, and for socket files of users
+    /// other than the current one and [`stale_of`](Self::stale_of), binding fails with [`BindError::InUse`].
     pub replace_stale: bool,
-    /// A user whose stale sockets are replaced, beside ours.
+    /// Another user whose stale socket files are replaced.
     pub stale_of: Option<u32>,
-    /// Let processes of every user in. Who they are is for the caller to judge, by their [`Peer`](crate::Peer).
+    /// Whether processes of all users may connect. The caller must check their [`Peer`](crate::Peer).
     pub everybody: bool,
-    /// Programs go on dialling the name when we are gone, and obey whoever listens there. So in a folder where others
-    /// could take it then, but not while it is there ([`Exposure::Shared`](crate::Exposure::Shared)), the file stays, and is stale. That of a
-    /// program of [`stale_of`](Self::stale_of) becomes that user's.
+    /// Whether to keep the socket file when the listener is dropped, if other users could then create one with its name
+    /// but cannot replace it while it exists ([`Exposure::Shared`](crate::Exposure::Shared)). Programs keep connecting
+    /// to the name and trust any listener. The ownership of a file for a program of [`stale_of`](Self::stale_of) is
+    /// given to that user.
     pub keeps_name: bool,
 }
 
 impl BindOptions {
-    /// Replaces a stale socket file.
+    /// Sets whether to replace a stale socket file.
     #[must_use]
     pub fn replace_stale(mut self, yes: bool) -> Self {
         self.replace_stale = yes;
         self
     }
 
-    /// Replaces stale socket files of this user, too.
+    /// Also replaces stale socket files of this user.
     #[must_use]
     pub fn stale_of(mut self, uid: u32) -> Self {
         (self.replace_stale, self.stale_of) = (true, Some(uid));
         self
     }
 
-    /// Lets processes of every user in.
+    /// Sets whether processes of all users may connect.
     #[must_use]
     pub fn everybody(mut self, yes: bool) -> Self {
         self.everybody = yes;
         self
     }
 
-    /// Keeps the name from others also when we are gone.
+    /// Sets whether the socket file stays when the listener is dropped.
     #[must_use]
     pub fn keeps_name(mut self, yes: bool) -> Self {
         self.keeps_name = yes;
@@ -52,22 +53,22 @@ impl BindOptions {
     }
 }
 
-/// A socket that could not be bound.
+/// An error that occurred while binding a socket.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The name is taken, by somebody who listens or by a file that is no stale socket.
+    /// The name is in use by a listener or by a file that is not a stale socket.
     #[error("listen on {}: the name is in use", path.display())]
     InUse {
-        /// The name.
+        /// The path.
         path: PathBuf,
     },
-    /// Anything else.
+    /// Any other I/O error.
     #[error("listen on {}: {source}", path.display())]
     Io {
-        /// The name.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
 }

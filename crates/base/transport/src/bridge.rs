@@ -1,8 +1,7 @@
-//! Connections that this process makes in place of the system: to a peer that no socket of this machine leads to.
+//! Connections that this process forwards to peers that no local socket leads to.
 //!
-//! Whoever dials a [`Bridge`] gets one end of a pair of sockets, as if it had dialled one. The other end goes to the bridge's
-//! maker, who moves the bytes. No name in a file system stands for it, so that nobody else can dial it. Knows nothing of
-//! where it leads.
+//! Connecting to a [`Bridge`] returns one end of a socket pair. The other end is passed to the creator of the bridge,
+//! who transfers the bytes. A bridge has no name in the file system, so other processes cannot connect to it.
 
 use std::fmt;
 use std::io;
@@ -19,29 +18,29 @@ mod far_end;
 
 pub use self::far_end::FarEnd;
 
-/// The near side: dialled by [`Endpoint::Bridge`](crate::Endpoint::Bridge).
+/// The near side of a bridge; see [`Endpoint::Bridge`](crate::Endpoint::Bridge).
 pub struct Bridge {
     name: String,
-    calls: mpsc::UnboundedSender<Call>,
+    calls: mpsc::UnboundedSender<ConnectRequest>,
 }
 
-/// Somebody dials. The far side answers whether the peer was reached; bytes pass over the stream from then on.
+/// A connection request. The far side answers whether it reached the peer, and then transfers bytes over the stream.
 #[derive(Debug)]
-pub struct Call {
+pub struct ConnectRequest {
     /// The far end of the connection.
     pub stream: FarEnd,
-    /// Whether it was reached.
+    /// Receives whether the peer was reached.
     pub answer: oneshot::Sender<io::Result<()>>,
 }
 
 impl Bridge {
-    /// A bridge to a peer of this name, and where its calls come in.
-    pub fn new(name: impl Into<String>) -> (Self, mpsc::UnboundedReceiver<Call>) {
+    /// Creates a bridge to a peer with this name, and the receiver of its connection requests.
+    pub fn new(name: impl Into<String>) -> (Self, mpsc::UnboundedReceiver<ConnectRequest>) {
         let (calls, incoming) = mpsc::unbounded_channel();
         (Self { name: name.into(), calls }, incoming)
     }
 
-    /// What the peer is called.
+    /// Returns the name of the peer.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -49,8 +48,9 @@ impl Bridge {
     pub(crate) async fn connect(&self, within: Duration) -> Result<Stream, ConnectFailure> {
         let (near, far) = far_end::pair().map_err(ConnectFailure::Io)?;
         let (answer, answered) = oneshot::channel();
-        let gone = || ConnectFailure::Io(io::Error::new(io::ErrorKind::NotConnected, "the bridge has ended"));
-        self.calls.send(Call { stream: far, answer }).map_err(|_call| gone())?;
+        let gone =
+            || ConnectFailure::Io(io::Error::new(io::ErrorKind::NotConnected, "the bridge was closed"));
+        self.calls.send(ConnectRequest { stream: far, answer }).map_err(|_call| gone())?;
         match timeout(within, answered).await {
             Ok(Ok(Ok(()))) => Ok(near),
             Ok(Ok(Err(error))) => Err(ConnectFailure::Io(error)),
@@ -66,7 +66,7 @@ impl fmt::Debug for Bridge {
     }
 }
 
-/// One bridge is another one if it is called otherwise.
+/// Bridges are equal if they have the same name.
 impl PartialEq for Bridge {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -93,7 +93,7 @@ mod tests {
     const SOON: Duration = Duration::from_mins(1);
 
     #[tokio::test]
-    async fn who_dials_has_the_far_end_at_the_other_end() {
+    async fn connecting_returns_a_stream_to_the_far_end() {
         let (bridge, mut calls) = Bridge::new("far:1");
         let endpoint = Endpoint::Bridge(Arc::new(bridge));
         assert_eq!(
@@ -107,7 +107,7 @@ mod tests {
             let mut stream = call.stream.into_stream().unwrap();
             stream.write_all(b"here").await.unwrap();
             drop(stream);
-            // Whoever dials next is told why not.
+            // The reason of a failure is passed on.
             let call = calls.recv().await.unwrap();
             call.answer.send(Err(io::Error::other("not today"))).unwrap();
         });
@@ -117,12 +117,12 @@ mod tests {
         assert_eq!(said, "here");
         assert_eq!(endpoint.connect(SOON).await.unwrap_err().to_string(), "connect to far:1: not today");
         far.await.unwrap();
-        // And when nobody is there any more.
-        assert!(endpoint.connect(SOON).await.unwrap_err().to_string().contains("has ended"));
+        // The far side has been dropped.
+        assert!(endpoint.connect(SOON).await.unwrap_err().to_string().contains("was closed"));
     }
 
     #[tokio::test]
-    async fn a_far_end_that_does_not_answer_is_not_waited_for() {
+    async fn connecting_times_out_if_the_far_end_does_not_answer() {
         let (bridge, _calls) = Bridge::new("far:1");
         let error = Endpoint::Bridge(Arc::new(bridge)).connect(Duration::ZERO).await.unwrap_err();
         assert!(matches!(error.reason, ConnectFailure::Io(error) if error.kind() == io::ErrorKind::TimedOut));

@@ -1,7 +1,7 @@
-//! Unix domain sockets where the kernel lacks Linux's ways (macOS): no directory descriptor stands for a path, and the
-//! mode of a socket's file is the umask's. The same functions as `unix`, which is Linux's.
+//! Unix domain sockets for kernels without Linux's features (macOS): paths cannot refer to a directory descriptor, and
+//! the mode of a socket file is determined by the umask. The functions are those of `unix`, which is for Linux.
 //!
-//! Nothing in it is foreign to Linux, so it is compiled and tested there too. On macOS it was never run.
+//! The code is portable, so it is also compiled and tested on Linux. It has not been run on macOS.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -19,10 +19,10 @@ use crate::endpoint::ProcessEndpoint;
 use crate::folder::Folder;
 use crate::{ConnectFailure, Peer};
 
-/// What fits into `sun_path` of macOS with the final NUL.
+/// Size of macOS's `sun_path` without the terminating NUL, in bytes.
 const LONGEST_PATH: usize = 103;
 
-/// At a path that somebody named: our own user or root has to listen there.
+/// Connects to a path; the listener must belong to the current user or root.
 pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
     let stream = dial(path, timeout).await?;
     let peer = peer(&stream)?;
@@ -30,12 +30,12 @@ pub(crate) async fn connect(path: &Path, timeout: Duration) -> Result<UnixStream
     if trusted { Ok(stream) } else { Err(wrong(peer, None)) }
 }
 
-/// The same, whoever listens.
-pub(crate) async fn connect_to_anybody(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
+/// Connects to a path, whoever listens there.
+pub(crate) async fn connect_unverified(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
     dial(path, timeout).await
 }
 
-/// At one of the sockets that may be a process's own: the process has to listen there.
+/// Connects to one of the sockets that may belong to a process; the listener must be that process.
 pub(crate) async fn connect_to(
     process: &ProcessEndpoint,
     timeout: Duration,
@@ -61,12 +61,12 @@ fn peer(stream: &UnixStream) -> io::Result<Peer> {
     Ok(Peer { pid, uid: credentials.uid() })
 }
 
-/// The names of users are not looked up here.
+/// User names are not looked up.
 fn wrong(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
     ConnectFailure::WrongPeer { user: peer.uid.to_string(), peer, wanted }
 }
 
-/// A full queue is a refusal here: it looks like a stale socket, and is not tried again.
+/// On macOS a full queue is reported as a refusal, like a stale socket, and the connection is not retried.
 async fn dial(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailure> {
     check(path)?;
     match tokio::time::timeout(timeout, UnixStream::connect(path)).await {
@@ -75,22 +75,22 @@ async fn dial(path: &Path, timeout: Duration) -> Result<UnixStream, ConnectFailu
     }
 }
 
-/// The kernel answers at once; there is nothing to wait for.
+/// Connects without a time-out: the kernel answers at once.
 fn connect_blocking(path: &Path) -> Result<net::UnixStream, ConnectFailure> {
     check(path)?;
     Ok(net::UnixStream::connect(path)?)
 }
 
-/// Binds and listens, with the backlog of the standard library. The socket is bound in a directory that only we may
-/// enter, and moved to its place when its mode is 0600, or 0666 for everybody: at no moment can others connect who are not
-/// meant to.
+/// Binds and listens with the backlog of the standard library. The socket is bound in a private directory and renamed
+/// into place when it has its final mode, 0600, or 0666 for everybody, so other users can never connect prematurely.
 pub(crate) fn bind(folder: &Folder, name: &OsStr, backlog: i32, everybody: bool) -> io::Result<UnixListener> {
-    // To rename would replace somebody else's socket.
+    // Renaming would replace an existing socket.
     let is_free = || fs::symlink_metadata(folder.path().join(name)).is_err();
     replace(folder, name, backlog, everybody, is_free)
 }
 
-/// The same in the place of a file, in one step. `is_free` is asked right before; if it says no, the name is in use.
+/// Binds and replaces an existing file in one step. `is_free` is called right before; if it returns false, the name is
+/// in use.
 pub(crate) fn replace(
     folder: &Folder,
     name: &OsStr,
@@ -107,12 +107,12 @@ pub(crate) fn replace(
     let private = parent.join(format!(".rt{}-{number}", std::process::id()));
     fs::DirBuilder::new().mode(0o700).create(&private)?;
     let bound = bind_in(&private, path, if everybody { 0o666 } else { 0o600 }, is_free);
-    // Empty by now, or with a socket that nobody listens on.
+    // The directory is empty, or contains a socket without a listener.
     let _ = fs::remove_dir_all(&private);
     bound
 }
 
-/// The owner of a socket's file, if nobody listens behind it.
+/// Returns the owner of a socket file if no process listens on the socket.
 pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
     let path = folder.path().join(name);
     let meta = fs::symlink_metadata(&path).ok().filter(|meta| meta.file_type().is_socket())?;
@@ -141,7 +141,7 @@ fn check(path: &Path) -> io::Result<()> {
         0 => Err(io::ErrorKind::NotFound.into()),
         length if length > LONGEST_PATH => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("the path is longer than the {LONGEST_PATH} bytes that a socket address holds"),
+            format!("the path is longer than {LONGEST_PATH} bytes, the maximum for a socket"),
         )),
         _ => Ok(()),
     }
@@ -157,7 +157,7 @@ mod tests {
     use crate::{Socket, SocketState};
 
     #[test]
-    fn a_private_socket_takes_connections_and_leaves_nothing_beside_it() {
+    fn a_private_socket_accepts_connections_and_leaves_no_other_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let folder = Folder::open(dir.path()).unwrap();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_are_told_apart() {
+    async fn failures_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let second = Duration::from_secs(1);
         let missing = connect(&dir.path().join("none"), second).await.unwrap_err();
@@ -199,11 +199,11 @@ mod tests {
         let path = dir.path().join("s");
         let _listener = bind(&Folder::open(dir.path()).unwrap(), "s".as_ref(), 1, false).unwrap();
         connect(&path, second).await.unwrap();
-        connect_to_anybody(&path, second).await.unwrap();
+        connect_unverified(&path, second).await.unwrap();
     }
 
     #[tokio::test]
-    async fn only_the_process_itself_is_believed() {
+    async fn only_the_expected_process_is_trusted() {
         let dir = tempfile::tempdir().unwrap();
         let name = SocketName::runtime(std::process::id(), 1).to_string();
         let _listener = bind(&Folder::open(dir.path()).unwrap(), name.as_ref(), 1, false).unwrap();

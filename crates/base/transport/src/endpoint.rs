@@ -1,6 +1,4 @@
-//! Where a peer can be dialled, and what can go wrong while dialling.
-//!
-//! Owns the name and the classification of errors; how the dialling is done is `unix`.
+//! Addresses of peers, and errors of connecting to them.
 
 use std::fmt;
 use std::io;
@@ -12,37 +10,37 @@ use thiserror::Error;
 
 use crate::{Peer, Socket, Stream};
 
-/// The address of a peer. TCP will join; match with a wildcard.
+/// The address of a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Endpoint {
-    /// A Unix domain socket in the file system. The path may be longer than `sun_path` (107 bytes) allows.
+    /// A Unix domain socket. The path may be longer than `sun_path` (107 bytes) permits.
     Unix(PathBuf),
-    /// A named pipe of Windows, by its name without `\\.\pipe\`. Elsewhere nobody is there.
+    /// A Windows named pipe, by its name without `\\.\pipe\`. Unsupported on other systems.
     Pipe(String),
-    /// The diagnostics socket of one process: dialled where that process has it, and used only if the process itself
-    /// listens there.
+    /// The diagnostics socket of a process, which is opened in that process's file system and used only if that process
+    /// listens on it.
     Process(Arc<ProcessEndpoint>),
-    /// A peer of another machine, which this process brings near.
+    /// A peer that this process forwards connections to, for example on another machine.
     Bridge(Arc<crate::Bridge>),
 }
 
-/// The sockets that may be those of one process.
+/// The sockets that may belong to a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProcessEndpoint {
     pub(crate) pid: u32,
     pub(crate) start_time: u64,
-    /// Those to try first come first. Not empty.
+    /// In the order in which they are tried. Not empty.
     pub(crate) sockets: Vec<Socket>,
 }
 
 impl Endpoint {
-    /// A Unix domain socket.
+    /// Creates the address of a Unix domain socket.
     pub fn unix(path: impl Into<PathBuf>) -> Self {
         Self::Unix(path.into())
     }
 
-    /// The sockets that may be those of a process, by what was found of it. `None` without any.
+    /// Creates the address of a process from the sockets found for it. `None` if none of them may belong to it.
     pub fn of_process<'a>(
         pid: u32,
         start_time: u64,
@@ -54,8 +52,8 @@ impl Endpoint {
         (!process.sockets.is_empty()).then(|| Self::Process(Arc::new(process)))
     }
 
-    /// What a path that somebody has typed means here: a socket, or on Windows a named pipe, with or without
-    /// `\\.\pipe\`.
+    /// Creates an address from a path specified by the user: a Unix domain socket or, on Windows, a named pipe with or
+    /// without `\\.\pipe\`.
     pub fn local(path: &Path) -> Self {
         #[cfg(unix)]
         return Self::unix(path);
@@ -66,12 +64,12 @@ impl Endpoint {
         }
     }
 
-    /// A named pipe of Windows.
+    /// Creates the address of a Windows named pipe.
     pub fn pipe(name: impl Into<String>) -> Self {
         Self::Pipe(name.into())
     }
 
-    /// The path in the file system, for endpoints that have one.
+    /// Returns the path of the socket. `None` if the endpoint has no path.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Unix(path) => Some(path),
@@ -80,7 +78,7 @@ impl Endpoint {
         }
     }
 
-    /// The process whose server it is, where that is known; its id in our pid namespace.
+    /// Returns the id of the process, in the pid namespace of the caller. `None` if unknown.
     pub fn process_id(&self) -> Option<u32> {
         match self {
             Self::Process(process) => Some(process.pid),
@@ -89,14 +87,16 @@ impl Endpoint {
         }
     }
 
-    /// Whether the peer is on another machine: what the kernel of this one says of it is not to be asked.
+    /// Returns whether the peer is reached through a bridge, so that the local kernel has no information about it.
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Bridge(_))
     }
 
-    /// Dials the peer. A queue that is full is tried again until `timeout` is over. Before anything can be sent the
-    /// kernel is asked who listens: a process has to be the one that is meant; at a path it has to be our own user's or
-    /// root's, or the very process that a runtime's socket is named after.
+    /// Connects to the peer. If its queue is full, retries until `timeout` has passed.
+    ///
+    /// Before any data can be sent, the kernel is asked which process listens. For a process address it must be that
+    /// process. For a path it must belong to the current user or root, or be the process that the name of the socket
+    /// refers to.
     ///
     /// # Errors
     /// See [`ConnectFailure`].
@@ -114,15 +114,15 @@ impl Endpoint {
         .map_err(|reason| ConnectError { endpoint: self.clone(), reason })
     }
 
-    /// As [`connect`](Self::connect) to a path, whoever listens there: for those who ask [`Stream::peer`] themselves before
-    /// they say anything.
+    /// Like [`connect`](Self::connect), without checking who listens at a path, for callers that check [`Stream::peer`]
+    /// before they send anything.
     ///
     /// # Errors
     /// See [`ConnectFailure`].
-    pub async fn connect_to_anybody(&self, timeout: Duration) -> Result<Stream, ConnectError> {
+    pub async fn connect_unverified(&self, timeout: Duration) -> Result<Stream, ConnectError> {
         match self {
             #[cfg(unix)]
-            Self::Unix(path) => crate::unix::connect_to_anybody(path, timeout)
+            Self::Unix(path) => crate::unix::connect_unverified(path, timeout)
                 .await
                 .map(Stream::from)
                 .map_err(|reason| ConnectError { endpoint: self.clone(), reason }),
@@ -130,7 +130,8 @@ impl Endpoint {
         }
     }
 
-    /// As [`connect`](Self::connect), for callers without an async runtime. The socket is in blocking mode. Linux only.
+    /// Like [`connect`](Self::connect), for callers without an async runtime. The returned socket is in blocking mode.
+    /// Linux only.
     ///
     /// # Errors
     /// See [`ConnectFailure`].
@@ -148,7 +149,7 @@ impl Endpoint {
     }
 }
 
-/// This system has no such thing.
+/// Fails because the operating system does not support this kind of address.
 fn unsupported<T>() -> Result<T, ConnectFailure> {
     Err(ConnectFailure::Io(io::ErrorKind::Unsupported.into()))
 }
@@ -163,67 +164,69 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// A peer that could not be dialled.
+/// An error that occurred while connecting to a peer.
 #[derive(Debug, Error)]
 #[error("connect to {endpoint}: {reason}")]
 pub struct ConnectError {
-    /// Who was dialled.
+    /// The address.
     pub endpoint: Endpoint,
-    /// Why it failed.
+    /// The reason.
     #[source]
     pub reason: ConnectFailure,
 }
 
-/// Why a peer could not be dialled.
+/// The reasons why connecting fails.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectFailure {
-    /// There is no such socket (any more).
-    #[error("there is no such socket")]
+    /// The socket does not exist (any more).
+    #[error("the socket does not exist")]
     NotFound,
-    /// The file is there and nobody listens: its owner was killed.
-    #[error("nobody listens on this socket (its owner is gone)")]
+    /// No process listens on the socket: its owner was killed.
+    #[error("no process is listening on this socket (its owner has exited)")]
     Refused,
-    /// The socket, or a directory on the way, belongs to somebody else.
+    /// The socket or a directory on the path cannot be accessed by the current user.
     #[error("permission denied")]
     PermissionDenied,
-    /// Somebody listens, but its queue of waiting clients stayed full.
-    #[error("the queue of waiting clients stayed full for {} ms", waited.as_millis())]
+    /// A process listens, but its queue of pending connections stayed full.
+    #[error("the queue of pending connections stayed full for {} ms", waited.as_millis())]
     Busy {
-        /// How long it was tried.
+        /// How long connecting was retried.
         waited: Duration,
     },
-    /// What lies there is no socket.
-    #[error("this is no socket")]
+    /// The file is not a socket.
+    #[error("the file is not a socket")]
     NoSocket,
-    /// Somebody else than was meant listens there. Nothing was sent.
+    /// An unexpected process listens. Nothing was sent.
     #[error(
         "the process behind this socket is {} of user {user}, {}",
-        match peer.pid { Some(pid) => format!("PID {pid}"), None => "one that has ended, or that can't be seen from here,".to_owned() },
-        match wanted { Some(pid) => format!("not {pid}"), None => "and neither ours nor root's".to_owned() }
+        match peer.pid { Some(pid) => format!("PID {pid}"), None => "one that has exited, or that is not visible from here,".to_owned() },
+        match wanted { Some(pid) => format!("not {pid}"), None => "which is neither you nor root".to_owned() }
     )]
     WrongPeer {
-        /// Who it is, as the kernel has it.
+        /// The process according to the kernel.
         peer: Peer,
-        /// The name of its user, else the number.
+        /// Name of its user, or the id if the name is unknown.
         user: String,
-        /// The process that was meant; `None` where any of our own user's would have done.
+        /// The expected process; `None` if any process of the current user was acceptable.
         wanted: Option<u32>,
     },
-    /// The kernel does not say who listens: a process of another pid namespace than ours. Nothing was sent.
-    #[error("the process behind this socket can't be seen from here: nothing proves that it is {wanted}")]
+    /// The kernel cannot identify the process, which is in another pid namespace. Nothing was sent.
+    #[error(
+        "the process behind this socket is not visible from here, so it cannot be verified to be {wanted}"
+    )]
     UnknownPeer {
-        /// The process that was meant.
+        /// The expected process.
         wanted: u32,
     },
-    /// Anything else.
+    /// Any other I/O error.
     #[error("{0}")]
     Io(#[source] io::Error),
 }
 
 impl From<io::Error> for ConnectFailure {
     fn from(error: io::Error) -> Self {
-        // A path that leads round in a circle, or out of where it has to stay.
+        // Circular links, and paths that leave the directory that they must stay in.
         #[cfg(unix)]
         if let Some(rustix::io::Errno::LOOP | rustix::io::Errno::XDEV) =
             rustix::io::Errno::from_io_error(&error)

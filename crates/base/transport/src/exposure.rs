@@ -1,12 +1,12 @@
-//! What others can do to a name in a folder.
+//! How other users can interfere with names in a directory.
 
-/// What users other than ours and root can do to a name in a folder. The worse, the greater.
+/// What users other than the current one and root can do to names in a directory, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exposure {
-    /// Nothing: only we and root make names there, or change the way there.
+    /// Nothing: only the current user and root can create names or change the path to the directory.
     Private,
-    /// Make names, and not take one that somebody has: a folder such as `/tmp`.
+    /// Create names, but not replace existing ones: a directory such as `/tmp`.
     Shared,
-    /// Take any name at any time, there or on the way.
+    /// Replace any name at any time, in the directory or on the path to it.
     Open,
 }

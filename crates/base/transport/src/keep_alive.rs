@@ -1,22 +1,22 @@
-//! TCP that notices when the other machine is gone.
+//! TCP keep-alive.
 
 use std::io;
 
 use tokio::net::TcpStream;
 
-/// Has the system ask the other machine now and then whether it is there.
+/// Enables keep-alive, so that the operating system detects an unreachable peer.
 ///
 /// # Errors
-/// The system does not.
+/// If the option cannot be set.
 #[cfg(unix)]
 pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_keepalive(stream, true)?)
 }
 
-/// The same.
+/// Enables keep-alive, so that the operating system detects an unreachable peer.
 ///
 /// # Errors
-/// The system does not.
+/// If the option cannot be set.
 #[cfg(windows)]
 pub fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     use std::os::windows::io::AsSocket as _;

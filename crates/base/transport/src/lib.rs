@@ -1,13 +1,13 @@
-//! Local sockets and the processes behind them.
+//! Local sockets with verification of the peer process.
 //!
-//! - [`Endpoint`] names a peer, [`Endpoint::connect`] dials it within a time-out and says *why* when it can't:
-//!   not there, nobody listens (a stale socket), not permitted, its queue is full, or somebody else listens there than
-//!   the one who is meant.
-//! - [`Listener`] is the other side: a socket that is private from its first moment and gone when it is dropped.
-//! - [`remote`] is the handshake between two runtaps, as a state machine, and its tokens.
-//! - [`naming`] has the names of diagnostics sockets: they say whose a socket is meant to be.
+//! - [`Endpoint`] is the address of a peer. [`Endpoint::connect`] connects within a time-out and distinguishes
+//!   failures: the socket does not exist, no process listens (a stale socket), permission is denied, the queue is full,
+//!   or another process than the expected one listens.
+//! - [`Listener`] accepts connections: its socket is private from the start and removed when it is dropped.
+//! - [`remote`] contains the handshake between two runtap processes, as a state machine, and access tokens.
+//! - [`naming`] formats and parses the names of diagnostics sockets, which refer to processes.
 //!
-//! Nothing here knows a byte of any protocol, nor looks for processes: that is `runtap-discover`'s.
+//! This crate implements no diagnostics protocol and does not search for processes; `runtap-discover` does.
 
 mod bind;
 mod bridge;
@@ -44,8 +44,8 @@ mod unix;
 mod windows;
 
 pub use bind::{BindError, BindOptions};
-pub use bridge::{Bridge, Call, FarEnd};
-pub use descriptor::{Descriptor, Lent, lend, most_descriptors};
+pub use bridge::{Bridge, ConnectRequest, FarEnd};
+pub use descriptor::{BorrowedDescriptor, Descriptor, lend, most_descriptors};
 pub use endpoint::{ConnectError, ConnectFailure, Endpoint, ProcessEndpoint};
 pub use exposure::Exposure;
 #[cfg(unix)]

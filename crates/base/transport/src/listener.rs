@@ -1,5 +1,5 @@
-//! A listening socket that only its owner (and root) can reach, unless all are asked in, and whose file is gone when it
-//! is dropped, unless its name is to be kept from others.
+//! A listening socket that by default only its owner and root can connect to. Its file is removed when the listener is
+//! dropped, unless other users could then take its name.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,21 +14,22 @@ use crate::folder::Folder;
 use crate::{Endpoint, unix};
 use crate::{Peer, Stream};
 
-/// The backlog of .NET's own server.
+/// The backlog that .NET's own server uses.
 const BACKLOG: i32 = 255;
 
-/// A listening Unix socket of mode 0600, or 0666 for everybody.
+/// A listening Unix domain socket with mode 0600, or 0666 if all users may connect.
 #[derive(Debug)]
 pub struct Listener {
-    // Before the socket, which is dropped after it: see SocketFile.
+    // Dropped before the socket; see `SocketFile`.
     file: SocketFile,
     inner: tokio::net::UnixListener,
     everybody: bool,
 }
 
 impl Listener {
-    /// Binds `path` and listens on it. Needs a tokio runtime with I/O. No link of another user is followed to the folder: that
-    /// user chooses then where we listen, and which stale socket we replace.
+    /// Binds `path` and listens. Must be called within a tokio runtime with I/O. Fails if the path to the directory
+    /// contains a symbolic link of another user, who could redirect it and so choose where to listen and which stale
+    /// socket to replace.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -40,7 +41,7 @@ impl Listener {
         };
         let folder = Folder::open(parent).map_err(failed)?;
         if folder.is_behind_foreign_link() {
-            let reason = "a link on the way there belongs to another user, who can lay it elsewhere";
+            let reason = "a symbolic link on the path belongs to another user, who can redirect it";
             return Err(failed(io::Error::new(io::ErrorKind::PermissionDenied, reason)));
         }
         if options.keeps_name && folder.exposure() == Exposure::Open {
@@ -49,8 +50,8 @@ impl Listener {
         Self::bind_in(&folder, name, options)
     }
 
-    /// The same in a folder that is held already. What happens to the path of the folder meanwhile does not matter: the
-    /// file is made in this one, and removed from it.
+    /// Binds and listens in an open directory. Renaming the directory does not matter: the socket file is created in
+    /// this directory and removed from it.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -71,18 +72,18 @@ impl Listener {
         }
     }
 
-    /// Goes on listening on a socket that another process of ours has bound at `path`, and has passed on: see
+    /// Creates a listener from a socket that another process bound at `path` and passed on with
     /// [`socket`](Self::socket).
     ///
     /// # Errors
-    /// For a descriptor that is no such socket, or when its file is gone.
+    /// If the descriptor is not a listening Unix domain socket, or its file does not exist.
     pub fn passed_on(socket: OwnedFd, path: &Path, options: BindOptions) -> io::Result<Self> {
         #[cfg(not(target_vendor = "apple"))]
         if !rustix::net::sockopt::socket_acceptconn(&socket)? {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket does not listen"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket is not listening"));
         }
         let socket = UnixListener::from(socket);
-        // Fails where it is none of this family.
+        // Fails for sockets of other address families.
         socket.local_addr()?;
         socket.set_nonblocking(true)?;
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -96,66 +97,66 @@ impl Listener {
         Ok(Self { file, inner: tokio::net::UnixListener::from_std(socket)?, everybody: options.everybody })
     }
 
-    /// The socket, for a process of ours that is to go on listening. Who waits there is served by one of both; the file
-    /// is [left](Self::leave_file) to the other then.
+    /// Returns a copy of the socket for another process that will continue listening. Pending clients are accepted by
+    /// either process. Call [`leave_file`](Self::leave_file) so that this process does not remove the file.
     ///
     /// # Errors
-    /// Without descriptors.
+    /// If there are too many open files.
     pub fn socket(&self) -> io::Result<OwnedFd> {
         self.inner.as_fd().try_clone_to_owned()
     }
 
-    /// The file is somebody else's to remove.
+    /// Leaves the socket file to another process: it is not removed when the listener is dropped.
     pub fn leave_file(&self) {
-        self.file.is_over.store(true, Ordering::Relaxed);
+        self.file.is_released.store(true, Ordering::Relaxed);
     }
 
-    /// What other users can do to the name of the socket.
+    /// Returns what other users can do to the name of the socket.
     pub fn exposure(&self) -> Exposure {
         self.file.folder.exposure()
     }
 
-    /// The path of the socket.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Where clients find it.
+    /// Returns the address for clients.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::unix(&self.file.path)
     }
 
-    /// Whether processes of every user are let in.
-    pub fn lets_everybody_in(&self) -> bool {
+    /// Returns whether processes of all users may connect.
+    pub fn accepts_all_users(&self) -> bool {
         self.everybody
     }
 
-    /// Removes the file now, if it is to be removed: nobody can dial in any more. Those who wait already still can be
-    /// accepted.
+    /// Removes the socket file now, if it is to be removed, so that no more clients can connect. Pending clients can
+    /// still be accepted.
     pub fn remove_file(&self) {
         self.file.end();
     }
 
-    /// The next client of our own user or root, or of any user if everybody is let in. Others can't get in by the
-    /// file's mode; should one have got a descriptor all the same, it is hung up on. Cancel safe.
+    /// Accepts the next client of the current user or root, or of any user if all may connect. The mode of the file
+    /// keeps other users out; a client of theirs that holds a descriptor all the same is disconnected. Cancel safe.
     ///
     /// # Errors
-    /// Those of `accept`; being out of descriptors (EMFILE) is temporary.
+    /// If `accept` fails. Being out of descriptors (`EMFILE`) is temporary.
     pub async fn accept(&self) -> io::Result<(Stream, Peer)> {
         let me = rustix::process::geteuid().as_raw();
         loop {
-            let (stream, peer) = self.accept_from_anybody().await?;
+            let (stream, peer) = self.accept_unverified().await?;
             if self.everybody || peer.uid == me || peer.uid == 0 {
                 return Ok((stream, peer));
             }
         }
     }
 
-    /// The next client, whoever it is: for callers that judge every [`Peer`] themselves. Cancel safe.
+    /// Accepts the next client of any user, for callers that check the [`Peer`] themselves. Cancel safe.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept).
-    pub async fn accept_from_anybody(&self) -> io::Result<(Stream, Peer)> {
+    /// See [`accept`](Self::accept).
+    pub async fn accept_unverified(&self) -> io::Result<(Stream, Peer)> {
         loop {
             let (stream, _unnamed) = self.inner.accept().await?;
             let stream = Stream::from(stream);
@@ -166,25 +167,25 @@ impl Listener {
     }
 }
 
-/// Whether a name is that of a socket which nobody listens on, and which is ours to replace.
+/// Returns whether an entry is a stale socket that may be replaced.
 fn is_stale(folder: &Folder, name: &OsStr, options: BindOptions) -> bool {
     let owner = unix::stale_owner(folder, name);
     let ours = Some(rustix::process::geteuid().as_raw());
     owner.is_some() && (owner == ours || owner == options.stale_of)
 }
 
-/// The file of a bound socket. Removed on drop, unless another file has taken its name: while the socket is open no other
-/// file has the number of its own, even if that is deleted; afterwards a successor's file may have it.
+/// The file of a bound socket. Removed on drop, unless another file has replaced it. While the socket is open, its
+/// inode number cannot be reused, even if the file was deleted; so the file must be dropped before the socket.
 #[derive(Debug)]
 struct SocketFile {
     folder: Folder,
     name: OsString,
     path: PathBuf,
     identity: (u64, u64),
-    /// Whether it stays where others could take its name, and whose it is then.
+    /// Whether the file stays if other users could otherwise take its name, and its new owner then.
     keeps_name: bool,
-    heir: Option<u32>,
-    is_over: AtomicBool,
+    new_owner: Option<u32>,
+    is_released: AtomicBool,
 }
 
 impl SocketFile {
@@ -198,31 +199,32 @@ impl SocketFile {
             name,
             identity,
             keeps_name: options.keeps_name,
-            heir: options.stale_of.filter(|uid| *uid != ours),
-            is_over: AtomicBool::new(false),
+            new_owner: options.stale_of.filter(|uid| *uid != ours),
+            is_released: AtomicBool::new(false),
         })
     }
 
     fn end(&self) {
         let is_there = || Self::identity(&self.folder, &self.name).is_ok_and(|now| now == self.identity);
-        if self.is_over.swap(true, Ordering::Relaxed) || !is_there() {
+        if self.is_released.swap(true, Ordering::Relaxed) || !is_there() {
             return;
         }
         if !self.stays() {
-            // Nothing sensible is left to do if that fails: the socket is stale then, and clients can tell.
+            // On failure a stale socket remains, which clients can detect.
             let _ = self.folder.remove(&self.name);
         }
     }
 
-    /// Leaves the file where that keeps the name from others.
+    /// Returns whether the file stays to keep other users from taking its name.
     fn stays(&self) -> bool {
-        // As root's it would be in the way of its user, as another one's it would protect nobody.
-        let inherited = || self.heir.is_none_or(|uid| self.folder.give(&self.name, uid).is_ok());
+        // The file must belong to the user of the programs: owned by root it would be in their way, owned by a third
+        // user it would not protect them.
+        let inherited = || self.new_owner.is_none_or(|uid| self.folder.give(&self.name, uid).is_ok());
         self.keeps_name && self.folder.exposure() == Exposure::Shared && inherited()
     }
 
     fn identity(folder: &Folder, name: &OsStr) -> io::Result<(u64, u64)> {
-        // Their types differ by system; only whether they are the same counts.
+        // The types differ between systems, but only equality matters.
         #[allow(clippy::cast_sign_loss, clippy::unnecessary_cast, reason = "as the platform has it")]
         folder.stat(name).map(|stat| (stat.st_dev as u64, stat.st_ino as u64))
     }

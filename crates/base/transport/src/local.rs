@@ -1,4 +1,4 @@
-//! Local sockets for threads: of the standard library, or on Windows pipes with the same calls.
+//! Local sockets for threads: those of the standard library or, on Windows, named pipes with the same interface.
 
 #[cfg(windows)]
 pub use runtap_os::windows::local::{LocalListener, LocalStream};

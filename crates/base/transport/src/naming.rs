@@ -1,44 +1,46 @@
-//! Names of diagnostics sockets and pipes, and the directory they are in. Pure functions, for every system.
+//! Names of diagnostics sockets and pipes, and their directory. The functions do no I/O.
 //!
-//! Source: "Naming and Location Conventions" of the Diagnostic IPC specification, and .NET 8, 9 and 10 as measured.
+//! Source: "Naming and Location Conventions" of the Diagnostic IPC specification, and the behavior of .NET 8, 9 and 10.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The file name of a diagnostics socket, in parts.
+/// The parsed file name of a diagnostics socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketName {
-    /// Process id in the process's own pid namespace.
+    /// Process id in the pid namespace of the process itself.
     pub pid: u32,
-    /// A runtime's: its start time, as the system counts it (Linux: clock ticks since boot; macOS: seconds).
-    /// A router's: seconds since 1970.
+    /// For a runtime, the start time of the process in the unit of the operating system (Linux: clock ticks since boot;
+    /// macOS: seconds). For a router, seconds since 1970.
     pub key: u64,
-    /// Whose socket it is.
+    /// The kind of process that created the socket.
     pub kind: SocketKind,
 }
 
-/// Whose socket it is.
+/// The kind of process that created a diagnostics socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SocketKind {
-    /// A runtime's own.
+    /// A runtime.
     Runtime,
-    /// That of a `dotnet-dsrouter`, which stands for a runtime elsewhere.
+    /// A `dotnet-dsrouter`, which represents a runtime elsewhere.
     Router,
 }
 
 impl SocketName {
-    /// The name of a runtime's socket.
+    /// Creates the name of a runtime's socket.
     pub fn runtime(pid: u32, key: u64) -> Self {
         Self { pid, key, kind: SocketKind::Runtime }
     }
 
-    /// Takes a file name apart: `dotnet-diagnostic-PID-KEY-socket` or `dotnet-diagnostic-dsrouter-PID-KEY-socket`.
+    /// Parses a file name: `dotnet-diagnostic-PID-KEY-socket` or `dotnet-diagnostic-dsrouter-PID-KEY-socket`. `None`
+    /// for other names.
     pub fn parse(file_name: &str) -> Option<Self> {
         Self::parse_bytes(file_name.as_bytes())
     }
 
-    /// The same for a name as a folder has it: one may hold thousands, and most of another kind.
+    /// Like [`parse`](Self::parse), for bytes: directories may contain thousands of entries, most of them with other
+    /// names.
     pub fn parse_bytes(file_name: &[u8]) -> Option<Self> {
         let parts = file_name.strip_prefix(b"dotnet-diagnostic-")?.strip_suffix(b"-socket")?;
         let (kind, parts) = match parts.strip_prefix(b"dsrouter-") {
@@ -51,12 +53,11 @@ impl SocketName {
     }
 }
 
-/// The longest path of a socket: `sun_path` has 108 bytes, the last of which is zero.
+/// Maximum length of a socket path: `sun_path` has 108 bytes, the last of which is zero.
 pub const LONGEST_SOCKET_PATH: usize = 107;
 
-/// Where a runtime binds its socket in a directory. It writes the path into a buffer as long as a socket address: a longer
-/// path is truncated, and the socket has the truncated name (.NET 8, 9 and 10 as measured). `None` if nothing of the name
-/// remains.
+/// Returns the path at which a runtime binds its socket in a directory. Runtimes truncate paths that do not fit into a
+/// socket address, including the file name (behavior of .NET 8, 9 and 10). `None` if nothing of the file name remains.
 #[cfg(unix)]
 pub fn bound_path(directory: &Path, name: SocketName) -> Option<PathBuf> {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -72,8 +73,8 @@ pub fn bound_path(directory: &Path, name: SocketName) -> Option<PathBuf> {
     Some(std::ffi::OsString::from_vec(path).into())
 }
 
-/// What is left of a runtime's process id in the truncated name of a socket ([`bound_path`]): its first digits, with the
-/// dash behind them if they are complete. `None` for a name that is none, or is complete.
+/// Returns the remainder of a runtime's process id in a truncated socket name (see [`bound_path`]): its first digits,
+/// followed by a dash if they are complete. `None` if the name is complete or not that of a runtime's socket.
 pub fn truncated_pid(path: &[u8]) -> Option<&[u8]> {
     const PREFIX: &[u8] = b"dotnet-diagnostic-";
     let name = path.get(path.iter().rposition(|byte| *byte == b'/')? + 1..)?;
@@ -91,7 +92,7 @@ pub fn truncated_pid(path: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Digits only: no sign, which `parse` would take.
+/// Parses decimal digits without a sign, which `parse` would accept.
 fn decimal(text: &[u8]) -> Option<u64> {
     let digit = |number: u64, byte: &u8| {
         let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
@@ -110,35 +111,36 @@ impl fmt::Display for SocketName {
     }
 }
 
-/// The name of a runtime's pipe on Windows, without `\\.\pipe\`.
+/// Returns the name of a runtime's pipe on Windows, without `\\.\pipe\`.
 pub fn windows_pipe(pid: u32) -> String {
     format!("dotnet-diagnostic-{pid}")
 }
 
-/// How `DOTNET_DiagnosticPorts` names a port: by its path, on Windows by the name of the pipe alone.
+/// Returns a port's name in `DOTNET_DiagnosticPorts`: its path or, on Windows, the name of the pipe without
+/// `\\.\pipe\`.
 pub fn port_address(path: &Path) -> &Path {
     path.to_str().and_then(|path| path.strip_prefix(r"\\.\pipe\")).map_or(path, Path::new)
 }
 
-/// The name of a router's pipe on Windows, without `\\.\pipe\`.
+/// Returns the name of a router's pipe on Windows, without `\\.\pipe\`.
 pub fn windows_router_pipe(pid: u32) -> String {
     format!("dotnet-diagnostic-dsrouter-{pid}")
 }
 
-/// The process id in the name of a runtime's pipe on Windows.
+/// Returns the process id in the name of a runtime's pipe on Windows. `None` for other names.
 pub fn parse_windows_pipe(name: &str) -> Option<u32> {
     decimal(name.strip_prefix("dotnet-diagnostic-")?.as_bytes())?.try_into().ok()
 }
 
-/// The process that a pipe is named after: a runtime's, or a router's (`dotnet-diagnostic-dsrouter-PID`). `None` for other
-/// names.
+/// Returns the process id in the name of a pipe of a runtime or a router (`dotnet-diagnostic-dsrouter-PID`). `None` for
+/// other names.
 pub fn owner_of_pipe(name: &str) -> Option<u32> {
     let router = name.strip_prefix("dotnet-diagnostic-dsrouter-");
     router.map_or_else(|| parse_windows_pipe(name), |pid| decimal(pid.as_bytes())?.try_into().ok())
 }
 
-/// Where a runtime puts its socket: TMPDIR as it is, `/tmp` if that is not set or empty. A relative TMPDIR is
-/// relative to the process's working directory.
+/// Returns the directory in which a runtime creates its socket: `TMPDIR`, or `/tmp` if it is unset or empty. A relative
+/// `TMPDIR` is relative to the working directory of the process.
 pub fn temp_dir(tmpdir: Option<&OsStr>) -> PathBuf {
     match tmpdir {
         Some(dir) if !dir.is_empty() => PathBuf::from(dir),
@@ -151,14 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_is_named_without_its_folder() {
+    fn a_port_is_named_without_the_pipe_prefix() {
         assert_eq!(port_address(Path::new(r"\\.\pipe\grün")), Path::new("grün"));
         assert_eq!(port_address(Path::new("/tmp/p")), Path::new("/tmp/p"));
     }
 
     #[test]
     #[cfg(unix)]
-    fn a_long_path_is_truncated_as_runtimes_do() {
+    fn a_long_path_is_truncated_like_runtimes_do() {
         let name = SocketName::runtime(31442, 230_100);
         let bound = |length| bound_path(Path::new(&format!("/{}", "d".repeat(length - 1))), name);
         let file_name = |length: usize| {
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back() {
+    fn names_round_trip() {
         for name in [
             SocketName::runtime(1, 0),
             SocketName::runtime(4_294_967_295, u64::MAX),
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_sockets() {
+    fn other_names_are_rejected() {
         for name in [
             "",
             "dotnet-diagnostic-",
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_tmpdir_is_none() {
+    fn an_empty_tmpdir_is_ignored() {
         assert_eq!(temp_dir(None), Path::new("/tmp"));
         assert_eq!(temp_dir(Some(OsStr::new(""))), Path::new("/tmp"));
         assert_eq!(temp_dir(Some(OsStr::new("x/"))), Path::new("x"));

@@ -1,23 +1,23 @@
-//! What other users can do to a name, by everything on the way to its folder. Owners and modes are looked at, also of
-//! links; access lists show in the rights of the group. Judges only.
+//! Determines what other users can do to a name from the owners and modes of the directories and links on its path.
+//! Access lists show in the group permissions.
 
 use rustix::fs::{FileType, Mode, Stat};
 use rustix::process::geteuid;
 
 use crate::exposure::Exposure;
 
-/// The way to a folder, as far as it was gone.
+/// The components of a path that have been examined.
 #[derive(Debug)]
 pub struct PathCheck {
     us: u32,
-    /// Who owns `/` has everything; in a user namespace that is not root by its number.
+    /// Owner of `/`, who is trusted. In a user namespace that may not be user 0.
     owner_of_all: Option<u32>,
     exposed: bool,
     passes_foreign_link: bool,
 }
 
 impl PathCheck {
-    /// Nothing was passed yet.
+    /// Creates a check without any components.
     pub fn start() -> Self {
         Self {
             us: geteuid().as_raw(),
@@ -27,8 +27,8 @@ impl PathCheck {
         }
     }
 
-    /// The next folder or link. In a sticky folder others take no name of ours or root's: so it is enough to look at what
-    /// the next name stands for.
+    /// Examines the next directory or link. In a sticky directory, other users cannot replace entries of the current
+    /// user or root, so it is sufficient to check the owner of the next component.
     pub fn pass(&mut self, entry: &Stat) {
         let owner = entry.st_uid;
         let trusted = owner == self.us || owner == 0 || Some(owner) == self.owner_of_all;
@@ -37,7 +37,7 @@ impl PathCheck {
         self.exposed |= !trusted || !is_link && is_writable_by_others(entry) && !is_sticky(entry);
     }
 
-    /// How exposed names are in the folder to which the way has led.
+    /// Returns the exposure of names in the directory that the path leads to.
     pub(crate) fn leads_to(&self, folder: &Stat) -> Exposure {
         match (self.exposed, is_writable_by_others(folder)) {
             (true, _) => Exposure::Open,
@@ -46,7 +46,7 @@ impl PathCheck {
         }
     }
 
-    /// Whether another user has laid a link in the way, and may lay it elsewhere.
+    /// Returns whether the path contains a symbolic link of another user, who can redirect it.
     pub(crate) fn passes_foreign_link(&self) -> bool {
         self.passes_foreign_link
     }

@@ -1,11 +1,11 @@
 //! The process at the other end of a connection.
 
-/// The process at the other end of a connection, as the kernel knows it.
+/// The process at the other end of a connection, as reported by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Peer {
-    /// Its process id in our pid namespace; `None` if the kernel does not say.
+    /// Process id in the pid namespace of this process; `None` if unknown.
     pub pid: Option<u32>,
-    /// Its effective user id when it connected or began to listen. On Windows, where users have no numbers, as
-    /// [`my_uid`](runtap_os::my_uid) has it.
+    /// Effective user id at the time of `connect` or `listen`. On Windows, where users have no numeric ids, a number
+    /// like that of [`my_uid`](runtap_os::my_uid).
     pub uid: u32,
 }

@@ -1,4 +1,4 @@
-//! A diagnostics socket in the file system, and what its name says of whose it is. Refuses to look for sockets.
+//! A diagnostics socket, and whether it can belong to the process that its name refers to.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,19 +11,19 @@ use crate::naming::SocketName;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Socket {
-    /// What it is called from here. Below another process's root only an [`Endpoint`](crate::Endpoint) of the process dials
-    /// it.
+    /// Path for display. In another process's root, connect through an [`Endpoint`](crate::Endpoint) of the process
+    /// instead.
     pub path: PathBuf,
-    /// What its file name says.
+    /// The parsed file name.
     pub name: SocketName,
-    /// Whether it can belong to the process.
+    /// Whether the socket can belong to the process.
     pub state: SocketState,
     #[cfg(target_os = "linux")]
     pub(crate) at: Location,
 }
 
 impl Socket {
-    /// A socket at a path of ours.
+    /// Creates a socket from a path in the file system of this process.
     pub fn new(path: impl Into<PathBuf>, name: SocketName, state: SocketState) -> Self {
         let path = path.into();
         Self {
@@ -35,19 +35,19 @@ impl Socket {
         }
     }
 
-    /// A socket where a process has it.
+    /// Creates a socket from a location relative to a process.
     #[cfg(target_os = "linux")]
     pub fn of_process(process: &ProcDir, at: Location, name: SocketName, state: SocketState) -> Self {
         Self { path: at.shown(process), at, name, state }
     }
 
-    /// Where it is dialled.
+    /// Returns the location that is used to connect.
     #[cfg(target_os = "linux")]
     pub fn location(&self) -> &Location {
         &self.at
     }
 
-    /// Is dialled where the other one lies, and keeps its name.
+    /// Makes connections use the location of `other`. The name does not change.
     #[cfg(unix)]
     pub fn relocate(&mut self, other: Self) {
         #[cfg(target_os = "linux")]
@@ -60,33 +60,33 @@ impl Socket {
         }
     }
 
-    /// Whether it is worth dialling for the process whose id is in its name.
+    /// Returns whether connecting may reach the process whose id is in the name.
     pub fn may_be_its_own(&self) -> bool {
         matches!(self.state, SocketState::Matching | SocketState::Unknown)
     }
 }
 
-/// Whether a socket can belong to the process whose id is in its name. What is dialled first comes first.
+/// Whether a socket can belong to the process whose id is in its name, in the order in which sockets are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SocketState {
-    /// Its key is the process's start time.
+    /// The key is the start time of the process.
     Matching,
-    /// Its key can't be compared: a process of another time namespace.
+    /// The key cannot be compared, because the process is in another time namespace.
     Unknown,
-    /// That of a router, which stands for a runtime elsewhere. It says nothing of the process itself, and is dialled only
-    /// by those who name its path.
+    /// A router's socket, which represents a runtime elsewhere. It does not belong to the process with that id and is
+    /// used only if specified by its path.
     Router,
-    /// Its key is another one: left behind by an earlier process of the same id.
+    /// The key differs: an earlier process with this id left the socket behind.
     Stale,
 }
 
 impl fmt::Display for SocketState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Matching => "its own, by the time in its name",
-            Self::Unknown => "perhaps its own: the time in its name can't be compared",
-            Self::Router => "a router's",
+            Self::Matching => "matches the process's start time",
+            Self::Unknown => "possibly current: the start time in its name cannot be compared",
+            Self::Router => "belongs to a router",
             Self::Stale => "stale: left behind by an earlier process",
         })
     }

@@ -1,8 +1,8 @@
-//! Unix domain sockets of Linux: dialling with a deadline, paths longer than `sun_path`, private binding.
+//! Unix domain sockets on Linux: connecting within a deadline, paths longer than `sun_path`, and private binding.
 //!
-//! What is dialled is a descriptor of the socket's file, not a path that may lead elsewhere by then, and whoever listens
-//! is checked ([`proof`]) before the connection is handed out. Refuses to guess: every attempt is one non-blocking
-//! `connect`, and only a full queue (EAGAIN) is tried again.
+//! Connects through a descriptor of the socket file, which cannot be redirected, and verifies the listener ([`proof`])
+//! before returning the connection. Each attempt is one non-blocking `connect`; only a full queue (`EAGAIN`) is
+//! retried.
 
 use std::ffi::OsStr;
 use std::io;
@@ -25,16 +25,16 @@ use crate::linux::proof::{self, Expected};
 use crate::linux::root::{self, POINT};
 use crate::naming::SocketName;
 
-/// What fits into `sun_path` with the final NUL that some kernels and runtimes want.
+/// Maximum length that fits into `sun_path` with a terminating NUL, which some kernels and runtimes require.
 const LONGEST_PATH: usize = 107;
-/// Names that are tried for a folder of our own.
+/// Maximum number of names tried for a private directory.
 const MAX_NAMES: u32 = 16;
 
-/// Waits between attempts at a full queue.
+/// Pauses between attempts to connect if the queue is full.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
-/// Sockets of one process that are tried: what is no socket, or is not there, does not count. It has one, and where it
-/// would make it comes first; more are made by somebody who wants to be in the way.
+/// Maximum number of sockets tried per process, not counting files that are not sockets. A process has one, and its
+/// expected path is tried first; more are only created by an attacker.
 const MAX_SOCKETS: usize = 16;
 
 fn socket() -> Result<OwnedFd, Errno> {
@@ -46,7 +46,7 @@ fn socket() -> Result<OwnedFd, Errno> {
     )
 }
 
-/// A socket's file, held by a descriptor.
+/// An open socket file.
 struct Candidate {
     file: OwnedFd,
     socket: OwnedFd,
@@ -60,7 +60,7 @@ impl Candidate {
         Ok(Self { file, socket: socket().map_err(io::Error::from)? })
     }
 
-    /// Tries once. `false`: its queue is full.
+    /// Tries to connect once. Returns false if the queue is full.
     fn attempt(&self, expected: &Expected) -> Result<bool, ConnectFailure> {
         let address = SocketAddrUnix::new(root::path_of(self.file.as_fd())).map_err(io::Error::from)?;
         match rustix::net::connect(&self.socket, &address) {
@@ -71,12 +71,12 @@ impl Candidate {
     }
 }
 
-/// One attempt after the other at one socket or several, and the time they have taken together.
+/// Attempts to connect to one or more sockets within a time-out.
 struct Attempts {
-    /// Those that are left.
+    /// The remaining sockets.
     candidates: Vec<Candidate>,
     expected: Expected,
-    /// Why the others failed: the failure to tell.
+    /// The failure to report.
     failure: Option<ConnectFailure>,
     started: Instant,
     timeout: Duration,
@@ -108,20 +108,20 @@ impl Attempts {
         }
     }
 
-    /// At a path that somebody named.
+    /// Connects to a path specified by the user.
     fn at_path(path: &Path, expected: Expected, timeout: Duration) -> Self {
         Self::at(root::open_named(path, POINT), expected, timeout)
     }
 
-    /// At the sockets that may be those of a process.
+    /// Connects to the sockets that may belong to a process.
     fn at_process(endpoint: &ProcessEndpoint, timeout: Duration) -> Result<Self, ConnectFailure> {
         let ProcessEndpoint { pid, start_time, ref sockets } = *endpoint;
         let dir = ProcDir::open(Path::new("/proc"), pid)?;
         if dir.stat().is_none_or(|(_, start)| start != start_time) {
-            // Another process has its number.
+            // The process id was reused.
             return Err(ConnectFailure::NotFound);
         }
-        // A way there may be long, and lead nowhere by now.
+        // Limits the number of paths, because resolving them may take long.
         let files =
             sockets.iter().take(4 * MAX_SOCKETS).map(|socket| socket.at.open(&dir, POINT | OFlags::NOFOLLOW));
         let mut attempts = Self::none(Expected::Process { pid, start_time, dir: dir.clone() }, timeout);
@@ -134,7 +134,7 @@ impl Attempts {
         Ok(attempts)
     }
 
-    /// Remembers the first failure, but for one that shows somebody in the way.
+    /// Stores the first failure, but prefers one that shows an unexpected process.
     fn failed(&mut self, failure: ConnectFailure) {
         let tells = matches!(failure, ConnectFailure::WrongPeer { .. });
         let told = matches!(self.failure, Some(ConnectFailure::WrongPeer { .. }));
@@ -143,7 +143,7 @@ impl Attempts {
         }
     }
 
-    /// Tries all once.
+    /// Tries every socket once.
     fn attempt(&mut self) -> Result<Attempt, ConnectFailure> {
         let mut waiting = Vec::new();
         for candidate in std::mem::take(&mut self.candidates) {
@@ -194,7 +194,7 @@ impl Attempts {
 
 enum Attempt {
     Connected(OwnedFd),
-    /// Queues are full: come back after this time.
+    /// All queues are full: try again after this time.
     Wait(Duration),
 }
 
@@ -205,7 +205,7 @@ pub(crate) async fn connect(
     Attempts::at_path(path, own_user(path), timeout).connect().await
 }
 
-pub(crate) async fn connect_to_anybody(
+pub(crate) async fn connect_unverified(
     path: &Path,
     timeout: Duration,
 ) -> Result<tokio::net::UnixStream, ConnectFailure> {
@@ -220,7 +220,7 @@ pub(crate) fn connect_blocking(path: &Path, timeout: Duration) -> Result<UnixStr
     Attempts::at_path(path, own_user(path), timeout).connect_blocking()
 }
 
-/// To one of the sockets that may be a process's own, if the process listens there.
+/// Connects to one of the sockets that may belong to a process; the listener must be that process.
 pub(crate) async fn connect_to(
     process: &ProcessEndpoint,
     timeout: Duration,
@@ -235,7 +235,7 @@ pub(crate) fn connect_blocking_to(
     Attempts::at_process(process, timeout)?.connect_blocking()
 }
 
-/// The owner of a socket's file, if nobody listens behind it.
+/// Returns the owner of a socket file if no process listens on the socket.
 pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
     let file = rustix::fs::openat(folder, name, POINT | OFlags::NOFOLLOW, Mode::empty()).ok()?;
     let owner = rustix::fs::fstat(&file).ok()?.st_uid;
@@ -243,12 +243,12 @@ pub(crate) fn stale_owner(folder: &Folder, name: &OsStr) -> Option<u32> {
     matches!(attempt, Err(ConnectFailure::Refused)).then_some(owner)
 }
 
-/// Binds a name that is free, and listens. The mode of the socket's file is 0600 from the moment it exists, whatever the
-/// umask: on Linux a socket's file takes the mode of the socket itself. For everybody it is 0666; where others could
-/// exchange the file before it has that, it is given in a folder of our own.
+/// Binds an unused name and listens. The socket file has mode 0600 from the moment it exists, whatever the umask is,
+/// because on Linux it gets the mode of the socket. If `everybody` may connect the mode is 0666; it is set in a private
+/// directory if other users could otherwise replace the file before.
 pub(crate) fn bind(folder: &Folder, name: &OsStr, backlog: i32, everybody: bool) -> io::Result<UnixListener> {
     if everybody && folder.exposure() != Exposure::Private {
-        return Draft::in_folder(folder)?.bind(backlog, everybody)?.link(name);
+        return PrivateDir::in_folder(folder)?.bind(backlog, everybody)?.link(name);
     }
     let socket = private_socket()?;
     rustix::net::bind(&socket, &address(folder, name)?)?;
@@ -259,8 +259,8 @@ pub(crate) fn bind(folder: &Folder, name: &OsStr, backlog: i32, everybody: bool)
     Ok(UnixListener::from(socket))
 }
 
-/// The same in the place of a file, in one step: at no moment is the name free for others. `is_stale` is asked right
-/// before; if it says no, the name is in use.
+/// Binds and replaces an existing file in one step, so that other users can never take the name. `is_stale` is called
+/// right before; if it returns false, the name is in use.
 pub(crate) fn replace(
     folder: &Folder,
     name: &OsStr,
@@ -268,7 +268,7 @@ pub(crate) fn replace(
     everybody: bool,
     is_stale: impl FnOnce() -> bool,
 ) -> io::Result<UnixListener> {
-    let bound = Draft::in_folder(folder)?.bind(backlog, everybody)?;
+    let bound = PrivateDir::in_folder(folder)?.bind(backlog, everybody)?;
     if is_stale() { bound.rename(name) } else { Err(io::ErrorKind::AddrInUse.into()) }
 }
 
@@ -278,8 +278,8 @@ fn private_socket() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The kernel's table of sockets shows this text to whoever looks for the socket: the path, where it is sure to lead here
-/// and fits.
+/// Returns the address to bind. The kernel's table of sockets shows it to programs that search for the socket, so it is
+/// the path if that fits and is sure to lead to the directory.
 fn address(folder: &Folder, name: &OsStr) -> io::Result<SocketAddrUnix> {
     let path = folder.path().join(name);
     if folder.is_named() && path.as_os_str().len() <= LONGEST_PATH {
@@ -289,17 +289,17 @@ fn address(folder: &Folder, name: &OsStr) -> io::Result<SocketAddrUnix> {
 }
 
 const EVERYBODY: Mode = Mode::from_raw_mode(0o666);
-/// The name of a socket in a folder of its own.
+/// Name of a socket in its private directory.
 const SOCKET: &str = "s";
 
-/// A folder in another one that only we may enter, for a socket until it gets its name. Removed when it is dropped.
-struct Draft<'a> {
+/// A private subdirectory for a socket that does not have its final name yet. Removed on drop.
+struct PrivateDir<'a> {
     parent: &'a Folder,
     name: String,
     opened: OwnedFd,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> PrivateDir<'a> {
     fn in_folder(parent: &'a Folder) -> io::Result<Self> {
         for _ in 0..MAX_NAMES {
             let name = format!(".runtap-{:016x}", random_u64());
@@ -312,7 +312,7 @@ impl<'a> Draft<'a> {
             let stat = rustix::fs::fstat(&opened)?;
             let others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
             if stat.st_uid != rustix::process::geteuid().as_raw() || !others.is_empty() {
-                // Somebody has exchanged it.
+                // The directory was replaced by another user.
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
             return Ok(Self { parent, name, opened });
@@ -320,8 +320,8 @@ impl<'a> Draft<'a> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Listens: nobody who sees the name takes the socket for a stale one.
-    fn bind(self, backlog: i32, everybody: bool) -> io::Result<Bound<'a>> {
+    /// Binds and listens, so that the socket is never mistaken for a stale one.
+    fn bind(self, backlog: i32, everybody: bool) -> io::Result<BoundSocket<'a>> {
         let socket = private_socket()?;
         let address = SocketAddrUnix::new(root::path_of(self.opened.as_fd()).join(SOCKET))?;
         rustix::net::bind(&socket, &address)?;
@@ -329,20 +329,20 @@ impl<'a> Draft<'a> {
             rustix::fs::chmodat(&self.opened, SOCKET, EVERYBODY, AtFlags::empty())?;
         }
         rustix::net::listen(&socket, backlog)?;
-        Ok(Bound { draft: self, socket })
+        Ok(BoundSocket { dir: self, socket })
     }
 }
 
-/// A socket that listens, and has no name yet outside.
-struct Bound<'a> {
-    draft: Draft<'a>,
+/// A listening socket that does not have its final name yet.
+struct BoundSocket<'a> {
+    dir: PrivateDir<'a>,
     socket: OwnedFd,
 }
 
-impl Bound<'_> {
-    /// Gives it a name. One that is taken stays with whoever has it.
+impl BoundSocket<'_> {
+    /// Gives the socket its final name. Fails if the name is in use.
     fn link(self, name: &OsStr) -> io::Result<UnixListener> {
-        let Draft { parent, ref opened, .. } = self.draft;
+        let PrivateDir { parent, ref opened, .. } = self.dir;
         match rustix::fs::linkat(opened, SOCKET, parent, name, AtFlags::empty()) {
             Err(Errno::EXIST) => return Err(io::ErrorKind::AddrInUse.into()),
             linked => linked?,
@@ -350,17 +350,17 @@ impl Bound<'_> {
         Ok(UnixListener::from(self.socket))
     }
 
-    /// Gives it a name, whoever has it.
+    /// Gives the socket its final name, replacing an existing file.
     fn rename(self, name: &OsStr) -> io::Result<UnixListener> {
-        let Draft { parent, ref opened, .. } = self.draft;
+        let PrivateDir { parent, ref opened, .. } = self.dir;
         rustix::fs::renameat(opened, SOCKET, parent, name)?;
         Ok(UnixListener::from(self.socket))
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for PrivateDir<'_> {
     fn drop(&mut self) {
-        // What can't be removed is an empty folder that nobody else can use.
+        // What cannot be removed is an empty directory that only this user can access.
         let _ = rustix::fs::unlinkat(&self.opened, SOCKET, AtFlags::empty());
         let _ = rustix::fs::unlinkat(self.parent, &self.name, AtFlags::REMOVEDIR);
     }

@@ -66,7 +66,7 @@ async fn nothing_there_nobody_listening_and_no_socket_are_told_apart() {
     stale(&dir.path().join("stale"));
     let error = at("stale").connect(PATIENT).await.unwrap_err();
     assert!(matches!(error.reason, ConnectFailure::Refused), "{error}");
-    assert!(error.to_string().contains("stale: nobody listens"), "{error}");
+    assert!(error.to_string().contains("stale: no process is listening"), "{error}");
     let error = at("stale").connect_blocking(PATIENT).unwrap_err();
     assert!(matches!(error.reason, ConnectFailure::Refused), "{error}");
 

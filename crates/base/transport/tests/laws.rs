@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use proptest::prelude::*;
 use runtap_transport::remote::{
-    ClientHandshake, Handshake, HandshakeError, Listed, MAX_LISTED, MAX_TEXT, Nonce, Refusal, Request,
+    ClientHandshake, Handshake, HandshakeError, MAX_LISTED, MAX_TEXT, Nonce, Refusal, RemoteProcess, Request,
     RouterHandshake, Token,
 };
 
@@ -197,10 +197,10 @@ fn a_changed_bit_is_noticed() {
     }
 }
 
-fn listed() -> impl Strategy<Value = Listed> {
+fn listed() -> impl Strategy<Value = RemoteProcess> {
     let text = ".{0,20}";
     (any::<u32>(), any::<u64>(), any::<Option<bool>>(), [text, text, text, text, text]).prop_map(
-        |(pid, started, suspended, [name, command_line, runtime_version, arch, user])| Listed {
+        |(pid, started, suspended, [name, command_line, runtime_version, arch, user])| RemoteProcess {
             pid,
             started,
             suspended,
@@ -216,10 +216,10 @@ fn listed() -> impl Strategy<Value = Listed> {
 proptest! {
     #[test]
     fn lists_come_back(list in prop::collection::vec(listed(), 0..20)) {
-        let bytes = Listed::encode(&list);
-        prop_assert_eq!(Listed::decode(&bytes).unwrap(), list);
+        let bytes = RemoteProcess::encode(&list);
+        prop_assert_eq!(RemoteProcess::decode(&bytes).unwrap(), list);
         for cut in 0..bytes.len() {
-            prop_assert!(Listed::decode(&bytes[..cut]).unwrap_err().is_incomplete());
+            prop_assert!(RemoteProcess::decode(&bytes[..cut]).unwrap_err().is_incomplete());
         }
     }
 
@@ -258,25 +258,27 @@ proptest! {
         client.handle_bytes(&bytes);
         prop_assert!(router.wanted() <= 2 + 64 + 32 && client.wanted() <= runtap_transport::remote::MAX_ANSWER + 32);
         prop_assert!(!matches!(router.poll_event(), Some(Ok(_))) && !matches!(client.poll_event(), Some(Ok(_))));
-        let _ = Listed::decode(&bytes);
+        let _ = RemoteProcess::decode(&bytes);
     }
 }
 
 #[test]
 fn what_is_too_long_is_left_out() {
-    let long = Listed { name: "é".repeat(MAX_TEXT), ..Listed::default() };
-    let back = Listed::decode(&Listed::encode(std::slice::from_ref(&long))).unwrap();
+    let long = RemoteProcess { name: "é".repeat(MAX_TEXT), ..RemoteProcess::default() };
+    let back = RemoteProcess::decode(&RemoteProcess::encode(std::slice::from_ref(&long))).unwrap();
     assert_eq!(back[0].name.len(), MAX_TEXT);
     let many = vec![long; MAX_LISTED + 1];
-    let bytes = Listed::encode(&many);
+    let bytes = RemoteProcess::encode(&many);
     assert!(
         bytes.len() <= runtap_transport::remote::MAX_ANSWER
-            && Listed::decode(&bytes).unwrap().len() < MAX_LISTED
+            && RemoteProcess::decode(&bytes).unwrap().len() < MAX_LISTED
     );
     assert_eq!(
-        Listed::decode(&Listed::encode(&vec![Listed::default(); MAX_LISTED + 1])).unwrap().len(),
+        RemoteProcess::decode(&RemoteProcess::encode(&vec![RemoteProcess::default(); MAX_LISTED + 1]))
+            .unwrap()
+            .len(),
         MAX_LISTED
     );
     // And a list that claims more than it may have.
-    Listed::decode(&[0xff, 0xff]).unwrap_err();
+    RemoteProcess::decode(&[0xff, 0xff]).unwrap_err();
 }

@@ -163,7 +163,7 @@ async fn no_socket_is_bound_behind_a_link_of_another_user() {
         let options = BindOptions::default().replace_stale(true).keeps_name(keeps);
         for name in ["s", "new"] {
             let refused = Listener::bind(link.join(name), options).unwrap_err().to_string();
-            assert!(refused.contains("a link on the way there belongs to another user"), "{refused}");
+            assert!(refused.contains("a symbolic link on the path belongs to another user"), "{refused}");
         }
     }
     assert_eq!(fs::metadata(ours.path().join("s")).unwrap().ino(), stale);

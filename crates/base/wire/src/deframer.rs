@@ -1,23 +1,25 @@
-//! A byte queue: chunks in at the back, whole messages out at the front.
+//! A byte queue that turns chunks into messages.
 
-/// Bytes that arrived and were not consumed yet, contiguous. Memory is bounded by what was fed and not consumed;
-/// consuming is free, and the space in front is used again before the buffer grows.
+/// A contiguous queue of received bytes that have not been consumed yet.
+///
+/// The memory used is bounded by the number of unconsumed bytes. Consuming is free, and freed space at the front is
+/// reused before the buffer grows.
 #[derive(Debug, Clone, Default)]
 pub struct Deframer {
     buffer: Vec<u8>,
-    /// First byte that was not consumed.
+    /// Index of the first unconsumed byte.
     start: usize,
-    /// Stream offset of that byte.
+    /// Stream offset of the first unconsumed byte.
     offset: u64,
 }
 
 impl Deframer {
-    /// An empty queue at stream offset 0.
+    /// Creates an empty queue at stream offset 0.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Appends bytes that arrived.
+    /// Appends received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.start == self.buffer.len() {
             self.buffer.clear();
@@ -30,24 +32,24 @@ impl Deframer {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The bytes that were not consumed yet.
+    /// Returns the bytes that have not been consumed yet.
     pub fn pending(&self) -> &[u8] {
         self.buffer.get(self.start..).unwrap_or_default()
     }
 
-    /// Stream offset of the first pending byte.
+    /// Returns the stream offset of the first pending byte.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Marks `n` bytes as consumed; at most those that are pending.
+    /// Marks `n` bytes as consumed, or all pending bytes if there are fewer.
     pub fn consume(&mut self, n: usize) {
         let n = n.min(self.buffer.len() - self.start);
         self.start += n;
         self.offset += n as u64;
     }
 
-    /// Gives memory back beyond `most` bytes, if what is pending is not larger than that.
+    /// Shrinks the buffer if its capacity exceeds `most` bytes and the pending bytes fit into `most`.
     pub fn shrink_to(&mut self, most: usize) {
         if self.buffer.capacity() > most && self.pending().len() <= most {
             self.buffer = self.pending().to_vec();
@@ -55,7 +57,7 @@ impl Deframer {
         }
     }
 
-    /// Bytes of memory held.
+    /// Returns the capacity of the buffer in bytes.
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
@@ -81,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_large_message_is_given_back() {
+    fn shrinking_frees_the_memory_of_a_consumed_large_message() {
         let mut queue = Deframer::new();
         queue.feed(&[7; 10_000]);
         queue.shrink_to(1000);

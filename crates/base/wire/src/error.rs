@@ -1,76 +1,76 @@
-//! The one error that every decoder of runtap returns: what was wrong, in which field, at which offset.
+//! The error type of all decoders.
 
 use thiserror::Error;
 
-/// Bytes that do not follow the format, with the place where they stop doing so.
+/// An error in decoded bytes: which field is invalid, at which offset, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{what} at offset {offset}: {kind}")]
 pub struct DecodeError {
-    /// Offset of the field's first byte, counted from the first byte of the message or stream.
+    /// Offset of the field's first byte from the start of the message or stream.
     pub offset: u64,
-    /// The field, in the words of its specification (`"provider count"`).
+    /// Name of the field in its specification (`"provider count"`).
     pub what: &'static str,
-    /// What is wrong with it.
+    /// What is wrong with the field.
     pub kind: DecodeErrorKind,
 }
 
-/// What can be wrong with a field.
+/// The reasons why a field is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
-    /// The field reaches beyond the bytes that are there.
+    /// The field extends beyond the available bytes.
     #[error("needs {needed} bytes, {available} are left")]
     UnexpectedEnd {
-        /// Bytes the field needs.
+        /// Number of bytes the field needs.
         needed: u64,
-        /// Bytes that are left.
+        /// Number of bytes available.
         available: u64,
     },
-    /// A length or a count above what the format, or the [limits](crate#) of the reader, allow.
+    /// A length or count that exceeds the maximum of the format or of the reader's [limits](crate#).
     #[error("is {value}, more than the allowed {limit}")]
     TooLarge {
-        /// The value on the wire.
+        /// Value that was read.
         value: u64,
-        /// The largest that is accepted.
+        /// Largest accepted value.
         limit: u64,
     },
-    /// A value below the least that makes sense.
+    /// A value that is too small to be valid.
     #[error("is {value}, less than {least}")]
     TooSmall {
-        /// The value on the wire.
+        /// Value that was read.
         value: u64,
-        /// The least that is accepted.
+        /// Smallest accepted value.
         least: u64,
     },
-    /// A value outside the set that the format knows.
+    /// A value that the format does not define.
     #[error("is {value:#x}, expected {expected}")]
     Unexpected {
-        /// The value on the wire.
+        /// Value that was read.
         value: u64,
-        /// What would have been right.
+        /// Description of the valid values.
         expected: &'static str,
     },
-    /// A string whose last unit is not NUL.
-    #[error("has no final NUL")]
+    /// A string without a terminating NUL.
+    #[error("has no terminating NUL")]
     Unterminated,
-    /// A variable-length integer with more bytes than its type can hold.
+    /// A variable-length integer with more bytes than its type allows.
     #[error("is a variable-length integer of more than {limit} bytes")]
     OverlongVarint {
-        /// The most bytes the type can take.
+        /// Maximum number of bytes for the type.
         limit: u8,
     },
-    /// Anything else, in words.
+    /// Any other reason, as text.
     #[error("{0}")]
     Invalid(&'static str),
 }
 
 impl DecodeError {
-    /// An error for `what` at `offset`.
+    /// Creates an error for the field `what` at `offset`.
     pub fn new(offset: u64, what: &'static str, kind: DecodeErrorKind) -> Self {
         Self { offset, what, kind }
     }
 
-    /// Whether more bytes could have helped: the field reaches beyond the end of what was there.
+    /// Returns whether the input was too short, so that decoding may succeed with more bytes.
     pub fn is_incomplete(&self) -> bool {
         matches!(self.kind, DecodeErrorKind::UnexpectedEnd { .. })
     }

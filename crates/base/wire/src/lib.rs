@@ -1,12 +1,11 @@
-//! What runtap's wire formats share: a bounds-checked [`Reader`], a [`Writer`], borrowed UTF-16 strings
-//! ([`Utf16`]) a [`Deframer`] that turns a stream of chunks into whole messages, and the shape of a protocol's
-//! rules ([`rules!`](crate::rules!)).
+//! Building blocks of runtap's wire formats: a bounds-checked [`Reader`], a [`Writer`], borrowed UTF-16 strings
+//! ([`Utf16`]), a [`Deframer`] that turns a stream of chunks into complete messages, and a macro that declares the
+//! rules of a protocol ([`rules!`](crate::rules!)).
 //!
-//! Everything here is little-endian, as every protocol that runtap speaks is. Nothing here touches a socket,
-//! a file, a clock or a thread, and nothing allocates by a length that a peer claims: a length is checked
-//! against the bytes that are really there first.
+//! All integers are little-endian, as in every protocol that runtap implements. The crate does no I/O, reads no clock
+//! and starts no threads. Lengths are checked against the available bytes before memory is allocated.
 //!
-//! Every error is a [`DecodeError`] that carries the offset in the stream and the name of the field.
+//! All errors are [`DecodeError`]s with the offset in the stream and the name of the field.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]

@@ -1,9 +1,8 @@
-//! A cursor over bytes that checks every step and says where it failed.
+//! A bounds-checked cursor over bytes.
 
 use crate::{DecodeError, DecodeErrorKind, Utf16, Uuid};
 
-/// Reads little-endian fields from a slice. A field that does not fit is an error and leaves the cursor where
-/// it was.
+/// Reads little-endian fields from a slice. A field that does not fit is an error and does not move the cursor.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -22,47 +21,47 @@ macro_rules! fixed {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at offset 0.
+    /// Creates a reader at offset 0.
     pub fn new(data: &'a [u8]) -> Self {
         Self::at(data, 0)
     }
 
-    /// A reader whose first byte stands at `offset` of the stream: errors speak of that.
+    /// Creates a reader whose first byte is at `offset` in the stream. Errors contain stream offsets.
     pub fn at(data: &'a [u8], offset: u64) -> Self {
         Self { rest: data, offset }
     }
 
-    /// Offset of the next byte in the stream.
+    /// Returns the stream offset of the next byte.
     #[inline]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The bytes that were not read yet.
+    /// Returns the bytes that have not been read yet.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// How many bytes were not read yet.
+    /// Returns the number of bytes that have not been read yet.
     #[inline]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Whether everything was read.
+    /// Returns whether all bytes have been read.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// An error about a field that starts at the next byte.
+    /// Creates an error about a field that starts at the next byte.
     #[cold]
     pub fn error(&self, what: &'static str, kind: DecodeErrorKind) -> DecodeError {
         DecodeError::new(self.offset, what, kind)
     }
 
-    /// The next `N` bytes.
+    /// Reads `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
         match self.rest.split_first_chunk::<N>() {
@@ -75,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next `n` bytes, borrowed.
+    /// Reads `n` bytes without copying them.
     #[inline]
     pub fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
         match self.rest.split_at_checked(n) {
@@ -88,7 +87,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A reader over the next `n` bytes, which this one passes over.
+    /// Returns a reader over the next `n` bytes and skips them in this reader.
     #[inline]
     pub fn sub(&mut self, n: usize, what: &'static str) -> Result<Self, DecodeError> {
         let offset = self.offset;
@@ -98,12 +97,12 @@ impl<'a> Reader<'a> {
     fixed! { u8: u8, u16: u16, u32: u32, u64: u64, i8: i8, i16: i16, i32: i32, i64: i64, f32: f32, f64: f64 }
 
     #[inline]
-    /// A GUID in .NET's layout: the first three fields little-endian, the last eight bytes as they are.
+    /// Reads a GUID in .NET's layout: the first three fields are little-endian, the last eight bytes are in order.
     pub fn guid(&mut self, what: &'static str) -> Result<Uuid, DecodeError> {
         Ok(Uuid::from_bytes_le(self.array(what)?))
     }
 
-    /// An unsigned LEB128 integer of at most 5 bytes. Bits above 32 are an error.
+    /// Reads an unsigned LEB128 integer of at most 5 bytes. Bits above 32 are an error.
     #[inline]
     pub fn varu32(&mut self, what: &'static str) -> Result<u32, DecodeError> {
         let start = self.clone();
@@ -114,8 +113,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// An unsigned LEB128 integer of at most 10 bytes. Bits above 64 are dropped, as every writer of negative
-    /// time differences relies on.
+    /// Reads an unsigned LEB128 integer of at most 10 bytes. Bits above 64 are dropped: writers of negative time
+    /// differences rely on it.
     #[inline]
     pub fn varu64(&mut self, what: &'static str) -> Result<u64, DecodeError> {
         let mut value = 0u64;
@@ -134,7 +133,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A UTF-16 string that ends with a NUL unit, which is not part of the result. May start at an odd offset.
+    /// Reads a NUL-terminated UTF-16 string and returns it without the NUL. The string may start at an odd offset.
     #[inline]
     pub fn utf16z(&mut self, what: &'static str) -> Result<Utf16<'a>, DecodeError> {
         let (units, _odd) = self.rest.as_chunks::<2>();
@@ -148,7 +147,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `n` UTF-16 units, of which the last must be NUL and is not part of the result. `n` = 0 gives `None`.
+    /// Reads `n` UTF-16 units, the last of which must be NUL and is not returned. `None` if `n` is 0.
     pub fn utf16_counted(&mut self, n: u32, what: &'static str) -> Result<Option<Utf16<'a>>, DecodeError> {
         let mut probe = self.clone();
         let Some(text_units) = n.checked_sub(1) else { return Ok(None) };
@@ -165,18 +164,18 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Takes no reference to the reader: one that is lent to a function that is not inlined has to be in memory, in every
-/// loop that reads.
+/// Takes no reference to the reader: passing one to a function that is not inlined would force the reader into memory
+/// in every reading loop.
 #[cold]
 fn unexpected_end(offset: u64, what: &'static str, needed: u64, rest: &[u8]) -> DecodeError {
     DecodeError::new(offset, what, DecodeErrorKind::UnexpectedEnd { needed, available: rest.len() as u64 })
 }
 
-/// Where the first NUL is. Looks at eight units at a time: recordings are full of long names.
+/// Returns the index of the first NUL unit. Checks eight units at a time because recordings contain many long names.
 #[inline(never)]
 fn nul(units: &[[u8; 2]]) -> Option<usize> {
     let (blocks, _) = units.as_chunks::<8>();
-    // Without a branch for each unit.
+    // No branch per unit.
     let nuls = |block: &[[u8; 2]; 8]| block.iter().fold(0, |nuls, unit| nuls + u16::from(*unit == [0, 0]));
     let before = blocks.iter().take_while(|block| nuls(block) == 0).count() * 8;
     units.get(before..)?.iter().position(|unit| *unit == [0, 0]).map(|n| before + n)
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_would_wrap_in_32_bits_is_refused() {
+    fn a_count_that_would_wrap_in_32_bits_is_rejected() {
         let error = Reader::new(&[97, 0, 98, 0, 0, 0]).utf16_counted(0x8000_0003, "name").unwrap_err();
         assert_eq!(
             error.kind,
@@ -236,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn varints_come_back(value: u64, narrow: u32) {
+       fn varints_round_trip(value: u64, narrow: u32) {
             let mut w = Writer::new();
             w.varu64(value).varu32(narrow);
             let bytes = w.into_bytes();
@@ -257,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn strings_come_back(text in "[^\0]*") {
+       fn strings_round_trip(text in "[^\0]*") {
             let mut w = Writer::new();
             w.utf16z(&text).utf16_counted(Some(&text));
             let bytes = w.into_bytes();

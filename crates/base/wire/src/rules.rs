@@ -1,16 +1,16 @@
-//! The shape of a protocol's rules: a list with a stable id, a severity, a sentence and a source each.
+//! Protocol rules: each has a stable id, a severity, a summary and a source.
 //!
-//! Owns: [`Severity`] and the macro [`rules!`](crate::rules!), which makes the enumeration of a protocol's rules. Refuses
-//! to: know a rule; what a violation says beside its rule is the protocol's.
+//! This module contains [`Severity`] and the macro [`rules!`](crate::rules!), which declares an enumeration of rules.
+//! The rules themselves and the details of a violation belong to the protocol.
 
 use std::fmt;
 
-/// What follows from breaking a rule.
+/// The severity of breaking a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Real peers tolerate it, and what is received is still right.
+    /// Real peers tolerate the violation, and received data is still correct.
     Warning,
-    /// Something is lost, the connection is, or what was received can't be trusted.
+    /// Data or the connection is lost, or received data cannot be trusted.
     Error,
 }
 
@@ -23,16 +23,16 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Makes the enumeration `Rule` from lines of a name, an id, a [`Severity`], a summary and a source.
+/// Declares an enumeration `Rule` from lines that contain a name, an id, a [`Severity`], a summary and a source.
 ///
 /// ```
 /// runtap_wire::rules! {
-///     /// A rule that clients have to follow.
+///     /// A rule for clients.
 ///     pub enum Rule;
-///     SaysNothing "EX001" Warning "a client says nothing" "specification, section 1";
+///     SendsNothing "EX001" Warning "a client sends nothing" "specification, section 1";
 /// }
-/// assert_eq!((Rule::ALL.len(), Rule::SaysNothing.to_string().as_str()), (1, "EX001"));
-/// assert_eq!(Rule::SaysNothing.severity(), runtap_wire::Severity::Warning);
+/// assert_eq!((Rule::ALL.len(), Rule::SendsNothing.to_string().as_str()), (1, "EX001"));
+/// assert_eq!(Rule::SendsNothing.severity(), runtap_wire::Severity::Warning);
 /// ```
 #[macro_export]
 macro_rules! rules {
@@ -48,31 +48,31 @@ macro_rules! rules {
         }
 
         impl Rule {
-            /// All rules in the order of their ids.
+            /// All rules, ordered by id.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The stable id: some letters and three digits. An id is never given to another rule.
+            /// Returns the stable id: letters followed by three digits. Ids are never reused.
             pub fn id(self) -> &'static str {
                 match self {
                     $(Self::$variant => $id,)*
                 }
             }
 
-            /// What follows from breaking it.
+            /// Returns the severity of breaking the rule.
             pub fn severity(self) -> $crate::Severity {
                 match self {
                     $(Self::$variant => $crate::Severity::$severity,)*
                 }
             }
 
-            /// What is wrong when it is broken, in one line.
+            /// Describes the violation in one line.
             pub fn summary(self) -> &'static str {
                 match self {
                     $(Self::$variant => $summary,)*
                 }
             }
 
-            /// Where the rule comes from: the specification, or what real programs do.
+            /// Returns the source of the rule: a specification or the behavior of real programs.
             pub fn source(self) -> &'static str {
                 match self {
                     $(Self::$variant => $source,)*

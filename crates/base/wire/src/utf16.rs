@@ -1,45 +1,45 @@
-//! UTF-16 text as it lies in a message: borrowed, decoded only when somebody looks at it.
+//! Borrowed UTF-16 text that is decoded on demand.
 
 use std::fmt;
 
-/// Little-endian UTF-16 units without the final NUL. Unpaired surrogates show as U+FFFD.
+/// A string of little-endian UTF-16 units without the terminating NUL. Unpaired surrogates are displayed as U+FFFD.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Utf16<'a> {
     units: &'a [[u8; 2]],
 }
 
 impl<'a> Utf16<'a> {
-    /// Text over `bytes`; an odd last byte is left out.
+    /// Creates a string from `bytes`. An odd last byte is ignored.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { units: bytes.as_chunks().0 }
     }
 
-    /// Number of UTF-16 units.
+    /// Returns the number of UTF-16 units.
     pub fn len(self) -> usize {
         self.units.len()
     }
 
-    /// Whether there is no text.
+    /// Returns whether the string is empty.
     pub fn is_empty(self) -> bool {
         self.units.is_empty()
     }
 
-    /// The bytes as they lie in the message.
+    /// Returns the encoded bytes.
     pub fn as_bytes(self) -> &'a [u8] {
         self.units.as_flattened()
     }
 
-    /// The units, as numbers.
+    /// Returns an iterator over the UTF-16 units.
     pub fn units(self) -> impl Iterator<Item = u16> + Clone + 'a {
         self.units.iter().map(|unit| u16::from_le_bytes(*unit))
     }
 
-    /// The characters, unpaired surrogates as U+FFFD.
+    /// Returns an iterator over the characters, with unpaired surrogates replaced by U+FFFD.
     pub fn chars(self) -> impl Iterator<Item = char> + Clone + 'a {
         char::decode_utf16(self.units()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    /// The text up to the first NUL unit: how C code on the other side reads it.
+    /// Returns the text up to the first NUL unit, which is how C code reads it.
     #[must_use]
     pub fn until_nul(self) -> Self {
         let n = self.units.iter().position(|unit| *unit == [0, 0]).unwrap_or(self.units.len());
@@ -48,7 +48,7 @@ impl<'a> Utf16<'a> {
 
     /// Appends the text to `out` as UTF-8.
     pub fn push_to(self, out: &mut String) {
-        // Names are nearly always ASCII: one check a unit, no surrogate machinery.
+        // Names are nearly always ASCII, so one cheap check per unit avoids decoding surrogates.
         if self.units.iter().all(|[low, high]| *high == 0 && low.is_ascii()) {
             out.extend(self.units.iter().map(|[low, _]| char::from(*low)));
         } else {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_with_text_and_cuts_at_nul() {
+    fn compares_with_text_and_truncates_at_nul() {
         let text = Utf16::new(&[97, 0, 0, 0, 98, 0]);
         assert_eq!(text.until_nul(), "a");
         assert_eq!(text.len(), 3);

@@ -1,8 +1,9 @@
-//! Appends little-endian fields to a growing buffer.
+//! A writer of little-endian fields.
 
 use crate::Uuid;
 
-/// The twin of [`Reader`](crate::Reader). Every method returns the writer, so that fields can be chained.
+/// Appends little-endian fields to a buffer; the counterpart of [`Reader`](crate::Reader). Methods return the writer so
+/// that calls can be chained.
 #[derive(Debug, Clone, Default)]
 pub struct Writer {
     bytes: Vec<u8>,
@@ -19,43 +20,43 @@ macro_rules! fixed {
 }
 
 impl Writer {
-    /// An empty writer.
+    /// Creates an empty writer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty writer in this memory; what it holds is forgotten.
+    /// Creates an empty writer that reuses the memory of `memory`, whose contents are discarded.
     pub fn reusing(mut memory: Vec<u8>) -> Self {
         memory.clear();
         Self { bytes: memory }
     }
 
-    /// How many bytes were written.
+    /// Returns the number of bytes written.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether nothing was written yet.
+    /// Returns whether nothing has been written.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// What was written.
+    /// Returns the bytes written.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What was written, without a copy.
+    /// Returns the bytes written, without copying them.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Forgets what was written and keeps the memory.
+    /// Discards the bytes written and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(bytes);
@@ -86,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// Appends text as UTF-16 with a final NUL unit.
+    /// Appends text as UTF-16 with a terminating NUL unit.
     pub fn utf16z(&mut self, text: &str) -> &mut Self {
         for unit in text.encode_utf16() {
             self.u16(unit);
@@ -94,7 +95,8 @@ impl Writer {
         self.u16(0)
     }
 
-    /// Appends a counted string: `u32` units including the final NUL, then the units. `None` is the count 0.
+    /// Appends a counted string: the number of units including the terminating NUL as a `u32`, then the units. `None`
+    /// is written as the count 0.
     pub fn utf16_counted(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             None => self.u32(0),
@@ -105,7 +107,8 @@ impl Writer {
         }
     }
 
-    /// Overwrites four bytes that were written before: a length that is known only now. Out of range: nothing.
+    /// Overwrites four bytes at `at`, for example with a length that was not known before. Does nothing if `at` is out
+    /// of range.
     pub fn patch_u32(&mut self, at: usize, value: u32) {
         if let Some(place) = self.bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
             *place = value.to_le_bytes();

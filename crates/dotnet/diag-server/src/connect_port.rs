@@ -71,7 +71,7 @@ pub async fn connect_forever<S: Future<Output = ()>>(
     let greeting = advertise.to_bytes();
     let mut pause = MIN_PAUSE;
     loop {
-        if let Ok(mut stream) = endpoint.connect_to_anybody(ADVERTISE_TIMEOUT).await
+        if let Ok(mut stream) = endpoint.connect_unverified(ADVERTISE_TIMEOUT).await
             && stream.peer().is_ok_and(&mut is_allowed)
             && matches!(timeout(ADVERTISE_TIMEOUT, stream.write_all(&greeting)).await, Ok(Ok(())))
         {

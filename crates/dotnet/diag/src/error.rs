@@ -296,7 +296,8 @@ mod tests {
         let wrong = |wanted| ConnectFailure::WrongPeer { peer, user: "nobody".to_owned(), wanted };
         let text = "/x: the process behind this socket is PID 77 of user nobody, not 1234";
         assert_eq!(shown(wrong(Some(1234))), text);
-        let text = "/x: the process behind this socket is PID 77 of user nobody, and neither ours nor root's";
+        let text =
+            "/x: the process behind this socket is PID 77 of user nobody, which is neither you nor root";
         assert_eq!(shown(wrong(None)), text);
         assert_eq!(shown(ConnectFailure::Io(io::ErrorKind::OutOfMemory.into())), "/x: out of memory");
     }

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use runtap_clr::ProfileOptions;
 use runtap_convert::source::{Partial, Recording};
-use runtap_convert::{Content, Made, Note, Profile, write_all};
+use runtap_convert::{Content, Note, Profile, WrittenFiles, write_all};
 use runtap_model::Trace;
-use runtap_os::in_thread_called;
+use runtap_os::in_named_thread;
 
 use crate::Error;
 use crate::conductor::CollectedStreams;
@@ -51,7 +51,7 @@ async fn of_group(
     let finished = match prepared {
         Err(error) => Err(error),
         Ok(work) => tokio::select! {
-            finished = in_thread_called("converter", move || work.run()) => finished.map_err(Error::from).flatten(),
+            finished = in_named_thread("converter", move || work.run()) => finished.map_err(Error::from).flatten(),
             _ = requests.next() => Err(Error::Interrupted),
         },
     };
@@ -133,7 +133,7 @@ impl Conversion {
     fn run(self) -> Result<(Made, Option<Partial>), Error> {
         let Self { sources, outlets, content, reporter } = self;
         if outlets.is_empty() || sources.is_empty() {
-            return Ok((Made::default(), None));
+            return Ok((WrittenFiles::default(), None));
         }
         let recorded = sources.iter().map(|(recording, _)| recording.length()).sum();
         let mut tell = |note: Note| reporter.report(Event::Note(note));

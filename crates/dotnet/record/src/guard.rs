@@ -101,7 +101,7 @@ fn start(socket: OwnedFd, arguments: &[OsString], port: &Path, users: &BTreeSet<
 /// Returns an error if standard input is not a socket.
 pub async fn guard_port(path: &Path, users: &BTreeSet<u32>) -> io::Result<()> {
     let port = io::stdin().as_fd().try_clone_to_owned();
-    let mut port = port.and_then(|socket| Port::passed_on(socket, path, own_port::lets_everybody_in()))?;
+    let mut port = port.and_then(|socket| Port::passed_on(socket, path, own_port::accepts_all_users()))?;
     let look = holders(path, users);
     let until = async {
         while !is_free(&look, POLL_INTERVAL).await {

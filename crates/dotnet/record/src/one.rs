@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use runtap_os::output::Outlet;
+use runtap_os::output::OutputSink;
 
 use crate::Error;
 use crate::event::Event;
@@ -59,8 +59,8 @@ pub(crate) async fn record(
         RawStream::Temporary(..) => None,
     };
     let of_outlets = outlets.iter().map(|(_, outlet)| match outlet {
-        Outlet::Stdout => None,
-        Outlet::File(draft) => Some(draft.wanted()),
+        OutputSink::Stdout => None,
+        OutputSink::File(draft) => Some(draft.wanted()),
     });
     let files = of_stream.into_iter().chain(of_outlets).collect();
     job.report(Event::Started { name: name.clone(), pid, files });

@@ -14,18 +14,18 @@ use crate::raw::RawStream;
 use crate::recorder::Sink;
 use runtap_convert::{FileFormat, Planned, free_base, plan};
 use runtap_os::output::{
-    Destination, Draft, Outlet, insert_before_extension, is_regular, numbered, with_extension,
+    Destination, OutputSink, PendingFile, insert_before_extension, is_regular, numbered, with_extension,
 };
 
 /// A format and its output.
-pub(crate) type Opened = (FileFormat, Outlet);
+pub(crate) type Opened = (FileFormat, OutputSink);
 
 /// Outputs that are open and empty.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     opened: Vec<Opened>,
     /// A temporary file for the stream, if the stream itself was not requested.
-    stream: Option<Draft>,
+    stream: Option<PendingFile>,
     /// The index of the process. The outputs of the first process have the names given by the user; those of others include a
     /// process id.
     number: usize,
@@ -55,24 +55,24 @@ impl Outputs {
         self.number
     }
 
-    fn outlet(job: &Job, to: Destination, pid: Option<u64>) -> Result<Outlet, Error> {
+    fn outlet(job: &Job, to: Destination, pid: Option<u64>) -> Result<OutputSink, Error> {
         let path = match to {
-            Destination::Stdout => return Ok(Outlet::Stdout),
+            Destination::Stdout => return Ok(OutputSink::Stdout),
             Destination::File(_) if job.spec.output.is_none() => {
-                return Ok(Outlet::File(Draft::within(Path::new(""))?));
+                return Ok(OutputSink::File(PendingFile::within(Path::new(""))?));
             }
             Destination::File(path) => path,
         };
         let path = if is_regular(&path) { job.unused(&path, pid) } else { path };
-        Ok(Outlet::open(&Destination::File(path))?)
+        Ok(OutputSink::open(&Destination::File(path))?)
     }
 
     /// Creates a temporary file for the stream: beside the first result, so that it is on the disk chosen by the user, or in the
     /// temporary directory if the result is not a file.
-    fn stream(opened: &[Opened], output: Option<&Path>) -> Result<Draft, Error> {
+    fn stream(opened: &[Opened], output: Option<&Path>) -> Result<PendingFile, Error> {
         let drafts = opened.iter().filter_map(|(_, outlet)| match outlet {
-            Outlet::File(draft) => Some(draft),
-            Outlet::Stdout => None,
+            OutputSink::File(draft) => Some(draft),
+            OutputSink::Stdout => None,
         });
         for draft in drafts {
             if let Some(beside) = draft.sibling()? {
@@ -80,8 +80,8 @@ impl Outputs {
             }
         }
         match output.filter(|output| opened.is_empty() && is_regular(output)).and_then(Path::parent) {
-            Some(folder) => Ok(Draft::within(folder)?),
-            None => Ok(Draft::within(&std::env::temp_dir())?),
+            Some(folder) => Ok(PendingFile::within(folder)?),
+            None => Ok(PendingFile::within(&std::env::temp_dir())?),
         }
     }
 
@@ -103,10 +103,10 @@ impl Outputs {
         for (format, outlet) in opened {
             let extension = format.extension();
             match outlet {
-                Outlet::Stdout if format == FileFormat::Nettrace => {
+                OutputSink::Stdout if format == FileFormat::Nettrace => {
                     raw = Some((RawStream::Stdout, Sink::Stdout))
                 }
-                Outlet::File(draft) if format == FileFormat::Nettrace => {
+                OutputSink::File(draft) if format == FileFormat::Nettrace => {
                     let (file, path) = if is_given {
                         draft.appear()?
                     } else {
@@ -114,9 +114,9 @@ impl Outputs {
                     };
                     raw = Some((RawStream::Asked(path, file.try_clone()?), Sink::File(file)));
                 }
-                Outlet::File(mut draft) if !is_given => {
+                OutputSink::File(mut draft) if !is_given => {
                     draft.name(job.unused(&with_extension(&base, extension), None));
-                    rest.push((format, Outlet::File(draft)));
+                    rest.push((format, OutputSink::File(draft)));
                 }
                 outlet => rest.push((format, outlet)),
             }

@@ -46,7 +46,7 @@ impl Drop for PortDirectory {
 
 /// Whether all users may connect. Root's commands also run programs as other users (`su`, `setpriv`, the entry point of a
 /// container), which would otherwise wait forever. The ports of other users are private.
-pub(crate) fn lets_everybody_in() -> bool {
+pub(crate) fn accepts_all_users() -> bool {
     geteuid().is_root()
 }
 
@@ -64,10 +64,10 @@ pub(crate) fn make() -> Result<(PortDirectory, Port), Error> {
 
 fn make_in(place: &Path) -> Result<(PortDirectory, Port), Error> {
     let failed = |error: io::Error| Error::Place { place: place.to_owned(), error };
-    let folder = Folder::open(place).and_then(|place| place.make_private(FOLDER, lets_everybody_in()));
+    let folder = Folder::open(place).and_then(|place| place.make_private(FOLDER, accepts_all_users()));
     let directory = PortDirectory(folder.map_err(failed)?.path().to_owned());
     let path = directory.0.join(SOCKET);
-    let port = if lets_everybody_in() { Port::bind_for_all_users(path)? } else { Port::bind(path)? };
+    let port = if accepts_all_users() { Port::bind_for_all_users(path)? } else { Port::bind(path)? };
     Ok((directory, port))
 }
 
@@ -128,7 +128,7 @@ mod tests {
         let (folder, path) = (directory.0.clone(), port.path().to_owned());
         assert_eq!(folder.as_os_str().len(), place.path().join(EXAMPLE).as_os_str().len());
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
-        let everybody = lets_everybody_in();
+        let everybody = accepts_all_users();
         assert_eq!(mode(&folder), if everybody { 0o711 } else { 0o700 });
         assert_eq!(mode(&path), if everybody { 0o666 } else { 0o600 });
         assert_eq!(port.exposure(), Exposure::Private);

@@ -8,7 +8,7 @@ use runtap_convert::source::Recording;
 
 use crate::Error;
 use runtap_convert::{FileFormat, OutputFile};
-use runtap_os::output::{Draft, is_path_of, reopened};
+use runtap_os::output::{PendingFile, is_path_of, reopened};
 
 /// The destination of the stream.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) enum RawStream {
     /// A requested file.
     Asked(PathBuf, File),
     /// A temporary file, which is deleted when the requested files have been created.
-    Temporary(Draft),
+    Temporary(PendingFile),
 }
 
 impl RawStream {

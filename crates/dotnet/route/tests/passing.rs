@@ -368,7 +368,7 @@ fn a_runtime_that_is_not_there_is_said() {
     let rows = rows(&recorder.transcript(), false);
     let close = rows.iter().rfind(|row| row.what == "close").unwrap();
     let error = close.error.as_deref().unwrap();
-    assert!(error.contains("there is no such socket"), "{error}");
+    assert!(error.contains("the socket does not exist"), "{error}");
 }
 
 #[test]

@@ -257,7 +257,7 @@ fn neither_a_link_nor_a_pipe_is_opened() {
     std::os::unix::fs::symlink(outside.path().join("secret"), dir.path().join("link")).unwrap();
     let pipe = dir.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    for (file, why) in [("link", "it is a link"), ("pipe", "it is no ordinary file")] {
+    for (file, why) in [("link", "it is a symbolic link"), ("pipe", "it is not a regular file")] {
         let script = answered_from(file).ended("c1");
         let talk = Talk::read([HEADER, &script.0].concat().as_bytes(), dir.path()).unwrap();
         let stage = Stage::of(talk);

@@ -432,6 +432,6 @@ fn a_missing_runtime_is_reported() {
     let router = Running::start(Runtime::Listens(folder.path().join("none")), Limits::default(), None);
     let error = error_in(&router.ask());
     assert_eq!(error.hresult, Hresult::E_FAIL);
-    assert!(error.message.unwrap().contains("there is no such socket"));
+    assert!(error.message.unwrap().contains("the socket does not exist"));
     router.end();
 }

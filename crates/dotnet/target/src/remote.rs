@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use runtap_diag::Client;
 use runtap_transport::remote::{
-    AddressError, ClientHandshake, HandshakeError, Listed, RemoteAddress, Request, Token, Which, drive, nonce,
+    AddressError, ClientHandshake, HandshakeError, RemoteAddress, RemoteProcess, RemoteSelector, Request,
+    Token, drive, nonce,
 };
-use runtap_transport::{Bridge, Call, Endpoint};
+use runtap_transport::{Bridge, ConnectRequest, Endpoint};
 use runtap_wire::DecodeError;
 use thiserror::Error;
 use tokio::io::copy_bidirectional_with_sizes;
@@ -65,8 +66,8 @@ impl RemoteSpec {
     ///
     /// # Errors
     /// Returns an error if the router cannot be reached or rejects the request.
-    pub async fn list(&self) -> Result<Vec<Listed>, Error> {
-        let listed = async { Ok(Listed::decode(&self.ask(Request::List).await?.0)?) };
+    pub async fn list(&self) -> Result<Vec<RemoteProcess>, Error> {
+        let listed = async { Ok(RemoteProcess::decode(&self.ask(Request::List).await?.0)?) };
         listed.await.map_err(|source| self.failed(source))
     }
 
@@ -74,12 +75,12 @@ impl RemoteSpec {
     ///
     /// # Errors
     /// As [`list`](Self::list).
-    pub async fn selected(&self) -> Result<Vec<Listed>, Error> {
+    pub async fn selected(&self) -> Result<Vec<RemoteProcess>, Error> {
         let mut listed = self.list().await?;
         match &self.address.which {
-            Which::Only => {}
-            Which::Pid(pid) => listed.retain(|one| one.pid == *pid),
-            Which::Name(name) => listed.retain(|one| one.name == *name),
+            RemoteSelector::Only => {}
+            RemoteSelector::Pid(pid) => listed.retain(|one| one.pid == *pid),
+            RemoteSelector::Name(name) => listed.retain(|one| one.name == *name),
         }
         Ok(listed)
     }
@@ -106,8 +107,8 @@ impl RemoteSpec {
     }
 
     /// Creates a client of one process.
-    fn subject(&self, listed: &Listed) -> Result<ResolvedTarget, Error> {
-        let address = RemoteAddress { which: Which::Pid(listed.pid), ..self.address.clone() };
+    fn subject(&self, listed: &RemoteProcess) -> Result<ResolvedTarget, Error> {
+        let address = RemoteAddress { which: RemoteSelector::Pid(listed.pid), ..self.address.clone() };
         let (bridge, calls) = Bridge::new(address.to_string());
         let spec = Self { address, token: self.token.clone() };
         let request = Request::Open { pid: listed.pid, started: listed.started };
@@ -140,16 +141,16 @@ impl RemoteSpec {
     }
 }
 
-impl From<&Listed> for MatchingProcess {
-    fn from(listed: &Listed) -> Self {
-        let Listed { pid, user, command_line, .. } = listed;
+impl From<&RemoteProcess> for MatchingProcess {
+    fn from(listed: &RemoteProcess) -> Self {
+        let RemoteProcess { pid, user, command_line, .. } = listed;
         Self { pid: *pid, user: user.clone(), command_line: command_line.clone() }
     }
 }
 
 /// Opens a connection for each call.
-async fn carry(spec: Arc<RemoteSpec>, request: Request, mut calls: mpsc::UnboundedReceiver<Call>) {
-    while let Some(Call { stream, answer }) = calls.recv().await {
+async fn carry(spec: Arc<RemoteSpec>, request: Request, mut calls: mpsc::UnboundedReceiver<ConnectRequest>) {
+    while let Some(ConnectRequest { stream, answer }) = calls.recv().await {
         let spec = Arc::clone(&spec);
         tokio::spawn(async move {
             let connecting = async {

@@ -4,7 +4,7 @@ use crate::doctor::Answer;
 use runtap_diag::ProcessInfo;
 use runtap_discover::{Java, Options, Process, ProcessKind, ReasonCode, Startup, System};
 use runtap_os::{in_a_thread, is_root, my_uid};
-use runtap_transport::remote::Listed;
+use runtap_transport::remote::RemoteProcess;
 
 use crate::named::{DEADLINE, query_all};
 use crate::resolved::local_name;
@@ -84,7 +84,7 @@ impl ProcessStatus {
     }
 
     /// Describes a process listed by a remote router.
-    pub fn remote(listed: &Listed, address: String) -> Self {
+    pub fn remote(listed: &RemoteProcess, address: String) -> Self {
         let known = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         Self {
             pid: listed.pid,

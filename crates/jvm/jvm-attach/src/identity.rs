@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use runtap_os::in_thread_called;
+use runtap_os::in_named_thread;
 use rustix::fs::{Gid, Uid};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -24,7 +24,7 @@ pub(crate) async fn as_its_user<T: Send + 'static>(
     act: impl FnOnce(&Jvm) -> Result<T, AttachError> + Send + 'static,
 ) -> Result<T, AttachError> {
     let jvm = jvm.clone();
-    let acting = in_thread_called("jvm-attach", move || {
+    let acting = in_named_thread("jvm-attach", move || {
         become_user(jvm.user(), jvm.group())
             .map_err(AttachError::io("act as the user of the process"))
             .and_then(|()| act(&jvm))

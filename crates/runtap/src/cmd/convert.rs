@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use runtap_convert::source::Recording;
-use runtap_convert::{Converted, FileFormat, Made, Note, plan, refuse_overwriting};
+use runtap_convert::{Converted, FileFormat, Note, WrittenFiles, plan, reject_overwriting};
 use runtap_model::Unit;
 use runtap_os::output::{Destination, without_extension};
 use runtap_text::document::{ConvertDocument, OutputFile};
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
         )));
     }
     let planned = plan(&formats, options.output.as_deref(), &without_extension(&options.file))?;
-    refuse_overwriting(&[&options.file], &planned)?;
+    reject_overwriting(&[&options.file], &planned)?;
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
     let mut told = Ok(());
     let mut tell = |note: Note| match &note {
@@ -62,12 +62,12 @@ fn written(file: &runtap_convert::OutputFile, output: Output) -> anyhow::Result<
 /// Prints what was written, then why something is missing.
 fn conclude(
     options: &Convert,
-    (made, told): (Made, anyhow::Result<()>),
+    (made, told): (WrittenFiles, anyhow::Result<()>),
     recording: &Recording,
     to_stdout: bool,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let Made { files, is_cut, failures } = made;
+    let WrittenFiles { files, is_cut, failures } = made;
     let outputs: Vec<OutputFile> = files.iter().map(output_file).collect();
     let written = first(failures, output);
     if outputs.is_empty() {

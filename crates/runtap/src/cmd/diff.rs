@@ -6,7 +6,7 @@ use runtap_clr::ProfileOptions;
 use runtap_clr::report::{DiffOrder, DiffReport, Report};
 use runtap_convert::source::Recording;
 use runtap_convert::{
-    Content, FileFormat, Note, Planned, Profile, limit_depth, plan, refuse_overwriting, write_difference,
+    Content, FileFormat, Note, Planned, Profile, limit_depth, plan, reject_overwriting, write_difference,
 };
 use runtap_model::{Comparison, Trace, View};
 use runtap_os::output::{Destination, with_extension, without_extension};
@@ -24,7 +24,7 @@ use crate::output::Output;
 
 pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     let planned = planned(options)?;
-    refuse_overwriting(&[&options.before, &options.after], &planned)?;
+    reject_overwriting(&[&options.before, &options.after], &planned)?;
     let (mut before, first) = read(&options.before, options, output)?;
     let (mut after, second) = read(&options.after, options, output)?;
     if !planned.is_empty() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory};
-use runtap_os::output::{Draft, Outlet, make_folder};
+use runtap_os::output::{OutputSink, PendingFile, make_folder};
 
 use crate::cli::{Cli, Man};
 use crate::output::Output;
@@ -34,7 +34,7 @@ fn write_pages(mut command: Command, prefix: &str, dir: &Path) -> anyhow::Result
     let command = command.display_name(name.clone());
     let path = dir.join(format!("{name}.1"));
     let page = page(&command)?;
-    let mut out = Outlet::File(Draft::public(&path)?).begin()?;
+    let mut out = OutputSink::File(PendingFile::public(&path)?).begin()?;
     out.write_all(page.as_bytes()).with_context(|| format!("can't write {}", path.display()))?;
     out.finish()?;
     let shown = |verb: &&Command| verb.get_name() != "help" && !verb.is_hide_set();

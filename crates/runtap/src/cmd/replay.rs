@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use runtap_os::{in_thread_called, shell};
+use runtap_os::{in_named_thread, shell};
 use runtap_route::record::{Command, Place, Stop};
 use runtap_route::replay::{
     Asking, Exchange, Heard, Played, Player, Playing, Report, Talk, TalkError, Verdict, ask,
@@ -26,7 +26,7 @@ pub(super) async fn run(options: Replay, output: Output) -> anyhow::Result<u8> {
     let stops = runtap_record::Stops::listen()?;
     let (file, max_size) = (options.file.clone(), options.max_size.of());
     // A pipe can be opened when somebody writes to it, and may have no end.
-    let reading = in_thread_called("transcript", move || {
+    let reading = in_named_thread("transcript", move || {
         let input = runtap_convert::source::open_input(&file, max_size)?;
         let directory = file.parent().unwrap_or_else(|| Path::new(""));
         Talk::read(input, directory).map_err(|error| unreadable(&file, &error))

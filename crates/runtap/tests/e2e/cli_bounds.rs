@@ -163,7 +163,7 @@ fn threads_beyond_the_limit_are_left_out_of_profiles() {
     let (threads, less, out) = (10 << 20, 320, out.to_str().unwrap());
     Growth::Threads.write(threads, &mut BufWriter::new(File::create(&path).unwrap())).unwrap();
     let file = path.to_str().unwrap();
-    let said = "of threads beyond the first 262,144";
+    let said = "because of too many threads (more than 262,144)";
     let to = ["--to", "folded", "--view", "thread-time"];
     let converted = within(less, &[&["convert", file, "-o", out], &to[..]].concat());
     converted.expect_code(5).says(said).says("the end marker is missing");
@@ -274,9 +274,9 @@ fn rows_are_printed_as_they_come_and_a_bomb_is_not_read_to_its_end() {
         "1".as_ref(),
         bomb.as_os_str(),
     ]);
-    limited.expect_code(5).says("more than 1048576 bytes of decompressed data");
+    limited.expect_code(5).says("decompressed data exceeds 1048576 bytes");
     let limited = runtap([OsStr::new("replay"), "--max-size".as_ref(), "1".as_ref(), bomb.as_os_str()]);
-    limited.expect_code(2).says("more than 1048576 bytes of decompressed data");
+    limited.expect_code(2).says("decompressed data exceeds 1048576 bytes");
     // A transcript that is held is bounded too.
     within(MOST, &["replay", opens.to_str().unwrap()]).expect_code(2).says("more than 262144 connections");
 }

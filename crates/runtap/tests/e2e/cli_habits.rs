@@ -116,7 +116,7 @@ fn the_first_format_is_renewed() {
     assert!(renewed >= 2, "only {renewed} recordings");
     runtap(["convert", &new, "--to", "nettrace", "-o", &path(&folder, "newer.nettrace")])
         .expect_code(2)
-        .says("in the nettrace format already");
+        .says("already in the nettrace format");
 }
 
 #[test]

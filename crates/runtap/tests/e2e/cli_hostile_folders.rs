@@ -133,7 +133,7 @@ fn nothing_of_somebody_else_is_followed_or_waited_for() {
         ] {
             let output = shared.path(name);
             shared.nobody(script, &output);
-            let why = if script.starts_with("mkfifo") { "no ordinary file" } else { "of user 65534" };
+            let why = if script.starts_with("mkfifo") { "not a regular file" } else { "of user 65534" };
             shared.refuses(&verbs(&recording, &runtime, &demo), &output, "of user 65534", why);
             fs::remove_file(shared.path(name.split('/').next().unwrap())).unwrap();
         }
@@ -165,7 +165,7 @@ fn nothing_of_root_is_used_that_others_can_have_moved() {
             shared.nobody(&format!("mv '{}' \"$1\"", left.display()), &first);
             assert_eq!(fs::symlink_metadata(&first).unwrap().uid(), 0);
             let everybody = "where others can write";
-            let why = if script.starts_with("ln") { everybody } else { "no ordinary file" };
+            let why = if script.starts_with("ln") { everybody } else { "not a regular file" };
             shared.refuses(&verbs(&recording, &runtime, &demo), &output, everybody, why);
             fs::remove_file(first).unwrap();
         }

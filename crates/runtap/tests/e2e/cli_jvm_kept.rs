@@ -59,7 +59,7 @@ fn a_recording_that_fails_is_told_and_partial() {
     let dir = folder();
     let spoils: [(&str, Spoil, &str); 3] = [
         ("full", |path| symlink("/dev/full", path.join("agent0.data0.a2h.bin")).unwrap(), "No space left"),
-        ("gone", |path| fs::remove_dir(path).unwrap(), "there is no folder"),
+        ("gone", |path| fs::remove_dir(path).unwrap(), "does not exist"),
         ("taken", |path| fs::create_dir(path.join("agent0.ctl.a2h.bin")).unwrap(), "agent0.ctl.a2h.bin"),
     ];
     for (name, spoil, why) in spoils {
@@ -74,7 +74,7 @@ fn a_recording_that_fails_is_told_and_partial() {
     }
     let nowhere = dir.path().join("none/run.dir");
     let words = ["jvm", "hq", "--listen", "127.0.0.1:0", "--once", "--record", nowhere.to_str().unwrap()];
-    assert!(runtap(words).expect_code(1).stderr.contains("there is no folder"));
+    assert!(runtap(words).expect_code(1).stderr.contains("does not exist"));
     assert!(!dir.path().join("none").exists());
 }
 
@@ -93,11 +93,11 @@ fn what_is_no_file_is_not_read() {
     let marks = dir.path().join("marks/marks.tsv");
     symlink("/dev/zero", &marks).unwrap();
     let told = runtap(["jvm", "report", &path]).expect_code(5).stderr.clone();
-    assert!(told.contains("marks.tsv can't be read: it is a link"), "{told}");
+    assert!(told.contains("marks.tsv can't be read: it is a symbolic link"), "{told}");
     fs::remove_file(&marks).unwrap();
     pipe(&marks);
     let told = runtap(["jvm", "report", &path]).expect_code(5).stderr.clone();
-    assert!(told.contains("marks.tsv can't be read: it is no ordinary file"), "{told}");
+    assert!(told.contains("marks.tsv can't be read: it is not a regular file"), "{told}");
     fs::remove_file(&marks).unwrap();
     fs::write(&marks, "1\tbegin\tlogin\nnonsense\n2\tend\tlogin\n").unwrap();
     let told = runtap(["jvm", "report", &path, "segments"]);
@@ -111,7 +111,7 @@ fn what_is_no_file_is_not_read() {
         // It may not be there.
         let _ = fs::remove_file(&file);
         pipe(&file);
-        refused(&[&path], 2, "it is no ordinary file");
+        refused(&[&path], 2, "it is not a regular file");
     }
     fs::remove_file(&marks).unwrap();
     let classes = dir.path().join("classes");
@@ -119,9 +119,9 @@ fn what_is_no_file_is_not_read() {
     pipe(&classes.join("A.class"));
     pipe(&dir.path().join("a.jar"));
     for jar in ["classes", "a.jar"].map(|name| dir.path().join(name).display().to_string()) {
-        refused(&[&path, "--never-called", &jar], 2, "it is no ordinary file");
+        refused(&[&path, "--never-called", &jar], 2, "it is not a regular file");
     }
-    refused(&[&path, "--never-called", "/dev/zero"], 2, "it is no ordinary file");
+    refused(&[&path, "--never-called", "/dev/zero"], 2, "it is not a regular file");
     assert!(began.elapsed() < Duration::from_mins(1), "{:?}", began.elapsed());
 }
 

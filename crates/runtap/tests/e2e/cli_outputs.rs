@@ -46,13 +46,13 @@ fn a_target_is_not_asked_for_what_can_not_be_written() {
     fs::write(folder.path().join("file"), "").unwrap();
     symlink("nowhere/", folder.path().join("link")).unwrap();
     for (output, why, code) in [
-        ("nowhere/x", "there is no folder", 2),
-        ("file/x", "is no folder", 2),
+        ("nowhere/x", "does not exist", 2),
+        ("file/x", "is not a directory", 2),
         // A slash at the end means a folder, also at the end of what a link says.
-        ("nowhere/", "there is no folder", 2),
-        ("nowhere//.", "there is no folder", 2),
-        ("file/", "is no folder", 2),
-        ("link", "there is no folder", 2),
+        ("nowhere/", "does not exist", 2),
+        ("nowhere//.", "does not exist", 2),
+        ("file/", "is not a directory", 2),
+        ("link", "does not exist", 2),
         ("/proc/nothing", "can't write", 1),
     ] {
         let output = folder.path().join(output);
@@ -67,7 +67,7 @@ fn a_target_is_not_asked_for_what_can_not_be_written() {
         .says("directory");
     let slash = format!("{}/nowhere/", folder.path().display());
     let several = ["trace", "--duration", "1s", "--to", "folded,nettrace", "-o", &slash];
-    runtap(several.into_iter().chain(["--dport", &port(&runtime)])).expect_code(2).says("there is no folder");
+    runtap(several.into_iter().chain(["--dport", &port(&runtime)])).expect_code(2).says("does not exist");
     assert_eq!(runtime.requests(), []);
     assert_eq!(names(folder.path()), ["file", "link"]);
 }

@@ -129,7 +129,7 @@ fn the_structure_is_shown() {
     fs::write(&file, &bytes[..bytes.len() - 300]).unwrap();
     let cut = runtap(["inspect", path]);
     cut.expect_code(5).says("partial").says("six.nettrace");
-    assert!(cut.text().contains("; CUT"), "{cut}");
+    assert!(cut.text().contains("; TRUNCATED"), "{cut}");
     let mut damaged = bytes;
     // The first definition is longer than its block.
     damaged[0x7d] = 0xff;

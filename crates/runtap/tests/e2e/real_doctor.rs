@@ -145,7 +145,7 @@ fn real_programs_without_dotnet() {
     let document = doctor(cat.0.id(), 3);
     assert_eq!(codes(&document), ["not-dotnet"]);
     let text = runtap(["doctor", &cat.0.id().to_string()]);
-    assert!(text.expect_code(3).text().contains("can't be reached"), "{text}");
+    assert!(text.expect_code(3).text().contains("cannot be reached"), "{text}");
 }
 
 /// As old runtimes look: their library lies in a folder with their version. The kernel's map of the process is real.

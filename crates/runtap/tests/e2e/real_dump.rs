@@ -348,7 +348,9 @@ fn nothing_is_asked_where_it_cannot_go(runtime: &RealRuntime) -> Result<(), Skip
     let target = Target::start(runtime.program("spin", &IDLE)?);
     let pipe = target.temp.path().join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    for (path, why) in [("/nowhere/x", "no folder /nowhere"), (pipe.to_str().unwrap(), "no ordinary file")] {
+    for (path, why) in
+        [("/nowhere/x", "directory /nowhere does not exist"), (pipe.to_str().unwrap(), "not a regular file")]
+    {
         runtap(["dump", &target.p(), "-o", path]).expect_code(2).says(why);
     }
     assert!(!fs::metadata(&pipe).unwrap().is_file(), "it was not replaced");

@@ -155,13 +155,13 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
         run(ps)
     };
     ps(&[], None).expect_code(2).says("RUNTAP_TOKEN");
-    ps(&[], Some("0123456789abcdef-but-another")).expect_code(3).says("the router has another token");
+    ps(&[], Some("0123456789abcdef-but-another")).expect_code(3).says("the router has a different token");
     ps(&[], Some("short")).expect_code(2).says("16");
     let open = file(offered.target.temp.path(), "open", SECRET, 0o644);
     ps(&["--token-file", open.to_str().unwrap()], None).expect_code(2).says("chmod 600");
     let mut router = command(["router", "listen", "127.0.0.1:0", "--token-file"]);
     router.arg(&open);
-    run(router).expect_code(2).says("others can read it");
+    run(router).expect_code(2).says("is readable by other users");
     let mut beyond = command(["router", "listen", "0.0.0.0:0", "--token-file"]);
     beyond.arg(&offered.token);
     run(beyond).expect_code(2).says("--insecure");
@@ -182,7 +182,7 @@ fn who_does_not_know_the_token_stays_out(runtime: &RealRuntime) -> Result<(), Sk
     });
     let mut fooled = command(["ps", &url]);
     fooled.env("RUNTAP_TOKEN", SECRET);
-    run(fooled).expect_code(3).says("does not have the same token");
+    run(fooled).expect_code(3).says("the peer has a different token");
     lying.join().unwrap();
     offered.end();
     Ok(())

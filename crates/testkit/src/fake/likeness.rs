@@ -1,8 +1,9 @@
-//! Which commands each version of .NET knows. Measured on 3.1, 8, 9 and 10; others by the specification.
+//! The commands that each version of .NET supports: measured for 3.1, 8, 9 and 10, and for others according to the
+//! specification.
 
 use runtap_diag_proto::Command;
 
-/// A version of .NET, by the commands that it knows.
+/// A version of .NET, by the commands that it supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Likeness {
@@ -16,7 +17,7 @@ pub enum Likeness {
 }
 
 impl Likeness {
-    /// Whether it knows the command.
+    /// Returns whether this version supports the command.
     pub fn knows(self, command: Command) -> bool {
         let since = match command {
             Command::STOP_TRACING

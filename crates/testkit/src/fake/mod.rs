@@ -1,6 +1,5 @@
-//! A diagnostics server that can be made to misbehave, or to be as old as a given .NET.
-//!
-//! Its answers are those of `runtap_diag_server`; what is wrong with them is done to the bytes on their way.
+//! A diagnostics server that can be made to misbehave, or to act like an old version of .NET. Answers come from
+//! `runtap_diag_server`, and faults are applied to the bytes in transit.
 
 mod likeness;
 mod proxy;
@@ -19,42 +18,42 @@ use tokio::sync::{Notify, oneshot};
 pub use likeness::Likeness;
 use proxy::Proxy;
 
-/// Which connections a [`Fault`] is for.
+/// The connections that a [`Fault`] applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum On {
-    /// Those with this command.
+    /// Connections with this command.
     Command(Command),
-    /// All others.
+    /// All other connections.
     Any,
 }
 
-/// What is done to a connection.
+/// A fault of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Never answers, and holds the connection.
+    /// Never answers, and keeps the connection open.
     Silent,
     /// Answers only after [`FakeRuntime::release`].
     Late,
-    /// Sends the reply message twice, then goes on.
+    /// Sends the reply message twice, then continues.
     Twice,
-    /// Sends these bytes right behind the reply message, then goes on.
+    /// Sends these bytes directly after the reply message, then continues.
     Garbage(Vec<u8>),
-    /// Sends these bytes instead of any answer, and closes.
+    /// Sends these bytes instead of an answer, and closes the connection.
     Instead(Vec<u8>),
-    /// Closes after that many bytes of its answer, a stream among them. 0: closes without an answer.
+    /// Closes the connection after this number of bytes, including those of a stream. 0 closes without an answer.
     CloseAfter(usize),
-    /// Sends that many bytes of its answer, then nothing more, and holds the connection.
+    /// Sends this number of bytes, then nothing more, and keeps the connection open.
     StallAfter(usize),
-    /// Answers with this error and does not do what it was asked for.
+    /// Answers with this error without executing the command.
     Refuse(Hresult),
-    /// As `Refuse`, and leaves the connection open, as .NET 9 and 10 do after a bad `CollectTracing`.
+    /// Like `Refuse`, but keeps the connection open, like .NET 9 and 10 after an invalid `CollectTracing`.
     RefuseOpen(Hresult),
-    /// Answers byte by byte.
+    /// Sends the answer byte by byte.
     ByteByByte,
 }
 
-/// How a [`FakeRuntime`] is to be.
+/// A builder of a [`FakeRuntime`].
 #[derive(Debug)]
 pub struct FakeRuntimeBuilder {
     description: ProcessDescription,
@@ -67,60 +66,61 @@ pub struct FakeRuntimeBuilder {
 }
 
 impl FakeRuntimeBuilder {
-    /// Describes another process than this one.
+    /// Sets the description of the process.
     #[must_use]
     pub fn description(mut self, description: ProcessDescription) -> Self {
         self.description = description;
         self
     }
 
-    /// With these events.
+    /// Sets the source of events.
     #[must_use]
     pub fn pipe(mut self, pipe: EventPipe) -> Self {
         self.pipe = pipe;
         self
     }
 
-    /// Carries out these commands: dumps, profilers and so on. Without, it refuses them as a `NativeAOT` runtime does.
+    /// Sets the implementation of dumps, profilers and other commands. Without one, they are rejected like by a
+    /// `NativeAOT` runtime.
     #[must_use]
     pub fn commands(mut self, commands: Arc<dyn Commands>) -> Self {
         self.commands = Some(commands);
         self
     }
 
-    /// Knows the commands of this version of .NET only. Default: .NET 10.
+    /// Supports only the commands of this version of .NET. The default is .NET 10.
     #[must_use]
     pub fn like(mut self, likeness: Likeness) -> Self {
         self.likeness = likeness;
         self
     }
 
-    /// Misbehaves on these connections.
+    /// Adds a fault for these connections.
     #[must_use]
     pub fn fault(mut self, on: On, fault: Fault) -> Self {
         self.faults.insert(on, fault);
         self
     }
 
-    /// Serves one client after the other, as real runtimes do: one that sends nothing blocks all. A session does
-    /// not.
+    /// Serves one client after another, like real runtimes: a client that sends nothing blocks all others. Sessions do
+    /// not block.
     #[must_use]
     pub fn one_at_a_time(mut self) -> Self {
         self.one_at_a_time = true;
         self
     }
 
-    /// Dials this port of a tool too.
+    /// Also connects to this port of a tool.
     #[must_use]
     pub fn connect_port(mut self, port: ConnectPort) -> Self {
         self.ports.push(port);
         self
     }
 
-    /// Starts it, on a socket in a folder of its own.
+    /// Starts the server on a socket in a temporary folder.
     ///
     /// # Panics
-    /// When the system does not let it.
+    /// If the folder, the socket or the event loop cannot be created.
     pub fn spawn(self) -> FakeRuntime {
         let dir = tempfile::Builder::new().prefix("fake").tempdir().expect("a folder for the socket");
         let path = dir.path().join("s");
@@ -184,7 +184,7 @@ impl State {
     }
 }
 
-/// A diagnostics server in this process. Its connections are cut when it is dropped.
+/// A diagnostics server in this process. Its connections are closed on drop.
 #[derive(Debug)]
 pub struct FakeRuntime {
     endpoint: Endpoint,
@@ -197,7 +197,7 @@ pub struct FakeRuntime {
 }
 
 impl FakeRuntime {
-    /// A well-behaved .NET 10 in this process, which can be changed.
+    /// Creates a builder of a well-behaved .NET 10.
     pub fn builder() -> FakeRuntimeBuilder {
         FakeRuntimeBuilder {
             description: ProcessDescription::of_this_process(),
@@ -210,35 +210,35 @@ impl FakeRuntime {
         }
     }
 
-    /// A well-behaved .NET 10 in this process.
+    /// Starts a well-behaved .NET 10.
     pub fn spawn() -> Self {
         Self::builder().spawn()
     }
 
-    /// Where it listens.
+    /// Returns the address of its socket.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The path of its socket.
+    /// Returns the path of its socket.
     ///
     /// # Panics
-    /// Never: it has one.
+    /// Never.
     pub fn path(&self) -> &Path {
         self.endpoint.path().expect("the endpoint is a socket")
     }
 
-    /// Where its events come from.
+    /// Returns the source of its events.
     pub fn pipe(&self) -> &EventPipe {
         &self.pipe
     }
 
-    /// Whether it waits at its start for a resume over one of its ports.
+    /// Returns whether it is suspended at startup until it is resumed over one of its ports.
     pub fn is_suspended(&self) -> bool {
         self.dispatcher.is_suspended()
     }
 
-    /// Changes what is done to connections whose request has not arrived yet, as [`requests`](Self::requests) tells.
+    /// Changes the faults of connections whose requests have not arrived yet; see [`requests`](Self::requests).
     pub fn set_fault(&self, on: On, fault: Option<Fault>) {
         let mut faults = self.state.faults.lock().unwrap_or_else(PoisonError::into_inner);
         match fault {
@@ -247,12 +247,12 @@ impl FakeRuntime {
         };
     }
 
-    /// Lets one connection with [`Fault::Late`] be answered; the next one if none waits yet.
+    /// Answers one connection with [`Fault::Late`], or the next one if none is waiting.
     pub fn release(&self) {
         self.state.released.notify_one();
     }
 
-    /// The commands that came so far, in order, refused ones among them.
+    /// Returns the commands received so far in order, including rejected ones.
     pub fn requests(&self) -> Vec<Command> {
         self.state.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -261,7 +261,7 @@ impl FakeRuntime {
 impl Drop for FakeRuntime {
     fn drop(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // An error is a thread that has ended.
+            // An error means that the thread has ended.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {

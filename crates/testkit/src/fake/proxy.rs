@@ -1,4 +1,4 @@
-//! The bytes between a client and the server behind, and what is done to them.
+//! Transfers bytes between a client and the server, and applies faults.
 
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -12,14 +12,14 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{Fault, State};
 
-/// Room between the server and us; what a Unix socket has.
+/// Buffer size of the connection to the server in bytes, like that of a Unix socket.
 const PIPE: usize = 200 << 10;
 
 #[derive(Debug, Clone)]
 pub(super) struct Proxy {
     dispatcher: Dispatcher,
     state: Arc<State>,
-    /// Held by the one client that is being served, if there may be only one.
+    /// Held by the client that is being served, if clients are served one at a time.
     turn: Option<Arc<Mutex<()>>>,
 }
 
@@ -37,13 +37,13 @@ impl Proxy {
             };
             let proxy = self.clone();
             tokio::spawn(async move {
-                // The client went away: its own affair, and often the point of the test.
+                // Disconnected clients are ignored, as tests cause them intentionally.
                 let _: io::Result<()> = proxy.serve(stream, turn).await;
             });
         }
     }
 
-    /// Dials a tool's port for ever, as a runtime does.
+    /// Connects to a tool's port repeatedly, like a runtime.
     pub(super) async fn dial(self, port: ConnectPort, number: usize) {
         let proxy = Self { dispatcher: self.dispatcher.for_port(number), ..self };
         let info = &proxy.dispatcher.description().info;
@@ -60,7 +60,7 @@ impl Proxy {
                     tokio::spawn(async move {
                         let _: io::Result<()> = proxy.serve(stream, Some(held)).await;
                     });
-                    // Free again when the command is over, or its session has begun.
+                    // Released when the command is complete or its session has started.
                     let _ = turn.lock().await;
                 }
             },
@@ -76,7 +76,7 @@ impl Proxy {
             }
             _ => self.state.fault(command),
         };
-        // After the look at the faults: who sees the request may change them for the next one.
+        // After reading the faults: a test that sees the request may change them for the next one.
         if let Some(command) = command {
             self.state.requests.lock().unwrap_or_else(PoisonError::into_inner).push(command);
         }
@@ -103,7 +103,7 @@ impl Proxy {
         server.write_all(&request).await?;
         let (mut from_server, to_server) = tokio::io::split(server);
         let (mut from_client, mut to_client) = tokio::io::split(client);
-        // The client's end is the server's: a session ends when its client has gone.
+        // A session ends when the client disconnects.
         let mut upstream = tokio::spawn(async move {
             let mut to_server = to_server;
             let copied = tokio::io::copy(&mut from_client, &mut to_server).await;
@@ -113,7 +113,7 @@ impl Proxy {
         let stalls = matches!(fault, Some(Fault::StallAfter(_)));
         let result = forward(&mut from_server, &mut to_client, fault, turn).await;
         if stalls && result.is_ok() {
-            // Until the client leaves.
+            // Waits until the client disconnects.
             let _ = (&mut upstream).await;
         }
         upstream.abort();
@@ -126,12 +126,12 @@ fn error(hresult: Hresult) -> Vec<u8> {
     ErrorReply::from(hresult).to_bytes().expect("an error without text fits")
 }
 
-/// Waits until the client leaves.
+/// Waits until the client disconnects.
 async fn hold(client: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
     tokio::io::copy(client, &mut tokio::io::sink()).await.map(drop)
 }
 
-/// The bytes of one message with the command in it; of less, what came before the end.
+/// Reads a message and decodes its command. If the stream ends early, returns the bytes received so far.
 async fn read_request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<(Option<Command>, Vec<u8>)> {
     let mut bytes = Vec::new();
     client.take(HEADER_LEN as u64).read_to_end(&mut bytes).await?;
@@ -141,7 +141,7 @@ async fn read_request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<(Opti
     Ok((Some(header.command), bytes))
 }
 
-/// Sends the answer on, as the fault wants it, or as much of it as the fault lets through.
+/// Forwards the answer, modified or truncated by the fault.
 async fn forward(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
@@ -159,7 +159,7 @@ async fn forward(
         Some(Fault::Garbage(bytes)) => answer.extend_from_slice(bytes),
         _ => {}
     }
-    // A session is served beside other clients.
+    // Sessions do not block other clients.
     drop(turn);
     let mut buffer = vec![0; 64 << 10];
     loop {

@@ -1,9 +1,9 @@
-//! Bytes as a scenario writes them: `0a0b`, `u8:1`, `u16:2`, `i32:-1`, `i64:5`, `text:abc`, `[` … `]` for a block with its
-//! `i32` length before it.
+//! Bytes in a scenario: `0a0b`, `u8:1`, `u16:2`, `i32:-1`, `i64:5`, `text:abc`, and `[` … `]` for a block preceded by
+//! its length as an `i32`.
 
 use super::Wrong;
 
-/// The bytes of these words.
+/// Encodes words as bytes.
 pub(super) fn bytes(words: &[String]) -> Result<Vec<u8>, Wrong> {
     let mut out = Vec::new();
     let mut open = Vec::new();

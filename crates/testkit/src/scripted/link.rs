@@ -1,4 +1,4 @@
-//! One connection of a scripted host: frames out, as they are or spoilt, and replies in.
+//! A connection of a scripted host: sends frames, modified or not, and receives replies.
 
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
@@ -13,30 +13,30 @@ use runtap_mtp_proto::{ControlKind, FrameReader, Handshake, Limits, Message, Mes
 use super::Wrong;
 use super::words::Arguments;
 
-/// A server may take so long to appear: `dotnet test` listens only after it has started its applications.
+/// How long the server may take to start listening: `dotnet test` listens only after starting its applications.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is done to frames: `next OPTIONS` for one, `always OPTIONS` for all from then on.
+/// Modifications of frames: `next OPTIONS` for one, `always OPTIONS` for all following.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Spoil {
-    /// Another length word.
+    /// A different length field.
     length: Option<i32>,
-    /// Another id.
+    /// A different id.
     id: Option<i32>,
-    /// Bytes that replace others: where, and which.
+    /// Bytes to replace, and their offset.
     patch: Vec<(usize, Vec<u8>)>,
-    /// Only so many bytes are sent.
+    /// Maximum number of bytes to send.
     cut: Option<usize>,
-    /// In pieces of so many bytes.
+    /// Size of the pieces in which the frame is sent.
     split: Option<usize>,
-    /// The reply is not waited for.
+    /// Whether not to wait for the reply.
     no_wait: bool,
-    /// The reply that has to come.
+    /// The expected reply.
     expect: Option<String>,
 }
 
 impl Spoil {
-    /// Of these words, beside what is done already.
+    /// Parses modifications and adds them to the existing ones.
     pub(super) fn read(mut self, words: &mut Arguments) -> Result<Self, Wrong> {
         self.length = words.number("length")?.or(self.length);
         self.id = words.number("id")?.or(self.id);
@@ -52,12 +52,12 @@ impl Spoil {
         Ok(self)
     }
 
-    /// The same without waiting for the reply.
+    /// Disables waiting for the reply.
     pub(super) fn at_once(self) -> Self {
         Self { no_wait: true, ..self }
     }
 
-    /// Whether a reply is named that has to come.
+    /// Returns whether a certain reply is expected.
     pub(super) fn expects(&self) -> bool {
         self.expect.is_some()
     }
@@ -79,7 +79,7 @@ impl Spoil {
     }
 }
 
-/// What the server has said.
+/// A reply of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
     Accepted(Handshake),
@@ -87,9 +87,9 @@ pub(super) enum Reply {
     Void,
     Control(Option<ControlKind>),
     Other(MessageId),
-    /// It has closed the connection.
+    /// The server closed the connection.
     Closed,
-    /// It was not waited for.
+    /// The reply was not waited for.
     Unknown,
 }
 
@@ -108,19 +108,19 @@ impl fmt::Display for Reply {
     }
 }
 
-/// A connection.
+/// A connection to the server.
 #[derive(Debug)]
 pub(super) struct Link {
     pub stream: UnixStream,
     connection: Connection,
-    /// Reads the replies once something was sent that no host would send.
+    /// Reads replies leniently after a frame that no host would send.
     reader: Option<FrameReader>,
     /// The reply to the handshake.
     pub greeting: Handshake,
 }
 
 impl Link {
-    /// Dials again and again, as hosts do.
+    /// Connects repeatedly until the server listens, like hosts.
     pub(super) fn connect(path: &Path, connection: Connection) -> Result<Self, Wrong> {
         let started = Instant::now();
         loop {
@@ -136,7 +136,7 @@ impl Link {
         }
     }
 
-    /// Sends a message and takes its reply.
+    /// Sends a message and returns the reply.
     pub(super) fn say(&mut self, message: &Message, spoil: &Spoil) -> Result<Reply, Wrong> {
         let regular = spoil.is_regular() && self.reader.is_none();
         let frame = regular.then(|| self.connection.request(message).ok()).flatten();
@@ -149,7 +149,7 @@ impl Link {
         self.transmit(frame, spoil)
     }
 
-    /// Sends bytes that may be anything, and takes a reply.
+    /// Sends arbitrary bytes and returns the reply.
     pub(super) fn raw(&mut self, bytes: Vec<u8>, spoil: &Spoil) -> Result<Reply, Wrong> {
         self.run_wild();
         self.transmit(bytes, spoil)
@@ -193,7 +193,7 @@ impl Link {
                 Ok(0) => return Ok(Reply::Closed),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // The server has closed it with bytes of ours unread.
+                // The server closed the connection while sent bytes were unread.
                 Err(_) => return Ok(Reply::Closed),
             };
             let bytes = &buffer[..count];

@@ -1,4 +1,4 @@
-//! The verbs that say something: from words to messages. What a line does not say is as a real host would have it.
+//! The verbs that send messages. Unspecified fields have the values of a real host.
 
 use runtap_mtp_proto::{
     AzureDevOpsLog, CommandLineOption, CommandLineOptions, DiscoveredTest, DiscoveredTests, Display,
@@ -10,7 +10,7 @@ use runtap_mtp_proto::{
 use super::Wrong;
 use super::words::Arguments;
 
-/// Who speaks.
+/// The sender of messages.
 #[derive(Debug, Clone)]
 pub(super) struct Speaker {
     pub pid: u32,
@@ -19,14 +19,14 @@ pub(super) struct Speaker {
     pub instance: String,
     pub mode: &'static str,
     pub attempt: u32,
-    /// What the handshake offers, in the words of `platform`.
+    /// The contents of the handshake, set by `platform`.
     pub platform: Platform,
 }
 
-/// What a version of the platform says in its handshake.
+/// A version of the platform, which determines its handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Platform {
-    /// No `InstanceId`, and messages in another layout.
+    /// No `InstanceId`, and another layout of messages.
     V1_6,
     /// No `--filter-uid`.
     V1_7,
@@ -34,7 +34,7 @@ pub(super) enum Platform {
     V1_8,
     /// Protocol 1.4.0: modes, control pipe.
     V2_3,
-    /// Numbers of attempts.
+    /// Attempt numbers.
     V2_4,
 }
 
@@ -51,7 +51,7 @@ impl Platform {
     }
 }
 
-/// What a test is to be, by the verb.
+/// Returns the state of a test for a verb. `None` if the verb is not for tests.
 pub(super) fn state_of(verb: &str) -> Option<State> {
     Some(match verb {
         "pass" => State::PASSED,
@@ -65,7 +65,7 @@ pub(super) fn state_of(verb: &str) -> Option<State> {
     })
 }
 
-/// `handshake [KEY=VALUE…] [!KEY…]`, where a key is a name or a number.
+/// Parses `handshake [KEY=VALUE…] [!KEY…]`, where a key is a name or a number.
 pub(super) fn handshake(speaker: &Speaker, words: &mut Arguments) -> Result<Message, Wrong> {
     let platform = speaker.platform;
     let versions = if platform < Platform::V2_3 { "1.0.0" } else { "1.0.0;1.1.0;1.2.0;1.3.0;1.4.0" };
@@ -101,7 +101,7 @@ pub(super) fn handshake(speaker: &Speaker, words: &mut Arguments) -> Result<Mess
     Ok(Message::Handshake(all))
 }
 
-/// A key of the handshake by name or number.
+/// Returns the key of the handshake with this name or number.
 pub(super) fn key(name: &str) -> Result<HandshakeKey, Wrong> {
     Ok(match name {
         "pid" => HandshakeKey::PID,
@@ -125,7 +125,7 @@ pub(super) fn key(name: &str) -> Result<HandshakeKey, Wrong> {
     })
 }
 
-/// Everything else that is said. `None`: the verb is none of a message.
+/// Parses all other messages. `None` if the verb does not send a message.
 pub(super) fn message(
     verb: &str,
     speaker: &Speaker,
@@ -264,7 +264,7 @@ fn results(
     Ok(Message::TestResults(results))
 }
 
-/// With a number for `{i}`, where several of one kind are sent in one frame.
+/// Replaces `{i}` by a number, for several messages in one frame.
 fn numbered(text: Option<&str>, n: usize) -> Option<String> {
     text.map(|text| text.replace("{i}", &n.to_string()))
 }
@@ -298,7 +298,7 @@ fn test(state: State, words: &mut Arguments) -> Result<FailedTest, Wrong> {
     })
 }
 
-/// A duration in units of 100 ns, or a number of them.
+/// Parses a duration, or a number of ticks, and returns ticks of 100 ns.
 fn ticks(text: &str) -> Result<i64, Wrong> {
     if let Ok(ticks) = text.parse() {
         return Ok(ticks);

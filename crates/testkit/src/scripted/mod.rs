@@ -1,10 +1,10 @@
-//! A test application that plays a scenario, right or wrong: for the tests of whoever runs test applications.
+//! A test application that plays a scenario, whether valid or not, for testing programs that run test applications.
 //!
-//! A program calls [`play_if_asked`] first in its `main`: if it was started as a test application, with
-//! `--dotnet-test-pipe`, it plays the scenario at the path in its first argument, or else the one whose path is its own with
-//! `.mtp` behind it. So a link to the program, with a scenario beside it, is a test application.
+//! A program calls [`play_if_asked`] first in its `main`. If it was started as a test application, with
+//! `--dotnet-test-pipe`, it plays the scenario in its first argument, or else the one with its own path plus `.mtp`. So
+//! a link to the program beside a scenario is a test application.
 //!
-//! The format is described in docs/design/scenarios.md; the scenarios are in `crates/testkit/scenarios`.
+//! docs/design/scenarios.md describes the format; the scenarios are in `crates/testkit/scenarios`.
 
 mod bytes;
 mod link;
@@ -25,23 +25,23 @@ use self::options::Options;
 use self::play::Player;
 use self::script::Script;
 
-/// The scenario itself is wrong.
+/// Exit code for an invalid scenario.
 const WRONG: u8 = 97;
-/// The server's reply is not the one that was expected.
+/// Exit code for an unexpected reply of the server.
 const UNEXPECTED: u8 = 98;
 
-/// Where the scenarios are.
+/// Returns the folder of the scenarios.
 pub fn scenarios() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
 }
 
-/// Plays a scenario if this process was started as a test application. `None`: it was not.
+/// Plays a scenario if this process was started as a test application. `None` otherwise.
 pub fn play_if_asked() -> Option<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     arguments.iter().any(|argument| argument == "--dotnet-test-pipe").then(|| play(&arguments))
 }
 
-/// Plays the scenario that the command line names.
+/// Plays the scenario specified by the command line.
 pub fn play(arguments: &[OsString]) -> ExitCode {
     let said = |text: &str| drop(writeln!(io::stderr(), "scripted host: {text}"));
     match Options::read(arguments).and_then(|options| {
@@ -51,7 +51,7 @@ pub fn play(arguments: &[OsString]) -> ExitCode {
     }) {
         Ok(code) => ExitCode::from(code),
         Err(Wrong::Closed) => {
-            // What hosts of MTP 2.x say and do.
+            // Hosts of MTP 2.x print this and exit with this code.
             said("the pipe was closed by the server");
             ExitCode::from(1)
         }
@@ -62,14 +62,14 @@ pub fn play(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// Why a scenario can't go on.
+/// The reasons why a scenario stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wrong {
-    /// It is no scenario.
+    /// The scenario is invalid.
     Script(String),
-    /// The server has not answered as it should.
+    /// The server sent an unexpected reply.
     Reply(String),
-    /// The server has closed a connection and owes a reply.
+    /// The server closed a connection without the expected reply.
     Closed,
 }
 
@@ -114,7 +114,7 @@ impl From<io::Error> for Wrong {
     }
 }
 
-/// `12ms`, `3s`, `5m`.
+/// Parses a duration: `12ms`, `3s`, `5m`.
 fn duration(text: &str) -> Result<Duration, Wrong> {
     let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

@@ -1,4 +1,4 @@
-//! The command line of a scripted host, as far as hosts have it in common.
+//! The command line of a scripted host, as far as it is common to all hosts.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use super::Wrong;
 
-/// The command line of a host.
+/// The options of a host.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
-    /// What is played.
+    /// Path of the scenario.
     pub script: PathBuf,
-    /// Where the server listens.
+    /// Path of the server's pipe.
     pub pipe: PathBuf,
-    /// `run`, `discover` or `help`.
+    /// Mode: `run`, `discover` or `help`.
     pub mode: &'static str,
-    /// Only these tests.
+    /// Selected tests; `None` for all.
     pub uids: Option<Vec<String>>,
-    /// All of it, for children.
+    /// The whole command line, for child processes.
     pub all: Vec<OsString>,
 }
 

@@ -1,4 +1,4 @@
-//! Plays a scenario: line by line, until one ends the process or none is left.
+//! Plays a scenario line by line until a line ends the process or none is left.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -20,17 +20,17 @@ use super::script::{Line, Node, Script};
 use super::words::Arguments;
 use super::{Wrong, bytes, duration};
 
-/// Which part of a scenario a child plays.
+/// The environment variable with the part of the scenario that a child plays.
 const PART: &str = "SCRIPTED_HOST_PART";
-/// What a child is to call itself.
+/// The environment variables with the identity of a child.
 const EXECUTION: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
 const ATTEMPT: &str = "TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER";
-/// With it, nothing that is said differs from run to run: process id, `ExecutionId` and path are made up.
+/// The environment variable that makes all messages reproducible: process id, `ExecutionId` and path are fixed.
 const STEADY: &str = "SCRIPTED_HOST_STEADY";
-/// Nothing waits longer, so that nothing is left of a test that has failed.
+/// Maximum duration of waiting, so that no process of a failed test remains.
 const FOR_EVER: Duration = Duration::from_mins(1);
 
-/// Whether the play goes on.
+/// Whether to continue playing.
 enum Next {
     On,
     Exit(u8),
@@ -52,7 +52,7 @@ pub(super) struct Player {
     cancelled: Option<Receiver<()>>,
     deaf: Option<Deaf>,
     ignores_filter: bool,
-    /// What stands for `{n}`, the innermost last.
+    /// The values of `{n}`, innermost last.
     number: Vec<usize>,
 }
 
@@ -209,7 +209,7 @@ impl Player {
         Ok(Next::On)
     }
 
-    /// The ids of this host, where raw bytes name them.
+    /// Replaces placeholders for the ids of this host in raw bytes.
     fn known(&self, items: Vec<String>) -> Vec<String> {
         let known = |item: String| match item.as_str() {
             "$execution" => format!("text:{}", self.execution),
@@ -231,7 +231,7 @@ impl Player {
         self.links.get_mut(name).ok_or_else(|| "no such connection".into())
     }
 
-    /// Attempts and connections are told apart by it, and it is the same each time.
+    /// Returns the instance id, which is reproducible and distinguishes attempts and connections.
     fn instance(&self, link: &str) -> String {
         let part = if self.part.is_empty() { "main" } else { &self.part };
         format!("{part}-{link}-{}", self.attempt)
@@ -241,7 +241,7 @@ impl Player {
         let mut verb = verb;
         if state_of(verb).is_some() {
             let test = words.clone().next().unwrap_or_default();
-            // Several are numbered: all of them are wanted, or none.
+            // Tests with a count are numbered; either all of them are selected or none.
             if !self.wants(&test) {
                 return Ok(Next::On);
             }
@@ -269,12 +269,12 @@ impl Player {
         words.finish()?;
         let spoil = self.spoil();
         let reply = self.link(link)?.say(&said, &spoil)?;
-        // As hosts do, if the scenario has not asked for it.
+        // Like hosts, unless the scenario does it.
         let rejected = matches!(reply, Reply::Rejected(_)) && !spoil.expects();
         Ok(if rejected { Next::Exit(12) } else { Next::On })
     }
 
-    /// The file that was started, which is the scenario without its extension.
+    /// Returns the path of the program, which is that of the scenario without its extension.
     fn module(&self) -> String {
         let module = self.options.script.with_extension("");
         match module.file_name().filter(|_| self.steady) {
@@ -310,7 +310,7 @@ impl Player {
         }
     }
 
-    /// `spawn PART [attempt=N]`: a child with the same command line, which plays a part.
+    /// `spawn PART [attempt=N]`: starts a child with the same command line, which plays a part.
     fn spawn(&mut self, words: &mut Arguments) -> Result<(), Wrong> {
         let part = words.need("a part")?;
         let mut command = Command::new(env::current_exe()?);
@@ -325,7 +325,7 @@ impl Player {
         Ok(())
     }
 
-    /// Waits on the control pipe that the handshake's reply has named.
+    /// Waits on the control pipe that the reply to the handshake specified.
     fn control(&mut self, link: &str) -> Result<(), Wrong> {
         let pipe = self.link(link)?.greeting.server_control_pipe().map(PathBuf::from);
         let pipe = pipe.ok_or_else(|| Wrong::reply("no control pipe was offered".to_owned()))?;
@@ -334,7 +334,7 @@ impl Player {
         self.cancelled = Some(receive);
         control.say(&Message::WaitForServerControl, &Spoil::default().at_once())?;
         thread::spawn(move || {
-            // To close the pipe is to cancel, too.
+            // Closing the pipe cancels too.
             if let Ok(Reply::Control(Some(ControlKind::CANCEL_SESSION)) | Reply::Closed) = control.reply() {
                 let _ = send.send(());
             }
@@ -342,7 +342,7 @@ impl Player {
         Ok(())
     }
 
-    /// `expect KEY=VALUE… !KEY…`: what the reply to the handshake says.
+    /// `expect KEY=VALUE… !KEY…`: checks the reply to the handshake.
     fn expect(&mut self, link: &str, words: &mut Arguments) -> Result<(), Wrong> {
         let greeting = self.link(link)?.greeting.clone();
         for (name, value) in words.pairs() {

@@ -1,4 +1,4 @@
-//! What a scripted host does as a process: printing, children, signals, ends.
+//! Process operations of a scripted host: output, children, signals, exit.
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -13,12 +13,12 @@ use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use super::Wrong;
 use super::words::Arguments;
 
-/// Prints and does not mind if nobody reads it.
+/// Prints, ignoring errors if the output is closed.
 pub(super) fn print(mut out: impl Write, bytes: &[u8]) {
     let _ = out.write_all(bytes).and_then(|()| out.flush());
 }
 
-/// `flood stdout|stderr SIZE`: numbered lines, as many bytes of them as `100MB` says.
+/// `flood stdout|stderr SIZE`: prints numbered lines of this total size, such as `100MB`.
 pub(super) fn flood(words: &mut Arguments) -> Result<(), Wrong> {
     let stream = words.need("stdout or stderr")?;
     let size = size(&words.need("a size")?)?;
@@ -50,8 +50,8 @@ fn size(text: &str) -> Result<usize, Wrong> {
     Ok(number * factor)
 }
 
-/// `fork [holds=stdout|pipe|nothing] [for=5s] [escapes]`: a process that outlives its parent and holds something of it. With
-/// `escapes`, it is in a session of its own and has nothing of its parent's environment.
+/// `fork [holds=stdout|pipe|nothing] [for=5s] [escapes]`: starts a process that outlives its parent and keeps one of
+/// its descriptors. With `escapes`, it has a session of its own and an empty environment.
 pub(super) fn fork(words: &mut Arguments, pipe: Option<&UnixStream>) -> Result<(), Wrong> {
     let duration = super::duration(&words.get("for").unwrap_or_else(|| "5s".to_owned()))?;
     let holds = words.get("holds").unwrap_or_else(|| "nothing".to_owned());
@@ -70,15 +70,15 @@ pub(super) fn fork(words: &mut Arguments, pipe: Option<&UnixStream>) -> Result<(
     if words.flag("escapes") {
         command.env_clear().process_group(0);
     }
-    // Nobody waits for it: that is the point.
+    // Intentionally not waited for.
     drop(command.spawn()?);
     Ok(())
 }
 
-/// `kill SIGNAL`: of this process.
+/// `kill SIGNAL`: sends a signal to this process.
 pub(super) fn kill(name: &str) -> Result<(), Wrong> {
     let signal = named(name)?;
-    // It comes in its own time, and the first one may go to a handler of the standard library's.
+    // Delivery is asynchronous, and a handler of the standard library may receive the first one.
     for _ in 0..100 {
         kill_process(getpid(), signal).map_err(io::Error::from)?;
         std::thread::sleep(Duration::from_millis(10));
@@ -97,7 +97,7 @@ fn named(name: &str) -> Result<Signal, Wrong> {
     })
 }
 
-/// Signals that do not end this process any more.
+/// Ignored signals.
 #[derive(Debug)]
 pub(super) struct Deaf {
     runtime: tokio::runtime::Runtime,
@@ -105,7 +105,7 @@ pub(super) struct Deaf {
 }
 
 impl Deaf {
-    /// To SIGINT.
+    /// Ignores SIGINT.
     pub(super) fn new() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let guard = runtime.enter();
@@ -114,7 +114,7 @@ impl Deaf {
         Ok(Self { runtime, interrupts })
     }
 
-    /// Waits for one.
+    /// Waits for a signal.
     pub(super) fn wait(&mut self) {
         self.runtime.block_on(self.interrupts.recv());
     }

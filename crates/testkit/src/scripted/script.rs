@@ -1,21 +1,21 @@
-//! The text of a scenario as lines, blocks and parts. What a line does is the player's business.
+//! Parses the text of a scenario into lines, blocks and parts.
 
 use std::collections::BTreeMap;
 
 use super::Wrong;
 use super::words::{Word, split};
 
-/// A scenario: what the first process does, and the parts that others play.
+/// A scenario: the part of the first process, and named parts for others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Script {
-    /// By name; the first one has an empty name.
+    /// The parts by name; the first one has an empty name.
     pub parts: BTreeMap<String, Vec<Node>>,
 }
 
 /// A line or a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Node {
-    /// A line that does something.
+    /// A line with an action.
     Line(Line),
     /// `repeat N` … `done`.
     Repeat(Line, Vec<Self>),
@@ -26,7 +26,7 @@ pub(super) enum Node {
 /// `[LINK:] VERB WORDS…`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// From 1 on.
+    /// Line number, starting at 1.
     pub number: usize,
     /// Of which connection.
     pub link: String,
@@ -77,7 +77,7 @@ fn line(number: usize, text: &str) -> Result<Option<Line>, Wrong> {
 
 type Lines = std::iter::Peekable<std::vec::IntoIter<Line>>;
 
-/// The nodes up to one of these words, which is left where it is, or to the end where `part` may follow.
+/// Parses nodes up to one of these words, which is not consumed, or up to the end or a `part` if permitted.
 fn block(lines: &mut Lines, until: &[&str]) -> Result<Vec<Node>, Wrong> {
     let mut nodes = Vec::new();
     while let Some(line) = lines.next_if(|line| !until.contains(&line.verb.as_str())) {

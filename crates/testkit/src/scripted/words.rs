@@ -1,4 +1,4 @@
-//! A line of a scenario as words: `verb word key=value key="with blanks" !absent @1000xA`.
+//! Splits lines of a scenario into words: `verb word key=value key="with blanks" !absent @1000xA`.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,15 @@ use super::Wrong;
 /// A word of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
-    /// A word, or a quoted text.
+    /// A plain word or a quoted text.
     Plain(String),
     /// `key=value`.
     Pair(String, String),
-    /// `!key`: not even empty.
+    /// `!key`: the field is absent rather than empty.
     Absent(String),
 }
 
-/// Splits a line. A `#` where a word could begin starts a comment.
+/// Splits a line. A `#` at the start of a word starts a comment.
 pub(super) fn split(line: &str) -> Result<Vec<Word>, Wrong> {
     let mut letters = line.chars().peekable();
     let mut words = Vec::new();
@@ -33,7 +33,7 @@ type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 fn word(letters: &mut Letters<'_>) -> Result<Word, Wrong> {
     let mut key = None;
     let mut text = String::new();
-    // An `@` or `!` in quotation marks is a letter like others.
+    // A quoted `@` or `!` has no special meaning.
     let (mut bare_start, mut any) = (true, false);
     while let Some(letter) = letters.next_if(|letter| !letter.is_whitespace()) {
         match letter {
@@ -66,13 +66,13 @@ fn is_key(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
 }
 
-/// `@1000xA` is a thousand times `A`.
+/// Expands `@1000xA` to a thousand times `A`.
 fn repeated(text: &str) -> Option<String> {
     let (count, what) = text.strip_prefix('@')?.split_once('x')?;
     Some(what.repeat(count.parse().ok()?))
 }
 
-/// What stands behind a quotation mark, up to the next one.
+/// Reads the text after a quotation mark, up to the next one.
 fn quoted(letters: &mut Letters<'_>, text: &mut String) -> Result<(), Wrong> {
     loop {
         match letters.next().ok_or("a quotation mark has no partner")? {
@@ -103,7 +103,7 @@ fn escaped(letters: &mut Letters<'_>) -> Result<char, Wrong> {
     })
 }
 
-/// The words behind a verb, which are taken one by one: what is left in the end is a mistake.
+/// The words after a verb. Words that are not consumed are an error.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arguments {
     plain: Vec<String>,
@@ -113,7 +113,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// The words, with what stands for `{n}` put in.
+    /// Creates arguments from words, with `put_in` replacing `{n}`.
     pub(super) fn new(words: &[Word], put_in: impl Fn(&str) -> String) -> Self {
         let mut this = Self::default();
         for word in words {
@@ -127,37 +127,37 @@ impl Arguments {
         this
     }
 
-    /// A test, and what a list of tests says of it.
+    /// Creates arguments for a test in a list of tests.
     pub(super) fn of_test(uid: &str, count: Option<String>, name: Option<String>) -> Self {
         let pairs = [("count", count), ("name", name)];
         let pairs = pairs.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
         Self { plain: vec![uid.to_owned()], pairs: pairs.collect(), ..Self::default() }
     }
 
-    /// The next plain word.
+    /// Consumes the next plain word, if any.
     pub(super) fn next(&mut self) -> Option<String> {
         self.plain.pop()
     }
 
-    /// The next plain word, which has to be there.
+    /// Consumes the next plain word, which must exist.
     pub(super) fn need(&mut self, what: &str) -> Result<String, Wrong> {
         self.next().ok_or_else(|| format!("{what} is missing").into())
     }
 
-    /// All plain words that are left.
+    /// Consumes all remaining plain words.
     pub(super) fn rest(&mut self) -> Vec<String> {
         let mut rest = std::mem::take(&mut self.plain);
         rest.reverse();
         rest
     }
 
-    /// The value of a key, if it is there.
+    /// Consumes the value of a key, if present.
     pub(super) fn get(&mut self, key: &str) -> Option<String> {
         let at = self.pairs.iter().position(|(known, _)| known == key)?;
         Some(self.pairs.remove(at).1)
     }
 
-    /// The value of a key as a number.
+    /// Consumes the value of a key as a number, if present.
     pub(super) fn number<T: std::str::FromStr>(&mut self, key: &str) -> Result<Option<T>, Wrong> {
         let value = self.get(key);
         let number = |text: String| {
@@ -166,7 +166,7 @@ impl Arguments {
         value.map(number).transpose()
     }
 
-    /// The text of a field: the one given, none if it is `!key`, else the usual one.
+    /// Returns the text of a field: the given one, `None` for `!key`, otherwise `usual`.
     pub(super) fn field(&mut self, key: &str, usual: Option<&str>) -> Option<String> {
         if self.is_absent(key) {
             return None;
@@ -174,7 +174,7 @@ impl Arguments {
         self.get(key).or_else(|| usual.map(str::to_owned))
     }
 
-    /// Whether `!key` was given.
+    /// Consumes `!key` and returns whether it was present.
     pub(super) fn is_absent(&mut self, key: &str) -> bool {
         let is = self.absent.iter().any(|absent| absent == key);
         if is {
@@ -183,24 +183,24 @@ impl Arguments {
         is
     }
 
-    /// Whether a plain word is there; it is taken.
+    /// Consumes a plain word and returns whether it was present.
     pub(super) fn flag(&mut self, word: &str) -> bool {
         let before = self.plain.len();
         self.plain.retain(|text| text != word);
         self.plain.len() < before
     }
 
-    /// All pairs that are left.
+    /// Consumes all remaining pairs.
     pub(super) fn pairs(&mut self) -> Vec<(String, String)> {
         std::mem::take(&mut self.pairs)
     }
 
-    /// All absent keys that are left.
+    /// Consumes all remaining absent keys.
     pub(super) fn absents(&mut self) -> Vec<String> {
         std::mem::take(&mut self.absent)
     }
 
-    /// Nothing may be left.
+    /// Fails if any words remain.
     pub(super) fn finish(self) -> Result<(), Wrong> {
         let plain = self.plain.into_iter().next_back();
         let pair = self.pairs.into_iter().next().map(|(key, _)| format!("{key}="));
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_words() {
+    fn lines_are_split_into_words() {
         let plain = |text: &str| Word::Plain(text.to_owned());
         let pair = |key: &str, value: &str| Word::Pair(key.to_owned(), value.to_owned());
         assert_eq!(
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_nobody_takes_are_mistakes() {
+    fn words_that_are_not_consumed_are_errors() {
         let arguments = || Arguments::new(&split("a b k=v{n} !x").unwrap(), |text| text.replace("{n}", "7"));
         let mut all = arguments();
         assert_eq!((all.next().as_deref(), all.field("k", None).as_deref()), (Some("a"), Some("v7")));

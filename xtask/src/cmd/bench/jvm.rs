@@ -1,7 +1,6 @@
-//! `cargo xtask bench jvm`: what the JVM agent costs, as it is shipped.
-//!
-//! Owns: building the library with its own profile, and the classes that are rewritten. The tests of the agent measure, since
-//! they start JVMs anyhow; HQ and the tests are optimized as well. Refuses to: judge, but for a mark where a bar is missed.
+//! `cargo xtask bench jvm`: measures the cost of the JVM agent as it is shipped. Builds the library with its own
+//! profile and runs the agent's tests, which start JVMs and measure, and the rewriting of classes. Results are
+//! reported, not judged, except for a mark if a goal is missed.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -26,11 +25,11 @@ pub(super) fn run(ws: &Workspace) -> Result<()> {
     rewriting(ws)
 }
 
-/// Microseconds a class, of the classes of `java.xml`.
+/// Measures the time to rewrite a class in microseconds, with the classes of `java.xml`.
 fn rewriting(ws: &Workspace) -> Result<()> {
     let Some(jimage) = jimage() else {
         output::note(
-            "skipped: what a class takes to be rewritten, since there is no jimage (JAVA_HOME, or javac on the PATH)",
+            "skipped: rewriting of classes, because jimage was not found (JAVA_HOME, or javac on the PATH)",
         );
         return Ok(());
     };
@@ -45,7 +44,7 @@ fn rewriting(ws: &Workspace) -> Result<()> {
     ws.cargo(&example).run()
 }
 
-/// Of a JDK with tools.
+/// Returns the path of a JDK's `jimage`. `None` if no JDK with tools is found.
 fn jimage() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let homes = env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin")).into_iter();

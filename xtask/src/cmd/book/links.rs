@@ -1,7 +1,6 @@
-//! Whether the links of Markdown files lead somewhere.
-//!
-//! Owns: the rules: a file that is there, in the repository; an anchor that a heading of it has; from a page of the book to
-//! a folder of `docs/` no link, since the book has no page for a folder. Refuses to: ask the network.
+//! Checks the links of Markdown files: the file must exist in the repository, and the anchor must belong to one of its
+//! headings. Pages of the book must not link to folders of `docs/`, for which the book has no page. Links to other
+//! sites are not checked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 use super::page;
 
-/// A line for each link that is wrong, in the order of the files.
+/// Returns a line for each broken link, in the order of the files.
 pub(super) fn errors(root: &Path, files: &[&str]) -> Result<Vec<String>> {
     let mut texts = BTreeMap::new();
     for file in files {
@@ -31,7 +30,7 @@ pub(super) fn errors(root: &Path, files: &[&str]) -> Result<Vec<String>> {
                 continue;
             };
             if !root.join(&path).exists() {
-                wrong.push(said("there is no such file"));
+                wrong.push(said("no such file"));
                 continue;
             }
             if Path::new(file).starts_with("docs") && path.starts_with("docs") && root.join(&path).is_dir() {
@@ -47,8 +46,8 @@ pub(super) fn errors(root: &Path, files: &[&str]) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// The file (from the root) and the anchor that an address in `from` means: no file if it is not below the root. `None` for
-/// addresses of other sites.
+/// Returns the file, relative to the root, and the anchor that an address in `from` refers to. The file is `None` if it
+/// is outside of the root. `None` for addresses of other sites.
 pub(super) fn split(from: &Path, address: &str) -> Option<(Option<PathBuf>, Option<String>)> {
     if address.contains("://") || address.starts_with("mailto:") {
         return None;
@@ -64,7 +63,7 @@ pub(super) fn split(from: &Path, address: &str) -> Option<(Option<PathBuf>, Opti
     Some((plain(&folder.join(path)), anchor))
 }
 
-/// Without `.` and `..`; nothing if that leads above the root.
+/// Resolves `.` and `..`. `None` if the path leads out of the root.
 fn plain(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_dead_link_is_found() {
+    fn every_kind_of_broken_link_is_found() {
         let root = written(&[
             (
                 "docs/a.md",
@@ -114,7 +113,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "docs/b.md:3: c.md: there is no such file",
+                "docs/b.md:3: c.md: no such file",
                 "docs/b.md:4: a.md#no: no heading there has this anchor",
                 "docs/b.md:5: #there: no heading there has this anchor",
                 "docs/b.md:6: ../../y: leads out of the repository",

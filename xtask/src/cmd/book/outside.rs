@@ -1,8 +1,7 @@
-//! mdBook's preprocessor: links of pages to files outside of `docs/` lead to the repository.
+//! mdBook's preprocessor, which changes links from pages to files outside of `docs/` to links to the repository.
 //!
-//! Owns: the address of a file there, and the exchange with mdBook: `[context, book]` as JSON on standard input, the book on
-//! standard output ("Preprocessors" in mdBook's guide). Refuses to: depend on more of the book's form than that a
-//! chapter has a `content` and a `path`.
+//! mdBook sends `[context, book]` as JSON on standard input and expects the book on standard output ("Preprocessors" in
+//! mdBook's guide). Only the members `content` and `path` of chapters are used.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +14,7 @@ use crate::output;
 use crate::workspace::Workspace;
 
 pub(super) fn preprocess(ws: &Workspace) -> Result<()> {
-    let input: Value = serde_json::from_reader(io::stdin().lock()).context("standard input is no JSON")?;
+    let input: Value = serde_json::from_reader(io::stdin().lock()).context("standard input is not JSON")?;
     let Value::Array(parts) = input else { bail!("standard input is not what mdBook sends a preprocessor") };
     let mut book = parts.into_iter().nth(1).context("mdBook has sent no book")?;
     let repository = repository(ws)?;
@@ -31,7 +30,7 @@ fn repository(ws: &Workspace) -> Result<String> {
     Ok(address.context("no package names its repository")?.to_owned())
 }
 
-/// Everything that has a path and a content, however deep.
+/// Rewrites every object with a path and a content, at any depth.
 fn chapters(value: &mut Value, repository: &str) -> Result<()> {
     match value {
         Value::Array(items) => items.iter_mut().try_for_each(|item| chapters(item, repository)),
@@ -52,10 +51,10 @@ fn chapters(value: &mut Value, repository: &str) -> Result<()> {
     }
 }
 
-/// The text of a page with addresses in the place of paths that leave `docs/`.
+/// Returns the text of a page with paths that leave `docs/` replaced by addresses.
 fn rewritten(page: &Path, text: &str, repository: &str) -> Result<String> {
     let mut text = text.to_owned();
-    // From the end, so that the places of those before stay right.
+    // Backwards, so that the positions of earlier links stay valid.
     for link in page::links(&text.clone()).into_iter().rev() {
         let Some((Some(path), anchor)) = links::split(page, &link.address) else { continue };
         if path.starts_with("docs") {

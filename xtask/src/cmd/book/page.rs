@@ -1,19 +1,17 @@
-//! A Markdown page: its links, with their places, and the anchors of its headings.
-//!
-//! Owns: what counts as a link (also an image) and how a heading becomes an anchor: the rule that GitHub and mdBook share.
-//! Refuses to: know where a link leads.
+//! Parses a Markdown page: its links (including images) with their positions, and the anchors of its headings, by the
+//! rule that GitHub and mdBook share.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// A link as it stands in a page.
+/// A link in a page.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Link {
-    /// What is between the parentheses.
+    /// The address in parentheses.
     pub(super) address: String,
-    /// The bytes of the whole link in the page.
+    /// Byte range of the whole link in the page.
     pub(super) place: Range<usize>,
 }
 
@@ -27,7 +25,7 @@ pub(super) fn links(text: &str) -> Vec<Link> {
     links
 }
 
-/// The anchors of the headings, in their order.
+/// Returns the anchors of the headings in order.
 pub(super) fn anchors(text: &str) -> Vec<String> {
     let mut used: BTreeMap<String, usize> = BTreeMap::new();
     let mut anchors = Vec::new();
@@ -52,7 +50,7 @@ pub(super) fn anchors(text: &str) -> Vec<String> {
     anchors
 }
 
-/// The number of the line, from 1, in which a byte lies.
+/// Returns the number of the line that contains a byte, starting at 1.
 pub(super) fn line(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }

@@ -1,7 +1,5 @@
-//! What lies beside and above the checkout: no check may write, change or remove anything there.
-//!
-//! Owns: files that are planted before the checks in the root, in the temporary folder and beside the checkout, the lists
-//! of what else was there, and the comparison afterwards.
+//! Checks that nothing outside of the checkout is changed. Plants files in the root, in the temporary folder and beside
+//! the checkout, lists what else is there, and compares afterwards.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -17,23 +15,23 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// The beginnings of names that Java machines, Wine and .NET (its named locks) leave in `/tmp`.
+/// Prefixes of names that Java machines, Wine and .NET (its named locks) leave in `/tmp`.
 const LEFT_BY_OTHERS: [&str; 5] = ["hsperfdata_", ".java_pid", ".wine-", "wine-", ".dotnet"];
-/// Differences that are named.
+/// Maximum number of differences that are printed.
 const MOST_SHOWN: usize = 40;
 const TEXT: &str = "planted: nothing of this may change\n";
 
-/// The folders, as they were before the checks.
+/// The state of the folders before the checks.
 pub(crate) struct Outside(Vec<Place>);
 
 struct Place {
     folder: PathBuf,
-    /// `None` where this user can't write.
+    /// `None` if the folder is not writable.
     planted: Option<Planted>,
     names: BTreeSet<OsString>,
 }
 
-/// A file, an empty folder and a link. They go with it.
+/// A planted file, an empty folder and a link, which are removed on drop.
 struct Planted {
     root: TempDir,
     written: SystemTime,
@@ -47,8 +45,8 @@ impl Outside {
         Ok(Self(folders.into_iter().map(Place::plant).collect::<Result<_>>()?))
     }
 
-    /// Whatever has become of the planted files fails. Names that are new or gone are told: others may have made or removed
-    /// them meanwhile.
+    /// Fails if planted files were changed. New and removed names are only reported, because other processes may have
+    /// caused them.
     pub(crate) fn check(&self) -> Result<Outcome> {
         let mut changed = Vec::new();
         for place in &self.0 {
@@ -89,8 +87,8 @@ impl Place {
         Ok(Self { folder, planted, names })
     }
 
-    /// Whether it is what is left in `/tmp` whatever the folder for temporary files: by Java machines, Wine and .NET, and the pipes
-    /// of test applications, which Microsoft's library puts there, when the application is ended by force.
+    /// Returns whether Java, Wine or .NET leave a name in `/tmp` whatever the temporary folder is, or whether it is the
+    /// pipe of a killed test application, which Microsoft's library creates there.
     fn is_by_others(&self, name: &OsStr) -> bool {
         let text = name.to_string_lossy();
         LEFT_BY_OTHERS.iter().any(|prefix| text.starts_with(prefix))
@@ -143,7 +141,7 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
 }
 
-/// There are no other names for pipes in a folder.
+/// Always false: there are no such sockets on other systems.
 #[cfg(not(unix))]
 fn is_socket(_: &Path) -> bool {
     false
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_or_gone_is_told() {
+    fn new_and_removed_names_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("old"), "").unwrap();
         let outside = outside(folder.path());
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_planted_fails_when_it_is_touched() {
+    fn a_changed_planted_file_fails() {
         let folder = tempfile::tempdir().unwrap();
         let touch: [fn(&Path); 4] = [
             |root| fs::remove_file(root.join("link")).unwrap(),

@@ -1,6 +1,4 @@
-//! Builds the program for one system, so that the directory it is built in leaves no trace.
-//!
-//! Owns: the flags and variables of the build. Refuses to: build with anything but the release profile.
+//! Builds the program for one system with the release profile, so that the build directory leaves no trace.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,20 +10,20 @@ use super::source::Source;
 use crate::process::Tool;
 use crate::workspace::Workspace;
 
-/// What separates flags in `CARGO_ENCODED_RUSTFLAGS`.
+/// Separator of flags in `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: &str = "\u{1f}";
 
-/// Mingw's linker writes the time of day into the file's header, unless it is told not to. Symbols have names of temporary
-/// directories in them (import libraries that rustc makes), and nothing reads them there: `strip` overrules the profile.
+/// Keeps mingw's linker from writing the current time into the file header. Symbols contain names of temporary
+/// directories (import libraries made by rustc), and nothing reads them on Windows; `strip` overrides the profile.
 const FOR_WINDOWS: [&str; 2] = ["-Clink-arg=-Wl,--no-insert-timestamp", "-Cstrip=symbols"];
 
-/// The program's file.
+/// Builds the program and returns its path.
 pub(super) fn program(ws: &Workspace, source: &Source, release: &Release) -> Result<PathBuf> {
     let flags = flags(ws, source, release)?;
     let cargo = |args: &[&str]| environment(ws.cargo(args).args(&["--locked"]), source, release, &flags);
     let mut program = cargo(&["build", "--release", "-p", "runtap", "--target", release.target]);
     if let Some(target) = release.agent {
-        // Here and not in the program's build script, which keeps our flags from it.
+        // Built here and not by the program's build script, which would not get these flags.
         cargo(&["build", "--lib", "-p", "runtap-jvm-agent", "--profile", "agent", "--target", target])
             .run()?;
         let library = ws.target().join(target).join("agent/libruntap_jvm_agent.so");
@@ -44,7 +42,7 @@ fn environment(mut tool: Tool, source: &Source, release: &Release, flags: &str) 
     tool
 }
 
-/// Our directory, cargo's, and the compiler's (where it has its sources) get names that are the same everywhere.
+/// Replaces the workspace directory, cargo's, and that of the compiler's sources by names that are the same everywhere.
 fn flags(ws: &Workspace, source: &Source, release: &Release) -> Result<String> {
     let sysroot = ws.tool("rustc").args(&["--print", "sysroot"]).quiet().capture()?;
     let library = Path::new(sysroot.trim()).join("lib/rustlib/src/rust");

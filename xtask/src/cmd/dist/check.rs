@@ -1,6 +1,5 @@
-//! `cargo xtask dist --check`: the commit, built once more in another directory, gives the same files.
-//!
-//! Owns: the other checkout, and the comparison. Refuses to: compare with what is not committed.
+//! `cargo xtask dist --check`: builds the commit again in another directory and compares the files. Uncommitted changes
+//! are an error.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +13,11 @@ use crate::output;
 use crate::process::Tool;
 use crate::workspace::Workspace;
 
-/// Compares with the release in `dist`, which was just made.
+/// Compares with the release in `dist`, which was just built.
 pub(super) fn check(ws: &Workspace, source: &Source, chosen: Option<&str>, dist: &Path) -> Result<()> {
-    // Without a space: what links for Windows (dlltool) takes none.
+    // Without a space, which the linker for Windows (dlltool) does not support.
     let other = ws.target().join("dist-check/another-directory");
-    // One that is there was left by a check that did not end well: what it has built still holds.
+    // An existing checkout was left by a failed check; its build results are still valid.
     if !other.join(".git").exists() {
         ws.tool("git").args(&["clone", "--quiet", "--shared"]).arg(ws.root()).arg(&other).run()?;
     }
@@ -38,23 +37,23 @@ pub(super) fn check(ws: &Workspace, source: &Source, chosen: Option<&str>, dist:
         output::note(line);
     }
     if !differences.is_empty() {
-        bail!("two builds of one commit differ; the other one is in {}", other.display());
+        bail!("two builds of the same commit differ; the other one is in {}", other.display());
     }
     fs::remove_dir_all(&other)?;
-    output::note("equal: every file, byte for byte");
+    output::note("all files are identical");
     Ok(())
 }
 
-/// Fails where the checkout has changes: they would be in one build only.
+/// Fails if the checkout has uncommitted changes, which would be in one build only.
 pub(super) fn committed(ws: &Workspace) -> Result<()> {
     let changes = ws.tool("git").args(&["status", "--porcelain"]).quiet().capture()?;
     if !changes.is_empty() {
-        bail!("there are changes that are not committed:\n{}", changes.trim_end());
+        bail!("there are uncommitted changes:\n{}", changes.trim_end());
     }
     Ok(())
 }
 
-/// A line for each file that is not in both, or is not the same.
+/// Returns a line for each file that is missing in one build or differs.
 fn differences(one: &str, other: &str) -> Vec<String> {
     let read = |text: &str| -> BTreeMap<String, String> {
         let rows = text.lines().filter_map(|line| line.split_once("  "));

@@ -1,7 +1,5 @@
-//! The directory that becomes an archive.
-//!
-//! Owns: what is in it (docs/install.md has the list). Manual pages, completions and licences are written by the program
-//! itself: by one for this machine, where the released one is for another. Refuses to: pack it.
+//! Fills the directory that becomes an archive (docs/install.md lists the contents). Manual pages, completions and
+//! licenses are written by the program itself, or by one for this machine if the released one is for another.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,12 +15,12 @@ use crate::workspace::Workspace;
 
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 pub(super) const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
-/// Those of Windows; bash comes with git there.
+/// The shells for Windows; bash comes with git there.
 const WINDOWS_SHELLS: [&str; 2] = ["powershell", "bash"];
-/// The program's list of what is linked into it.
+/// The program's list of linked software.
 pub(super) const THIRD_PARTY: &str = "THIRD-PARTY.txt";
 
-/// Creates `folder` with everything in it; `writer` is a program that this machine can start.
+/// Creates `folder` with its contents. `writer` is a program that this machine can run.
 pub(super) fn fill(
     ws: &Workspace,
     source: &Source,
@@ -41,7 +39,7 @@ pub(super) fn fill(
     make(&completions)?;
     let shells = if release.is_windows() { &WINDOWS_SHELLS[..] } else { &SHELLS };
     for shell in shells {
-        // The scripts ask the program itself what there is: they are the same for each.
+        // Completion scripts query the program, so they are the same for all systems.
         let script = writer().args(&["completions", shell]).capture()?;
         let ending = if *shell == "powershell" { "ps1" } else { shell };
         write(&completions.join(format!("runtap.{ending}")), &script)?;
@@ -71,7 +69,7 @@ pub(super) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The files below a directory, sorted by their paths, which are relative to it.
+/// Returns the files below a directory, sorted by relative path.
 pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut open = vec![folder.to_owned()];

@@ -1,8 +1,6 @@
-//! The Debian package (deb(5), Debian Policy 4.7), from the directory of an archive.
-//!
-//! Owns: where files go, `control`, `copyright`, the changelog, and what lintian is told about a program that is static on
-//! purpose. Needs no tool of Debian's: a package is an ar archive of two tar archives. Refuses to: run scripts on the
-//! user's machine.
+//! Builds the Debian package (deb(5), Debian Policy 4.7) from the directory of an archive: file locations, `control`,
+//! `copyright`, the changelog, and lintian overrides for the intentionally static program. A package is an ar archive
+//! of two tar archives, so no Debian tools are needed. The package contains no maintainer scripts.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -19,18 +17,18 @@ use super::source::Source;
 use crate::workspace::Workspace;
 
 const MAINTAINER: &str = "The runtap developers <runtap@users.noreply.github.com>";
-/// The first package of a version of ours.
+/// Debian revision of the version.
 const REVISION: &str = "1";
 const DOC: &str = "usr/share/doc/runtap";
 
-/// Where a shell looks for the completions of installed programs.
+/// Where shells search for the completions of installed programs.
 const COMPLETIONS: [(&str, &str); SHELLS.len()] = [
     ("bash", "usr/share/bash-completion/completions/runtap"),
     ("zsh", "usr/share/zsh/vendor-completions/_runtap"),
     ("fish", "usr/share/fish/vendor_completions.d/runtap.fish"),
 ];
 
-/// Why the program is not as Debian's own are.
+/// Explains to lintian why the program differs from Debian's own.
 const OVERRIDES: &str = "\
 # One file for every Linux: docs/design/static-binary.md.
 runtap: statically-linked-binary [usr/bin/runtap]
@@ -107,7 +105,7 @@ fn lay_out(ws: &Workspace, source: &Source, from: &Path, data: &Path) -> Result<
     Ok(())
 }
 
-/// Without the name and the time of a file, as `gzip -9n`.
+/// Compresses without the name and time of the file, like `gzip -9n`.
 fn gzip(content: &[u8], to: &Path) -> Result<()> {
     let mut file = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     file.write_all(content)?;
@@ -141,7 +139,7 @@ fn debian_changelog(source: &Source) -> String {
     )
 }
 
-/// Machine-readable (DEP-5). Debian has the text of Apache's licence on every machine.
+/// Returns a machine-readable copyright file (DEP-5). Debian systems contain the text of the Apache license.
 fn copyright(mit: &str) -> String {
     let mut indented = String::new();
     for line in mit.lines().skip_while(|line| !line.starts_with("Permission")) {
@@ -163,7 +161,8 @@ fn copyright(mit: &str) -> String {
     )
 }
 
-/// The common form of ar (deb(5)): a header of 60 bytes, and a line break after a member of odd length.
+/// Returns an archive in the common ar format (deb(5)): headers of 60 bytes, and a line break after members of odd
+/// length.
 fn ar(time: i64, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut file = b"!<arch>\n".to_vec();
     for (name, content) in members {

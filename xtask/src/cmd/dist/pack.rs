@@ -1,6 +1,5 @@
-//! A directory as an archive that is the same each time: owners, modes, order and times are fixed.
-//!
-//! Owns: tar archives compressed by xz (GNU tar and xz do it), and zip archives. Refuses to: choose what is in them.
+//! Packs a directory into a reproducible archive with fixed owners, modes, order and times: tar archives compressed
+//! with xz (by GNU tar and xz), and zip archives.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -15,11 +14,11 @@ use rawzip::{CompressionMethod, ZipArchiveWriter};
 use super::contents;
 use crate::workspace::Workspace;
 
-/// The entries `names` of `folder` as `archive`.
+/// Packs the entries `names` of `folder` into `archive`.
 pub(super) fn tar_xz(ws: &Workspace, time: i64, folder: &Path, names: &[&str], archive: &Path) -> Result<()> {
     ws.tool("tar")
         .args(&["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"])
-        // As they are in a checkout of somebody with another umask.
+        // Independent of the user's umask.
         .args(&["--mode=u+rw,go=u,go-w", "--create", "--xz"])
         .arg(format!("--mtime=@{time}"))
         .arg("--file")
@@ -27,14 +26,14 @@ pub(super) fn tar_xz(ws: &Workspace, time: i64, folder: &Path, names: &[&str], a
         .arg("--directory")
         .arg(folder)
         .args(names)
-        // Several threads would cut the input into blocks.
+        // Several threads would split the input into blocks.
         .env("XZ_OPT", "-6 -T1")
         .env("XZ_DEFAULTS", "")
         .quiet()
         .run()
 }
 
-/// The directory `name` in `folder` as `archive`.
+/// Packs the directory `name` in `folder` into `archive`.
 pub(super) fn zip(time: i64, folder: &Path, name: &str, archive: &Path) -> Result<()> {
     let file = File::create(archive).with_context(|| format!("cannot create {}", archive.display()))?;
     let mut archive = ZipArchiveWriter::new(file);

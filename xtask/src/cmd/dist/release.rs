@@ -1,7 +1,5 @@
-//! What is released: the one list of systems.
-//!
-//! Owns: the names (which the usage of the subcommand repeats), the target behind each archive, what it takes to link for it,
-//! and why one is passed over here. Refuses to: build.
+//! The list of released systems: their names (which the usage of the subcommand repeats), the targets of each archive,
+//! the linkers that are needed, and the reasons why one cannot be built here.
 
 use std::path::Path;
 
@@ -11,30 +9,30 @@ use crate::cmd::foreign;
 use crate::process;
 use crate::workspace::Workspace;
 
-/// A system that a release is for.
+/// A system that a release is built for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Release {
-    /// The end of the archive's name.
+    /// Suffix of the archive's name.
     pub(super) name: &'static str,
     pub(super) target: &'static str,
-    /// The target of the library for JVMs that the program carries.
+    /// Target of the JVM agent that the program contains.
     pub(super) agent: Option<&'static str>,
-    /// The linker of each target, where it is not the host.
+    /// Linker of each target, for other hosts.
     pub(super) linkers: &'static [(&'static str, &'static str)],
     /// Debian's name of the architecture.
     pub(super) debian: Option<&'static str>,
     pub(super) form: Form,
 }
 
-/// What people on a system unpack.
+/// The kind of archive for a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     TarXz,
     Zip,
 }
 
-/// The static program on glibc is the one that is tested and measured; on aarch64 musl is what can be linked from elsewhere
-/// without a C library of that system.
+/// The static program with glibc is the one that is tested and measured. For aarch64, musl can be linked without a C
+/// library of that system.
 pub(super) const RELEASES: &[Release] = &[
     Release {
         name: "linux-x86_64",
@@ -65,7 +63,7 @@ pub(super) const RELEASES: &[Release] = &[
     },
 ];
 
-/// It comes with the compiler, which looks for it where nothing else does.
+/// The linker that comes with the compiler, which finds it by itself.
 const COMPILERS_OWN: &str = "rust-lld";
 
 impl Release {
@@ -73,47 +71,49 @@ impl Release {
         self.target.contains("-windows-")
     }
 
-    /// The name of the program's file.
+    /// Returns the file name of the program.
     pub(super) fn program(&self) -> &'static str {
         if self.is_windows() { "runtap.exe" } else { "runtap" }
     }
 
-    /// Whether this machine can start the program.
+    /// Returns whether this machine can run the program.
     pub(super) fn runs_here(&self) -> bool {
         let mut parts = self.target.split('-');
         let arch = parts.next() == Some(std::env::consts::ARCH);
         arch && parts.any(|part| part == std::env::consts::OS)
     }
 
-    /// All targets that something is compiled for.
+    /// Returns all targets to compile for.
     fn targets(&self) -> impl Iterator<Item = &'static str> {
         [Some(self.target), self.agent.filter(|agent| *agent != self.target)].into_iter().flatten()
     }
 
-    /// The linkers that have to be named to cargo on a machine of the type `host`.
+    /// Returns the linkers that must be configured on a machine of type `host`.
     pub(super) fn foreign_linkers(&self, host: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
         self.linkers.iter().copied().filter(move |(target, _)| *target != host)
     }
 
-    /// Why it cannot be built on this machine, if so.
+    /// Returns why it cannot be built on this machine. `None` if it can.
     pub(super) fn missing(&self, ws: &Workspace, host: &str) -> Result<Option<String>> {
         for target in self.targets() {
             if !foreign::is_installed(ws, target)? {
-                return Ok(Some(format!("its standard library is not here (rustup target add {target})")));
+                return Ok(Some(format!(
+                    "its standard library is not installed (rustup target add {target})"
+                )));
             }
         }
         let absent = |linker: &str| linker != COMPILERS_OWN && process::find(ws.root(), linker).is_none();
         let linker = self.foreign_linkers(host).find(|(_, linker)| absent(linker));
-        Ok(linker.map(|(target, linker)| format!("the linker for {target} is not here: {linker}")))
+        Ok(linker.map(|(target, linker)| format!("the linker for {target} is not installed: {linker}")))
     }
 }
 
-/// The name of an archive, without its extension; also that of the directory in it.
+/// Returns the name of an archive without its extension, which is also that of the directory in it.
 pub(super) fn name(version: &str, release: &Release) -> String {
     format!("runtap-{version}-{}", release.name)
 }
 
-/// Whether a file of a release is one that is listed with its sum.
+/// Returns whether a file of a release is listed with its checksum.
 pub(super) fn is_offered(file: &Path) -> bool {
     let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     file.is_file() && !name.starts_with('.') && name != "SHA256SUMS"

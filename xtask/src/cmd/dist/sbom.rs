@@ -1,7 +1,6 @@
-//! What a program is made of, as `CycloneDX` 1.5 (<https://cyclonedx.org/docs/1.5/json/>).
-//!
-//! Owns: the document, and the fields that the standard and the minimum elements of an SBOM (NTIA, 2021) require. Refuses
-//! to: name what is not linked: tools of the build, macros.
+//! Describes the contents of a program as a `CycloneDX` 1.5 document (<https://cyclonedx.org/docs/1.5/json/>), with the
+//! fields that the standard and the minimum elements of an SBOM (NTIA, 2021) require. Build tools and macros, which are
+//! not linked, are omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +11,10 @@ use sha2::{Digest as _, Sha256};
 use super::source::Source;
 use crate::graph::{Graph, Package};
 
-/// SHA-256 of the packages of a lock file, by name and version.
+/// SHA-256 checksums of the packages in a lock file, by name and version.
 pub(super) type Checksums = BTreeMap<(String, String), String>;
 
-/// Reads them out of a `Cargo.lock`, whose form cargo fixes: a line for each field.
+/// Reads the checksums from a `Cargo.lock`, in which each field is on a line of its own.
 pub(super) fn checksums(lock: &str) -> Checksums {
     let field = |part: &str, name: &str| {
         let line = part.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
@@ -69,8 +68,8 @@ pub(super) fn document(source: &Source, target: &str, graph: &Graph, checksums: 
     })
 }
 
-/// No packages of cargo's, and linked all the same: what the target's linker takes from the compiler and the system. Their
-/// versions are those of where they come from: the compiler's, or of the distribution on which the release is made.
+/// Returns components that are linked but are not packages: what the linker takes from the compiler and the system.
+/// Their versions are those of the compiler, or of the distribution on which the release is built.
 fn beside_crates(source: &Source, target: &str) -> Vec<Value> {
     let compiler = source.compiler.split(' ').nth(1).unwrap_or_default();
     let component = |name: &str, version: &str, license: &str, address: &str| {
@@ -115,7 +114,7 @@ fn component(package: &Package, checksums: &Checksums) -> Value {
         "purl": reference(package),
     });
     if let Some(license) = &package.license {
-        // What cargo took before it took SPDX.
+        // The separator that cargo used before SPDX expressions.
         component["licenses"] = json!([{ "expression": license.replace('/', " OR ") }]);
     }
     if let Some(sum) = checksums.get(&(package.name.clone(), package.version.clone())) {
@@ -127,22 +126,22 @@ fn component(package: &Package, checksums: &Checksums) -> Value {
     component
 }
 
-/// The package URL, which names a package once: cargo links no two of one name and version.
+/// Returns the package URL, which is unique because cargo links at most one package of a name and version.
 fn reference(package: &Package) -> String {
     format!("pkg:cargo/{}@{}", package.name, package.version)
 }
 
-/// The same for the same commit and target, and for nothing else.
+/// Returns a serial number that depends only on the commit, the target and the compiler.
 fn serial_number(source: &Source, target: &str) -> String {
     let seed = format!("{} {} {target} {}", source.version, source.commit, source.compiler);
     let hash: Vec<String> = Sha256::digest(seed).iter().map(|byte| format!("{byte:02x}")).collect();
     let digits = hash.concat();
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default().to_owned();
-    // Version 8 (RFC 9562, section 5.8): the other digits are ours.
+    // Version 8 (RFC 9562, section 5.8) leaves the other digits to the application.
     format!("urn:uuid:{}-{}-8{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
 }
 
-/// What the schema requires, and what somebody who looks for a vulnerable package needs.
+/// Checks what the schema requires, and what is needed to look up vulnerabilities.
 pub(super) fn validate(document: &Value) -> Result<()> {
     let fixed =
         [("/bomFormat", "CycloneDX"), ("/specVersion", "1.5"), ("/metadata/component/type", "application")];
@@ -160,10 +159,10 @@ pub(super) fn validate(document: &Value) -> Result<()> {
             }
         }
         if component["licenses"].as_array().is_none_or(Vec::is_empty) {
-            bail!("SBOM: a component without a licence: {component}");
+            bail!("SBOM: a component without a license: {component}");
         }
         if !references.insert(component["bom-ref"].as_str().unwrap_or_default()) {
-            bail!("SBOM: there twice: {component}");
+            bail!("SBOM: duplicate component: {component}");
         }
     }
     let dependencies = document["dependencies"].as_array().context("SBOM: no dependencies")?;
@@ -171,7 +170,7 @@ pub(super) fn validate(document: &Value) -> Result<()> {
         let on = dependency["dependsOn"].as_array().into_iter().flatten();
         for reference in on.chain([&dependency["ref"]]) {
             if !reference.as_str().is_some_and(|it| references.contains(it)) {
-                bail!("SBOM: {reference} is used, and no component");
+                bail!("SBOM: {reference} is used, but is not a component");
             }
         }
     }
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn it_has_what_is_linked_with_sums_and_edges() {
+    fn it_contains_linked_packages_with_checksums_and_edges() {
         let document = sample();
         validate(&document).unwrap();
         let names: Vec<&str> =
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_fields_are_reported() {
         for (pointer, value) in [
             ("/components/0/version", json!("")),
             ("/components/0/licenses", json!([])),

@@ -1,7 +1,5 @@
-//! The commit that a release is made of.
-//!
-//! Owns: its hash and its time (`SOURCE_DATE_EPOCH` where it is set, as reproducible-builds.org has it), and the compiler.
-//! Refuses to: read a clock.
+//! The commit that a release is built from: its hash, its time (or `SOURCE_DATE_EPOCH` if set, see
+//! reproducible-builds.org), and the compiler. The current time is not used.
 
 use std::env;
 
@@ -10,21 +8,21 @@ use rawzip::time::UtcDateTime;
 
 use crate::workspace::Workspace;
 
-/// What is the same in two builds that have to be equal.
+/// Properties that are equal in two builds that must be identical.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) version: String,
-    /// Twelve digits, as `runtap version` shows it.
+    /// Twelve digits, as in `runtap version`.
     pub(super) commit: String,
-    /// Seconds since 1970, of every file in every archive.
+    /// Seconds since 1970, the time of every file in every archive.
     pub(super) time: i64,
-    /// `rustc 1.95.0 (…)`.
+    /// For example `rustc 1.95.0 (…)`.
     pub(super) compiler: String,
-    /// The compiler's own target.
+    /// The compiler's host target.
     pub(super) host: String,
-    /// The hash of the compiler's commit.
+    /// Hash of the compiler's commit.
     pub(super) compiler_commit: String,
-    /// The versions of what is linked besides crates, or `unknown` where it is not here.
+    /// Versions of what is linked besides crates, or `unknown`.
     pub(super) gcc: String,
     pub(super) glibc: String,
     pub(super) mingw: String,
@@ -56,7 +54,7 @@ impl Source {
         })
     }
 
-    /// The time as ISO 8601 has it.
+    /// Returns the time in ISO 8601 format.
     pub(super) fn iso_time(&self) -> String {
         let time = UtcDateTime::from_unix(self.time);
         format!(
@@ -70,7 +68,7 @@ impl Source {
         )
     }
 
-    /// The time as RFC 5322 has it, for Debian's changelog.
+    /// Returns the time in RFC 5322 format, for Debian's changelog.
     pub(super) fn mail_time(&self) -> String {
         const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
         const MONTHS: [&str; 12] =
@@ -91,7 +89,7 @@ impl Source {
     }
 }
 
-/// The version that a tool prints behind `before`.
+/// Returns the version that a tool prints after `before`.
 fn said_by(ws: &Workspace, tool: &str, args: &[&str], before: &str) -> String {
     let said = ws.tool(tool).args(args).quiet().capture().unwrap_or_default();
     let version = said.trim();
@@ -118,7 +116,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn times_are_written_as_the_formats_want_them() {
+    fn times_are_formatted() {
         assert_eq!(sample().iso_time(), "2023-11-14T22:13:20Z");
         assert_eq!(sample().mail_time(), "Tue, 14 Nov 2023 22:13:20 +0000");
         let first = Source { time: 0, ..sample() };

@@ -1,8 +1,9 @@
-//! `cargo xtask dist --try`: the archive for this machine in a directory that has nothing else, as in a container.
+//! `cargo xtask dist --try`: runs the archive for this machine in an otherwise empty directory, as in a container.
 //!
-//! Owns: the root (an empty one, with `/proc`; or a copy of a distribution's that `RUNTAP_TRY_ROOT` names), its namespaces,
-//! and what has to come out: the demo's flame graph; a real .NET found, recorded, and in the frames. Works as root on Linux,
-//! with `unshare` and `nsenter`. docs/releasing.md says how the roots of Debian and Alpine are made. Refuses to: use anything of the machine but the C library's files that .NET needs.
+//! Prepares the root (an empty one with `/proc`, or a copy of the distribution in `RUNTAP_TRY_ROOT`) and its
+//! namespaces, and checks the results: the demo's flame graph, and a real .NET that is found and recorded with its
+//! frames. Requires root on Linux, `unshare` and `nsenter`. docs/releasing.md explains how to make roots of Debian and
+//! Alpine. Nothing of the machine is used but the C library's files that .NET needs.
 
 mod net;
 
@@ -22,15 +23,15 @@ use crate::output;
 use crate::process::Tool;
 use crate::workspace::Workspace;
 
-/// A root as it is prepared by somebody else: debootstrap, or an archive of Alpine's.
+/// A prepared root, for example by debootstrap, or from an archive of Alpine.
 const GIVEN: &str = "RUNTAP_TRY_ROOT";
-/// In the root.
+/// Path in the root.
 const PLACE: &str = "runtap";
-/// Where the machine has `unshare` and `nsenter`.
+/// Search path of the machine for `unshare` and `nsenter`.
 const SEARCH: &str = "PATH=/usr/bin:/bin:/usr/sbin:/sbin";
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// `may_lack_dotnet`: that no real .NET is tried is told, and no failure.
+/// With `may_lack_dotnet`, a missing .NET is reported but is not a failure.
 pub(super) fn run(ws: &Workspace, source: &Source, dist: &Path, may_lack_dotnet: bool) -> Result<()> {
     let release =
         RELEASES.iter().find(|release| release.runs_here()).context("no release is for this machine")?;
@@ -54,14 +55,14 @@ pub(super) fn run(ws: &Workspace, source: &Source, dist: &Path, may_lack_dotnet:
 
     match net::install(ws, &root.folder)? {
         Some(why) if may_lack_dotnet => output::error(&format!("NOT TRIED with a real .NET: {why}")),
-        Some(why) => bail!("not tried with a real .NET: {why} (--without-dotnet passes over it)"),
+        Some(why) => bail!("not tried with a real .NET: {why} (use --without-dotnet to skip this)"),
         None => real(ws, &root)?,
     }
     package(ws, source, release.debian, dist, &work)?;
     fs::remove_dir_all(&work).with_context(|| format!("cannot remove {}", work.display()))
 }
 
-/// `ps` and `trace` of a .NET program in the same root and namespaces.
+/// Runs `ps` and `trace` for a .NET program in the same root and namespaces.
 fn real(ws: &Workspace, root: &Root) -> Result<()> {
     let mut program = Guest::start(root)?;
     let found = program.find(ws)?;
@@ -77,7 +78,7 @@ fn real(ws: &Workspace, root: &Root) -> Result<()> {
     program.end()
 }
 
-/// The Debian package, installed into a directory of its own by dpkg, where that is here.
+/// Installs the Debian package into a directory with dpkg, if that is available.
 fn package(
     ws: &Workspace,
     source: &Source,
@@ -87,7 +88,7 @@ fn package(
 ) -> Result<()> {
     let Some(architecture) = architecture else { return Ok(()) };
     if !ws.tool("dpkg").arg("--version").works() {
-        output::note("the Debian package: skipped, dpkg is not here");
+        output::note("the Debian package: skipped because dpkg is not installed");
         return Ok(());
     }
     let package = dist.join(format!("runtap_{}-1_{architecture}.deb", source.version));
@@ -99,7 +100,7 @@ fn package(
     ws.tool("dpkg").arg("--root").arg(&root).args(&["--verify", "runtap"]).run()?;
     ws.tool("dpkg").arg("--root").arg(&root).args(&["--purge", "runtap"]).run()?;
     if root.join("usr/bin/runtap").exists() {
-        bail!("dpkg has removed runtap, and the program is still there");
+        bail!("dpkg removed runtap, but the program still exists");
     }
     output::note(&format!("the Debian package: installed, verified, removed; {}", said.trim()));
     Ok(())
@@ -108,12 +109,12 @@ fn package(
 fn has(file: &Path, words: &str) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     if !text.contains(words) {
-        bail!("{} does not have {words:?}", file.display());
+        bail!("{} does not contain {words:?}", file.display());
     }
     Ok(())
 }
 
-/// The directory that is `/` for what is tried.
+/// The directory that is `/` for the programs that are tried.
 #[derive(Debug)]
 struct Root {
     folder: PathBuf,
@@ -139,25 +140,25 @@ impl Root {
         Ok(Self { folder })
     }
 
-    /// Words that run a command in the root, in a pid namespace whose `/proc` is mounted there.
+    /// Returns the words that run a command in the root, in a pid namespace with its own `/proc`.
     fn entering(&self) -> Vec<String> {
         let words = ["--fork", "--pid", "--kill-child", "--mount", "--mount-proc=/proc", "--wd=/tmp"];
         let root = format!("--root={}", self.folder.display());
         words.map(str::to_owned).into_iter().chain([root]).collect()
     }
 
-    /// `runtap` with nothing beside it.
+    /// Returns a command that runs `runtap` in the otherwise empty root.
     fn alone(&self, ws: &Workspace, args: &[&str]) -> Tool {
         bare(ws, "unshare").args(&self.entering()).arg(format!("/{PLACE}/runtap")).args(args)
     }
 }
 
-/// `program` without this machine's variables, which name directories that the root does not have.
+/// Returns a command without this machine's environment variables, which refer to directories that the root lacks.
 fn bare(ws: &Workspace, program: &str) -> Tool {
     ws.tool("env").args(&["--ignore-environment", "HOME=/tmp", SEARCH, program])
 }
 
-/// A .NET program in the root, ended with this value.
+/// A .NET program in the root, which is stopped on drop.
 #[derive(Debug)]
 struct Guest {
     /// `unshare`, whose child is the program.
@@ -173,7 +174,7 @@ impl Guest {
         Ok(Self { outer: command.spawn().context("cannot start `unshare`")? })
     }
 
-    /// The program's id as this machine has it.
+    /// Returns the program's id on this machine.
     fn pid(&self) -> Result<String> {
         let id = self.outer.id();
         let path = format!("/proc/{id}/task/{id}/children");
@@ -181,23 +182,23 @@ impl Guest {
         Ok(children.split_whitespace().next().context("the program has not started")?.to_owned())
     }
 
-    /// `runtap` in the program's root and namespaces.
+    /// Returns a command that runs `runtap` in the program's root and namespaces.
     fn inside(&self, ws: &Workspace, args: &[&str]) -> Tool {
         let pid = self.pid().unwrap_or_default();
         let tool = bare(ws, "nsenter").args(&["--target", &pid, "--mount", "--pid", "--root", "--wd"]);
         tool.arg(format!("/{PLACE}/runtap")).args(args)
     }
 
-    /// The program in `runtap ps`, as soon as it answers.
+    /// Returns the row of the program in `runtap ps` when it responds.
     fn find(&mut self, ws: &Workspace) -> Result<Value> {
         let start = Instant::now();
         loop {
             if let Some(status) = self.outer.try_wait()? {
-                bail!("the .NET program ended with {status}");
+                bail!("the .NET program exited with {status}");
             }
             if self.pid().is_ok() {
                 let said = self.inside(ws, &["ps", "--format", "json"]).quiet().capture()?;
-                let said: Value = serde_json::from_str(&said).context("`runtap ps` printed no JSON")?;
+                let said: Value = serde_json::from_str(&said).context("`runtap ps` did not print JSON")?;
                 let rows = said["processes"].as_array().context("`runtap ps` lists no processes")?;
                 let answers = |row: &&Value| row["name"] == net::NAME && row["runtime_version"].is_string();
                 if let Some(row) = rows.iter().find(answers) {
@@ -220,7 +221,7 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // Its child ends with it (`--kill-child`); after `end` there is nothing to do.
+        // Its child is killed with it (`--kill-child`). Does nothing after `end`.
         drop(self.end());
     }
 }

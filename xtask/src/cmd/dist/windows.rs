@@ -1,7 +1,6 @@
-//! The manual of `runtap.exe`: that of the program for this machine without the verbs that Windows does not have.
-//!
-//! Owns: which those are: the ones that the program itself refuses (`crates/runtap/src/cli/missing.rs`). Refuses to: start
-//! the program: whether there is a Wine must not change what a release has in it.
+//! Makes the manual of `runtap.exe` from that of the program for this machine, by removing the verbs that Windows does
+//! not have, according to `crates/runtap/src/cli/missing.rs`. The program is not run, so that releases do not depend on
+//! whether Wine is installed.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +12,10 @@ use crate::workspace::Workspace;
 
 const MISSING: &str = "crates/runtap/src/cli/missing.rs";
 
-/// Takes the pages of verbs that are missing on Windows, and their mentions, out of `man`.
+/// Removes the pages of verbs that are missing on Windows, and mentions of them, from `man`.
 pub(super) fn without_missing_verbs(ws: &Workspace, man: &Path) -> Result<()> {
     let source = ws.root().join(MISSING);
-    // Without it there is nothing that Windows lacks.
+    // Without this file, Windows has all verbs.
     let missing = if source.is_file() { verbs(&fs::read_to_string(&source)?) } else { Vec::new() };
     for verb in &missing {
         for page in contents::files(man)? {
@@ -31,7 +30,7 @@ pub(super) fn without_missing_verbs(ws: &Workspace, man: &Path) -> Result<()> {
     contents::write(&first, without_mentions(&text, &missing))
 }
 
-/// The names of an enum's variants as clap makes them, or as an attribute gives them.
+/// Returns the names of an enum's variants as clap derives them, or as specified by attributes.
 fn verbs(source: &str) -> Vec<String> {
     let body = source.split_once("enum Missing {").map_or("", |(_, rest)| rest);
     let body = body.split_once("\n}").map_or(body, |(body, _)| body);
@@ -58,7 +57,7 @@ fn kebab(variant: &str) -> String {
     name
 }
 
-/// The list of verbs has a paragraph for each: `.TP`, the name of its page, a line about it.
+/// Removes entries from the list of verbs. An entry consists of `.TP`, the name of its page, and a description.
 fn without_mentions(page: &str, missing: &[String]) -> String {
     let is_missing = |paragraph: &str| {
         let first = paragraph.lines().next().unwrap_or_default().replace('\\', "");
@@ -67,7 +66,7 @@ fn without_mentions(page: &str, missing: &[String]) -> String {
     let mut kept = String::new();
     for (index, paragraph) in page.split(".TP\n").enumerate() {
         if index > 0 && is_missing(paragraph) {
-            // What follows the list stands behind its last paragraph.
+            // The text after the list belongs to the last paragraph.
             if let Some((_, rest)) = paragraph.split_once("\n.SH ") {
                 kept.push_str(".SH ");
                 kept.push_str(rest);
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verbs_that_are_missing_are_read_from_the_program() {
+    fn missing_verbs_are_read_from_the_program() {
         let source = "pub(crate) enum Missing {\n    /// Write (a) dump\n    #[command(hide = true)]\n    Dump(Words),\n    \
                       #[command(hide = true, name = \"perfmap\")]\n    PerfMap(Words),\n    SetAll(Words),\n}\n\nstruct X(u8);\n";
         assert_eq!(verbs(source), ["dump", "perfmap", "set-all"]);
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn their_paragraphs_go_and_the_rest_stays() {
+    fn only_their_paragraphs_are_removed() {
         let page = ".SH NAME\nx\n.SH SUBCOMMANDS\n.TP\nruntap\\-ps(1)\nList\n.TP\nruntap\\-dump(1)\nWrite\n.TP\n\
                     runtap\\-jvm(1)\nTrace\n.SH VERSION\nv1\n";
         let missing = ["dump".to_owned(), "jvm".to_owned()];

@@ -1,4 +1,5 @@
-//! The page about platforms, with the tables of what ran: each between the mark of the command that writes it, and an end.
+//! The page about platforms with the tables of what ran. Each is between a marker that names the command that writes it
+//! and an end marker.
 
 use std::fs;
 
@@ -15,11 +16,11 @@ pub(crate) fn write(ws: &Workspace, command: &str, table: &str) -> Result<()> {
     fs::write(ws.root().join(PAGE), new).with_context(|| format!("cannot write {PAGE}"))
 }
 
-/// Whether the page has this table.
+/// Checks that the page contains this table.
 pub(crate) fn check(ws: &Workspace, command: &str, table: &str) -> Result<()> {
     let page = read(ws)?;
     if with(&page, command, table)? != page {
-        bail!("{PAGE} does not say what was run: `cargo xtask {command}` writes it");
+        bail!("{PAGE} is out of date; `cargo xtask {command}` updates it");
     }
     Ok(())
 }
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_replaces_the_one_before_of_the_same_command() {
+    fn a_table_replaces_the_previous_one_of_the_same_command() {
         let [one, two] = ["one", "two"].map(first);
         let page = format!("a\n{one}old\n{LAST}b\n{two}old\n{LAST}c\n");
         let new = insert(&page, &two, "new\n").unwrap();

@@ -1,7 +1,5 @@
-//! What a program for another system is asked to do, where this machine can start it.
-//!
-//! Owns: the commands, and what each has to leave. What it makes of a recording is compared with what the program for
-//! the host makes of it: bytes do not depend on the processor.
+//! The commands that a program for another system must run, if this machine can run it, and their results. The results
+//! for a recording are compared with those of the host's program, because they must not depend on the processor.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +10,7 @@ use serde_json::Value;
 use crate::process::Tool;
 use crate::workspace::Workspace;
 
-/// Formats that `convert` writes, by the end of the file's name.
+/// The formats that `convert` writes, with their file name extensions.
 const FORMATS: [(&str, &str); 7] = [
     ("speedscope", "speedscope.json"),
     ("folded", "folded"),
@@ -23,7 +21,7 @@ const FORMATS: [(&str, &str); 7] = [
     ("pprof", "pprof"),
 ];
 
-/// A program, and the folder in which it works.
+/// A program and its working directory.
 #[derive(Clone, Copy)]
 struct Runner<'a> {
     ws: &'a Workspace,
@@ -46,7 +44,7 @@ impl Runner<'_> {
     }
 }
 
-/// Runs all of it in `folder`; gives what it was.
+/// Runs all commands in `folder` and returns what was run.
 pub(crate) fn all(
     ws: &Workspace,
     target: &str,
@@ -85,7 +83,7 @@ fn filled(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Verbs on recordings.
+/// Runs the verbs for recordings.
 fn files(other: &Runner<'_>) -> Result<()> {
     let counts = other.json(&["events", "demo.nettrace", "--count", "--format", "json"])?;
     if !counts["partial"].is_null() || counts["counts"].as_array().is_none_or(Vec::is_empty) {
@@ -110,7 +108,7 @@ fn files(other: &Runner<'_>) -> Result<()> {
     converted(other, "other")
 }
 
-/// Every format, below a name of their own.
+/// Converts to every format, with `name` as the base name.
 fn converted(runner: &Runner<'_>, name: &str) -> Result<()> {
     for (format, ending) in FORMATS {
         let file = format!("{name}.{ending}");
@@ -120,14 +118,14 @@ fn converted(runner: &Runner<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the program for the host makes of the same recording; a difference is an error.
+/// Compares with the files of the host's program.
 fn compare(other: &Runner<'_>, host: &Runner<'_>) -> Result<()> {
     converted(host, "host")?;
     for (format, ending) in FORMATS {
         let [ours, theirs] =
             ["other", "host"].map(|name| fs::read(other.folder.join(format!("{name}.{ending}"))));
         if ours? != theirs? {
-            bail!("{format}: the file is another one than on the host (other.{ending}, host.{ending})");
+            bail!("{format}: the file differs from the host's (other.{ending}, host.{ending})");
         }
     }
     Ok(())

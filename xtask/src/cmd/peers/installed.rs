@@ -1,7 +1,7 @@
-//! A `dotnet` that is installed: linked to, nothing is copied.
+//! Links to an installed `dotnet`, without copying anything.
 //!
-//! An installation can hold several versions side by side; a program for .NET 8 then runs on the lowest that fits, so
-//! that is the one the link is named after. The others cannot be told apart by a test and are left out.
+//! An installation may contain several versions. A program for .NET 8 runs on the lowest suitable one, so the link is
+//! named after that; the others are ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::{Peer, Peers, unpack};
 use crate::output;
 use crate::process;
 
-/// Test programs are built for this version.
+/// The version that test programs are built for.
 const LOWEST_MAJOR: u32 = 8;
 
 pub(super) fn bring(peers: &Peers<'_>) -> Result<Vec<Peer>> {
@@ -30,7 +30,7 @@ pub(super) fn bring(peers: &Peers<'_>) -> Result<Vec<Peer>> {
     Ok(vec![Peer { name, from: format!("{version}, installed in {}", root.display()) }])
 }
 
-/// Version and root of the runtime that a program for .NET 8 would run on.
+/// Returns the version and root of the runtime that a program for .NET 8 would run on.
 fn lowest(listed: &str) -> Option<(&str, PathBuf)> {
     let runtimes = listed.lines().filter_map(|line| {
         let (version, folder) = line.strip_prefix("Microsoft.NETCore.App ")?.split_once(" [")?;
@@ -39,7 +39,7 @@ fn lowest(listed: &str) -> Option<(&str, PathBuf)> {
     });
     let fitting =
         runtimes.filter(|(numbers, ..)| numbers.first().is_some_and(|major| *major >= LOWEST_MAJOR));
-    // The lowest major, of that the highest patch: the rule of roll-forward.
+    // The lowest major version with its newest patch, according to the roll-forward rule.
     fitting
         .min_by_key(|(numbers, ..)| (numbers.first().copied(), std::cmp::Reverse(numbers.clone())))
         .map(|(_, version, root)| (version, root))
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn old_and_unreadable_ones_do_not_count() {
+    fn old_and_invalid_versions_are_ignored() {
         assert_eq!(lowest("Microsoft.NETCore.App 7.0.1 [/d/shared/Microsoft.NETCore.App]\n"), None);
         assert_eq!(
             lowest("Microsoft.NETCore.App 11.0.0-preview.1 [/d/shared/Microsoft.NETCore.App]\nnonsense\n"),

@@ -1,4 +1,5 @@
-//! Peers from the shared folder: runtimes through its own `unpack`, which checks their sums, and tools from archives.
+//! Installs peers from the shared folder: runtimes with its own `unpack`, which checks their checksums, and tools from
+//! archives.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +9,10 @@ use anyhow::{Context as _, Result};
 use super::unpack::{self, Archive};
 use super::{Peer, Peers};
 
-/// Major versions, each in a root of its own so that a test knows what it runs on.
+/// Major versions, each in a root of its own, so that tests know which one they use.
 const MAJORS: [u8; 3] = [8, 9, 10];
 
-/// Name below `target/peers` (and of the only folder in the archive), archive below the shared folder.
+/// Name below `target/peers` (and of the only folder in the archive), and archive below the shared folder.
 const TOOLS: [(&str, &str); 4] = [
     ("dotnet-trace", "peers/dotnet-trace.tar.xz"),
     ("tebench", "peers/tebench/tebench.tar.xz"),
@@ -19,7 +20,7 @@ const TOOLS: [(&str, &str); 4] = [
     ("mspipe", "peers/mspipe/mspipe.tar.xz"),
 ];
 
-/// Programs without libraries of their own: name, the tool whose folder they are put into, and where they come from.
+/// Programs without libraries of their own: name, the tool whose folder they are copied to, and their source.
 const GUESTS: [(&str, &str, &str); 2] =
     [("tegc", "tebench", "peers/tebench/analysis"), ("tedump", "tebench", "peers/tebench/analysis")];
 
@@ -55,7 +56,7 @@ pub(super) fn bring(peers: &Peers<'_>, shared: &Path) -> Result<Vec<Peer>> {
     Ok(ready)
 }
 
-/// The version of the archive `dotnet-MAJOR.x.y-linux-x64.tar.xz` that `SHA256SUMS` lists.
+/// Returns the version of the archive `dotnet-MAJOR.x.y-linux-x64.tar.xz` that `SHA256SUMS` lists.
 fn version_of(sums: &str, major: u8) -> Option<&str> {
     let files = sums.lines().filter_map(|line| line.split_whitespace().nth(1));
     let mut versions =

@@ -1,7 +1,6 @@
-//! Archives into folders, all or nothing.
-//!
-//! Owns: the stamp `.unpacked` (the archive's SHA-256, as the shared folder's own script writes it), temporary names
-//! and the rename at the end. Refuses to: touch a folder whose stamp is right.
+//! Unpacks archives into folders atomically: into a temporary folder that is renamed when complete. The stamp
+//! `.unpacked` contains the archive's SHA-256, as written by the shared folder's own script. Folders with the right
+//! stamp are not touched.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -15,17 +14,17 @@ use super::Peers;
 const STAMP: &str = ".unpacked";
 const PART: &str = ".part-";
 
-/// What is taken out of an archive.
+/// What to extract from an archive.
 #[derive(Debug)]
 pub(super) struct Archive<'a> {
     pub(super) path: &'a Path,
-    /// The folder inside that becomes the peer.
+    /// The folder in the archive that becomes the peer.
     pub(super) inner: &'a str,
-    /// Files in `inner` that need the execute bit, which wheels do not keep.
+    /// Files in `inner` that need the execute bit, which wheels do not preserve.
     pub(super) executables: &'a [&'a str],
 }
 
-/// Whether `name` was unpacked from the archive with this sum.
+/// Returns whether `name` was unpacked from the archive with this checksum.
 pub(super) fn is_ready(peers: &Peers<'_>, name: &str, sum: &str) -> bool {
     fs::read_to_string(peers.folder.join(name).join(STAMP)).is_ok_and(|stamp| stamp.trim() == sum)
 }
@@ -52,7 +51,7 @@ pub(super) fn unpack(peers: &Peers<'_>, name: &str, sum: &str, archive: &Archive
     fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))
 }
 
-/// Copies a file, all or nothing; leaves one alone that is the same already.
+/// Copies a file atomically, unless the destination has the same contents.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     if to.is_file() && sha256(from)? == sha256(to)? {
         return Ok(());
@@ -63,14 +62,14 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::rename(&part, to).with_context(|| format!("cannot create {}", to.display()))
 }
 
-/// An empty folder that [`remove_parts`] will find if we are interrupted.
+/// Creates an empty folder that [`remove_parts`] finds after an interruption.
 pub(super) fn part(folder: &Path, name: &str) -> Result<std::path::PathBuf> {
     let part = folder.join(format!("{PART}{name}"));
     fs::create_dir(&part).with_context(|| format!("cannot create {}", part.display()))?;
     Ok(part)
 }
 
-/// What an interrupted run left. Only called with the lock held.
+/// Removes what an interrupted run left. The lock must be held.
 pub(super) fn remove_parts(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
         let entry = entry?;
@@ -82,7 +81,7 @@ pub(super) fn remove_parts(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes a link to an installed runtime, never a folder.
+/// Removes a link to an installed runtime, but never a folder.
 pub(super) fn remove_link(place: &Path) -> Result<()> {
     if place.is_symlink() {
         fs::remove_file(place).with_context(|| format!("cannot remove the link {}", place.display()))?;
@@ -97,7 +96,7 @@ pub(super) fn link(to: &Path, place: &Path) -> Result<()> {
 
 #[cfg(not(unix))]
 pub(super) fn link(_: &Path, _: &Path) -> Result<()> {
-    bail!("links are made on Unix only")
+    bail!("links are only supported on Unix")
 }
 
 fn extract(peers: &Peers<'_>, archive: &Path, into: &Path) -> Result<()> {
@@ -107,7 +106,7 @@ fn extract(peers: &Peers<'_>, archive: &Path, into: &Path) -> Result<()> {
     } else if name.ends_with(".whl") {
         peers.ws.tool("python3").args(&["-m", "zipfile", "-e"]).arg(archive).arg(into)
     } else {
-        bail!("{name} is of no known kind");
+        bail!("{name} has an unknown archive format");
     };
     tool.quiet().capture()?;
     Ok(())
@@ -125,7 +124,7 @@ fn make_executable(_: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The SHA-256 of a file, in hexadecimal.
+/// Returns the SHA-256 of a file in hexadecimal.
 pub(super) fn sha256(path: &Path) -> Result<String> {
     let mut file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut hash = Sha256::new();
@@ -140,7 +139,7 @@ pub(super) fn sha256(path: &Path) -> Result<String> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// Enough of a sum to recognise it by.
+/// Returns the first digits of a checksum, for display.
 pub(super) fn short(sum: &str) -> &str {
     sum.get(..12).unwrap_or(sum)
 }
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_made_anew_when_the_source_is() {
+    fn a_copy_is_updated_if_the_source_changes() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         for text in ["one", "two", "two"] {
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn only_parts_are_removed() {
+    fn only_temporary_folders_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let kept = folder.path().join("dotnet-8");
         fs::create_dir(&kept).unwrap();

@@ -1,8 +1,6 @@
-//! Streams that define and never repeat (`runtap_testkit::hostile`), recorded, shown and converted by the release binary:
-//! the peak memory of each, against the limits of docs/reliability.md.
-//!
-//! Owns: the list of what is tried, and the table. Memory is the kernel's own mark of the most that a process had (`VmHWM`),
-//! looked at until it ends. Refuses to: know what the streams are; their program tells their names.
+//! Records, shows and converts streams that define new data endlessly (`runtap_testkit::hostile`) with the release
+//! binary, and compares the peak memory with the limits of docs/reliability.md. Peak memory is the kernel's high-water
+//! mark of the process (`VmHWM`), polled until it exits.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,19 +14,19 @@ use crate::cmd::test;
 use crate::output;
 use crate::workspace::Workspace;
 
-/// A run that takes longer is ended, and counts as failed.
+/// Maximum duration of a run, after which it is stopped and counts as failed.
 const LONGEST: Duration = Duration::from_mins(10);
-/// Between two looks at the memory of a process; what it takes in its last moment is not seen.
+/// Interval between reads of a process's memory; a peak in its last interval is not seen.
 const BETWEEN: Duration = Duration::from_millis(2);
 
 const MIB: u64 = 1 << 20;
-/// What may be taken by what looks at an event and forgets it: the tables of a reader, the largest block, events that wait
-/// for their order, and lines that wait for their output.
+/// Memory limit for commands that process events one by one: the tables of a reader, the largest block, reordered
+/// events, and buffered output.
 const PASSING: u64 = 640 * MIB;
-/// And by what is gathered of a recording: so much, and so many times its size.
+/// Memory limit for commands that collect data from a recording: a constant, and a multiple of its size.
 const GATHERED: (u64, u64) = (1024 * MIB, 8);
 
-/// Where a command gets its stream from.
+/// How a command gets the stream.
 #[derive(Clone, Copy, PartialEq)]
 enum From {
     Socket,
@@ -36,8 +34,8 @@ enum From {
     File,
 }
 
-/// One way to look at a stream: its name, where it comes from, whether it is gathered, and the arguments, of which `IN` and
-/// `OUT` are replaced.
+/// A command to try: its name, its input, whether it collects data, and the arguments, in which `IN` and `OUT` are
+/// replaced.
 type Way = (&'static str, From, bool, &'static [&'static str]);
 
 const WAYS: &[Way] = &[
@@ -60,17 +58,17 @@ const WAYS: &[Way] = &[
     ("perfetto", From::File, true, &["convert", "IN", "--to", "perfetto", "-o", "OUT"]),
 ];
 
-/// How a run ended.
+/// The result of a run.
 struct Ended {
     peak: u64,
-    /// `None` after a signal.
+    /// `None` if killed by a signal.
     code: Option<i32>,
     time: Duration,
-    /// The last line that names a problem.
+    /// The last line with a warning or error.
     said: String,
 }
 
-/// Tries each way with each stream of so many megabytes.
+/// Runs each command with each stream of this size.
 pub(super) fn run(ws: &Workspace, megabytes: u64) -> Result<()> {
     if !cfg!(target_os = "linux") {
         bail!("the memory of a process is read from /proc, which only Linux has");
@@ -99,7 +97,7 @@ pub(super) fn run(ws: &Workspace, megabytes: u64) -> Result<()> {
                 "{growth}, {name}: {megabytes} MB, {seconds:.0} s, {code}: {}",
                 ended.said
             ));
-            // No stream has an end: it is partial, or there is nothing to show.
+            // Streams have no end, so the result is partial, or there is nothing to show.
             if ended.peak > limit || !matches!(ended.code, Some(1 | 5)) {
                 bad.push(format!("{growth}, {name}: {megabytes} MB, {code}"));
             }
@@ -112,12 +110,12 @@ pub(super) fn run(ws: &Workspace, megabytes: u64) -> Result<()> {
     }
     output::note(&format!("\nPeak memory in MB:\n\n{}", table.join("\n")));
     if !bad.is_empty() {
-        bail!("above the limits of docs/reliability.md, or not ended as it should: {}", bad.join("; "));
+        bail!("above the limits of docs/reliability.md, or unexpected exit codes: {}", bad.join("; "));
     }
     Ok(())
 }
 
-/// Programs and a place to work in.
+/// The programs and the working directory.
 struct Bench {
     runtap: PathBuf,
     streams: PathBuf,
@@ -126,7 +124,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// What streams there are: `[Definitions, Fields, …]`.
+    /// Returns the kinds of streams: `[Definitions, Fields, …]`.
     fn growths(&self) -> Result<Vec<String>> {
         let listed =
             Command::new(&self.streams).output().context("cannot start the program of the streams")?;
@@ -138,7 +136,7 @@ impl Bench {
     fn try_one(&self, growth: &str, (name, from, _, arguments): &Way) -> Result<Ended> {
         let Self { runtap, folder, .. } = self;
         let recording = folder.join("hostile.nettrace");
-        // Each way leaves its files, the recording stays for the next.
+        // Removes the files of each command, except the recording, which the next ones need.
         if folder.is_dir() {
             for entry in fs::read_dir(folder)? {
                 let path = entry?.path();
@@ -194,37 +192,37 @@ impl Bench {
     }
 }
 
-/// A process that is ended when nobody needs it.
+/// A process that is killed on drop.
 struct Ending(Child);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Fails if it has exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Until the runtime listens.
+/// Waits until the runtime listens.
 fn wait_for(socket: &Path) -> Result<()> {
     let start = Instant::now();
     while !socket.exists() {
         if start.elapsed() > LONGEST {
-            bail!("{} does not come", socket.display());
+            bail!("{} was not created", socket.display());
         }
         thread::sleep(BETWEEN);
     }
     Ok(())
 }
 
-/// Runs it to its end, or to the end of our patience.
+/// Runs a command until it exits or the time limit is exceeded.
 fn watch(command: &mut Command) -> Result<Ended> {
     let start = Instant::now();
     let mut child = Ending(command.spawn().context("cannot start runtap")?);
     let status = format!("/proc/{}/status", child.0.id());
     let mut peak = 0;
     loop {
-        // The mark only rises. A process that has ended has no memory any more.
+        // The high-water mark only rises. An exited process has none.
         peak = high_water(&fs::read_to_string(&status).unwrap_or_default()).unwrap_or(0).max(peak);
         if let Some(ended) = child.0.try_wait()? {
             return Ok(Ended { peak, code: ended.code(), time: start.elapsed(), said: String::new() });
@@ -236,7 +234,7 @@ fn watch(command: &mut Command) -> Result<Ended> {
     }
 }
 
-/// `VmHWM:   12345 kB`, in bytes.
+/// Parses `VmHWM:   12345 kB` and returns bytes.
 fn high_water(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
@@ -247,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_that_a_process_had_is_seen() {
+    fn the_peak_memory_is_measured() {
         assert_eq!(high_water("Name:\tx\nVmHWM:\t   12 kB\nVmRSS:\t 3 kB\n"), Some(12 << 10));
         assert_eq!(high_water(""), None);
         if cfg!(target_os = "linux") {

@@ -1,6 +1,5 @@
-//! Tests of libraries as another user: where root builds, a test that passes for root only would not be noticed.
-//!
-//! Owns: which libraries, and who runs them. Refuses to: build for that user; the programs are those of `cargo xtask test`.
+//! Runs the tests of libraries as another user, because tests that only pass as root would not be noticed otherwise.
+//! The test programs are those of `cargo xtask test`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +10,10 @@ use crate::output;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// The folders of libraries that ask whose a process, a file or a connection is. Their tests take a few seconds.
+/// Folders of libraries that check the users of processes, files or connections. Their tests take a few seconds.
 const LIBRARIES: [&str; 4] = ["jvm/bytefrog", "dotnet/route", "dotnet/target", "base/transport"];
 
-/// `nobody`, without the groups and rights of whoever builds.
+/// `nobody`, without the groups and privileges of the current user.
 const AS_NOBODY: [&str; 4] = ["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"];
 
 pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
@@ -45,9 +44,9 @@ pub(crate) fn run(ws: &Workspace) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The test programs, each with the folder of its package.
+/// Returns the test programs, each with the folder of its package.
 fn programs(ws: &Workspace) -> Result<Vec<(PathBuf, PathBuf)>> {
-    // All of them, as `cargo xtask test` builds them: with other packages chosen, their dependencies would be built again.
+    // All packages, like `cargo xtask test`: selecting others would rebuild dependencies.
     let build =
         ws.cargo(&["test", "--no-run", "--message-format=json", "--workspace", "--lib", "--bins", "--tests"]);
     let said = build.capture()?;

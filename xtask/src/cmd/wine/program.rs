@@ -1,4 +1,4 @@
-//! Programs under Wine: in a prefix of our own, with a time limit, and gone when we are done.
+//! Runs programs under Wine in a separate prefix, with a time limit.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,25 +12,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
-/// How long a program may take that is waited for; the first one of a prefix sets that up.
+/// Maximum duration of a program that is waited for; the first one also sets up the prefix.
 const PATIENCE: Duration = Duration::from_mins(2);
 const LOOK: Duration = Duration::from_millis(20);
-/// A variable of the processes that the trials look at.
+/// An environment variable of the processes that the trials examine.
 pub(super) const MARK: (&str, &str) = ("RUNTAP_TRIAL", "grün ✓");
 
-/// The secret of those who route over TCP.
+/// The token for routing over TCP.
 pub(super) const TOKEN: (&str, &str) = ("RUNTAP_TOKEN", "0123456789abcdef-0123456789abcdef");
 
-/// Wine with a prefix of its own. What runs in it ends when this is dropped.
+/// Wine with a separate prefix. Programs in it are stopped on drop.
 pub(super) struct Wine {
     program: PathBuf,
     server: PathBuf,
     folder: PathBuf,
-    /// How many programs were run to their end.
+    /// Number of programs that were run to completion.
     runs: AtomicU32,
 }
 
-/// What a program said, and how it ended.
+/// The output and exit code of a program.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) code: Option<i32>,
@@ -38,12 +38,12 @@ pub(super) struct Said {
     pub(super) err: String,
 }
 
-/// A program that runs. It is killed when this is dropped.
+/// A running program, which is killed on drop.
 pub(super) struct Running {
     child: Child,
-    /// Its end is what some are told by.
+    /// Closing it signals the end to some programs.
     stdin: Option<ChildStdin>,
-    /// What it prints, on either stream.
+    /// Its output on both streams.
     lines: Option<mpsc::Receiver<String>>,
 }
 
@@ -52,7 +52,7 @@ impl Wine {
         Self { program, server, folder, runs: AtomicU32::new(0) }
     }
 
-    /// Makes the prefix, and an empty folder for what the programs write.
+    /// Creates the prefix, and an empty folder for the files of programs.
     pub(super) fn prepare(&self) -> Result<()> {
         self.end();
         let files = self.files();
@@ -66,16 +66,16 @@ impl Wine {
         let mut server = self.server();
         let status = server.arg("-p").status().context("cannot start wineserver")?;
         if !status.success() {
-            bail!("wineserver ended with {status}");
+            bail!("wineserver exited with {status}");
         }
         let said = self.wait(self.command("wineboot").arg("-i"))?;
         if said.code != Some(0) {
-            bail!("wineboot ended with {:?}: {}", said.code, said.err);
+            bail!("wineboot exited with {:?}: {}", said.code, said.err);
         }
         Ok(())
     }
 
-    /// Where the programs write.
+    /// Returns the folder for the files of programs.
     pub(super) fn files(&self) -> PathBuf {
         self.folder.join("files")
     }
@@ -85,26 +85,26 @@ impl Wine {
         said.map_or_else(|_| "Wine".to_owned(), |said| said.out.trim().to_owned())
     }
 
-    /// `runtap WORDS…`, to its end.
+    /// Runs `runtap WORDS…` to completion.
     pub(super) fn runtap(&self, words: &[&str]) -> Result<Said> {
         self.wait(self.command("../runtap.exe").args(words))
     }
 
-    /// The same, with what Wine says of its calls of a kind.
+    /// Like [`runtap`](Self::runtap), with Wine's trace of calls of a kind.
     pub(super) fn traced(&self, kind: &str, words: &[&str]) -> Result<Said> {
         self.wait(self.command("../runtap.exe").args(words).env("WINEDEBUG", format!("trace+{kind}")))
     }
 
-    /// The same, which has to work.
+    /// Like [`runtap`](Self::runtap); a failure is an error.
     pub(super) fn works(&self, words: &[&str]) -> Result<Said> {
         let said = self.runtap(words)?;
         if said.code != Some(0) {
-            bail!("`runtap {}` ended with {:?}: {}", words.join(" "), said.code, said.err.trim());
+            bail!("`runtap {}` exited with {:?}: {}", words.join(" "), said.code, said.err.trim());
         }
         Ok(said)
     }
 
-    /// Starts a program, and gives what is behind `word` in the first line that it prints with that.
+    /// Starts a program and returns what follows `word` in the first line of output that contains it.
     pub(super) fn start(&self, program: &str, words: &[&str], word: &str) -> Result<(Running, String)> {
         let mut command = self.command(program);
         command
@@ -123,7 +123,7 @@ impl Wine {
         Ok((running, rest))
     }
 
-    /// Starts `runtap`, and waits for nothing.
+    /// Starts `runtap` without waiting.
     pub(super) fn begin(&self, words: &[&str]) -> Result<Running> {
         let mut command = self.command("../runtap.exe");
         let child =
@@ -131,9 +131,9 @@ impl Wine {
         Ok(Running { child: child.context("cannot start runtap.exe")?, stdin: None, lines: None })
     }
 
-    /// Starts `runtap` at a console, which Wine makes of the terminal that `script` gives it.
+    /// Starts `runtap` in a console, which Wine creates from the terminal of `script`.
     pub(super) fn at_console(&self, words: &[&str]) -> Result<Running> {
-        // Without `exec`, some shells stay between, and Ctrl-C ends them.
+        // Without `exec`, some shells keep running and are killed by Ctrl-C.
         let line = format!("exec {} ../runtap.exe {}", self.program.display(), words.join(" "));
         let mut command = self.prepared(Path::new("script"));
         command.args(["-qec", &line, "/dev/null"]);
@@ -143,13 +143,13 @@ impl Wine {
         Ok(Running { child, stdin, lines: None })
     }
 
-    /// With these variables programs for Windows start as those of this machine do, by what cargo calls a runner.
+    /// Returns variables with which cargo runs programs for Windows through Wine.
     pub(super) fn variables(&self) -> [(&'static str, OsString); 4] {
         [
             ("WINEPREFIX", self.prefix().into()),
             ("WINEDEBUG", "-all".into()),
             ("WINEDLLOVERRIDES", "mscoree,mshtml=".into()),
-            // Where the library is that stands for one of newer versions.
+            // The folder of a library that replaces one of newer Windows versions.
             ("WINEPATH", self.folder.as_os_str().to_owned()),
         ]
     }
@@ -164,7 +164,7 @@ impl Wine {
         command
     }
 
-    /// Runs a program to its end. What it says goes to files: services of Wine that it happens to start keep a pipe open.
+    /// Runs a program to completion. Its output goes to files, because Wine's services would keep pipes open.
     fn wait(&self, command: &mut Command) -> Result<Said> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let [out, err] = ["out", "err"].map(|what| self.folder.join(format!("said.{number}.{what}")));
@@ -182,15 +182,15 @@ impl Wine {
     fn prepared(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.files());
-        // No window, and no questions about parts that are not needed.
+        // No windows, and no questions about optional components.
         command.envs(self.variables()).env(TOKEN.0, TOKEN.1).env_remove("DISPLAY");
         command
     }
 
-    /// Ends whatever runs in the prefix, and nothing else.
+    /// Stops all programs in the prefix, and nothing else.
     fn end(&self) {
         if self.prefix().is_dir() {
-            // Without one there is nothing to end.
+            // Fails if no server is running.
             let _ = self.server().arg("-k").status();
         }
     }
@@ -207,7 +207,7 @@ impl Wine {
     }
 }
 
-/// Hands on what a stream says, line by line.
+/// Forwards the lines of a stream.
 fn listen(stream: Option<impl Read + Send + 'static>, tell: mpsc::Sender<String>) {
     thread::spawn(move || {
         for line in BufReader::new(stream?).lines() {
@@ -224,7 +224,7 @@ impl Drop for Wine {
 }
 
 impl Running {
-    /// What is behind `word` in the next line that it prints with that.
+    /// Returns what follows `word` in the next line of output that contains it.
     pub(super) fn says(&self, word: &str) -> Result<String> {
         let (until, mut said) = (Instant::now() + PATIENCE, Vec::new());
         let lines = self.lines.as_ref().context("nobody listens to it")?;
@@ -234,20 +234,20 @@ impl Running {
             }
             said.push(line);
         }
-        bail!("it does not say `{word}`, but: {}", said.join("; "));
+        bail!("it did not print `{word}`, but: {}", said.join("; "));
     }
 
-    /// Types something at its console.
+    /// Types keys in its console.
     pub(super) fn type_in(&mut self, keys: &[u8]) -> Result<()> {
         Ok(self.stdin.as_mut().context("it has no console")?.write_all(keys)?)
     }
 
-    /// Whether it runs still.
+    /// Returns whether it is running.
     pub(super) fn runs(&mut self) -> Result<bool> {
         Ok(self.child.try_wait()?.is_none())
     }
 
-    /// Waits for its end, and gives its exit code; it is killed when that takes too long.
+    /// Waits for it to exit and returns its exit code. It is killed after the time limit.
     pub(super) fn ended(&mut self, limit: Duration) -> Result<Option<i32>> {
         let until = Instant::now() + limit;
         loop {
@@ -255,7 +255,7 @@ impl Running {
                 return Ok(status.code());
             }
             if Instant::now() > until {
-                bail!("it has not ended within {} s", limit.as_secs());
+                bail!("it did not exit within {} s", limit.as_secs());
             }
             thread::sleep(LOOK);
         }
@@ -270,7 +270,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // Fails if it has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

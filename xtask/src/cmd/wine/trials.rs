@@ -1,4 +1,4 @@
-//! What is tried under Wine, each by itself: programs of their own for the server, its clients, and who is not welcome.
+//! What is tested under Wine, each by itself. The server, its clients and the unwelcome visitors are separate programs.
 
 mod between;
 mod dump;
@@ -59,12 +59,12 @@ pub(super) const TRIALS: &[(&str, Trial)] = &[
     ("verbs that are not there say why", refused),
 ];
 
-/// Long enough for every trial; it is ended before.
+/// Long enough for every trial; each trial ends the program earlier.
 const LIFETIME: &str = "600";
-/// For a client to begin.
+/// How long a client may take to begin.
 const PATIENCE: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_millis(50);
-/// By their name for `--to`, with what their files end with.
+/// Each format's name for `--to`, and the ending of its files.
 const FORMATS: [(&str, &str); 8] = [
     ("nettrace", ".nettrace"),
     ("speedscope", ".speedscope.json"),
@@ -81,7 +81,7 @@ fn serve(wine: &Wine) -> Result<(Running, String)> {
     wine.start("../runtap.exe", &["demo", "serve", "--seconds", LIFETIME], "pid ")
 }
 
-/// Samples and ticks of a target.
+/// The arguments for a recording of samples and ticks of a target.
 fn recording<'a>(pid: &'a str, duration: &'a str, output: &'a str) -> Vec<&'a str> {
     let events = ["--profile", "dotnet-sampled-thread-time", "--providers", "Runtap-Demo:1:5"];
     let mut words = vec!["trace", "-p", pid, "--duration", duration, "-o", output];
@@ -89,7 +89,7 @@ fn recording<'a>(pid: &'a str, duration: &'a str, output: &'a str) -> Vec<&'a st
     words
 }
 
-/// A client that records to this file, and has begun to.
+/// Starts a client that records to this file, and waits until the recording has begun.
 fn begun(wine: &Wine, pid: &str, output: &str) -> Result<Running> {
     let client = wine.begin(&recording(pid, "5m", output))?;
     let path = wine.files().join(output);
@@ -115,7 +115,7 @@ fn alone(wine: &Wine) -> Result<()> {
     let help = wine.works(&["--help"])?;
     contains(&help, &["Record events and CPU samples"])?;
     if help.out.contains("  perfmap ") {
-        bail!("the help shows a verb that is not there");
+        bail!("the help lists a command that is not available on Windows");
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ fn list(wine: &Wine) -> Result<()> {
     let said = wine.works(&["ps"])?;
     contains(&said, &[&pid, "demo", "running"])?;
     if !said.err.contains("can't be listed") {
-        bail!("it does not say what it could not see: {}", said.err);
+        bail!("there is no remark about what cannot be listed: {}", said.err);
     }
     contains(&wine.works(&["ps", "--format", "json"])?, &["\"reachable\""])
 }
@@ -140,7 +140,7 @@ fn ask(wine: &Wine) -> Result<()> {
     wine.works(&["doctor", &pid])?;
     let said = wine.runtap(&["doctor", "3"])?;
     if said.code != Some(3) {
-        bail!("doctor of nobody ends with {:?}", said.code);
+        bail!("`doctor` for a process that does not exist ended with {:?}", said.code);
     }
     Ok(())
 }
@@ -160,7 +160,7 @@ fn trace(wine: &Wine) -> Result<()> {
     }
     let left: Vec<_> = fs::read_dir(wine.files())?.flatten().map(|entry| entry.file_name()).collect();
     if left.iter().any(|name| name.to_string_lossy().contains(".part")) {
-        bail!("drafts were left behind: {left:?}");
+        bail!("pending files were left behind: {left:?}");
     }
     Ok(())
 }
@@ -188,40 +188,40 @@ fn tail(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     let words = ["tail", "-p", &pid, "--providers", "Runtap-Demo:1:5", "--duration", "5m"];
     let (client, _) = wine.start("../runtap.exe", &words, "Tick")?;
-    // While they happen, not at its end, which does not come.
+    // Events are printed while they happen, not only at the end, which is not reached here.
     for _ in 0..3 {
         client.says("Tick")?;
     }
     contains(&wine.works(&["tail", "-p", &pid, "--providers", "Runtap-Demo:1:5", "--duration", "1s"])?, &[])
 }
 
-/// One records before the other begins, and still does when that has ended.
+/// The first client starts recording before the second one, and still records after the second one has ended.
 fn two_clients(wine: &Wine) -> Result<()> {
     let (target, pid) = serve(wine)?;
     let mut one = begun(wine, &pid, "one.nettrace")?;
     wine.works(&recording(&pid, "1s", "two.nettrace"))?;
     contains(&wine.works(&["events", "two.nettrace"])?, &["Tick"])?;
     if !one.runs()? {
-        bail!("the first one has ended with the second");
+        bail!("the first client ended together with the second one");
     }
-    // Of the time behind the other's: more than there is by now.
+    // Events from after the end of the second recording: there must be more than now.
     let before = ticks(wine, "one.nettrace")?;
-    until(|| Ok(ticks(wine, "one.nettrace")? > before), "the first one gets nothing more")?;
+    until(|| Ok(ticks(wine, "one.nettrace")? > before), "the first client receives no more events")?;
     target.kill()?;
     one.ended(PATIENCE).map(drop)
 }
 
-/// Ticks in a recording that may still grow.
+/// The number of ticks in a recording that may still grow.
 fn ticks(wine: &Wine, name: &str) -> Result<usize> {
     Ok(wine.runtap(&["events", name])?.out.matches("Tick").count())
 }
 
-/// Waits until something is so.
-fn until(mut is: impl FnMut() -> Result<bool>, or: &str) -> Result<()> {
+/// Waits until the condition is met.
+fn until(mut condition: impl FnMut() -> Result<bool>, message: &str) -> Result<()> {
     let until = Instant::now() + PATIENCE;
-    while !is()? {
+    while !condition()? {
         if Instant::now() > until {
-            bail!("{or}");
+            bail!("{message}");
         }
         thread::sleep(LOOK);
     }
@@ -258,10 +258,10 @@ fn interrupted(wine: &Wine) -> Result<()> {
     if code != Some(0) {
         bail!("it ended with {code:?}");
     }
-    // Whole: with its end.
+    // The recording is complete, including its end.
     let said = wine.works(&["inspect", "typed.nettrace"])?;
     if !said.err.is_empty() {
-        bail!("the recording is not whole: {}", said.err);
+        bail!("the recording is not complete: {}", said.err);
     }
     Ok(())
 }
@@ -269,7 +269,7 @@ fn interrupted(wine: &Wine) -> Result<()> {
 fn demo(wine: &Wine) -> Result<()> {
     let said = wine.works(&["demo", "--duration", "1s", "-o", "demo"])?;
     if !said.err.contains("\"ticks\"") {
-        bail!("the program does not say what it did: {}", said.err);
+        bail!("the program does not report what it did: {}", said.err);
     }
     let svg = fs::read_to_string(wine.files().join("demo.svg"))?;
     if svg.contains("hot_work") { Ok(()) } else { bail!("the flame graph lacks the program's function") }

@@ -1,61 +1,61 @@
-//! Why a recording can't be read.
+//! Errors of reading recordings.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a recording can't be read.
+/// An error that occurred while reading a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such file, or it may not be opened.
+    /// The file does not exist or cannot be opened.
     #[error("can't read {}: {error}", path.display())]
     Open {
-        /// As it was given.
+        /// Path, as specified.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// It is a folder.
+    /// The path is a directory.
     #[error("{} is a directory, not a recording", path.display())]
     Folder {
-        /// As it was given.
+        /// Path, as specified.
         path: PathBuf,
     },
-    /// Reading failed later.
+    /// Reading failed after opening.
     #[error("can't read {}", path.display())]
     Read {
-        /// As it was given.
+        /// Path, as specified.
         path: PathBuf,
-        /// Why.
+        /// The error.
         #[source]
         error: io::Error,
     },
-    /// It is of another tool.
+    /// The file is in a known format of another tool.
     #[error("{} is {}, not a recording (nettrace)", path.display(), kind.name())]
     Foreign {
-        /// As it was given.
+        /// Path, as specified.
         path: PathBuf,
-        /// What it is.
+        /// Format of the file.
         kind: crate::source::ForeignFile,
     },
-    /// It does not begin like a recording.
+    /// The file does not start like a recording.
     #[error("{} can't be read: {error}", path.display())]
     NoRecording {
-        /// As it was given.
+        /// Path, as specified.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// What is wrong, and at which offset.
         error: runtap_nettrace::Error,
     },
-    /// Not even its header is there.
+    /// The file ends before the end of its header.
     #[error("{} ends before its header: it has no events", path.display())]
     NoHeader {
-        /// As it was given.
+        /// Path, as specified.
         path: PathBuf,
     },
-    /// It comes through a pipe, and had to be read a second time.
+    /// The recording is a pipe, but must be read twice.
     #[error("{} is not a regular file, and the method names for stacks are at its end", path.display())]
     OnceOnly {
-        /// As it was given.
+        /// Path, as specified.
         path: PathBuf,
     },
 }

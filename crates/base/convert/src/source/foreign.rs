@@ -1,39 +1,39 @@
-//! Files that are often taken for recordings: recognized by their first bytes. Refuses to read them.
+//! Detects files of other tools that are commonly mistaken for recordings.
 
-use runtap_os::compressed::LOOKED_AT;
+use runtap_os::compressed::START_BYTES;
 
-/// A kind of file that is no recording.
+/// A file format that is not a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForeignFile {
     /// A heap graph of dotnet-gcdump.
     GcDump,
-    /// A recording that PerfView has converted for itself.
+    /// PerfView's converted form of a recording.
     Etlx,
     /// A trace of Event Tracing for Windows.
     Etl,
-    /// A profile for speedscope.
+    /// A speedscope profile.
     Speedscope,
     /// A trace for Chromium's viewer or Perfetto.
     Chrome,
     /// A web page, or a flame graph.
     Html,
-    /// An archive, such as PerfView's and Visual Studio's.
+    /// An archive, for example of PerfView or Visual Studio.
     Zip,
-    /// A core dump, or a program.
+    /// A core dump or program.
     Elf,
     /// A minidump of Windows.
     Minidump,
-    /// A recording of `perf`.
+    /// A `perf` recording.
     Perf,
-    /// A recording of Java Flight Recorder.
+    /// A Java Flight Recorder recording.
     Jfr,
 }
 
 impl ForeignFile {
-    /// The kind of a file that begins like this; `None` if it is none of these kinds.
+    /// Detects the format from the first bytes of a file. `None` if unknown.
     pub fn of(start: &[u8]) -> Option<Self> {
-        let start = start.get(..LOOKED_AT).unwrap_or(start);
+        let start = start.get(..START_BYTES).unwrap_or(start);
         let has = |text: &[u8]| start.windows(text.len()).any(|window| window.eq_ignore_ascii_case(text));
         let magics: [(&[u8], Self); 6] = [
             (b"PK\x03\x04", Self::Zip),
@@ -46,7 +46,7 @@ impl ForeignFile {
         if let Some((_, kind)) = magics.into_iter().find(|(magic, _)| start.starts_with(magic)) {
             return Some(kind);
         }
-        // Both have the container of NetPerf, and other objects in it.
+        // Both use the container format of NetPerf, with other objects in it.
         if start.starts_with(b"\x14\0\0\0!FastSerialization.1") {
             return if has(b"MemoryGraph") || has(b"GCHeapDump") {
                 Some(Self::GcDump)
@@ -64,38 +64,40 @@ impl ForeignFile {
         }
     }
 
-    /// What it is, with an article.
+    /// Returns the name of the format, with an article.
     pub fn name(self) -> &'static str {
         match self {
             Self::GcDump => "a heap graph (gcdump)",
-            Self::Etlx => "a file that PerfView has converted for itself (etlx)",
+            Self::Etlx => "PerfView's converted form of a recording (etlx)",
             Self::Etl => "a trace of Event Tracing for Windows (etl)",
             Self::Speedscope => "a speedscope profile",
             Self::Chrome => "a trace for Chromium's viewer",
             Self::Html => "a web page or a flame graph",
-            Self::Zip => "a zip archive",
+            Self::Zip => "a ZIP archive",
             Self::Elf => "a core dump or a program (ELF)",
-            Self::Minidump => "a minidump of Windows",
-            Self::Perf => "a recording of perf",
-            Self::Jfr => "a recording of Java Flight Recorder",
+            Self::Minidump => "a Windows minidump",
+            Self::Perf => "a perf recording",
+            Self::Jfr => "a Java Flight Recorder recording",
         }
     }
 
-    /// What to do with it, or instead.
+    /// Suggests what to do with the file.
     pub fn advice(self) -> &'static str {
         match self {
-            Self::GcDump => "'dotnet-gcdump report', PerfView or Visual Studio open it",
-            Self::Etlx => "give the .nettrace file that it was made from",
-            Self::Etl => "PerfView and Windows Performance Analyzer open it",
+            Self::GcDump => "open it with 'dotnet-gcdump report', PerfView or Visual Studio",
+            Self::Etlx => "specify the .nettrace file that it was converted from",
+            Self::Etl => "open it with PerfView or Windows Performance Analyzer",
             Self::Speedscope => {
-                "https://www.speedscope.app opens it; give the .nettrace file that it was made from"
+                "open it at https://www.speedscope.app, or specify the .nettrace file that it was converted from"
             }
-            Self::Chrome => "https://ui.perfetto.dev opens it; give the .nettrace file that it was made from",
-            Self::Html => "a browser opens it; give the .nettrace file that it was made from",
-            Self::Zip => "unpack it, and give the .nettrace file in it",
-            Self::Elf | Self::Minidump => "dotnet-dump, lldb, WinDbg or Visual Studio open a dump",
-            Self::Perf => "perf opens it",
-            Self::Jfr => "JDK Mission Control and 'jfr' open it",
+            Self::Chrome => {
+                "open it at https://ui.perfetto.dev, or specify the .nettrace file that it was converted from"
+            }
+            Self::Html => "open it in a browser, or specify the .nettrace file that it was converted from",
+            Self::Zip => "extract it, and specify the .nettrace file in it",
+            Self::Elf | Self::Minidump => "open dumps with dotnet-dump, lldb, WinDbg or Visual Studio",
+            Self::Perf => "open it with perf",
+            Self::Jfr => "open it with JDK Mission Control or 'jfr'",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Opens recordings: finished files, files that still grow, pipes.
+//! Reads recordings from complete files, growing files and pipes.
 //!
 //! ```no_run
 //! use runtap_convert::source::Recording;
@@ -11,17 +11,18 @@
 //! # Ok::<(), runtap_convert::source::Error>(())
 //! ```
 //!
-//! - [`Recording::read`] hands out items in the order of the file, [`Recording::read_in_order`] in the order of time, and
-//!   [`Recording::read_parallel`] shows parts of a large file to several observers at once and joins what they found.
-//! - Whatever can be read is handed out; what is missing, [`Recording::partial`] tells.
-//! - Reading ends where what it builds takes too much memory: eight times the size of the recording and 1 GiB, or three
-//!   quarters of what the machine or its container has. Where the system does not tell, nothing is limited.
-//! - [`inspect`] shows the blocks that a file is made of, damaged ones too; [`pieces`] its bytes.
+//! - [`Recording::read`] visits items in file order, [`Recording::read_in_order`] in time order, and
+//!   [`Recording::read_parallel`] visits parts of a large file in parallel and joins the results.
+//! - All readable items are visited; [`Recording::partial`] returns what is missing.
+//! - Reading stops if the result takes too much memory: more than 1 GiB plus eight times the size of the recording, or
+//!   three quarters of the memory of the machine or container. Unlimited if the operating system does not report
+//!   memory.
+//! - [`inspect`] lists the blocks of a file, including damaged ones; [`pieces`] returns its bytes.
 //!
-//! - Files that are compressed (gzip, Zstandard) are decompressed as they are read ([`Input`]), up to a limit. Files of other
-//!   tools are recognized and named, and not read ([`ForeignFile`]).
+//! - Compressed files (gzip, Zstandard) are decompressed up to a limit while being read ([`Input`]). Files of other
+//!   tools are detected and rejected ([`ForeignFile`]).
 //!
-//! Refuses to interpret events, and to write.
+//! This module neither interprets events nor writes files.
 
 mod budget;
 mod error;

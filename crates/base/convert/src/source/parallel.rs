@@ -1,9 +1,8 @@
-//! A recording on disk, read by several threads at once: each takes one part after the other, and what a part gave is
-//! put to the whole in the order of the file. Refuses what is not a finished file of several parts; that is read from
-//! start to end.
+//! Reads a recording on disk with several threads: each reads one part after another, and the results are joined in
+//! file order. Files that are too small or have a single part are read sequentially instead.
 //!
-//! Parts are read into small buffers that stay in the processor's cache, not mapped: no page faults, no signal when
-//! somebody cuts the file meanwhile, and memory does not grow with the file.
+//! Parts are read into small buffers that stay in the processor's cache instead of being mapped: this avoids page
+//! faults, signals if the file is truncated meanwhile, and memory use that grows with the file.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,47 +17,47 @@ use runtap_nettrace::{Item, Join, Part, Reader, Scan};
 
 use crate::source::budget::Exceeded;
 
-/// Bytes that a thread reads at a time.
+/// Number of bytes per read.
 const PIECE: usize = 1 << 20;
-/// The smallest part that is worth a thread.
-const LEAST_PART: u64 = 2 << 20;
-/// The largest one: what parts give waits in memory until it is their turn.
-const MOST_PART: u64 = 16 << 20;
-/// Parts for each thread, so that they end at about the same time.
+/// Minimum size of a part in bytes.
+const MIN_PART: u64 = 2 << 20;
+/// Maximum size of a part in bytes; results wait in memory for preceding parts.
+const MAX_PART: u64 = 16 << 20;
+/// Number of parts per thread, so that all threads finish at about the same time.
 const PARTS_PER_THREAD: u64 = 8;
-/// How many parts for each thread may wait for those before them.
+/// Maximum number of results per thread that wait for preceding parts.
 const WAITING_PER_THREAD: usize = 2;
 
-/// What was read of a file.
-pub(crate) struct Read {
-    /// It has seen all of that.
+/// The result of reading a file.
+pub(crate) struct ReadResult {
+    /// The joined reader of all parts read.
     pub(crate) reader: Reader,
-    /// Where the reading ended before the end of the file, and why.
+    /// The offset at which reading stopped before the end of the file, and the reason.
     pub(crate) too_much: Option<(u64, Exceeded)>,
 }
 
-/// Reads a file into `whole`, by so many threads, each part into what `part` makes, as long as `is_too_much` says nothing.
-/// `None`, and nothing done, if the file is not worth the trouble.
+/// Reads a file into `whole` with `threads` threads. `part` creates the observer of a part. Stops when `is_too_much`
+/// returns a limit. Returns `None` and does nothing if the file is not suitable.
 pub(crate) fn read<T: Join + Send>(
     file: &File,
     threads: usize,
     whole: &mut T,
     part: impl Fn() -> T + Sync,
     is_too_much: impl Fn() -> Option<Exceeded> + Sync,
-) -> io::Result<Option<Read>> {
+) -> io::Result<Option<ReadResult>> {
     let length = file.metadata().map_or(0, |meta| if meta.is_file() { meta.len() } else { 0 });
-    if threads < 2 || length < 2 * LEAST_PART {
+    if threads < 2 || length < 2 * MIN_PART {
         return Ok(None);
     }
-    let size = (length / (threads as u64 * PARTS_PER_THREAD)).clamp(LEAST_PART, MOST_PART);
+    let size = (length / (threads as u64 * PARTS_PER_THREAD)).clamp(MIN_PART, MAX_PART);
     let parts = scan(file, length, size)?;
     if parts.len() < 2 {
         return Ok(None);
     }
 
     let next = AtomicUsize::new(0);
-    let line = Line {
-        state: Mutex::new(State {
+    let queue = JoinQueue {
+        state: Mutex::new(JoinState {
             whole,
             reader: None,
             joined: 0,
@@ -70,16 +69,16 @@ pub(crate) fn read<T: Join + Send>(
         longest: threads * WAITING_PER_THREAD,
     };
     let work = || -> io::Result<()> {
-        let worker = Worker { line: &line, is_done: Cell::new(false) };
+        let worker = Worker { queue: &queue, is_done: Cell::new(false) };
         let mut buffer = vec![0; PIECE];
-        while let Some((index, range)) = take(&parts, &next).filter(|(index, _)| line.may_begin(*index)) {
+        while let Some((index, range)) = take(&parts, &next).filter(|(index, _)| queue.may_begin(*index)) {
             if let Some(exceeded) = is_too_much() {
-                line.stop(exceeded);
+                queue.stop(exceeded);
                 break;
             }
             let mut part = part();
             let reader = read_part(file, range, &mut buffer, |item| part.item(item))?;
-            line.put(index, part, reader);
+            queue.put(index, part, reader);
         }
         worker.is_done.set(true);
         Ok(())
@@ -94,8 +93,8 @@ pub(crate) fn read<T: Join + Send>(
         result
     })?;
 
-    let State { whole, mut reader, joined, mut too_much, .. } =
-        line.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let JoinState { whole, mut reader, joined, mut too_much, .. } =
+        queue.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut buffer = vec![0; PIECE];
     let mut end = 0;
     for (index, part) in parts.iter().enumerate() {
@@ -103,40 +102,40 @@ pub(crate) fn read<T: Join + Send>(
         if index < joined {
             continue;
         }
-        // At least one, for a reader that knows the header.
+        // ReadResult at least one part, so that the header is known.
         too_much = too_much.or_else(&is_too_much).filter(|_| index > 0);
         if too_much.is_some() {
             break;
         }
         join(&mut reader, read_part(file, part, &mut buffer, |item| whole.item(item))?);
     }
-    Ok(reader.map(|reader| Read { reader, too_much: too_much.map(|exceeded| (end, exceeded)) }))
+    Ok(reader.map(|reader| ReadResult { reader, too_much: too_much.map(|exceeded| (end, exceeded)) }))
 }
 
-/// Parts on their way to the whole.
-struct Line<'a, T> {
-    state: Mutex<State<'a, T>>,
-    /// A part was joined, or it is over.
+/// Collects the results of parts and joins them in file order.
+struct JoinQueue<'a, T> {
+    state: Mutex<JoinState<'a, T>>,
+    /// Signals that a part was joined or that reading is over.
     moved: Condvar,
-    /// How far ahead of the last one that was joined a part may be begun.
+    /// Maximum number of parts ahead of the last joined one.
     longest: usize,
 }
 
-struct State<'a, T> {
+struct JoinState<'a, T> {
     whole: &'a mut T,
     reader: Option<Reader>,
-    /// How many parts are in the whole.
+    /// Number of joined parts.
     joined: usize,
-    /// Parts that wait for one before them.
+    /// Results that wait for preceding parts.
     waiting: BTreeMap<usize, (T, Reader)>,
-    /// Whether the rest is read from start to end, or not at all.
+    /// Whether the remaining parts are read sequentially or not at all.
     over: bool,
-    /// Why nothing more is read.
+    /// The exceeded limit, if reading was stopped by it.
     too_much: Option<Exceeded>,
 }
 
-impl<T: Join + Send> Line<'_, T> {
-    /// Waits until there is room for a part; `false` if it is not wanted any more.
+impl<T: Join + Send> JoinQueue<'_, T> {
+    /// Waits until a part may be started. Returns false if no more parts are needed.
     fn may_begin(&self, index: usize) -> bool {
         let mut state = self.lock();
         while !state.over && index >= state.joined + self.longest {
@@ -145,7 +144,7 @@ impl<T: Join + Send> Line<'_, T> {
         !state.over
     }
 
-    /// Puts a part, and those that have waited for it, to the whole.
+    /// Stores the result of a part and joins all results that are ready.
     fn put(&self, index: usize, part: T, reader: Reader) {
         let mut state = self.lock();
         state.waiting.insert(index, (part, reader));
@@ -164,8 +163,8 @@ impl<T: Join + Send> Line<'_, T> {
     }
 }
 
-impl<'a, T> Line<'a, T> {
-    /// No further part is begun.
+impl<'a, T> JoinQueue<'a, T> {
+    /// Prevents further parts from being started.
     fn stop(&self, exceeded: Exceeded) {
         let mut state = self.lock();
         state.over = true;
@@ -174,23 +173,23 @@ impl<'a, T> Line<'a, T> {
         self.moved.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<'a, T>> {
-        // A thread that panics takes the others down with it when they are joined.
+    fn lock(&self) -> MutexGuard<'_, JoinState<'a, T>> {
+        // A panicking thread is reported when the threads are joined.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Nobody waits for the part of a thread that has failed.
+/// Ends waiting for a thread that failed.
 struct Worker<'a, 'b, T> {
-    line: &'a Line<'b, T>,
+    queue: &'a JoinQueue<'b, T>,
     is_done: Cell<bool>,
 }
 
 impl<T> Drop for Worker<'_, '_, T> {
     fn drop(&mut self) {
         if !self.is_done.get() {
-            self.line.lock().over = true;
-            self.line.moved.notify_all();
+            self.queue.lock().over = true;
+            self.queue.moved.notify_all();
         }
     }
 }
@@ -202,7 +201,7 @@ fn join(whole: &mut Option<Reader>, next: Reader) {
     }
 }
 
-/// The next part that nobody has taken.
+/// Returns the next part that has not been started.
 fn take<'a>(parts: &'a [Part], next: &AtomicUsize) -> Option<(usize, &'a Part)> {
     let index = next.fetch_add(1, Ordering::Relaxed);
     Some((index, parts.get(index)?))
@@ -237,7 +236,7 @@ fn read_part(
                 break;
             }
             let mut items = reader.items(buffer.get(..n).unwrap_or_default());
-            // The reader goes on behind damage, and remembers it.
+            // The reader continues after damage and records it.
             while items.for_each(|item| visit(&item)).is_err() {}
             start += n as u64;
         }
@@ -249,7 +248,7 @@ fn read_part(
     Ok(reader)
 }
 
-/// Fills the buffer from an offset on, as far as the file goes.
+/// Fills the buffer from an offset, as far as the file goes.
 fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     #[cfg(unix)]
     let read_once = std::os::unix::fs::FileExt::read_at;
@@ -275,12 +274,12 @@ mod tests {
 
     use super::*;
 
-    /// The times of all events.
+    /// Records the times of all events.
     #[derive(Debug, Default)]
     struct Seen {
         times: Vec<u64>,
         joined: usize,
-        /// After so many parts none is taken any more.
+        /// Rejects further parts after this number.
         most: usize,
     }
 
@@ -303,7 +302,7 @@ mod tests {
         }
     }
 
-    /// A file of several parts, with so many events.
+    /// A file with several parts, and the number of its events.
     fn recording() -> (File, u64) {
         let mut writer = Writer::new(&TraceHeader::new(0, 0, 1_000_000_000));
         let metadata_id = writer.define_event(&Metadata::new("Made-Up", 1, "")).unwrap();
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_in_the_order_of_the_file_and_what_is_refused_is_read_again() {
+    fn parts_are_joined_in_file_order_and_rejected_ones_are_read_again() {
         let (file, events) = recording();
         for most in [usize::MAX, 0, 1, 3] {
             let made = AtomicUsize::new(0);
@@ -330,7 +329,7 @@ mod tests {
                 made.fetch_add(1, Ordering::Relaxed);
                 Seen::default()
             };
-            let Read { reader, .. } = read(&file, 2, &mut whole, part, || None).unwrap().unwrap();
+            let ReadResult { reader, .. } = read(&file, 2, &mut whole, part, || None).unwrap().unwrap();
             assert!(reader.is_complete() && reader.lost() == 0);
             assert_eq!(whole.times, (0..events).collect::<Vec<_>>());
             assert_eq!(whole.joined, made.load(Ordering::Relaxed).min(most));
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_ends_where_it_takes_too_much() {
+    fn reading_stops_at_the_memory_limit() {
         let (file, events) = recording();
         let mut whole = Seen { most: usize::MAX, ..Seen::default() };
         let asked = AtomicUsize::new(0);
@@ -353,17 +352,13 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_fails_takes_the_others_down() {
+    fn a_failing_thread_stops_the_others() {
         let (file, _) = recording();
         let made = AtomicUsize::new(0);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut whole = Seen { most: usize::MAX, ..Seen::default() };
             let part = || {
-                assert_ne!(
-                    made.fetch_add(1, Ordering::Relaxed),
-                    0,
-                    "the first part is never put to the whole"
-                );
+                assert_ne!(made.fetch_add(1, Ordering::Relaxed), 0, "the first part is never joined");
                 Seen::default()
             };
             read(&file, 2, &mut whole, part, || None).map(drop)

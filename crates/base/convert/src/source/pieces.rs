@@ -1,4 +1,4 @@
-//! Files as they are: their bytes piece by piece, and the blocks in them with their offsets. Nothing is held but a piece.
+//! Reads the bytes of files, and lists their blocks with offsets, one buffer at a time.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,13 +8,13 @@ use runtap_nettrace::inspect::{Inspect, Inspected};
 
 use crate::source::{Error, Input, MaxSize};
 
-/// How much is read at a time.
+/// Number of bytes per read.
 const PIECE: usize = 1 << 20;
 
-/// Hands out what is in a file, piece by piece; gives its size.
+/// Passes the contents of a file to `take` in pieces. Returns its size in bytes.
 ///
 /// # Errors
-/// It can't be read, or `take` fails. `path` is what it is called then.
+/// If the file cannot be read, or `take` fails. `path` is used in messages.
 pub fn pieces<E: From<Error>>(
     mut file: impl Read,
     path: &Path,
@@ -32,10 +32,10 @@ pub fn pieces<E: From<Error>>(
     }
 }
 
-/// Opens a file or a pipe; a compressed one is decompressed as it is read.
+/// Opens a file or pipe, which is decompressed while being read if it is compressed.
 ///
 /// # Errors
-/// It is not there, may not be read, is a folder, or begins like a compressed file and is none.
+/// If the path cannot be opened, is a directory, or starts like a compressed file but is invalid.
 pub fn open_input(path: &Path, max_size: MaxSize) -> Result<Input, Error> {
     let unreadable = |error| Error::Open { path: path.to_owned(), error };
     let file = File::open(path).map_err(unreadable)?;
@@ -45,19 +45,19 @@ pub fn open_input(path: &Path, max_size: MaxSize) -> Result<Input, Error> {
     Input::new(file, max_size).map_err(unreadable)
 }
 
-/// Shows the objects and blocks of a stream to `see`, damaged ones too; gives the size of the file, of a compressed one that
-/// of what is in it.
+/// Passes the objects and blocks of a stream to `see`, including damaged ones. Returns the (decompressed) size of the
+/// file in bytes.
 ///
 /// # Errors
-/// It can't be opened or read, or `see` fails.
+/// If the file cannot be opened or read, or `see` fails.
 pub fn inspect<E: From<Error>>(path: &Path, see: impl FnMut(Inspected) -> Result<(), E>) -> Result<u64, E> {
     inspect_opened(open_input(path, MaxSize::BY_RATIO)?, path, see)
 }
 
-/// The same for what is open already; `path` is what it is called.
+/// Like [`inspect`], for an open file. `path` is used in messages.
 ///
 /// # Errors
-/// It can't be read, or `see` fails.
+/// If the file cannot be read, or `see` fails.
 pub fn inspect_opened<E: From<Error>>(
     file: impl Read,
     path: &Path,
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_is_handed_out_and_a_failure_ends_it() {
+    fn every_byte_is_passed_on_until_a_failure() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let bytes: Vec<u8> = (0..=250).cycle().take(PIECE + 7).collect();
         std::fs::write(file.path(), &bytes).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_can_not_be_inspected() {
+    fn a_missing_file_cannot_be_inspected() {
         let none = inspect(Path::new("/none"), |_| Ok::<(), Error>(()));
         assert_eq!(none.unwrap_err().to_string(), "can't read /none: No such file or directory (os error 2)");
     }

@@ -1,4 +1,4 @@
-//! A recording, read in pieces.
+//! An open recording.
 
 use std::fmt;
 use std::fs::File;
@@ -12,47 +12,47 @@ use runtap_nettrace::{InOrder, Item, Join, PartialReason, Reader, TraceHeader};
 use crate::source::budget::{Budget, Exceeded, Step};
 use crate::source::{Error, ForeignFile, Input, MaxSize, parallel};
 
-/// What is missing from a recording.
+/// Describes what is missing from a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Partial {
-    /// Where the readable part ends, in bytes from the start.
+    /// End of the readable part, in bytes from the start.
     pub offset: u64,
-    /// Why it ends there.
+    /// Why the readable part ends.
     pub reason: Reason,
 }
 
-/// Why the readable part of a recording ends.
+/// The reasons why the readable part of a recording ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The stream itself is not whole.
+    /// The stream is incomplete or damaged.
     Stream(runtap_nettrace::Partial),
-    /// It goes on, and what is built of it takes more memory than this many bytes.
+    /// Reading was stopped by the memory limit.
     Memory {
-        /// What may be taken.
+        /// The limit in bytes.
         most: u64,
     },
-    /// It is whole, and has blocks that were skipped.
+    /// The stream is complete, but blocks were skipped.
     Skipped {
-        /// Blocks of a kind or version that nobody here knows; damaged ones look like that too.
+        /// Number of blocks of an unknown kind or version, which may also be damaged.
         blocks: u64,
     },
-    /// It was compressed, and what is in it can't be read to its end, or is larger than is read.
+    /// The file cannot be decompressed any further, or exceeds the size limit.
     Compressed {
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// More bytes follow the end marker, which are not read.
+    /// Bytes after the end marker were not read.
     Follows {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
-        /// Whether they begin like a recording.
+        /// Whether these bytes start like a recording.
         is_recording: bool,
     },
-    /// What was made of it lacks something.
+    /// Samples are missing from the result.
     LeftOut {
-        /// Samples, as [noted](Recording::note_left_out).
+        /// Number of samples, as [recorded](Recording::note_left_out).
         samples: u64,
         /// Why the recording was not read to its end, if it was not.
         besides: Option<Box<Self>>,
@@ -65,20 +65,20 @@ impl fmt::Display for Reason {
             Self::Stream(partial) => match &partial.reason {
                 PartialReason::Damaged(error) => write!(f, "damaged: {error}"),
                 PartialReason::Cut { unused } => {
-                    write!(f, "cut off: the last {unused} bytes can't be used")
+                    write!(f, "truncated: the last {unused} bytes cannot be used")
                 }
                 PartialReason::NoEndMarker => f.write_str("the end marker is missing"),
                 _ => write!(f, "{partial}"),
             },
             Self::Memory { most } => {
-                write!(f, "decoding it takes more than {most} bytes of memory, so the rest is left out")
+                write!(f, "decoding it takes more than {most} bytes of memory, so the rest was skipped")
             }
             Self::Skipped { blocks } => write!(
                 f,
                 "{blocks} {} a newer format, or damaged, and skipped: the first",
                 if *blocks == 1 { "block is of" } else { "blocks are of" }
             ),
-            Self::Compressed { error } => write!(f, "can't be decompressed any further: {error}"),
+            Self::Compressed { error } => write!(f, "cannot be decompressed any further: {error}"),
             Self::Follows { bytes, is_recording: true } => {
                 write!(
                     f,
@@ -88,9 +88,9 @@ impl fmt::Display for Reason {
             Self::Follows { bytes, is_recording: false } => {
                 write!(f, "{bytes} bytes follow the end marker and are not read")
             }
-            Self::LeftOut { samples, besides: None } => write!(f, "{samples} samples left out"),
+            Self::LeftOut { samples, besides: None } => write!(f, "{samples} samples omitted"),
             Self::LeftOut { samples, besides: Some(reason) } => {
-                write!(f, "{samples} samples left out; {reason}")
+                write!(f, "{samples} samples omitted; {reason}")
             }
         }
     }
@@ -103,13 +103,13 @@ impl From<runtap_nettrace::Partial> for Partial {
 }
 
 impl Partial {
-    /// The recording goes on, but there is no room for more of it.
+    /// Reading was stopped at `offset` by the memory limit.
     fn of_memory(offset: u64, exceeded: Exceeded) -> Self {
         Self { offset, reason: Reason::Memory { most: exceeded.most } }
     }
 }
 
-/// How much is read at a time.
+/// Number of bytes per read.
 const PIECE: usize = 1 << 20;
 
 /// An open recording.
@@ -117,27 +117,27 @@ const PIECE: usize = 1 << 20;
 pub struct Recording {
     path: PathBuf,
     file: File,
-    /// Instead of the file, if it is compressed, or begins with bytes that were looked at.
+    /// Replaces `file` if that is compressed, or is a pipe from which the first bytes were read.
     input: Option<Input>,
-    /// What it begins with.
+    /// The first bytes.
     start: Vec<u8>,
     reader: Reader,
-    /// Instead of the other one, if events were asked for in the order of time.
+    /// Replaces `reader` if events are read in time order.
     in_order: Option<InOrder>,
-    /// Where the reading ended because it took too much memory, or because nothing more can be decompressed.
+    /// Where reading stopped because of the memory limit or a decompression error.
     too_much: Option<Partial>,
-    /// What is missing from what was made of it.
+    /// Number of samples missing from the result.
     left_out: Option<u64>,
-    /// Bytes that were read.
+    /// Number of bytes read.
     read: u64,
     threads: usize,
 }
 
 impl Recording {
-    /// Opens a file, or a pipe by its name.
+    /// Opens a file or a named pipe.
     ///
     /// # Errors
-    /// It is not there, may not be read, or is a folder.
+    /// If the path cannot be opened or is a directory.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let unreadable = |error| Error::Open { path: path.to_owned(), error };
         let file = File::open(path).map_err(unreadable)?;
@@ -155,7 +155,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// One that is open, at its beginning; the path is for messages.
+    /// Creates a recording from an open file, whose position must be at the start. `path` is used in messages.
     pub fn of(file: File, path: PathBuf) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let (input, start, reader) = (None, Vec::new(), Reader::new());
@@ -163,21 +163,22 @@ impl Recording {
         Self { path, file, input, start, reader, in_order, too_much, left_out, read, threads }
     }
 
-    /// Has [`read_parallel`](Self::read_parallel) take so many threads instead of one for each processor.
+    /// Sets the number of threads for [`read_parallel`](Self::read_parallel), which defaults to the number of
+    /// processors.
     #[must_use]
     pub fn with_threads(self, threads: usize) -> Self {
         Self { threads, ..self }
     }
 
-    /// What it was opened by.
+    /// Returns the path of the recording.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Refuses what can be read only once.
+    /// Checks that the recording can be read twice.
     ///
     /// # Errors
-    /// It is a pipe.
+    /// If the recording is a pipe.
     pub fn must_be_read_twice(&self) -> Result<(), Error> {
         if self.file.metadata().is_ok_and(|meta| meta.is_file()) {
             return Ok(());
@@ -185,10 +186,10 @@ impl Recording {
         Err(Error::OnceOnly { path: self.path.clone() })
     }
 
-    /// Hands every item that can be read to `visit`; [`Self::partial`] tells what is missing.
+    /// Passes all readable items to `visit`. [`Self::partial`] returns what is missing.
     ///
     /// # Errors
-    /// A file that can't be read, or that is no recording at all.
+    /// If the file cannot be read or is not a recording.
     pub fn read(&mut self, mut visit: impl FnMut(&Item<'_>)) -> Result<(), Error> {
         self.pieces(|recording, piece| {
             if piece.is_empty() {
@@ -196,7 +197,7 @@ impl Recording {
             }
             let Self { reader, path, start, .. } = recording;
             let mut items = reader.items(piece);
-            // The reader goes on behind a damaged block, and remembers the damage.
+            // The reader continues after a damaged block and records the damage.
             while let Err(error) = items.for_each(|item| visit(&item)) {
                 if items.header().is_none() {
                     return Err(no_recording(path, start, error));
@@ -206,10 +207,10 @@ impl Recording {
         })
     }
 
-    /// The same in the order of time, for a visitor that can fail, which ends the reading.
+    /// Passes all readable items to `visit` in time order. An error of `visit` stops reading.
     ///
     /// # Errors
-    /// Those of [`Self::read`] and of `visit`.
+    /// See [`Self::read`]; also if `visit` fails.
     pub fn read_in_order<E: From<Error>>(
         &mut self,
         mut visit: impl FnMut(&Item<'_>) -> Result<(), E>,
@@ -238,10 +239,11 @@ impl Recording {
         })
     }
 
-    /// The same into `whole`, by several threads if the file is large enough: `part` makes what observes a part of it.
+    /// Reads all items into `whole`, with several threads if the file is large enough. `part` creates the observer of a
+    /// part.
     ///
     /// # Errors
-    /// Those of [`Self::read`].
+    /// See [`Self::read`].
     pub fn read_parallel<T: Join + Send>(
         &mut self,
         whole: &mut T,
@@ -251,9 +253,9 @@ impl Recording {
             return self.read(|item| whole.item(item));
         }
         let budget = self.budget();
-        let read = parallel::read(&self.file, self.threads, whole, part, || budget.is_exceeded(Step::Gather))
+        let read = parallel::read(&self.file, self.threads, whole, part, || budget.is_exceeded(Step::Read))
             .map_err(|error| self.unreadable(error))?;
-        if let Some(parallel::Read { reader, too_much }) = read {
+        if let Some(parallel::ReadResult { reader, too_much }) = read {
             self.reader = reader;
             self.read = self.length();
             self.too_much = too_much.map(|(offset, exceeded)| Partial::of_memory(offset, exceeded));
@@ -262,7 +264,7 @@ impl Recording {
         self.read(|item| whole.item(item))
     }
 
-    /// Reads the file piece by piece, and gives `take` each of them; an empty one at the end.
+    /// Reads the file and passes its pieces to `take`, followed by an empty one.
     fn pieces<E: From<Error>>(
         &mut self,
         mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), E>,
@@ -277,7 +279,7 @@ impl Recording {
             };
             let is_compressed = self.input.as_ref().is_some_and(|input| input.compression().is_some());
             let mut n = match read {
-                // What was decompressed before is good.
+                // Data decompressed before the error is valid.
                 Err(error) if is_compressed && offset > 0 => {
                     let reason = Reason::Compressed { error: error.to_string() };
                     self.too_much = Some(Partial { offset, reason });
@@ -286,11 +288,11 @@ impl Recording {
                 read => read.map_err(|error| self.unreadable(error))?,
             };
             if offset == 0 {
-                let start = piece.get(..n.min(runtap_os::compressed::LOOKED_AT)).unwrap_or_default();
+                let start = piece.get(..n.min(runtap_os::compressed::START_BYTES)).unwrap_or_default();
                 self.start = start.to_vec();
             }
             if n > 0
-                && let Some(exceeded) = budget.is_exceeded(Step::Gather)
+                && let Some(exceeded) = budget.is_exceeded(Step::Read)
             {
                 self.too_much = Some(Partial::of_memory(offset, exceeded));
                 n = 0;
@@ -312,51 +314,51 @@ impl Recording {
         Error::Read { path: self.path.clone(), error }
     }
 
-    /// The stream's header, if it was read.
+    /// Returns the header of the stream. `None` if it was not read.
     pub fn header(&self) -> Option<&TraceHeader> {
         self.in_order.as_ref().map_or_else(|| self.reader.header(), InOrder::header)
     }
 
-    /// Events that the target dropped.
+    /// Returns the number of events that the target dropped.
     pub fn lost(&self) -> u64 {
         self.in_order.as_ref().map_or_else(|| self.reader.lost(), InOrder::lost)
     }
 
-    /// The memory that its reading may take.
+    /// Returns the memory limit for processing the recording.
     fn budget(&self) -> Budget {
         Budget::for_recording(self.length())
     }
 
-    /// Its size in bytes by now; 0 for a pipe.
+    /// Returns the current size in bytes; 0 for a pipe.
     pub fn length(&self) -> u64 {
         self.file.metadata().map_or(0, |meta| meta.len())
     }
 
-    /// Tells whether there is memory left for what is put together of what was read: reading takes half of what may be
-    /// taken, this another quarter, and the rest is for writing.
+    /// Returns a function that returns whether there is memory left for building the result. Reading may use half of
+    /// the limit, building another quarter, and the rest is for writing.
     pub fn room(&self) -> impl Fn() -> bool + Send + Sync + use<> {
         let budget = self.budget();
-        move || budget.is_exceeded(Step::PutTogether).is_none()
+        move || budget.is_exceeded(Step::Build).is_none()
     }
 
-    /// Notes how many samples are missing from what was made of it; [`Self::partial`] tells it.
+    /// Records how many samples are missing from the result, for [`Self::partial`].
     pub fn note_left_out(&mut self, samples: u64) {
         self.left_out = Some(samples);
     }
 
-    /// Whether what was made of it lacks what the recording has.
-    pub fn is_cut_short(&self) -> bool {
+    /// Returns whether the result lacks data that the recording contains.
+    pub fn is_incomplete(&self) -> bool {
         self.too_much.is_some() || self.left_out.is_some()
     }
 
-    /// Blocks that were skipped: what is missing then need not have been dropped by the target.
+    /// Returns information about skipped blocks. Missing events may have been in these blocks.
     fn skipped(&self) -> Option<Partial> {
         let counts = self.in_order.as_ref().map_or_else(|| self.reader.counts(), InOrder::counts);
         let offset = counts.first_unknown?;
         Some(Partial { offset, reason: Reason::Skipped { blocks: counts.unknown_objects } })
     }
 
-    /// Bytes behind the end marker.
+    /// Returns information about bytes after the end marker.
     fn follows(&self) -> Option<Partial> {
         let counts = self.in_order.as_ref().map_or_else(|| self.reader.counts(), InOrder::counts);
         let offset = counts.end?;
@@ -364,7 +366,7 @@ impl Recording {
         Some(Partial { offset, reason: Reason::Follows { bytes, is_recording: self.begins_at(offset) } })
     }
 
-    /// Whether a recording begins at this offset. Unknown, and told as none, where the file can be read only once.
+    /// Returns whether a recording starts at this offset. False if unknown because the file can be read only once.
     fn begins_at(&self, offset: u64) -> bool {
         let (mut file, mut magic) = (&self.file, [0; 8]);
         self.input.is_none()
@@ -373,12 +375,13 @@ impl Recording {
             && (magic == *b"Nettrace" || magic == *b"\x14\0\0\0!Fas")
     }
 
-    /// Whether events may have been in blocks that were skipped: not all that are [lost](Self::lost) the target dropped then.
+    /// Returns whether blocks were skipped, so that not all [lost](Self::lost) events need to have been dropped by the
+    /// target.
     pub fn has_skipped(&self) -> bool {
         self.skipped().is_some()
     }
 
-    /// What is missing, after it was read.
+    /// Returns what is missing after reading. `None` if the recording is complete.
     pub fn partial(&self) -> Option<Partial> {
         let of_stream = || {
             let partial = self.in_order.as_ref().map_or_else(|| self.reader.partial(), InOrder::partial);

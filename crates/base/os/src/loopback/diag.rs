@@ -1,4 +1,4 @@
-//! One socket by its addresses, from the kernel (`sock_diag(7)`, `linux/inet_diag.h`).
+//! Queries the kernel for a single socket by its addresses (`sock_diag(7)`, `linux/inet_diag.h`).
 
 use std::net::SocketAddr;
 
@@ -6,25 +6,25 @@ const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const TCP: u8 = 6;
-/// `TCP_ESTABLISHED`. In other states the kernel may name root for a socket that its process has closed.
+/// `TCP_ESTABLISHED`. In other states the kernel may report root as the owner of a socket that its process has closed.
 const ESTABLISHED: u8 = 1;
-/// The header of a netlink message.
+/// Size of a netlink message header in bytes.
 const HEADER: usize = 16;
-/// The ports, addresses, interface and cookie of a socket, behind four bytes of `inet_diag_msg`.
+/// Offset of the socket's ports, addresses, interface and cookie in `inet_diag_msg`.
 const ID: usize = 4;
 
-/// What the kernel says about a socket.
+/// The kernel's answer to a query for a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is connected, and this user created it.
+    /// The socket is connected and was created by this user.
     User(u32),
-    /// It is not connected any more, or no process has it.
+    /// The socket is no longer connected, or no process owns it.
     Nobody,
-    /// There is none with these addresses, or the kernel does not answer such queries.
+    /// There is no socket with these addresses, or the kernel does not support the query.
     Missing,
 }
 
-/// Asks about the socket that has `local` as its own address and `remote` as that of the other end.
+/// Queries the socket with the local address `local` and the remote address `remote`.
 #[cfg(target_os = "linux")]
 pub(crate) fn ask(local: SocketAddr, remote: SocketAddr) -> Answer {
     exchange(&request(local, remote)).map_or(Answer::Missing, |answer| parse(&answer, local, remote))
@@ -38,13 +38,13 @@ fn exchange(request: &[u8]) -> std::io::Result<Vec<u8>> {
     let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
     rustix::net::send(&socket, request, SendFlags::empty())?;
     let mut buffer = vec![0; 8 << 10];
-    // The answer is there when the request was taken.
+    // The kernel has queued the answer when `send` returns.
     let (_, count) = rustix::net::recv(&socket, buffer.as_mut_slice(), RecvFlags::DONTWAIT)?;
     buffer.truncate(count);
     Ok(buffer)
 }
 
-/// The ports and addresses as both directions have them, or nothing for addresses of two families.
+/// Returns the address family and the ports and addresses as used in requests and answers.
 fn id(local: SocketAddr, remote: SocketAddr) -> (u8, Vec<u8>) {
     let mut bytes = Vec::with_capacity(36);
     bytes.extend(local.port().to_be_bytes());
@@ -82,8 +82,8 @@ fn request(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     message
 }
 
-/// The answer: family, state, timer and retransmissions, the addresses, expiry, two queues, the user, the inode. A kernel that
-/// has no such connection names the listener at its address instead.
+/// Parses an answer: family, state, timer, retransmissions, addresses, expiry, two queues, user, inode. If there is no
+/// such connection, the kernel returns the listener at its address instead.
 pub(crate) fn parse(answer: &[u8], local: SocketAddr, remote: SocketAddr) -> Answer {
     let (_, id) = id(local, remote);
     let kind = answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
@@ -91,7 +91,7 @@ pub(crate) fn parse(answer: &[u8], local: SocketAddr, remote: SocketAddr) -> Ans
         return Answer::Missing;
     };
     let word = |at: usize| body.get(at..at + 4)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
-    // Of an IPv4 address the kernel fills in four bytes.
+    // The kernel fills in only the first four bytes of an IPv4 address.
     let is_meant = match local {
         SocketAddr::V4(_) => {
             body.get(ID..ID + 8) == id.get(..8) && body.get(ID + 20..ID + 24) == id.get(20..24)

@@ -1,12 +1,12 @@
-//! The user of the process at the other end of a TCP connection over the loopback interface.
+//! Returns the user of the process at the other end of a TCP connection over the loopback interface.
 //!
-//! Owns: the query to the kernel, by one socket's addresses (`sock_diag(7)`, `linux/inet_diag.h`), and the table of all
-//! sockets (`/proc/net/tcp`, `net/ipv4/tcp_ipv4.c`, `get_tcp4_sock`) for systems that do not answer it. Every user of a
-//! machine reaches its loopback interface, and the kernel knows who has created a socket. Refuses to: guess. A socket that is
-//! missing, not connected any more, or of no process has no user.
+//! The kernel is queried for one socket by its addresses (`sock_diag(7)`, `linux/inet_diag.h`). Systems that do not
+//! support the query are read by the table of all sockets (`/proc/net/tcp`, `net/ipv4/tcp_ipv4.c`, `get_tcp4_sock`).
+//! All users of a machine can connect over its loopback interface, and the kernel records who created each socket. A
+//! socket that is missing, not connected or without a process has no user.
 //!
-//! One query costs the same however many sockets the machine has: a crowd of connections does not delay the others. Those who
-//! listen for connections divide the places that they have by [`Shares`].
+//! The cost of a query does not depend on the number of sockets. Listeners divide their limited slots among users with
+//! [`Shares`].
 
 #[cfg(any(target_os = "linux", test))]
 mod diag;
@@ -18,9 +18,11 @@ use std::net::SocketAddr;
 
 pub use shares::Shares;
 
-/// Returns the user who created the socket at the other end of a connection: `peer` is its address, `own` that of this end.
-/// `None` if unknown: it is not connected any more, no process has accepted it yet, or the system does not say. Systems other
-/// than Linux do not say ([`is_known`]).
+/// Returns the user who created the socket at the other end of a connection, where `peer` is the address of that end
+/// and `own` the address of this end.
+///
+/// `None` if unknown: the connection is closed, has not been accepted yet, or the operating system does not report
+/// users. Only Linux does ([`is_known`]).
 pub fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     let canonical = |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
     #[cfg(target_os = "linux")]
@@ -32,8 +34,8 @@ pub fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     }
 }
 
-/// Whether this system says who is at the other end of a connection to this address: only Linux does, and only of a loopback
-/// address.
+/// Returns whether the operating system reports the user at the other end of a connection to `address`: only Linux
+/// does, and only for loopback addresses.
 pub fn is_known(address: SocketAddr) -> bool {
     cfg!(target_os = "linux") && address.ip().to_canonical().is_loopback()
 }
@@ -46,7 +48,7 @@ mod linux {
     use super::diag::Answer;
     use super::{diag, table};
 
-    /// Whether the kernel has answered a query in this process.
+    /// Whether the kernel supports the query.
     static ANSWERS: AtomicBool = AtomicBool::new(false);
 
     pub(super) fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
@@ -61,7 +63,7 @@ mod linux {
             }
             Answer::Missing => {}
         }
-        // A kernel without this kind of query calls every socket missing, this end of the connection too.
+        // A kernel without support for the query reports every socket as missing, including this end of the connection.
         if ANSWERS.load(Ordering::Relaxed) || diag::ask(own, peer) != Answer::Missing {
             ANSWERS.store(true, Ordering::Relaxed);
             return None;
@@ -78,11 +80,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ends_of_a_connection_are_ours_until_one_is_closed() {
+    fn both_ends_of_a_connection_have_the_current_user_until_one_is_closed() {
         let us = std::fs::metadata("/proc/self").unwrap().uid();
         let any = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), SocketAddr::from((Ipv6Addr::LOCALHOST, 0))];
         for any in any {
-            // A machine may have no IPv6.
+            // IPv6 may be unavailable.
             let Ok(listener) = TcpListener::bind(any) else { continue };
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (near, far) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
@@ -93,7 +95,7 @@ mod tests {
             assert_eq!(user_of(far, near), Some(us));
             drop(client);
             assert_eq!(user_of(peer, server.local_addr().unwrap()), None);
-            // The listener has the address of the end that is asked for, but is not that end.
+            // The listener has the address of the requested end, but is a different socket.
             assert_eq!(user_of(listener.local_addr().unwrap(), near), None);
         }
     }

@@ -1,15 +1,16 @@
-//! Places that users share, and which user gives one up where all are taken.
+//! Fair sharing of a limited number of slots.
 
 use std::collections::BTreeMap;
 
-/// How many places each user, or other origin of connections, holds.
+/// The number of slots held by each user, or by each other origin of connections.
 ///
-/// Where all places are taken, the origin that holds most gives way: a crowd of one origin drives out only its own.
+/// When all slots are taken, the origin with the most slots gives one up, so a flood of connections from one origin
+/// displaces only its own.
 #[derive(Debug, Clone, Default)]
 pub struct Shares<K>(BTreeMap<K, usize>);
 
 impl<K: Ord> FromIterator<K> for Shares<K> {
-    /// Counts holders, each by its origin.
+    /// Counts slots by the origin of their holders.
     fn from_iter<I: IntoIterator<Item = K>>(holders: I) -> Self {
         let mut shares = BTreeMap::new();
         for origin in holders {
@@ -20,24 +21,25 @@ impl<K: Ord> FromIterator<K> for Shares<K> {
 }
 
 impl<K: Ord> Shares<K> {
-    /// Returns the number of places that an origin holds.
+    /// Returns the number of slots that `origin` holds.
     pub fn held_by(&self, origin: &K) -> usize {
         self.0.get(origin).copied().unwrap_or_default()
     }
 
-    /// Whether no other origin holds more places.
+    /// Returns whether no other origin holds more slots than `origin`.
     pub fn has_most(&self, origin: &K) -> bool {
         self.0.values().all(|held| *held <= self.held_by(origin))
     }
 
-    /// Returns the origin that gives a place to `newcomer`: the one with most of those that `may_leave`. `None` if it would then hold
-    /// fewer than the newcomer, who could take the place back in turn.
+    /// Returns the origin that should give up a slot for `newcomer`: the one with the most slots among those for which
+    /// `may_leave` returns true. `None` if that origin would then hold fewer slots than the newcomer, which would make
+    /// both alternate.
     pub fn gives_way_to(&self, newcomer: &K, may_leave: impl Fn(&K) -> bool) -> Option<&K> {
         let origin = self.most(|origin| origin != newcomer && may_leave(origin))?;
         (self.held_by(origin) > self.held_by(newcomer) + 1).then_some(origin)
     }
 
-    /// Returns the origin with most places, of those that `counts`.
+    /// Returns the origin with the most slots among those for which `counts` returns true.
     pub fn most(&self, counts: impl Fn(&K) -> bool) -> Option<&K> {
         let counted = self.0.iter().filter(|(origin, _)| counts(origin));
         counted.max_by_key(|(_, held)| **held).map(|(origin, _)| origin)
@@ -62,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_leave_keeps_its_places() {
+    fn an_origin_that_may_not_leave_keeps_its_slots() {
         let shares: Shares<&str> = ["own"; 5].into_iter().chain(["one"; 3]).chain(["other"; 4]).collect();
         assert_eq!(shares.gives_way_to(&"new", |origin| *origin != "own"), Some(&"other"));
         assert_eq!(shares.gives_way_to(&"new", |origin| *origin == "new"), None);

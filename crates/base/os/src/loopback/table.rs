@@ -1,24 +1,25 @@
-//! The kernel's table of all TCP sockets (`/proc/net/tcp`), for systems that do not answer for a single one. IPv4 only.
+//! Reads the kernel's table of all TCP sockets (`/proc/net/tcp`) on systems that cannot be queried for one socket. IPv4
+//! only.
 
 #[cfg(target_os = "linux")]
 use std::net::SocketAddr;
 use std::net::SocketAddrV4;
 
-/// Of the network namespace of this process.
+/// The table of this process's network namespace.
 #[cfg(target_os = "linux")]
 const TABLE: &str = "/proc/self/net/tcp";
-/// `TCP_ESTABLISHED`. In other states the kernel may name root for a socket that its process has closed.
+/// `TCP_ESTABLISHED`. In other states the kernel may report root as the owner of a socket that its process has closed.
 const ESTABLISHED: &str = "01";
 
-/// The user who created the socket at the other end of a connection. `None` if unknown.
+/// Returns the user who created the socket at the other end of a connection. `None` if unknown.
 #[cfg(target_os = "linux")]
 pub(crate) fn user_of(peer: SocketAddr, own: SocketAddr) -> Option<u32> {
     let (SocketAddr::V4(peer), SocketAddr::V4(own)) = (peer, own) else { return None };
     find(&std::fs::read_to_string(TABLE).ok()?, peer, own)
 }
 
-/// The user of the socket with these ends, in a table of sockets:
-/// `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`
+/// Finds the user of a socket by its addresses in a table with the columns
+/// `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`.
 fn find(table: &str, peer: SocketAddrV4, own: SocketAddrV4) -> Option<u32> {
     let (local, remote) = (hex(peer), hex(own));
     table.lines().find_map(|line| {
@@ -27,12 +28,12 @@ fn find(table: &str, peer: SocketAddrV4, own: SocketAddrV4) -> Option<u32> {
             return None;
         }
         let (user, inode) = (words.nth(3)?, words.nth(1)?);
-        // A socket without an inode is no process's any more.
+        // A socket without an inode belongs to no process.
         if inode == "0" { None } else { user.parse().ok() }
     })
 }
 
-/// As the table has addresses: four bytes as a number of this machine, and the port.
+/// Formats an address as in the table: the IPv4 address as a native-endian number, and the port.
 fn hex(address: SocketAddrV4) -> String {
     format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
 }
@@ -64,12 +65,12 @@ mod tests {
         let user = |line: &str| find(&format!("{header}{line}"), at(40_001), at(8765));
         assert_eq!(user(&line("01", "1000", "123456")), Some(1000));
         assert_eq!(user(&line("01", "1000", "0")), None, "no process has it");
-        // What is closed is root's for the kernel.
+        // The kernel reports root as the owner of closed sockets.
         for state in ["04", "05", "06", "08"] {
             assert_eq!(user(&line(state, "0", "0")), None, "{state}");
         }
         assert_eq!(user(""), None);
-        assert_eq!(find(&line("01", "7", "1"), at(40_002), at(8765)), None, "another one");
+        assert_eq!(find(&line("01", "7", "1"), at(40_002), at(8765)), None, "another socket");
         assert_eq!(find(&line("01", "7", "1"), at(8765), at(40_001)), None, "our own end");
         #[cfg(target_endian = "little")]
         assert_eq!(hex(at(8765)), "0100007F:223D");
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn our_own_connection() {
+    fn a_connection_of_this_process_has_its_user() {
         use std::os::unix::fs::MetadataExt as _;
         let listener = TcpListener::bind(at(0)).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

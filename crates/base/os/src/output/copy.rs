@@ -1,8 +1,7 @@
-//! Copies of files that somebody else has made: as long as they were when we looked, with their holes, and only where
-//! there is room.
+//! Copies files of other processes up to the size they had when copying started.
 //!
-//! A file of a few bytes may call itself petabytes long. What it has holes for is not read, and stays a hole.
-//! Source: `lseek(2)`.
+//! A sparse file of a few bytes may have a size of petabytes: holes are not read and stay holes, and the free space is
+//! checked before copying. Source: `lseek(2)`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,21 +12,21 @@ mod native;
 
 use self::native::{parts, room};
 
-/// Copies a file into an empty one.
+/// Copies a file into an empty file, preserving holes.
 ///
 /// # Errors
-/// It is no ordinary file, there is no room for it, or it became shorter meanwhile.
+/// If `from` is not a regular file, there is not enough free space, or `from` became shorter during the copy.
 pub fn copy(from: &File, to: &File) -> io::Result<()> {
     let meta = from.metadata()?;
     if !meta.is_file() {
-        return Err(io::Error::other("it is no ordinary file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let len = meta.len();
     let needed = parts(from, len).try_fold(0u64, |sum, part| part.map(|(start, end)| sum + (end - start)))?;
     if needed > room(to)? {
         return Err(io::ErrorKind::StorageFull.into());
     }
-    // What was counted is the most that is written, whatever becomes of the file meanwhile.
+    // Write at most the counted bytes, even if the file changes meanwhile.
     let mut left = needed;
     let (mut source, mut target) = (from, to);
     for part in parts(from, len) {
@@ -35,10 +34,12 @@ pub fn copy(from: &File, to: &File) -> io::Result<()> {
         let most = (end - start).min(left);
         source.seek(SeekFrom::Start(start))?;
         target.seek(SeekFrom::Start(start))?;
-        // In the kernel, where the file systems can do that.
+        // `io::copy` copies inside the kernel if the file systems support it.
         match io::copy(&mut source.take(most), &mut target)? {
             copied if copied < most => return Err(io::ErrorKind::UnexpectedEof.into()),
-            copied if copied < end - start => return Err(io::Error::other("it changed while it was copied")),
+            copied if copied < end - start => {
+                return Err(io::Error::other("it changed while it was being copied"));
+            }
             copied => left -= copied,
         }
     }
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn holes_stay_holes() {
+    fn holes_are_preserved() {
         let (from, to) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         from.write_all_at(b"first", 0).unwrap();
         from.write_all_at(b"last", 1 << 40).unwrap();
@@ -77,16 +78,19 @@ mod tests {
         let mut copied = vec![0; bytes.len()];
         to.read_exact_at(&mut copied, 0).unwrap();
         assert!(copied == bytes && to.metadata().unwrap().len() == bytes.len() as u64);
-        // Nothing at all is a file as well.
+        // An empty file is valid too.
         let empty = tempfile::tempfile().unwrap();
         copy(&tempfile::tempfile().unwrap(), &empty).unwrap();
         assert_eq!(empty.metadata().unwrap().len(), 0);
     }
 
     #[test]
-    fn what_never_ends_is_no_file() {
+    fn a_device_is_rejected() {
         let to = tempfile::tempfile().unwrap();
         let error = copy(&File::open("/dev/zero").unwrap(), &to).unwrap_err();
-        assert_eq!((error.to_string().as_str(), to.metadata().unwrap().len()), ("it is no ordinary file", 0));
+        assert_eq!(
+            (error.to_string().as_str(), to.metadata().unwrap().len()),
+            ("it is not a regular file", 0)
+        );
     }
 }

@@ -1,75 +1,75 @@
-//! Why an output can't be written.
+//! Errors of writing outputs.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an output can't be written.
+/// An error that occurred while writing an output.
 #[derive(Debug, thiserror::Error)]
 #[error("can't {act} {}", path.display())]
 pub struct Error {
     act: &'static str,
     path: PathBuf,
-    /// What stood in the way.
+    /// The reason.
     #[source]
     pub cause: Cause,
 }
 
-/// What stood in the way of an output.
+/// The reasons why an output cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The file system.
+    /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A folder on the way, which can't be looked into.
+    /// An I/O error for a directory on the path.
     #[error("{}: {error}", path.display())]
     At {
-        /// How it was reached.
+        /// Path of the directory.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// A folder on the way is missing.
-    #[error("there is no folder {}", .0.display())]
+    /// A directory on the path does not exist.
+    #[error("directory {} does not exist", .0.display())]
     NoFolder(PathBuf),
-    /// Something on the way is no folder.
-    #[error("{} is no folder", .0.display())]
+    /// A component of the path is not a directory.
+    #[error("{} is not a directory", .0.display())]
     NotAFolder(PathBuf),
-    /// Behind `/proc/PID/fd` of a process that we are not.
+    /// The path leads through `/proc/PID/fd` of another process.
     #[error("{} is a descriptor of another process", .0.display())]
     Descriptor(PathBuf),
-    /// Somebody else may have laid it for us.
+    /// A symbolic link, pipe or device that another user may have put there.
     #[error("{} is a {what} of user {owner}{}, which is not followed", path.display(), if *shared { " where others can write" } else { "" })]
     NotFollowed {
-        /// How it was reached.
+        /// Path of the object.
         path: PathBuf,
-        /// A link, a pipe, a device.
+        /// The kind of object: "link", "pipe", "device" and so on.
         what: &'static str,
-        /// User id.
+        /// User id of the owner.
         owner: u32,
-        /// Whether others than us and root can write to the folder that it is in.
+        /// Whether users other than the current one and root can write to its directory.
         shared: bool,
     },
-    /// A device, a pipe or a mount that is not ours to write to.
-    #[error("{} is a {what} of user {owner}, {}", path.display(), if *elsewhere { "in the files of another process" } else { "and not ours" })]
+    /// A device, pipe or mount that the current user does not own.
+    #[error("{} is a {what} of user {owner}{}", path.display(), if *elsewhere { ", in the file system of another process" } else { "" })]
     NotOurs {
-        /// How it was reached.
+        /// Path of the object.
         path: PathBuf,
-        /// What it is.
+        /// The kind of object.
         what: &'static str,
-        /// User id.
+        /// User id of the owner.
         owner: u32,
-        /// It lies behind `/proc/PID/root` or `/proc/PID/cwd`.
+        /// Whether the path leads through `/proc/PID/root` or `/proc/PID/cwd`.
         elsewhere: bool,
     },
-    /// A recording is being written into the file that is there.
+    /// Another process is writing a recording to the existing file.
     #[error("{} is writing to it", pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}")))]
     BeingWritten {
-        /// The process, if it is known.
+        /// The process, if known.
         pid: Option<u32>,
     },
-    /// Its name was given to another file while it was written.
-    #[error("somebody else has put another file in its place")]
+    /// The temporary file was replaced by another file while it was being written.
+    #[error("another process replaced it while it was being written")]
     Exchanged,
 }
 
@@ -81,17 +81,17 @@ impl From<rustix::io::Errno> for Cause {
 }
 
 impl Cause {
-    /// Whether another name would do: nothing has failed.
-    pub fn is_refusal(&self) -> bool {
+    /// Returns whether the path was rejected, as opposed to an operation that failed: another path may work.
+    pub fn is_rejection(&self) -> bool {
         !matches!(self, Self::Io(_) | Self::At { .. } | Self::Exchanged)
     }
 
-    /// The next step, where there is one.
+    /// Suggests what to do, if anything.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
-            Self::NotFollowed { .. } => Some("name the file itself, or another folder"),
-            Self::Descriptor(_) | Self::NotOurs { .. } => Some("name another file"),
-            Self::BeingWritten { .. } => Some("stop that recording first, or name another file"),
+            Self::NotFollowed { .. } => Some("specify the file itself, or another directory"),
+            Self::Descriptor(_) | Self::NotOurs { .. } => Some("specify another file"),
+            Self::BeingWritten { .. } => Some("stop that recording first, or specify another file"),
             _ => None,
         }
     }
@@ -103,18 +103,18 @@ impl Error {
         move |cause| Self { act, path, cause: cause.into() }
     }
 
-    /// Of a file.
+    /// An error about a file.
     pub(crate) fn file<C: Into<Cause>>(path: &Path) -> impl FnOnce(C) -> Self {
         Self::new("write", path)
     }
 
-    /// Of some file in a folder.
+    /// An error about an unnamed file in a directory.
     pub(crate) fn within<C: Into<Cause>>(folder: &Path) -> impl FnOnce(C) -> Self {
         Self::new("write a file in", folder)
     }
 
-    /// Of a folder.
+    /// An error about a directory.
     pub(crate) fn folder<C: Into<Cause>>(path: &Path) -> impl FnOnce(C) -> Self {
-        Self::new("make the folder", path)
+        Self::new("create the directory", path)
     }
 }

@@ -1,14 +1,14 @@
-//! Files that are there only when they are whole: private, under their name by one step, and never where somebody else's
-//! link leads.
+//! Private output files that appear atomically when complete, and are never written through symbolic links of other
+//! users.
 //!
 //! ```
 //! use std::io::Write;
 //!
-//! use runtap_os::output::{Destination, Outlet};
+//! use runtap_os::output::{Destination, OutputSink};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("profile.folded");
-//! let mut out = Outlet::open(&Destination::File(path.clone()))?.begin()?;
+//! let mut out = OutputSink::open(&Destination::File(path.clone()))?.begin()?;
 //! out.write_all(b"main;work 1\n")?;
 //! assert!(!path.exists());
 //! out.finish()?;
@@ -16,31 +16,32 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - [`Draft`] is a file in the making; [`Outlet`] is one, or standard output.
-//! - Links on the way are followed only where nobody else can have laid them; `docs/design/trust.md` has the rules.
-//! - [`copy`] copies what somebody else has made, as long as it was when it was looked at, with its holes.
-//! - [`open_ordinary`] opens what others may have put there, and [`open_named`] what the user has named, unless that is no file.
-//! - At its end a program [sweeps](sweep()) away what its threads have not finished.
+//! - [`PendingFile`] is a file that does not have its final name yet; [`OutputSink`] is a pending file or standard
+//!   output.
+//! - Symbolic links are followed only if no other user can have created them; `docs/design/trust.md` has the rules.
+//! - [`copy`] copies files of other processes, preserving holes.
+//! - [`open_ordinary`] opens files that other users may have created, [`open_named`] files that the user specified.
+//! - A program calls [`sweep`](sweep()) before it exits to delete unfinished files.
 //!
-//! Refuses to know what is written, and to print.
+//! This module neither interprets the data nor prints messages.
 
 #[cfg(all(test, target_os = "linux"))]
-#[expect(dead_code, reason = "what a place asks is tried by itself")]
+#[expect(dead_code, reason = "only part of the module is tested on Linux")]
 #[path = "system/bsd.rs"]
 mod bsd;
 mod copy;
-mod draft;
 mod error;
 mod names;
 #[cfg_attr(unix, path = "native/unix.rs")]
 #[cfg_attr(windows, path = "native/windows.rs")]
 mod native;
 mod ordinary;
-mod outlet;
+mod pending_file;
 #[cfg_attr(windows, path = "place/windows.rs")]
 mod place;
 #[cfg(unix)]
 mod shared;
+mod sink;
 #[cfg(unix)]
 #[cfg_attr(target_os = "linux", path = "system/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "system/bsd.rs")]
@@ -51,7 +52,6 @@ use std::io;
 use std::path::Path;
 
 pub use self::copy::copy;
-pub use self::draft::{Draft, sweep, unforeseen};
 pub use self::error::{Cause, Error};
 pub use self::names::{
     NAMES_TRIED, insert_before_extension, is_free, is_plain_letter, is_plain_word, is_regular, numbered,
@@ -61,29 +61,32 @@ pub use self::names::{
 pub use self::native::same;
 pub use self::native::{is_path_of, is_same_path, reopened};
 pub use self::ordinary::{is_deleted, open_named, open_ordinary};
-pub use self::outlet::{Destination, Outlet, Writer};
+#[doc(hidden)]
+pub use self::pending_file::PendingFile as Draft;
+pub use self::pending_file::{PendingFile, sweep, temporary_name};
 use self::place::Folder;
+pub use self::sink::{Destination, OutputSink, Writer};
 
-/// Makes a folder with all that are missing on the way to it, by the rule for outputs: no link of somebody else leads there.
+/// Creates a directory and its missing parents. Symbolic links of other users are not followed.
 ///
 /// # Errors
-/// It can't be made, lies behind a link that is not followed, or is there and is no folder.
+/// If the directory cannot be created, is behind a symbolic link that is not followed, or is not a directory.
 pub fn make_folder(path: &Path) -> Result<(), Error> {
     Folder::made(path, false).map(drop).map_err(Error::folder(path))
 }
 
-/// The same for folders that only this user may enter, whatever the process's mask is.
+/// Like [`make_folder`], but only the current user can access the created directories, whatever the umask is.
 ///
 /// # Errors
-/// Those of [`make_folder`].
+/// See [`make_folder`].
 pub fn make_private_folder(path: &Path) -> Result<(), Error> {
     Folder::made(path, true).map(drop).map_err(Error::folder(path))
 }
 
-/// Makes a file that was not there, private, under its name at once: for what is read while it is written, such as a log.
+/// Creates a new private file that is visible at once, for data that is read while it is written, such as a log.
 ///
 /// # Errors
-/// Something has the name, the file can't be made, or the path is one that is not followed.
+/// If something with that name exists, the file cannot be created, or the path is not followed.
 pub fn create_new(path: &Path) -> Result<File, Error> {
     let make = || -> Result<File, Cause> {
         let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;

@@ -1,10 +1,11 @@
-//! Names of files: with and without extensions, free ones, the next to try.
+//! Utilities for file names.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Extensions of recordings and of what is made of them; the longest first, so that `.speedscope.json` is not taken for `.json`.
+/// Extensions of recordings and of files converted from them. Longer ones come first so that `.speedscope.json` wins
+/// over `.json`.
 const EXTENSIONS: [&str; 10] = [
     ".firefox.json.gz",
     ".speedscope.json",
@@ -18,15 +19,15 @@ const EXTENSIONS: [&str; 10] = [
     ".json",
 ];
 
-/// Whether nothing has this name, not even a link to nothing.
+/// Returns whether nothing exists at `path`, not even a dangling symbolic link.
 pub fn is_free(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// How many names are tried for a file that must not be there yet.
+/// Maximum number of names to try for a new file.
 pub const NAMES_TRIED: u32 = 100;
 
-/// The n-th name to try, from 1: `base`, `base_2`, `base_3` …, and `extension`.
+/// Returns the `n`-th name to try, counting from 1: `base`, `base_2`, `base_3` …, each followed by `extension`.
 pub fn numbered(base: &Path, n: u32, extension: &str) -> PathBuf {
     match n {
         1 => with_extension(base, extension),
@@ -34,7 +35,7 @@ pub fn numbered(base: &Path, n: u32, extension: &str) -> PathBuf {
     }
 }
 
-/// `path` without a known extension of ours.
+/// Returns `path` without its extension if it is one that runtap writes.
 pub fn without_extension(path: &Path) -> PathBuf {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return path.to_owned() };
     for extension in EXTENSIONS {
@@ -47,16 +48,15 @@ pub fn without_extension(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-/// `path` with `extension` behind its whole name: dots in a program's name are no extension.
+/// Appends `extension` to `path`. Dots in a program's name do not start an extension.
 pub fn with_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(extension);
     PathBuf::from(name)
 }
 
-/// `path` with `text` before its extension: a known one of ours, else what follows the last dot.
-///
-/// A path with a slash at its end means a folder, and stays as it is.
+/// Inserts `text` before the extension of `path`: one that runtap writes, or whatever follows the last dot. A path that
+/// ends with a slash is returned unchanged.
 pub fn insert_before_extension(path: &Path, text: &str) -> PathBuf {
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return path.to_owned();
@@ -72,16 +72,16 @@ pub fn insert_before_extension(path: &Path, text: &str) -> PathBuf {
     }
 }
 
-/// Whether a file can be made under this name, or is there: no device, no pipe.
+/// Returns whether `path` is a regular file or does not exist.
 pub fn is_regular(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |meta| meta.is_file())
 }
 
-/// Longest name of a program in a file name, in bytes.
+/// Maximum length of a program's name within a file name, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// A program's name as a file may have it: a file that is called like an option, or like a command, is one to whoever says
-/// `*` to a shell. A leading dot would hide it.
+/// Converts the name of a program to one that is safe in a file name: without a leading dash or dot, and without
+/// characters that shells interpret.
 pub fn plain_name(name: &str) -> String {
     let mut text = String::new();
     for c in name.chars() {
@@ -95,12 +95,12 @@ pub fn plain_name(name: &str) -> String {
     text
 }
 
-/// Whether a letter means nothing but itself to every shell.
+/// Returns whether no shell treats `c` specially.
 pub fn is_plain_letter(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '+')
 }
 
-/// Whether a word means nothing but itself to every shell, unquoted, and is no option.
+/// Returns whether no shell treats the unquoted `word` specially, and it does not look like an option.
 pub fn is_plain_word(word: &str) -> bool {
     word.chars().all(is_plain_letter) && word.chars().next().is_some_and(|first| !matches!(first, '-' | '+'))
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_called_like_nothing_that_acts() {
+    fn file_names_contain_nothing_that_a_shell_interprets() {
         let names = ["Shop.Web", "--checkpoint-action=exec=id;#", "..", "a b$(id)/../x", "Größe+1"];
         let expected = ["Shop.Web", "_-checkpoint-action_exec_id__", "_.", "a_b__id__.._x", "Größe+1"];
         assert_eq!(names.map(plain_name), expected);

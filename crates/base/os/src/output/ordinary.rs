@@ -1,5 +1,5 @@
-//! Opens files that somebody else may have put there: refuses everything that is no ordinary file, because whoever opens a
-//! pipe waits for its writer, and a device has no end; and links, which lead anywhere, unless the user has named the file.
+//! Opens regular files that other users may have created. Pipes would block until a writer opens them, and devices may
+//! never end, so both are rejected. Symbolic links are rejected unless the user specified the path.
 
 #[cfg_attr(unix, path = "ordinary/unix.rs")]
 #[cfg_attr(windows, path = "ordinary/windows.rs")]
@@ -9,26 +9,26 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Opens an ordinary file for reading; no link.
+/// Opens a regular file for reading without following a symbolic link.
 ///
 /// # Errors
-/// It can't be opened, is a link, or is no ordinary file.
+/// If the file cannot be opened, is a symbolic link, or is not a regular file.
 pub fn open_ordinary(path: &Path) -> io::Result<File> {
     checked(system::open(path)?)
 }
 
-/// The same, by links too: for a file that the user has named.
+/// Opens a regular file for reading, following symbolic links: for paths specified by the user.
 ///
 /// # Errors
-/// It can't be opened, or is no ordinary file.
+/// If the file cannot be opened or is not a regular file.
 pub fn open_named(path: &Path) -> io::Result<File> {
     checked(system::open_by_links(path)?)
 }
 
-/// Whether nobody can find a file any more: it was deleted while it was open.
+/// Returns whether the open file was deleted.
 ///
 /// # Errors
-/// The system does not tell.
+/// If the operating system does not report this.
 pub fn is_deleted(file: &File) -> io::Result<bool> {
     system::is_deleted(file)
 }
@@ -38,13 +38,13 @@ fn checked(file: File) -> io::Result<File> {
     match kind.is_file() {
         true => Ok(file),
         false if kind.is_symlink() => {
-            Err(refused("it is a link, and links are not followed: put the file itself there"))
+            Err(invalid_input("it is a symbolic link, which is not followed; put the file itself there"))
         }
-        false => Err(refused("it is no ordinary file")),
+        false => Err(invalid_input("it is not a regular file")),
     }
 }
 
-fn refused(why: &str) -> io::Error {
+fn invalid_input(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
@@ -69,7 +69,7 @@ mod tests {
         let file = open_ordinary(&path).unwrap();
         assert!(!is_deleted(&file).unwrap());
         std::fs::remove_file(&path).unwrap();
-        // Wine does not tell.
+        // Wine does not report deleted files.
         assert!(is_deleted(&file).unwrap() || cfg!(windows));
     }
 }

@@ -1,10 +1,10 @@
-//! Where the path of an output leads: the folder and the name in it, with every link on the way followed by our own
-//! steps, so that nobody else's link leads root into a file that it would destroy.
+//! Resolves the path of an output to an open directory and a name in it. Symbolic links are followed explicitly, so
+//! that another user's link cannot make root overwrite a file.
 //!
-//! The kernel has a rule of this kind, `fs.protected_symlinks`. It may be switched off, as it is where the kernel is
-//! left as it comes, and holds only in folders with the sticky bit. Ours: where anybody but us and root can write
-//! ([`is_shared`]) no link is followed and no pipe or device is opened, whoever owns it; elsewhere root follows its own
-//! links alone. Refuses to change anything that is there.
+//! The kernel has a similar rule, `fs.protected_symlinks`, but it may be disabled and applies only to directories with
+//! the sticky bit. The rule here: in directories that users other than the current one and root can write to
+//! ([`is_shared`]), no link is followed and no pipe or device is opened, whoever owns it. In other directories root
+//! follows only its own links. This module changes no files.
 //! Source: `path_resolution(7)`, `proc(5)`, `proc_sys_fs(5)`.
 
 use std::ffi::{OsStr, OsString};
@@ -21,52 +21,53 @@ use rustix::process::geteuid;
 
 use crate::output::error::Cause;
 use crate::output::shared::is_shared;
-use crate::output::system::{self, FOLDER, Seen, Thing};
+use crate::output::system::{self, Examined, FOLDER, OtherFile};
 
-/// As the kernel has it.
-const MOST_LINKS: usize = 40;
+/// The kernel's limit.
+const MAX_LINKS: usize = 40;
 
-/// What a path leads to.
+/// The object that a path resolves to.
 #[derive(Debug)]
-pub(crate) enum Lead {
-    /// A name in a folder; an ordinary file may be there.
-    Name(Place),
-    /// Something that is written to as it is: a device, a pipe, an open file of ours, a file with a mount of its own.
-    AsItIs(File),
+pub(crate) enum ResolvedPath {
+    /// A name in a directory, either unused or of a regular file.
+    Name(NameInFolder),
+    /// An object that is written to directly: a device, a pipe, an open file of this process, or a file that is a mount
+    /// point.
+    Direct(File),
 }
 
-/// A name in an open folder.
+/// A name in an open directory.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct NameInFolder {
     pub(crate) folder: Folder,
     pub(crate) name: OsString,
-    /// Mode of the file that is there, if it is an ordinary one, and if nobody but us can have put it there.
+    /// Mode of the existing regular file, if no other user can have created it.
     pub(crate) mode: Option<Mode>,
 }
 
-/// A folder that stays the one it is, whatever becomes of its path.
+/// An open directory, which stays valid if it is renamed.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     pub(crate) fd: Arc<OwnedFd>,
-    /// How it was reached, for messages.
+    /// Path by which it was reached, for messages.
     pub(crate) path: PathBuf,
 }
 
-impl Lead {
-    /// Follows a path, of which all but the last name has to be there.
+impl ResolvedPath {
+    /// Resolves a path. All components but the last must exist.
     ///
     /// # Errors
-    /// It leads nowhere, to a folder, to what we may not write to, or over a link that is not followed.
+    /// If a directory is missing, or the path is a directory, is not writable, or contains a link that is not followed.
     pub(crate) fn of(path: &Path) -> Result<Self, Cause> {
-        Walk::new(path)?.into_lead()
+        Walk::new(path)?.resolve()
     }
 }
 
 impl Folder {
-    /// Follows the path of a folder; the empty one is the working directory.
+    /// Opens a directory. The empty path is the working directory.
     ///
     /// # Errors
-    /// It is not there, is no folder, or lies behind a link that is not followed.
+    /// If the path does not exist, is not a directory, or contains a link that is not followed.
     pub(crate) fn of(path: &Path) -> Result<Self, Cause> {
         let mut walk = Walk::new(path)?;
         while let Some(name) = walk.pending.pop() {
@@ -77,17 +78,17 @@ impl Folder {
 }
 
 impl Folder {
-    /// The same, and makes what is missing, for everybody whom the process's mask lets in, or for us alone.
+    /// Opens a directory and creates missing ones, either for the current user only or subject to the umask.
     ///
     /// # Errors
-    /// Those of [`of`](Self::of), and a folder that can't be made.
+    /// See [`of`](Self::of); also if a directory cannot be created.
     pub(crate) fn made(path: &Path, is_private: bool) -> Result<Self, Cause> {
         let mode = if is_private { Mode::RWXU } else { Mode::RWXU | Mode::RWXG | Mode::RWXO };
         let mut walk = Walk::new(path)?;
         while let Some(name) = walk.pending.pop() {
-            if name != ".." && matches!(walk.look(&name)?, Seen::Nothing) {
+            if name != ".." && matches!(walk.look(&name)?, Examined::Nothing) {
                 match rustix::fs::mkdirat(&walk.at()?.fd, &name, mode) {
-                    // Somebody else was first; what it is shows in the next step.
+                    // Created by another process meanwhile; the next step checks it.
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -98,21 +99,22 @@ impl Folder {
     }
 }
 
-/// A path that is being followed.
+/// The state of resolving a path.
 struct Walk {
-    /// Where links with a slash in front begin: our root, or that of the process whose `/proc/PID/root` was passed.
-    /// `None` behind `/proc/PID/cwd` and the like, where nobody can say.
+    /// The directory that absolute links are relative to: the root of this process, or of the process whose
+    /// `/proc/PID/root` was passed. `None` behind `/proc/PID/cwd` and the like, where it is unknown.
     root: Option<Folder>,
-    /// What is called `/proc` there is no authority for us.
+    /// Whether the path is in another process's file system, whose `/proc` must not be trusted.
     is_elsewhere: bool,
-    /// The owner of our root. Inside a user namespace that may be a number which stands for everybody outside.
+    /// Owner of the root directory. In a user namespace this may be the overflow id, which stands for all users
+    /// outside.
     system: u32,
-    /// The folders on the way here; the first is where `..` ends, or is asked of the kernel.
+    /// The directories passed so far. `..` in the first one is resolved by the kernel, unless it is the root.
     stack: Vec<Folder>,
     begins_at_root: bool,
-    /// The last one is the next.
+    /// The remaining components in reverse order.
     pending: Vec<OsString>,
-    /// A slash at the end, of the path or of the link that its last name is: only a folder is meant.
+    /// Whether the path, or the link that its last component is, ends with a slash: it must be a directory.
     means_folder: bool,
     links: usize,
 }
@@ -140,7 +142,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Puts the names of a path before those that are still to come.
+    /// Adds the components of a path before the remaining ones.
     fn push(&mut self, path: &Path) {
         let text = path.as_os_str().as_bytes();
         self.means_folder |= self.pending.is_empty() && (text.ends_with(b"/") || text.ends_with(b"/."));
@@ -160,7 +162,7 @@ impl Walk {
         self.stack.pop().ok_or_else(|| Errno::NOENT.into())
     }
 
-    fn into_lead(mut self) -> Result<Lead, Cause> {
+    fn resolve(mut self) -> Result<ResolvedPath, Cause> {
         while let Some(name) = self.pending.pop() {
             if !self.pending.is_empty() || name == ".." {
                 self.step(&name)?;
@@ -168,42 +170,44 @@ impl Walk {
             }
             let path = self.at()?.path.join(&name);
             match self.look(&name)? {
-                Seen::Nothing if self.means_folder => return Err(Cause::NoFolder(path)),
-                Seen::MagicLink | Seen::Other(..) if self.means_folder => {
+                Examined::Nothing if self.means_folder => return Err(Cause::NoFolder(path)),
+                Examined::MagicLink | Examined::Other(..) if self.means_folder => {
                     return Err(Cause::NotAFolder(path));
                 }
-                Seen::Nothing => return Ok(Lead::Name(Place { folder: self.here()?, name, mode: None })),
-                Seen::Link => self.follow(&name)?,
-                Seen::MagicLink => {
-                    // Of another process it leads to what that has open, for whatever it may do there.
+                Examined::Nothing => {
+                    return Ok(ResolvedPath::Name(NameInFolder { folder: self.here()?, name, mode: None }));
+                }
+                Examined::Link => self.follow(&name)?,
+                Examined::MagicLink => {
+                    // A descriptor of another process must not be opened.
                     if self.is_elsewhere || !system::has_own_descriptors(&self.at()?.path) {
                         return Err(Cause::Descriptor(path));
                     }
                     let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
                     let file = rustix::fs::openat(&self.at()?.fd, &name, flags, Mode::empty())?;
-                    return Ok(Lead::AsItIs(file.into()));
+                    return Ok(ResolvedPath::Direct(file.into()));
                 }
-                Seen::Folder(_) => return Err(Errno::ISDIR.into()),
-                Seen::Other(thing) => return self.there(name, &thing, &path),
+                Examined::Folder(_) => return Err(Errno::ISDIR.into()),
+                Examined::Other(thing) => return self.there(name, &thing, &path),
             }
         }
         Err(Errno::ISDIR.into())
     }
 
-    /// Goes into a folder, or follows the link to one.
+    /// Enters a directory, or follows a link to one.
     fn step(&mut self, name: &OsStr) -> Result<(), Cause> {
         if name == ".." {
             return Ok(self.up()?);
         }
         let path = self.at()?.path.join(name);
         match self.look(name).map_err(|error| Cause::At { path: path.clone(), error })? {
-            Seen::Folder(fd) => self.stack.push(Folder { fd: Arc::new(fd), path }),
-            Seen::Link => self.follow(name)?,
-            Seen::MagicLink => {
+            Examined::Folder(fd) => self.stack.push(Folder { fd: Arc::new(fd), path }),
+            Examined::Link => self.follow(name)?,
+            Examined::MagicLink => {
                 let fd = rustix::fs::openat(&self.at()?.fd, name, FOLDER, Mode::empty())?;
                 let there = Folder { fd: Arc::new(fd), path };
                 self.begins_at_root = name == "root";
-                // What a link in a container calls `/` is not ours.
+                // Absolute links in a container are relative to its own root.
                 if self.begins_at_root {
                     self.root = Some(there.clone());
                     self.is_elsewhere = true;
@@ -212,8 +216,8 @@ impl Walk {
                 }
                 self.stack = vec![there];
             }
-            Seen::Nothing => return Err(Cause::NoFolder(path)),
-            Seen::Other(..) => return Err(Cause::NotAFolder(path)),
+            Examined::Nothing => return Err(Cause::NoFolder(path)),
+            Examined::Other(..) => return Err(Cause::NotAFolder(path)),
         }
         Ok(())
     }
@@ -229,18 +233,18 @@ impl Walk {
         Ok(())
     }
 
-    fn look(&self, name: &OsStr) -> io::Result<Seen> {
+    fn look(&self, name: &OsStr) -> io::Result<Examined> {
         let Folder { fd, path } = self.at()?;
         match system::look(fd, path, name)? {
-            Seen::MagicLink if self.is_elsewhere => Err(Errno::LOOP.into()),
+            Examined::MagicLink if self.is_elsewhere => Err(Errno::LOOP.into()),
             seen => Ok(seen),
         }
     }
 
-    /// Follows a link, if it is one to be followed.
+    /// Follows a link if that is allowed.
     fn follow(&mut self, name: &OsStr) -> Result<(), Cause> {
         self.links += 1;
-        if self.links > MOST_LINKS {
+        if self.links > MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
         let Folder { fd: folder, path } = self.at()?;
@@ -256,12 +260,13 @@ impl Walk {
         Ok(())
     }
 
-    /// Whether others can put something under a name here.
+    /// Returns whether other users can create entries in the current directory.
     fn is_shared(&self) -> io::Result<bool> {
         is_shared(&self.at()?.fd, self.system)
     }
 
-    /// Refuses what somebody may have laid for us here. Where others can write, its owner proves nothing.
+    /// Rejects objects that other users may have put in the current directory. In a shared directory the owner proves
+    /// nothing.
     fn trust(&self, stat: &Stat, what: &'static str, path: &Path) -> Result<(), Cause> {
         let us = geteuid();
         let is_known = [us.as_raw(), 0, self.system].contains(&stat.st_uid);
@@ -272,8 +277,8 @@ impl Walk {
         Err(Cause::NotFollowed { path: path.to_owned(), what, owner: stat.st_uid, shared: is_shared })
     }
 
-    /// A file that is there, and no folder or link.
-    fn there(self, name: OsString, thing: &Thing, path: &Path) -> Result<Lead, Cause> {
+    /// Resolves to an existing object that is neither a directory nor a link.
+    fn there(self, name: OsString, thing: &OtherFile, path: &Path) -> Result<ResolvedPath, Cause> {
         let stat = &thing.stat;
         let us = geteuid();
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -289,16 +294,16 @@ impl Walk {
             if kind == FileType::Fifo || is_shared {
                 self.trust(stat, what, path)?;
             }
-            // In a container mounts and devices are where its owner has put them.
+            // In a container, mounts and devices are where its owner put them.
             let is_theirs = self.is_elsewhere || self.root.is_none();
             if is_theirs || kind == FileType::RegularFile && !own {
                 let (path, owner) = (path.to_owned(), stat.st_uid);
                 return Err(Cause::NotOurs { path, what, owner, elsewhere: is_theirs });
             }
-            return Ok(Lead::AsItIs(thing.open(&self.at()?.fd, &name)?));
+            return Ok(ResolvedPath::Direct(thing.open(&self.at()?.fd, &name)?));
         }
         let folder = self.here()?;
-        // It is replaced, not written to; what its owner has closed stays closed all the same.
+        // The file is replaced rather than written to, but a read-only file must still be rejected.
         rustix::fs::accessat(&folder.fd, &name, Access::WRITE_OK, AtFlags::empty())?;
         let of_folder = rustix::fs::fstat(&folder.fd)?;
         let sticky = Mode::from_raw_mode(of_folder.st_mode).contains(Mode::SVTX);
@@ -306,9 +311,9 @@ impl Walk {
             return Err(Errno::PERM.into());
         }
         let rights = Mode::RWXU | Mode::RWXG | Mode::RWXO;
-        // Who could move a file here, or has it under another name too, may have chosen it for its mode.
+        // Otherwise another user may have moved or hard-linked the file here because of its mode.
         let is_only_ours = own && !is_shared && stat.st_nlink == 1;
         let mode = is_only_ours.then(|| Mode::from_raw_mode(stat.st_mode).intersection(rights));
-        Ok(Lead::Name(Place { folder, name, mode }))
+        Ok(ResolvedPath::Name(NameInFolder { folder, name, mode }))
     }
 }

@@ -1,13 +1,13 @@
-//! Bytes that nobody can foresee, where the kernel gives them by a device (macOS). Nothing in it is foreign to Linux, so it is
-//! compiled and tested there too. Source: macOS's `random(4)`.
+//! Random bytes from a device (macOS). The code is portable, so it is also compiled and tested on Linux. Source:
+//! macOS's `random(4)`.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 
-/// Fills `bytes`.
+/// Fills `bytes` with unpredictable random bytes.
 ///
 /// # Errors
-/// The system has none.
+/// If the device cannot be read.
 pub(super) fn fill(bytes: &mut [u8]) -> io::Result<()> {
     File::open("/dev/urandom")?.read_exact(bytes)
 }
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_bytes_are_filled_anew() {
+    fn all_bytes_are_filled_each_time() {
         let made = || {
             let mut bytes = [0; 64];
             fill(&mut bytes).unwrap();

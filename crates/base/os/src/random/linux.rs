@@ -1,13 +1,13 @@
-//! Bytes that nobody can foresee, from the kernel: no file is needed for it. Source: `getrandom(2)`.
+//! Random bytes from the kernel, which need no file. Source: `getrandom(2)`.
 
 use std::io;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Fills `bytes`.
+/// Fills `bytes` with unpredictable random bytes.
 ///
 /// # Errors
-/// The system has none.
+/// If the kernel provides none.
 pub(super) fn fill(bytes: &mut [u8]) -> io::Result<()> {
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {

@@ -1,4 +1,4 @@
-//! Unpredictable random numbers of the operating system.
+//! Unpredictable random numbers from the operating system.
 
 #[cfg(all(unix, any(not(target_os = "linux"), test)))]
 mod bsd;
@@ -15,20 +15,20 @@ use self::linux::fill;
 #[cfg(windows)]
 use crate::windows::random::fill;
 
-/// Fills `bytes`.
+/// Fills `bytes` with unpredictable random bytes.
 ///
 /// # Errors
-/// The system has none.
+/// If the operating system provides none.
 pub fn random(bytes: &mut [u8]) -> io::Result<()> {
     fill(bytes)
 }
 
-/// Returns a number for a name that other users must not guess.
+/// Returns a random number, for names that other users must not guess.
 pub fn random_u64() -> u64 {
     let mut bytes = [0; 8];
     match fill(&mut bytes) {
         Ok(()) => u64::from_ne_bytes(bytes),
-        // The keys of the hash come from the operating system too.
+        // The keys of this hasher are random too.
         Err(_) => RandomState::new().hash_one(std::process::id()),
     }
 }

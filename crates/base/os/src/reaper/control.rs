@@ -1,4 +1,4 @@
-//! The program's end: it starts a keeper, and hears from it how the command ended.
+//! The side of the program: starts a reaper process, and receives the command's exit status from it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -11,18 +11,19 @@ use std::process::{Child, Command, ExitStatus};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// A command with a keeper, not started yet.
+/// A command that has not been started yet, with its reaper process.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct ProcessReaper {
     command: Command,
     socket: UnixStream,
 }
 
-impl Keeper {
-    /// The command `words` of a keeper: this program with the `arguments` by which it calls [`keep`](crate::reaper::keep).
+impl ProcessReaper {
+    /// Creates the command line `words` with a reaper: this program, started with `arguments` that make it call
+    /// [`keep`](crate::reaper::keep).
     ///
     /// # Errors
-    /// There is no socket, or the file of this program is unknown.
+    /// If no socket can be created, or the path of this program is unknown.
     pub fn new(
         arguments: &[OsString],
         words: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -33,26 +34,27 @@ impl Keeper {
         Ok(Self { command, socket })
     }
 
-    /// The environment, the directory and the outputs of the keeper, which the command inherits.
+    /// Returns the command of the reaper, to set the environment, directory and outputs that the started command
+    /// inherits.
     pub fn settings(&mut self) -> &mut Command {
         &mut self.command
     }
 
-    /// Starts the keeper, and waits until it has started the command.
+    /// Starts the reaper and waits until it has started the command.
     ///
     /// # Errors
-    /// One of both can't be started.
-    pub fn start(mut self) -> io::Result<Kept> {
+    /// If the reaper or the command cannot be started.
+    pub fn start(mut self) -> io::Result<SupervisedCommand> {
         let mut process = self.command.spawn()?;
-        // It has the other end of the socket, and so had this process until now.
+        // The command holds the other end of the socket, which only the reaper may have now.
         drop(self.command);
-        let started = match told(&mut self.socket) {
-            Ok(0) => told(&mut self.socket),
+        let started = match read_number(&mut self.socket) {
+            Ok(0) => read_number(&mut self.socket),
             Ok(errno) => Err(io::Error::from_raw_os_error(errno)),
             Err(error) => Err(error),
         };
         match started {
-            Ok(pid) => Ok(Kept { process, socket: self.socket, pid: pid.cast_unsigned() }),
+            Ok(pid) => Ok(SupervisedCommand { process, socket: self.socket, pid: pid.cast_unsigned() }),
             Err(error) => {
                 drop(self.socket);
                 process.wait()?;
@@ -62,48 +64,48 @@ impl Keeper {
     }
 }
 
-/// A command that was started.
+/// A running command with its reaper.
 #[derive(Debug)]
-pub struct Kept {
+pub struct SupervisedCommand {
     process: Child,
     socket: UnixStream,
     pid: u32,
 }
 
-impl Kept {
-    /// The keeper; its outputs are those of the command.
+impl SupervisedCommand {
+    /// Returns the reaper process, whose outputs are those of the command.
     pub fn process(&mut self) -> &mut Child {
         &mut self.process
     }
 
-    /// The keeper alone.
+    /// Returns the reaper process and drops the connection to it.
     pub fn into_process(self) -> Child {
         self.process
     }
 
-    /// The process id of the command.
+    /// Returns the process id of the command.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// What can be done to the command.
+    /// Returns a handle for signaling, stopping and waiting for the command.
     ///
     /// # Errors
-    /// There are too many open files.
+    /// If there are too many open files.
     pub fn control(&self) -> io::Result<Control> {
         Ok(Control { socket: self.socket.try_clone()?, group: Pid::from_child(&self.process) })
     }
 
-    /// Waits for the end of the command. The keeper ends after that, and is to be reaped then.
+    /// Waits for the command to exit. The reaper then exits too and must be waited for.
     ///
     /// # Errors
-    /// The keeper is gone without a word.
+    /// If the reaper exited without reporting the exit status.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
-        told(&mut self.socket).map(ExitStatus::from_raw)
+        read_number(&mut self.socket).map(ExitStatus::from_raw)
     }
 }
 
-/// What can be done to a command, until its keeper is reaped.
+/// Controls a command. Must not be used after the reaper was waited for.
 #[derive(Debug)]
 pub struct Control {
     socket: UnixStream,
@@ -111,45 +113,46 @@ pub struct Control {
 }
 
 impl Control {
-    /// Tells the keeper that the command will be asked to end. When the command has ended, the keeper ends every process
-    /// that the command has started.
+    /// Announces that the command will be asked to stop. When the command has exited, the reaper kills all processes
+    /// that the command started.
     pub fn will_end(&self) {
-        // It fails if the keeper is gone.
+        // Fails if the reaper has exited.
         let _ = (&self.socket).write_all(&[0]);
     }
 
-    /// Sends a signal to the process group of the command, in which the keeper does not heed those that ask for an end.
+    /// Sends a signal to the process group of the command. The reaper, which is in that group, ignores termination
+    /// signals.
     pub fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.group, signal);
     }
 
-    /// Has the keeper end all of it.
+    /// Makes the reaper kill the command and all processes that it started.
     pub fn end(&self) {
         let _ = self.socket.shutdown(Shutdown::Write);
     }
 
-    /// Waits for the end of the command, as [`Kept::wait`] does.
+    /// Waits for the command to exit, like [`SupervisedCommand::wait`].
     ///
     /// # Errors
-    /// The keeper is gone without a word.
+    /// If the reaper exited without reporting the exit status.
     pub fn wait(&self) -> io::Result<ExitStatus> {
-        told(&mut &self.socket).map(ExitStatus::from_raw)
+        read_number(&mut &self.socket).map(ExitStatus::from_raw)
     }
 }
 
-/// The next number that the keeper reports.
-fn told(mut socket: impl io::Read) -> io::Result<i32> {
+/// Reads the next number that the reaper reports.
+fn read_number(mut socket: impl io::Read) -> io::Result<i32> {
     let mut bytes = [0; 4];
     match socket.read_exact(&mut bytes) {
         Ok(()) => Ok(i32::from_ne_bytes(bytes)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Err(io::Error::other("the process that keeps the command is gone"))
+            Err(io::Error::other("the process that supervises the command has exited"))
         }
         Err(error) => Err(error),
     }
 }
 
-/// Also when the file of the program was replaced meanwhile.
+/// Returns a path of this program that stays valid if its file is replaced.
 fn own_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }

@@ -1,16 +1,16 @@
-//! A process between a program and a command that the program starts: the keeper. It ends all that the command has started
-//! when the program is gone, even by SIGKILL, or says so.
+//! A reaper process between a program and a command that the program starts. It kills all processes that the command
+//! started when the program requests it or exits, even by SIGKILL.
 //!
 //! ```text
-//!   program ── socket, the keeper's stdin ──▶ keeper, leader of a process group ──▶ command ──▶ its processes
+//!   program ── socket, the reaper's stdin ──▶ reaper, leader of a process group ──▶ command ──▶ its processes
 //! ```
 //!
-//! Owns: both ends of that socket. The keeper is the program itself, started again with arguments by which it calls [`keep`];
-//! [`Keeper`] starts it. Refuses to: know what is run, or when it is to end. Windows needs no keeper: a job object does that.
+//! This module contains both ends of that socket. The reaper is the program itself, started by [`ProcessReaper`] with
+//! arguments that make it call [`keep`]. Windows needs no reaper: a job object serves the same purpose.
 //!
-//! On the socket, the keeper reports numbers of four bytes each, in the byte order of the machine: why the command can't be
-//! started (an `errno`; 0: it was), its process id, and later how it ended (as `waitpid` has it). The program sends a byte
-//! before it has the command end, and closes the socket to have everything ended.
+//! The reaper reports numbers of four bytes in native byte order on the socket: the `errno` of starting the command (0
+//! on success), its process id, and finally its wait status as returned by `waitpid`. The program sends a byte before
+//! it asks the command to stop, and closes the socket to have all processes killed.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -20,5 +20,5 @@ mod control;
 mod process;
 
 #[cfg(unix)]
-pub use control::{Control, Keeper, Kept};
+pub use control::{Control, ProcessReaper, SupervisedCommand};
 pub use process::keep;

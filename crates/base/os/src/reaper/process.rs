@@ -1,9 +1,9 @@
-//! The keeper itself.
+//! The reaper process.
 //!
-//! A command that ends by itself may leave a daemon in a session of its own behind; one that is stopped, which a byte on the
-//! socket says before, or whose program is gone, may not. On Linux the keeper is a subreaper, so processes whose parent has
-//! ended are its children, in whatever group or session they are: it ends its children until there are none. Elsewhere it
-//! ends its group.
+//! A command that exits on its own may leave a daemon in a session of its own running. A command that is being stopped,
+//! which a byte on the socket announces, or whose program has exited, may not. On Linux the reaper is a subreaper:
+//! orphaned processes become its children, whatever their group or session, and it kills its children until there are
+//! none. On other systems it kills its process group.
 
 use std::ffi::OsString;
 use std::io;
@@ -20,44 +20,45 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
-/// The pause before it looks again who is left.
-const PAUSE: Duration = Duration::from_millis(5);
-/// Who lives longer can't be ended by us: a process of another user, or one that the kernel does not let go.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Interval between searches for remaining processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Time after which remaining processes are given up: they belong to another user, or the kernel does not release them.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Runs a command and ends with it. Standard input is the socket. With `leaves_group`, what is left in the process group of a
-/// command that ends by itself stays.
+/// Runs a command and kills its remaining processes when it is done. Standard input is the socket to the program. With
+/// `leaves_group`, the process group of a command that exits on its own is left running.
 ///
 /// # Errors
-/// Standard input is no socket, or signals can't be listened to. A command that can't be started is reported on the socket.
+/// If standard input is not a socket, or signal handlers cannot be installed. A command that cannot be started is
+/// reported on the socket.
 pub fn keep(words: &[OsString], leaves_group: bool) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let end = runtime.block_on(run(words))?;
-    // The group is the keeper's own, unless it was started by hand.
-    let ends_group = end == End::Stopped || !leaves_group;
+    // The group belongs to the reaper unless it was started manually.
+    let ends_group = end == Outcome::Killed || !leaves_group;
     if ends_group && rustix::process::getpgrp() == getpid() {
         let _ = kill_process_group(getpid(), Signal::KILL);
     }
     Ok(())
 }
 
-/// How it came to its end.
+/// How the command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// The command has ended by itself, or was never started.
-    Alone,
-    /// All of it was ended.
-    Stopped,
+enum Outcome {
+    /// The command exited on its own, or could not be started.
+    Exited,
+    /// The command and its processes were killed.
+    Killed,
 }
 
-async fn run(words: &[OsString]) -> io::Result<End> {
+async fn run(words: &[OsString]) -> io::Result<Outcome> {
     let socket: OwnedFd = io::stdin().as_fd().try_clone_to_owned()?;
     let socket = StdStream::from(socket);
     socket.set_nonblocking(true)?;
     let mut socket = UnixStream::from_std(socket)?;
-    // They are for the command: it is in our group, and we have to outlive it.
+    // These signals are for the command, which is in this group. The reaper must outlive it.
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
-    let _ours = kinds.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
+    let _ignored = kinds.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
     let mut ended = signal(SignalKind::child())?;
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(getpid()))?;
@@ -65,26 +66,26 @@ async fn run(words: &[OsString]) -> io::Result<End> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    // It is waited for with all the others, by its process id.
+    // The loop below waits for all children by process id.
     let started = Command::new(program).args(arguments).stdin(Stdio::null()).spawn();
     let errno = match &started {
         Ok(_) => 0,
         Err(error) => error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()),
     };
-    let mut is_heard = tell(&socket, errno);
-    let Ok(command) = started else { return Ok(End::Alone) };
+    let mut is_connected = report(&socket, errno);
+    let Ok(command) = started else { return Ok(Outcome::Exited) };
     let command = Pid::from_child(&command);
-    is_heard &= tell(&socket, command.as_raw_nonzero().get());
+    is_connected &= report(&socket, command.as_raw_nonzero().get());
 
-    let until_all_have_ended = || Some(Instant::now() + PATIENCE);
-    let mut until = if is_heard { None } else { until_all_have_ended() };
+    let kill_deadline = || Some(Instant::now() + KILL_TIMEOUT);
+    let mut until = if is_connected { None } else { kill_deadline() };
     let (mut has_ended, mut is_stopping) = (false, false);
     loop {
         let is_alone = loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == command => {
                     has_ended = true;
-                    tell(&socket, status.as_raw());
+                    report(&socket, status.as_raw());
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break false,
@@ -93,26 +94,26 @@ async fn run(words: &[OsString]) -> io::Result<End> {
         };
         match until {
             Some(until) if is_alone || Instant::now() > until => {
-                // However late it is: none is left that was not told.
-                end_children();
-                return Ok(End::Stopped);
+                // Even after the time-out: kill processes started since the last search.
+                kill_children();
+                return Ok(Outcome::Killed);
             }
             Some(_) => {
-                end_children();
+                kill_children();
                 tokio::select! {
                     _ = ended.recv() => {}
-                    () = sleep(PAUSE) => {}
+                    () = sleep(POLL_INTERVAL) => {}
                 }
             }
-            None if has_ended && !is_stopping && !has_news(&socket) => return Ok(End::Alone),
-            None if has_ended => until = until_all_have_ended(),
+            None if has_ended && !is_stopping && !has_pending_input(&socket) => return Ok(Outcome::Exited),
+            None if has_ended => until = kill_deadline(),
             None => {
                 let mut byte = [0];
                 tokio::select! {
                     _ = ended.recv() => {}
                     read = socket.read(&mut byte) => match read {
                         Ok(1) => is_stopping = true,
-                        _ => until = until_all_have_ended(),
+                        _ => until = kill_deadline(),
                     }
                 }
             }
@@ -120,44 +121,46 @@ async fn run(words: &[OsString]) -> io::Result<End> {
     }
 }
 
-/// Whether a byte or the end of the socket has come. Asks the kernel: what the runtime knows may be older than the end of
-/// the command.
-fn has_news(socket: &UnixStream) -> bool {
+/// Returns whether a byte or the end of the stream is pending. Asks the kernel, because tokio's state may be older than
+/// the exit of the command.
+fn has_pending_input(socket: &UnixStream) -> bool {
     let mut byte = [0_u8];
     rustix::net::recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) != Err(Errno::AGAIN)
 }
 
-/// Whether somebody is there to hear it: so few bytes always have room. The runtime may not know yet that they have.
-fn tell(socket: &UnixStream, number: i32) -> bool {
+/// Reports a number; returns whether the program is still connected. Writes directly: the few bytes always fit, and
+/// tokio may not know yet that the socket is writable.
+fn report(socket: &UnixStream, number: i32) -> bool {
     rustix::io::write(socket, &number.to_ne_bytes()).is_ok()
 }
 
-/// Sends SIGKILL to those whose parent we are. Their children are ours then.
+/// Sends SIGKILL to all children of this process. Their children then become children of this process.
 #[cfg(target_os = "linux")]
-fn end_children() {
+fn kill_children() {
     let own = getpid().as_raw_nonzero().get();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
         let Some(pid) = pid else { continue };
-        // It may have ended just now.
+        // The process may have exited meanwhile.
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
         if parent(&stat) == Some(own) {
-            // Its id is its own until we wait for it.
+            // The process id cannot be reused before it is waited for.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// Who is left is in our group, as far as can be known.
+/// Kills the process group, because descendants outside of it are unknown.
 #[cfg(not(target_os = "linux"))]
-fn end_children() {
+fn kill_children() {
     if rustix::process::getpgrp() == getpid() {
         let _ = kill_process_group(getpid(), Signal::KILL);
     }
 }
 
-/// The parent in the text of `/proc/PID/stat`: the second field after the name, which is in parentheses and may have any.
+/// Parses the parent from `/proc/PID/stat`: the second field after the name, which is in parentheses and may contain
+/// any characters.
 #[cfg(any(target_os = "linux", test))]
 fn parent(stat: &[u8]) -> Option<i32> {
     let name = stat.iter().rposition(|byte| *byte == b')')?;
@@ -170,7 +173,7 @@ mod tests {
     use super::parent;
 
     #[test]
-    fn a_name_may_look_like_what_follows_it() {
+    fn the_name_may_contain_parentheses_and_fields() {
         assert_eq!(parent(b"12 (sleep) S 34 12 12 0"), Some(34));
         assert_eq!(parent(b"12 (a) S 1 (b) R 7 12"), Some(7));
         assert_eq!(parent(b"12 (\xFF) R 7 12"), Some(7));

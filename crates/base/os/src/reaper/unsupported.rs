@@ -1,9 +1,9 @@
-//! No keeper: on Windows, a job object ends what a command has started.
+//! Placeholder for Windows, where a job object kills the processes that a command started.
 
 use std::ffi::OsString;
 use std::io;
 
-/// Fails: no keeper is needed.
+/// Fails, because Windows needs no reaper.
 ///
 /// # Errors
 /// Always.

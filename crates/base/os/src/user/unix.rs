@@ -1,13 +1,13 @@
-//! Whose we are, on Unix: the effective user id.
+//! The current user on Unix: the effective user id.
 
 use rustix::process::geteuid;
 
-/// The user that this process acts as.
+/// Returns the effective user id of this process.
 pub fn my_uid() -> u32 {
     geteuid().as_raw()
 }
 
-/// Whether we are the user who may reach the processes of all.
+/// Returns whether this process runs as root.
 pub fn is_root() -> bool {
     geteuid().is_root()
 }

@@ -1,23 +1,24 @@
-//! Whose we are, on Windows. Users have no numbers there: they are told apart as ours and others'.
+//! The current user on Windows, where users have no numeric ids: two constants stand for the current user and for all
+//! others.
 
 use crate::windows::process::is_ours;
 
-/// Stands for our own user.
+/// Stands for the current user.
 const OURS: u32 = 1;
-/// Stands for every other one, and for those whom the system does not tell.
+/// Stands for all other users, and for unknown ones.
 const ANOTHER: u32 = u32::MAX;
 
-/// The user that this process acts as.
+/// Returns the number that stands for the current user.
 pub fn my_uid() -> u32 {
     OURS
 }
 
-/// Whether we are the user who may reach the processes of all: nobody is, by a number.
+/// Returns false: Windows has no root user.
 pub fn is_root() -> bool {
     false
 }
 
-/// The user of a process, as far as it concerns us.
+/// Returns the number that stands for the user of a process: the current one or another.
 pub fn uid_of(pid: u32) -> u32 {
     if is_ours(pid).unwrap_or(false) { OURS } else { ANOTHER }
 }

@@ -1,4 +1,4 @@
-//! Consoles. Refuses to write to one.
+//! Console windows.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, BorrowedHandle};
@@ -9,12 +9,12 @@ use windows_sys::Win32::System::Console::{
 
 use crate::windows::handle::worked;
 
-/// How many columns the window of a console has; `None` for what is none.
+/// Returns the width of a console window in columns. `None` if the handle is not a console.
 pub fn columns(console: BorrowedHandle<'_>) -> Option<usize> {
     size(console).map(|(_, columns)| columns)
 }
 
-/// Rows and columns of the window of a console; `None` for what is none.
+/// Returns the numbers of rows and columns of a console window. `None` if the handle is not a console.
 #[expect(unsafe_code, reason = "a call of the system, which fills a structure")]
 pub fn size(console: BorrowedHandle<'_>) -> Option<(usize, usize)> {
     let mut information = CONSOLE_SCREEN_BUFFER_INFO::default();
@@ -25,10 +25,10 @@ pub fn size(console: BorrowedHandle<'_>) -> Option<(usize, usize)> {
     Some((length(window.Top, window.Bottom)?, length(window.Left, window.Right)?))
 }
 
-/// Types Ctrl-Break for a process that was started as a group of its own, and for all that it has started.
+/// Sends Ctrl-Break to a process that was started as the leader of a process group, and to its descendants.
 ///
 /// # Errors
-/// It is at no console, or at another one than ours.
+/// If the process is not attached to the console of this process.
 #[expect(unsafe_code, reason = "a call of the system")]
 pub fn interrupt(group: u32) -> io::Result<()> {
     // SAFETY: it takes numbers only.

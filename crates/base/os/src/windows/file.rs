@@ -1,4 +1,4 @@
-//! Open files: which one it is, whatever it is called by now, and the same one opened again. Refuses to open by a name.
+//! Identity of open files, and opening them again.
 
 use std::ffi::c_void;
 use std::fs::File;
@@ -13,17 +13,17 @@ use windows_sys::Win32::Storage::FileSystem::{
 
 use crate::windows::handle::{owned, worked};
 
-/// Whether two are the same file, whatever it is called.
+/// Returns whether two handles refer to the same file.
 ///
 /// # Errors
-/// One of them is no file.
+/// If a handle is not a file.
 pub fn is_same(a: &File, b: &File) -> io::Result<bool> {
     let ((a_volume, a), (b_volume, b)) = (identity(a)?, identity(b)?);
-    // Wine knows no volume of a file that was renamed since it was opened.
+    // Wine reports no volume for a file that was renamed after it was opened.
     Ok(a == b && (a_volume == b_volume || a_volume == 0 || b_volume == 0))
 }
 
-/// Which file it is: its volume, and its number there.
+/// Returns the volume of a file and its number there.
 #[expect(unsafe_code, reason = "a call of the system, which fills a structure")]
 fn identity(file: &File) -> io::Result<(u32, u64)> {
     let mut information = BY_HANDLE_FILE_INFORMATION::default();
@@ -33,10 +33,10 @@ fn identity(file: &File) -> io::Result<(u32, u64)> {
     Ok((information.dwVolumeSerialNumber, number))
 }
 
-/// Whether nobody can find it any more: it was deleted while it was open.
+/// Returns whether the open file was deleted.
 ///
 /// # Errors
-/// It is no file.
+/// If the handle is not a file.
 #[expect(unsafe_code, reason = "a call of the system, which fills a structure")]
 pub fn is_deleted(file: &File) -> io::Result<bool> {
     let mut information = FILE_STANDARD_INFO::default();
@@ -47,10 +47,10 @@ pub fn is_deleted(file: &File) -> io::Result<bool> {
     Ok(information.DeletePending || information.NumberOfLinks == 0)
 }
 
-/// The same file for reading, with a place in it of its own.
+/// Opens the file again for reading, with an independent position.
 ///
 /// # Errors
-/// It may not be read.
+/// If the file cannot be read.
 #[expect(unsafe_code, reason = "a call of the system, which gives a handle")]
 pub fn reopened(file: &File) -> io::Result<File> {
     let share = FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE;
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_itself_under_every_name() {
+    fn a_file_is_the_same_under_every_name() {
         let [old, new] = ["old", "new"]
             .map(|name| std::env::temp_dir().join(format!("runtap-os-{}-{name}", std::process::id())));
         let mut file = File::options().write(true).read(true).create_new(true).open(&old).unwrap();
@@ -76,7 +76,7 @@ mod tests {
         assert!(is_same(&File::open(&new).unwrap(), &file).unwrap());
         let other = File::open(std::env::current_exe().unwrap()).unwrap();
         assert!(!is_same(&other, &file).unwrap());
-        // Wine opens by a name, and does not know the new one.
+        // Wine reopens by the old name, so open by the new one first.
         let mut text = String::new();
         reopened(&File::open(&new).unwrap()).unwrap().read_to_string(&mut text).unwrap();
         drop(file);

@@ -1,4 +1,4 @@
-//! Job objects: processes that end together. Refuses to start one.
+//! Job objects: groups of processes that are terminated together.
 
 use std::io;
 use std::os::windows::io::{AsHandle, AsRawHandle, OwnedHandle};
@@ -12,18 +12,19 @@ use windows_sys::Win32::System::JobObjects::{
 
 use crate::windows::handle::{owned, worked};
 
-/// What processes say that were ended: as those do that Ctrl-C has ended.
+/// Exit code of terminated processes, which is also that after Ctrl-C.
 const ENDED: u32 = 1;
 
-/// A process, and all that it starts. They end when this is dropped, and when we end.
+/// A group of processes and all processes that they start. They are terminated when this is dropped or the program
+/// exits.
 #[derive(Debug)]
 pub struct Job(OwnedHandle);
 
 impl Job {
-    /// An empty one.
+    /// Creates an empty job.
     ///
     /// # Errors
-    /// The system makes none.
+    /// If the job cannot be created.
     #[expect(unsafe_code, reason = "calls of the system, which read a structure")]
     pub fn new() -> io::Result<Self> {
         // SAFETY: takes nothing of ours, and gives a new handle or null.
@@ -39,10 +40,10 @@ impl Job {
         Ok(Self(job))
     }
 
-    /// Takes a process in; what it starts from now on is in it, too.
+    /// Adds a process. Processes that it starts from now on belong to the job too.
     ///
     /// # Errors
-    /// It has ended, or is in a job that allows no other one.
+    /// If the process has exited, or is in a job that does not permit another one.
     #[expect(unsafe_code, reason = "a call of the system")]
     pub fn take_in(&self, process: &impl AsHandle) -> io::Result<()> {
         // SAFETY: both are open.
@@ -51,10 +52,10 @@ impl Job {
         })
     }
 
-    /// Ends all that are in it.
+    /// Terminates all processes of the job.
     ///
     /// # Errors
-    /// The system does not.
+    /// If the processes cannot be terminated.
     #[expect(unsafe_code, reason = "a call of the system")]
     pub fn end(&self) -> io::Result<()> {
         // SAFETY: the job is open.
@@ -69,10 +70,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_it_ends_with_it() {
+    fn dropping_or_ending_a_job_terminates_its_processes() {
         for by_end in [true, false] {
             let job = Job::new().unwrap();
-            // It reads for as long as somebody could write.
+            // Reads until its input is closed.
             let mut child =
                 Command::new("cmd.exe").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
             let _input = child.stdin.take();
@@ -81,7 +82,7 @@ mod tests {
                 job.end().unwrap();
             }
             drop(job);
-            // Else this would never come to its end.
+            // Blocks forever if the process was not terminated.
             child.wait().unwrap();
         }
     }

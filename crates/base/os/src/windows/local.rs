@@ -1,8 +1,8 @@
-//! Named pipes for threads, with what `UnixListener` and `UnixStream` of the standard library have elsewhere: one thread
-//! reads while another writes, and a third ends both. Refuses to know what is said.
+//! Named pipes for threads, with an interface like the standard library's `UnixListener` and `UnixStream`: one thread
+//! can read while another writes, and a third can shut down both.
 //!
-//! Each call starts its work and waits for the end of it (`OVERLAPPED` with an event of its own): on a handle without that, a
-//! read that waits keeps every write waiting.
+//! Calls are overlapped, each with an event of its own, and wait for completion. On a handle without overlapped I/O, a
+//! pending read blocks all writes.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -28,12 +28,12 @@ use crate::windows::handle::{owned, worked};
 use crate::windows::pipe;
 use crate::windows::text::wide;
 
-/// How long a client waits at a time for an instance that is free.
+/// How long a client waits for a free instance per attempt, in milliseconds.
 const A_WHILE: u32 = 1000;
-/// How often it does.
+/// Maximum number of attempts.
 const TRIES: u32 = 30;
 
-/// A pipe that is listened on. Clones are the same one.
+/// A listener on a named pipe. Clones share the pipe.
 #[derive(Debug, Clone)]
 pub struct LocalListener {
     shared: Arc<Shared>,
@@ -43,13 +43,13 @@ pub struct LocalListener {
 struct Shared {
     path: PathBuf,
     nonblocking: AtomicBool,
-    /// What the next client gets. Locked while it is waited for.
+    /// The instance for the next client. Locked while waiting for the client.
     waiting: Mutex<Option<LocalStream>>,
-    /// The same, for who ends that.
+    /// The instance being waited on, for the thread that cancels the wait.
     awaited: Mutex<Option<LocalStream>>,
 }
 
-/// One end of a connection. Clones are the same one.
+/// One end of a connection. Clones share the connection.
 #[derive(Debug, Clone)]
 pub struct LocalStream {
     end: Arc<End>,
@@ -59,15 +59,15 @@ pub struct LocalStream {
 struct End {
     handle: OwnedHandle,
     shut: AtomicBool,
-    /// How long a read may take, in milliseconds.
+    /// Read time-out in milliseconds.
     patience: AtomicU32,
 }
 
 impl LocalListener {
-    /// Makes a pipe of this path (`\\.\pipe\NAME`) for our user, the system and administrators.
+    /// Creates a pipe with this path (`\\.\pipe\NAME`), accessible to the current user, the system and administrators.
     ///
     /// # Errors
-    /// The name is taken, or is none.
+    /// If the name is invalid or in use.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
         let first = LocalStream::of(pipe::listen_blocking(path.as_os_str(), true)?);
@@ -80,10 +80,10 @@ impl LocalListener {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The next client, and its process where the system tells.
+    /// Accepts a connection; also returns the client's process id, `None` if unknown.
     ///
     /// # Errors
-    /// The system gives no further instance; nobody has dialled and it is not to wait.
+    /// If no further instance can be created, or the listener is non-blocking and no client is connecting.
     pub fn accept(&self) -> io::Result<(LocalStream, Option<u32>)> {
         let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.shared.path.as_os_str();
@@ -102,19 +102,19 @@ impl LocalListener {
         *self.awaited() = None;
         connected?;
         stream.end.patience.store(INFINITE, Ordering::SeqCst);
-        // Before this one is served, so that the name is there at any time.
+        // Created before the connection is returned, so that the pipe exists at all times.
         *waiting = pipe::listen_blocking(path, false).ok().map(LocalStream::of);
         let process = pipe::client_process(stream.as_handle()).ok();
         Ok((stream, process))
     }
 
-    /// Has a thread that waits for a client wait no more (`WouldBlock`), and makes that so for those that come.
+    /// Makes pending and future calls of [`accept`](Self::accept) fail with `WouldBlock` if no client is connecting.
     #[expect(unsafe_code, reason = "a call of the system")]
     pub fn wake(&self) {
         self.shared.nonblocking.store(true, Ordering::SeqCst);
         if let Some(stream) = &*self.awaited() {
             stream.end.patience.store(0, Ordering::SeqCst);
-            // SAFETY: the handle is open; whoever waits hears that there is no client.
+            // SAFETY: the handle is open. The cancelled wait returns an error to its thread.
             unsafe { CancelIoEx(stream.end.handle.as_raw_handle(), ptr::null()) };
         }
     }
@@ -123,18 +123,18 @@ impl LocalListener {
         self.shared.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same listener once more.
+    /// Returns another handle to the listener.
     ///
     /// # Errors
-    /// None here.
+    /// Never.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(self.clone())
     }
 
-    /// Whether accepting fails where nobody has dialled.
+    /// Sets whether [`accept`](Self::accept) fails if no client is connecting.
     ///
     /// # Errors
-    /// None here.
+    /// Never.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.shared.nonblocking.store(nonblocking, Ordering::SeqCst);
         Ok(())
@@ -148,10 +148,10 @@ impl LocalStream {
         }
     }
 
-    /// Dials a pipe by its path.
+    /// Connects to a pipe.
     ///
     /// # Errors
-    /// Nobody listens there, or has no instance free for long.
+    /// If the pipe does not exist, or all its instances stay busy.
     pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let mut tries = 0;
@@ -167,18 +167,18 @@ impl LocalStream {
         }
     }
 
-    /// The same end once more.
+    /// Returns another handle to the connection.
     ///
     /// # Errors
-    /// None here.
+    /// Never.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(self.clone())
     }
 
-    /// How long reading may take at this end; `None`: for ever. What takes longer is `WouldBlock`.
+    /// Sets the read time-out; `None` disables it. Reads that take longer fail with `WouldBlock`.
     ///
     /// # Errors
-    /// For no time at all.
+    /// If the time-out is zero.
     pub fn set_read_timeout(&self, patience: Option<Duration>) -> io::Result<()> {
         if patience == Some(Duration::ZERO) {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -188,30 +188,31 @@ impl LocalStream {
         Ok(())
     }
 
-    /// It waits, as it does always.
+    /// Does nothing for `false`: connections are always blocking.
     ///
     /// # Errors
-    /// For what it can't do.
+    /// For `true`, which is not supported.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         if nonblocking { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
     }
 
-    /// Ends what is under way at this end, and lets nothing begin; the other side sees it when the last clone is gone.
+    /// Cancels pending calls and makes future ones fail. The peer sees the end of the stream when the last clone is
+    /// dropped.
     ///
     /// # Errors
-    /// For one direction alone, which pipes can't.
+    /// For a single direction, which pipes do not support.
     #[expect(unsafe_code, reason = "a call of the system")]
     pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
         if how != Shutdown::Both {
             return Err(io::ErrorKind::Unsupported.into());
         }
         self.end.shut.store(true, Ordering::SeqCst);
-        // SAFETY: the handle is open; what is under way ends with an error, and whoever waits for it hears that.
+        // SAFETY: the handle is open. Cancelled calls return an error to their threads.
         unsafe { CancelIoEx(self.end.handle.as_raw_handle(), ptr::null()) };
         Ok(())
     }
 
-    /// Whether nothing more will come: the other side has closed, and all that it has said was read.
+    /// Returns whether the peer has closed the connection and all data has been read.
     pub fn is_at_end(&self) -> bool {
         pipe::available(self.end.handle.as_handle()).is_err()
     }
@@ -228,22 +229,22 @@ impl End {
         self.patience.load(Ordering::SeqCst)
     }
 
-    /// Waits for a client.
+    /// Waits for a client to connect.
     #[expect(unsafe_code, reason = "a call of the system")]
     fn connected(&self) -> io::Result<()> {
         let handle = self.handle.as_raw_handle();
         // SAFETY: the handle is open, and the structure is there until the work is over.
         let connected = self.overlapped(|| self.patience(), |work| unsafe { ConnectNamedPipe(handle, work) });
         match connected {
-            // It came before we asked, or has gone already: what it has said can be read.
+            // The client connected before the call, or has already disconnected; its data can be read.
             Err(error) if is(&error, ERROR_PIPE_CONNECTED) || is(&error, ERROR_NO_DATA) => Ok(()),
             Err(error) if is(&error, ERROR_OPERATION_ABORTED) => Err(io::ErrorKind::WouldBlock.into()),
             connected => connected.map(drop),
         }
     }
 
-    /// Starts some work, and waits for its end: how many bytes were moved. What takes longer than `patience` milliseconds
-    /// is taken back, and is `WouldBlock`.
+    /// Starts an operation, waits for its completion and returns the number of bytes transferred. After `patience`
+    /// milliseconds it is cancelled and fails with `WouldBlock`.
     #[expect(unsafe_code, reason = "calls of the system with a structure that lives until the work is over")]
     fn overlapped(
         &self,
@@ -261,13 +262,13 @@ impl End {
             }
         }
         let handle = self.handle.as_raw_handle();
-        // Whoever ends this has either seen the work, or is seen here.
+        // A concurrent `shutdown` either cancels the operation or is seen here.
         let is_shut = self.shut.load(Ordering::SeqCst);
         // SAFETY: the event is open.
         let is_late =
             !is_shut && unsafe { WaitForSingleObject(event.as_raw_handle(), patience()) } != WAIT_OBJECT_0;
         if is_shut || is_late {
-            // SAFETY: the handle is open, and the work is that which was begun above.
+            // SAFETY: the handle is open, and the operation is the one started above.
             unsafe { CancelIoEx(handle, work) };
         }
         let mut moved = 0;
@@ -276,7 +277,7 @@ impl End {
             Err(error) if is_late && is(&error, ERROR_OPERATION_ABORTED) => {
                 Err(io::ErrorKind::WouldBlock.into())
             }
-            // It may have been done at the last moment.
+            // It may have completed before it was cancelled.
             done => done.and_then(|()| usize::try_from(moved).map_err(io::Error::other)),
         }
     }
@@ -348,7 +349,7 @@ impl Write for LocalStream {
     }
 }
 
-/// Waits for an instance that is free.
+/// Waits until an instance of the pipe is free.
 #[expect(unsafe_code, reason = "a call of the system with a text")]
 fn wait(path: &Path) -> io::Result<()> {
     let path = wide(path.as_os_str())?;

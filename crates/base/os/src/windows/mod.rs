@@ -1,15 +1,15 @@
-//! The calls of Windows that have no safe form in the standard library or in tokio, each behind a safe function.
+//! Safe wrappers of Windows calls that neither the standard library nor tokio provides.
 //!
-//! - `pipe`: named pipes that only their owner can open, who is at the other end of one, whether one is there.
-//! - `job`: processes that end together.
+//! - `pipe`: private named pipes, and the processes at their ends.
+//! - `job`: groups of processes that are terminated together.
 //! - `local`: named pipes for threads.
-//! - `console`: how wide it is. `random`: numbers that nobody can foresee.
-//! - `file`: which file an open one is, and the same one opened again.
-//! - `socket`: an option of TCP.
-//! - `process`: which processes there are, what they are called, since when they run, and whose they are.
+//! - `console`: the size of a console window.
+//! - `random`: unpredictable random numbers.
+//! - `file`: the identity of open files, and opening them again.
+//! - `socket`: the keep-alive option of TCP sockets.
+//! - `process`: the list of processes, and their names, start times and users.
 //!
-//! The only place for `unsafe` of this kind. Refuses to know a protocol, a name of a pipe, or what a process is for.
-//! Source: the pages of the functions on learn.microsoft.com.
+//! `unsafe` code of this kind is only permitted here. Source: the pages of the functions on learn.microsoft.com.
 
 pub mod console;
 pub mod file;

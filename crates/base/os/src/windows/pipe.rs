@@ -1,5 +1,4 @@
-//! Named pipes: making one that nobody else can open, and asking the system who is at its other end. Refuses to know
-//! what they are called and what is said on them.
+//! Named pipes: creates private ones, and identifies the processes at their ends.
 
 use std::ffi::OsStr;
 use std::io;
@@ -24,14 +23,14 @@ use crate::windows::handle::{owned, worked};
 use crate::windows::text::wide;
 use crate::windows::user::sid_of;
 
-/// Bytes on their way in each direction.
+/// Buffer size in each direction, in bytes.
 const ROOM: u32 = 64 << 10;
 
-/// One more instance of a pipe that our own user, the system and administrators can open, and nobody over the network.
-/// `is_first`: it fails where the name is somebody's already, whoever that is. Needs a tokio runtime with I/O.
+/// Creates an instance of a pipe that only the current user, the system and administrators can open, and only locally.
+/// If `is_first`, it fails if the pipe exists. Must be called within a tokio runtime with I/O.
 ///
 /// # Errors
-/// The name is taken (`PermissionDenied`), or is no name of a pipe.
+/// If the name is in use (`PermissionDenied`) or invalid.
 #[expect(unsafe_code, reason = "a call with a pointer to what lives until it is over")]
 pub fn listen(path: &OsStr, is_first: bool) -> io::Result<NamedPipeServer> {
     let mut options = ServerOptions::new();
@@ -42,7 +41,7 @@ pub fn listen(path: &OsStr, is_first: bool) -> io::Result<NamedPipeServer> {
     })
 }
 
-/// The same without tokio, for calls that start work and wait for its end.
+/// Like [`listen`], without tokio, for overlapped I/O.
 #[expect(unsafe_code, reason = "a call of the system with pointers to what lives until it is over")]
 pub(crate) fn listen_blocking(path: &OsStr, is_first: bool) -> io::Result<OwnedHandle> {
     let path = wide(path)?;
@@ -58,7 +57,8 @@ pub(crate) fn listen_blocking(path: &OsStr, is_first: bool) -> io::Result<OwnedH
     })
 }
 
-/// Full rights (GA) for the owner, SYSTEM (SY) and administrators (BA); protected (P): nothing is inherited.
+/// Grants full access (GA) to the owner, SYSTEM (SY) and administrators (BA); protected (P) means that nothing is
+/// inherited.
 #[expect(unsafe_code, reason = "calls of the system with a security descriptor that is freed behind them")]
 fn for_us_alone<T>(make: impl FnOnce(*mut SECURITY_ATTRIBUTES) -> io::Result<T>) -> io::Result<T> {
     let rights = format!("D:P(A;;GA;;;{})(A;;GA;;;SY)(A;;GA;;;BA)", sid_of(std::process::id())?);
@@ -87,10 +87,10 @@ fn size() -> io::Result<u32> {
     u32::try_from(size_of::<SECURITY_ATTRIBUTES>()).map_err(io::Error::other)
 }
 
-/// The process that has made the instance at the other end.
+/// Returns the id of the process that created the pipe instance.
 ///
 /// # Errors
-/// It is no pipe, or not connected.
+/// If the handle is not a connected pipe.
 #[expect(unsafe_code, reason = "a call of the system, which writes a number")]
 pub fn server_process(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
     let mut pid = 0;
@@ -99,10 +99,10 @@ pub fn server_process(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
     Ok(pid)
 }
 
-/// The process that has opened the other end.
+/// Returns the id of the process that connected to the pipe instance.
 ///
 /// # Errors
-/// It is no pipe, or not connected.
+/// If the handle is not a connected pipe.
 #[expect(unsafe_code, reason = "a call of the system, which writes a number")]
 pub fn client_process(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
     let mut pid = 0;
@@ -111,10 +111,10 @@ pub fn client_process(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
     Ok(pid)
 }
 
-/// How many bytes are there to be read, without taking any.
+/// Returns the number of bytes that can be read, without reading them.
 ///
 /// # Errors
-/// The other side has closed (`BrokenPipe`).
+/// If the peer has closed the connection (`BrokenPipe`).
 #[expect(unsafe_code, reason = "a call of the system, which writes a number")]
 pub fn available(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
     let mut bytes = 0;
@@ -132,18 +132,18 @@ pub fn available(pipe: BorrowedHandle<'_>) -> io::Result<u32> {
     Ok(bytes)
 }
 
-/// Whether this is Wine, whose version 8 makes everybody the first instance of a name. For tests.
+/// Returns whether this is Wine, whose version 8 does not enforce the first instance of a name. For tests.
 pub fn is_wine() -> bool {
     std::env::var_os("WINEPREFIX").is_some()
 }
 
-/// Whether somebody listens on a pipe of this path. Does not open it: a server serves one client for each instance.
+/// Returns whether a pipe with this path exists. Does not open it, which would occupy an instance.
 pub fn is_there(path: &OsStr) -> bool {
     let Ok(path) = wide(path) else { return false };
     waits(&path).is_ok_and(|found| found)
 }
 
-/// Every instance of it may be busy: that takes the shortest possible time to learn, and it is there all the same.
+/// If all instances are busy, waiting for the shortest time fails with a time-out, which shows that the pipe exists.
 #[expect(unsafe_code, reason = "a call of the system with a text")]
 fn waits(path: &[u16]) -> io::Result<bool> {
     const A_MILLISECOND: u32 = 1;

@@ -1,4 +1,4 @@
-//! Processes: a list of all, and what can be known of one from outside. Refuses to end one, and to read its memory.
+//! Running processes, and their properties.
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
@@ -18,26 +18,26 @@ use crate::windows::handle::{opened, owned, process, worked};
 use crate::windows::text::from_wide;
 use crate::windows::user::sid_of;
 
-/// What `GetExitCodeProcess` says of a process that runs.
+/// Exit code of a running process.
 const STILL_ACTIVE: u32 = 259;
-/// Longest path in UTF-16 units, with its zero.
+/// Maximum length of a path in UTF-16 units, including the terminating zero.
 const LONGEST_PATH: usize = 1 << 15;
 
-/// A process in the list of all.
+/// An entry of the process list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// Who has started it. That process may be gone, and its id another one's.
+    /// Id of the process that started it, which may have exited and whose id may have been reused.
     pub parent: u32,
-    /// The name of its program's file.
+    /// File name of the program.
     pub name: String,
 }
 
-/// All processes, those of other users too.
+/// Lists the processes of all users.
 ///
 /// # Errors
-/// The system gives no list.
+/// If the list cannot be created.
 #[expect(unsafe_code, reason = "calls of the system, which fill a structure")]
 pub fn list() -> io::Result<Vec<Entry>> {
     // SAFETY: takes numbers only, and gives a new handle or INVALID_HANDLE_VALUE.
@@ -58,10 +58,11 @@ pub fn list() -> io::Result<Vec<Entry>> {
     Ok(all)
 }
 
-/// When a process was started: units of 100 ns since 1601. With its id that is one process for good.
+/// Returns the start time of a process in units of 100 ns since 1601. Together with the id it identifies a process
+/// uniquely.
 ///
 /// # Errors
-/// It is gone, or not for us to look at.
+/// If the process has exited or may not be accessed.
 #[expect(unsafe_code, reason = "calls of the system, which fill structures")]
 pub fn start_time(pid: u32) -> io::Result<u64> {
     let process = process(pid)?;
@@ -75,16 +76,16 @@ pub fn start_time(pid: u32) -> io::Result<u64> {
     Ok(start)
 }
 
-/// What its threads have used of the processors so far, in the kernel too.
+/// Returns the processor time that a process has used, in user and kernel mode.
 ///
 /// # Errors
-/// It is gone, or not for us to look at.
+/// If the process has exited or may not be accessed.
 pub fn processor_time(pid: u32) -> io::Result<Duration> {
     let [_, _, kernel, user] = times(&process(pid)?)?;
     Ok(Duration::from_nanos(kernel.saturating_add(user).saturating_mul(100)))
 }
 
-/// Start, end, and time in the kernel and outside of it, in units of 100 ns.
+/// Returns the start time, exit time, kernel time and user time of a process in units of 100 ns.
 #[expect(unsafe_code, reason = "a call of the system, which fills structures")]
 fn times(process: &OwnedHandle) -> io::Result<[u64; 4]> {
     let mut times = [FILETIME::default(); 4];
@@ -94,10 +95,10 @@ fn times(process: &OwnedHandle) -> io::Result<[u64; 4]> {
     Ok(times.map(|time| u64::from(time.dwHighDateTime) << 32 | u64::from(time.dwLowDateTime)))
 }
 
-/// The path of its program.
+/// Returns the path of a process's program.
 ///
 /// # Errors
-/// It is gone, or not for us to look at.
+/// If the process has exited or may not be accessed.
 #[expect(unsafe_code, reason = "a call of the system, which fills a buffer")]
 pub fn program(pid: u32) -> io::Result<PathBuf> {
     let process = process(pid)?;
@@ -110,30 +111,30 @@ pub fn program(pid: u32) -> io::Result<PathBuf> {
     Ok(from_wide(&room).into())
 }
 
-/// The id of this thread.
+/// Returns the id of the current thread.
 #[expect(unsafe_code, reason = "a call of the system without arguments")]
 pub fn current_thread_id() -> u32 {
     // SAFETY: it takes nothing, and can't fail.
     unsafe { GetCurrentThreadId() }
 }
 
-/// A process that is waited for.
+/// A process that can be waited for.
 #[derive(Debug)]
 pub struct Running(OwnedHandle);
 
 impl Running {
-    /// Opens it.
+    /// Opens a process.
     ///
     /// # Errors
-    /// It is gone, or not for us to look at.
+    /// If the process has exited or may not be accessed.
     pub fn open(pid: u32) -> io::Result<Self> {
         opened(pid, PROCESS_SYNCHRONIZE).map(Self)
     }
 
-    /// Waits for its end, and says whether that has come.
+    /// Waits until the process exits or `time` has passed, and returns whether it has exited.
     ///
     /// # Errors
-    /// It can't be waited for.
+    /// If the wait fails.
     #[expect(unsafe_code, reason = "a call of the system")]
     pub fn ends_within(&self, time: Duration) -> io::Result<bool> {
         let milliseconds = u32::try_from(time.as_millis()).unwrap_or(INFINITE);
@@ -146,10 +147,10 @@ impl Running {
     }
 }
 
-/// Whether a process is of our own user.
+/// Returns whether a process belongs to the current user.
 ///
 /// # Errors
-/// It is gone, or its user is not for us to know: as a rule that of another one.
+/// If the process has exited, or its user cannot be read, which usually means that it is another user.
 pub fn is_ours(pid: u32) -> io::Result<bool> {
     Ok(sid_of(pid)? == sid_of(std::process::id())?)
 }
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_listed_and_ours() {
+    fn this_process_is_listed_and_of_the_current_user() {
         let me = std::process::id();
         let entry = list().unwrap().into_iter().find(|entry| entry.pid == me).unwrap();
         let program = program(me).unwrap();
@@ -169,15 +170,15 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_waited_for() {
+    fn a_running_process_has_not_exited() {
         let running = Running::open(std::process::id()).unwrap();
         assert!(!running.ends_within(Duration::from_millis(1)).unwrap());
         Running::open(u32::MAX).unwrap_err();
     }
 
     #[test]
-    fn nobody_has_an_odd_id() {
-        // Ids are multiples of four.
+    fn an_odd_id_is_invalid() {
+        // Process ids are multiples of four.
         start_time(u32::MAX).unwrap_err();
         is_ours(u32::MAX).unwrap_err();
     }

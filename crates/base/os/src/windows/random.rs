@@ -1,18 +1,18 @@
-//! Random numbers of the system. Refuses to make its own.
+//! Random numbers from the operating system.
 
 use std::io;
 use std::ptr;
 
 use windows_sys::Win32::Security::Cryptography::{BCRYPT_USE_SYSTEM_PREFERRED_RNG, BCryptGenRandom};
 
-/// Fills a buffer with what nobody can foresee.
+/// Fills `bytes` with unpredictable random bytes.
 ///
 /// # Errors
-/// The system has none.
+/// If the operating system provides none.
 #[expect(unsafe_code, reason = "a call of the system, which fills a buffer")]
 pub(crate) fn fill(bytes: &mut [u8]) -> io::Result<()> {
     let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    // SAFETY: there is room for `length` bytes, and that is said.
+    // SAFETY: the buffer has `length` bytes.
     let status = unsafe {
         BCryptGenRandom(ptr::null_mut(), bytes.as_mut_ptr(), length, BCRYPT_USE_SYSTEM_PREFERRED_RNG)
     };

@@ -1,14 +1,14 @@
-//! Sockets of TCP. Refuses to open one.
+//! Options of TCP sockets.
 
 use std::io;
 use std::os::windows::io::{AsRawSocket, BorrowedSocket};
 
 use windows_sys::Win32::Networking::WinSock::{SO_KEEPALIVE, SOCKET, SOL_SOCKET, setsockopt};
 
-/// Has the system ask the other machine now and then whether it is there.
+/// Enables keep-alive, so that the operating system detects an unreachable peer.
 ///
 /// # Errors
-/// The system does not.
+/// If the option cannot be set.
 #[expect(unsafe_code, reason = "a call of the system, which reads a number")]
 pub fn keep_alive(socket: BorrowedSocket<'_>) -> io::Result<()> {
     let raw = SOCKET::try_from(socket.as_raw_socket()).map_err(io::Error::other)?;
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_takes_it() {
+    fn keep_alive_is_accepted() {
         keep_alive(TcpListener::bind(("127.0.0.1", 0)).unwrap().as_socket()).unwrap();
     }
 }

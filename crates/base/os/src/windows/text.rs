@@ -1,13 +1,13 @@
-//! UTF-16 as the calls want it. Refuses to lose anything: what can't be a name is an error.
+//! Conversion from and to the UTF-16 strings of Windows calls.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::windows::ffi::{OsStrExt, OsStringExt};
 
-/// With the zero at its end.
+/// Converts a string to zero-terminated UTF-16.
 ///
 /// # Errors
-/// For a text with a zero in it, which would be cut there.
+/// If the string contains a zero.
 pub(crate) fn wide(text: &OsStr) -> io::Result<Vec<u16>> {
     let mut units: Vec<u16> = text.encode_wide().collect();
     if units.contains(&0) {
@@ -17,7 +17,7 @@ pub(crate) fn wide(text: &OsStr) -> io::Result<Vec<u16>> {
     Ok(units)
 }
 
-/// Up to the first zero.
+/// Converts UTF-16 units up to the first zero.
 pub(crate) fn from_wide(units: &[u16]) -> OsString {
     let text = units.split(|unit| *unit == 0).next().unwrap_or_default();
     OsString::from_wide(text)
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_comes_back() {
+    fn text_round_trips() {
         for text in ["", "x", r"\\.\pipe\grün 🦀"] {
             assert_eq!(from_wide(&wide(OsStr::new(text)).unwrap()), OsStr::new(text));
         }

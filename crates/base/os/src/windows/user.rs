@@ -1,4 +1,4 @@
-//! Whose a process is: the user of its token, as a security identifier (SID). Refuses to name people.
+//! The user of a process, as a security identifier (SID).
 
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
@@ -11,29 +11,29 @@ use windows_sys::Win32::System::Threading::OpenProcessToken;
 
 use crate::windows::handle::{owned, process, worked};
 
-/// Longest text of a SID: `S-1-` and 15 numbers, with room to spare.
+/// Maximum length of a textual SID (`S-1-` and 15 numbers), rounded up.
 const LONGEST_SID: usize = 256;
 
-/// The SID of the user of a process, in its textual form (`S-1-5-21-…`).
+/// Returns the SID of a process's user in textual form (`S-1-5-21-…`).
 ///
 /// # Errors
-/// The process is gone, or its user is not for us to know.
+/// If the process has exited or may not be accessed.
 #[expect(unsafe_code, reason = "calls of the system, which fill a buffer")]
 pub(crate) fn sid_of(pid: u32) -> io::Result<String> {
     let process = process(pid)?;
     let mut raw: HANDLE = ptr::null_mut();
     // SAFETY: the process is open, and the call writes one handle to where there is one.
     worked(unsafe { OpenProcessToken(process.as_raw_handle(), TOKEN_QUERY, &raw mut raw) })?;
-    // SAFETY: the call has worked, so the handle is new and ours.
+    // SAFETY: the call succeeded, so the handle is valid and owned by this function.
     let token: OwnedHandle = unsafe { owned(raw) }?;
     let mut needed = 0;
-    // SAFETY: with no room nothing is written but how much is needed.
+    // SAFETY: with a buffer size of zero only the required size is written.
     unsafe { GetTokenInformation(token.as_raw_handle(), TokenUser, ptr::null_mut(), 0, &raw mut needed) };
-    // Of words, so that what is in it is aligned.
+    // An array of `u64` for alignment.
     let size = usize::try_from(needed).map_err(io::Error::other)?.max(size_of::<TOKEN_USER>());
     let mut room = vec![0u64; size.div_ceil(size_of::<u64>())];
     let bytes = u32::try_from(room.len() * size_of::<u64>()).map_err(io::Error::other)?;
-    // SAFETY: there is room for `bytes` bytes, and that is said.
+    // SAFETY: the buffer has `bytes` bytes.
     worked(unsafe {
         GetTokenInformation(
             token.as_raw_handle(),
@@ -43,17 +43,17 @@ pub(crate) fn sid_of(pid: u32) -> io::Result<String> {
             &raw mut needed,
         )
     })?;
-    // SAFETY: the call has filled in a TOKEN_USER, which points into the same room; that is aligned for it.
+    // SAFETY: the call wrote a TOKEN_USER, which points into this buffer; the buffer is aligned.
     let sid = unsafe { (*room.as_ptr().cast::<TOKEN_USER>()).User.Sid };
     let mut text: *mut u16 = ptr::null_mut();
-    // SAFETY: the SID is one of the system's, in `room`; the text is a new allocation of the system's.
+    // SAFETY: the SID in `room` is valid; the call allocates the text.
     worked(unsafe { ConvertSidToStringSidW(sid, &raw mut text) })?;
     let units = (0..LONGEST_SID).map(|at| {
-        // SAFETY: the text ends with a zero, and nothing behind that is read.
+        // SAFETY: the text is zero-terminated, and nothing after the zero is read.
         unsafe { *text.add(at) }
     });
     let units: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
-    // SAFETY: allocated by the call above, for us to free, and not used any more.
+    // SAFETY: allocated by the call above, and not used any more.
     unsafe { LocalFree(text.cast()) };
     String::from_utf16(&units).map_err(io::Error::other)
 }

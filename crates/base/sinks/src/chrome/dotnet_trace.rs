@@ -1,7 +1,7 @@
-//! Chrome trace events as dotnet-trace writes them: the events of its speedscope files, in microseconds.
+//! Chrome trace events like those of dotnet-trace: the events of its speedscope files, in microseconds.
 //!
-//! A frame's module is its `category`. `stackFrames` has each frame once, with the caller that it was first seen under, as
-//! there.
+//! The `category` of a frame is its module. Like there, `stackFrames` contains each frame once, with the caller of its
+//! first occurrence.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use runtap_model::{FrameHandle, Thread, Trace, View};
 use crate::json;
 use crate::speedscope::dotnet_trace::{Event, events};
 
-/// The frames in the order of their first use, each with the caller that it was first seen under.
+/// The frames in the order of first use, each with the caller of its first occurrence.
 #[derive(Default)]
 struct Frames {
-    /// By the index of the model's handle.
+    /// By the index of the frame's handle.
     numbers: Vec<Option<u64>>,
     list: Vec<(FrameHandle, Option<u64>)>,
 }

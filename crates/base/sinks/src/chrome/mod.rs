@@ -4,20 +4,20 @@
 //! |---|---|
 //! | process, or each of several | `pid`; a metadata event `process_name`: its name |
 //! | thread with weight in the view | `tid`; metadata events `thread_name`: `Thread (TID) NAME`, and `thread_sort_index` in the order of first use |
-//! | frame | `name` of a pair of events: `"ph":"B"` where it comes onto the stack, `"ph":"E"` where it leaves |
-//! | samples in a row with the same frame in the same place | one such pair |
-//! | events of a thread that overlap | those that find the track taken are pairs of `"ph":"b"` and `"ph":"e"` (async events), with an `id` for each further track |
+//! | frame | `name` of a pair of events: `"ph":"B"` where it opens, `"ph":"E"` where it closes |
+//! | consecutive samples with the same frame in the same position | one such pair |
+//! | overlapping events of a thread | pairs of `"ph":"b"` and `"ph":"e"` (async events), with an `id` for each further track |
 //! | a sample without a stack | a pair named `[no stack]` |
 //! | time, weight | `ts`: microseconds since the session's start with three decimals, so whole nanoseconds |
 //! | start of the session | `otherData.start_unix_ns`, a text, as JSON's numbers are too short for it |
-//! | view | which samples; `thread-time` unless another is asked for. What it leaves out is a gap |
+//! | view | selects the samples; `thread-time` by default. Omitted samples are gaps |
 //! | kind | not in the file |
-//! | a sample that lasts no time | not in the file: its time is in that of the others |
+//! | a sample without duration | not in the file: its time is part of the others |
 //!
-//! The events of a thread stand together and in order, those of different threads one after the other: readers sort
-//! by time, and keep the order of equal times. The name at the end of a span is for speedscope, which pairs by it.
-//! Two processes of one number get different ones, as `processes.rs` says.
-//! The format: "Trace Event Format", the document of the Chromium project.
+//! The events of a thread are consecutive and in order, and those of different threads follow each other: readers sort
+//! by time, and keep the order of equal times. Ends of spans have names because speedscope matches them by name.
+//! Processes with equal ids get different ones, see `processes.rs`. Specification: "Trace Event Format" of the Chromium
+//! project.
 
 mod dotnet_trace;
 
@@ -98,7 +98,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     Ok(())
 }
 
-/// Nanoseconds as microseconds with three decimals.
+/// Writes nanoseconds as microseconds with three decimals.
 fn microseconds(w: &mut impl Write, ns: u64) -> io::Result<()> {
     json::number(w, ns / 1000)?;
     let digit = |of: u64| b"0123456789"[usize::try_from(of % 10).unwrap_or_default()];
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nanoseconds_stay_whole() {
+    fn nanoseconds_are_exact() {
         let of = |ns| {
             let mut text = Vec::new();
             microseconds(&mut text, ns).expect("a Vec takes all");

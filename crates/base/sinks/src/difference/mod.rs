@@ -1,17 +1,16 @@
-//! What changed from one trace to another, as folded stacks with two numbers and as a differential flame graph.
+//! Changes between two traces, as folded stacks with two numbers and as a differential flame graph.
 //!
 //! | in the model | in the folded file | in the flame graph |
 //! |---|---|---|
-//! | a stack with weight in one trace or the other | a line `root;…;leaf BEFORE AFTER` | a box on its caller |
-//! | weight before | `BEFORE`, scaled so that both traces add up to the same, or as it is ([`Options::absolute`]) | with `AFTER`, the colour of a box: red for more of it and what stands on it, blue for less, the stronger the more |
+//! | a stack with weight in either trace | a line `root;…;leaf BEFORE AFTER` | a box on its caller |
+//! | weight before | `BEFORE`, scaled so that both traces have the same total, or unchanged ([`Options::absolute`]) | together with `AFTER` the color of a box: red for an increase including callees, blue for a decrease |
 //! | weight after | `AFTER` | width |
-//! | thread | not in the file: its number means nothing in another run | not there |
+//! | thread | omitted: thread ids differ between runs | omitted |
 //! | a sample without a stack | a line `[no stack] BEFORE AFTER` | a box `[no stack]` |
 //! | names of the traces, numbers of samples | not in the file | title and subtitle |
 //!
-//! The lines are in the order of [folded stacks](crate::folded), and what `flamegraph.pl` and inferno take for a
-//! differential flame graph. What is only in the first trace has no width, so it is not in the picture: it is in that of
-//! the traces in the other order.
+//! The lines are ordered like [folded stacks](crate::folded) and can be read by `flamegraph.pl` and inferno. Stacks
+//! that are only in the first trace have no width in the flame graph; to see them, swap the traces.
 
 mod shade;
 
@@ -23,17 +22,17 @@ use inferno::flamegraph::color::{BackgroundColor, Color};
 use runtap_model::{Comparison, Unit};
 use std::io::{self, BufWriter, Write};
 
-/// How to write a difference.
+/// Options for writing a difference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Compare weights as they are, not as shares of their traces.
+    /// Whether to compare absolute weights instead of shares of their traces.
     pub absolute: bool,
-    /// What the two traces are called.
+    /// Names of the two traces.
     pub names: [String; 2],
 }
 
-/// Writes folded stacks with two numbers.
+/// Writes folded stacks with two numbers each.
 pub fn write_folded(comparison: &Comparison, w: impl Write, options: &Options) -> Result<(), Error> {
     let mut w = BufWriter::with_capacity(1 << 16, w);
     walk(comparison, options, |stack, [before, after]| writeln!(w, "{stack} {before} {after}"))?;
@@ -56,7 +55,7 @@ pub fn write_flamegraph(comparison: &Comparison, w: impl Write, options: &Option
     let [before, after] = options.names.each_ref().map(|name| text::plain(name));
     drawing.title = format!("{before} → {after}");
     drawing.subtitle = Some(subtitle(comparison, options));
-    // What did not change is white.
+    // Unchanged boxes are white, so the background is gray.
     drawing.bgcolors = Some(BackgroundColor::Flat(Color { r: 222, g: 222, b: 228 }));
     let mut drawn = Vec::new();
     crate::flamegraph::draw(&mut drawing, comparison.view(), &lines, &mut drawn)?;
@@ -83,7 +82,7 @@ fn nothing(comparison: &Comparison) -> Error {
     Error::NoSamples { view: comparison.view(), recorded: 0, left_out: 0 }
 }
 
-/// Calls `line` with each stack and its two weights.
+/// Calls `line` with each stack and its weights in both traces.
 fn walk(
     comparison: &Comparison,
     options: &Options,
@@ -106,7 +105,7 @@ fn walk(
     Ok(())
 }
 
-/// `number` × `times` ÷ `by`, rounded.
+/// Returns `number` × `times` ÷ `by`, rounded.
 fn scale(number: u64, times: u64, by: u64) -> u64 {
     let product = u128::from(number) * u128::from(times) + u128::from(by / 2);
     u64::try_from(product / u128::from(by)).unwrap_or(u64::MAX)

@@ -1,20 +1,20 @@
-//! Colours of a differential flame graph: each box by all that changed in it and in what stands on it.
+//! Colors of a differential flame graph, by the change of each box including its callees.
 //!
-//! The one who draws looks at the end of each line alone, so that a method is white whose callees take twice as long, and
-//! red where it has become the caller of what was there before. The boxes are drawn already; here their colours, and the
-//! change at the end of their titles, are replaced. A box is known by its row and by where it begins.
+//! inferno only considers the innermost frame of each line, so a method is white although its callees take twice as
+//! long, and red if it became the caller of existing ones. So the colors of the finished picture, and the changes in
+//! the tooltips, are replaced here. Boxes are identified by row and start.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Row and beginning of a box with a width → its weights before and after.
+/// Maps the row and start of each box with a width to its weights before and after.
 pub(super) type Boxes = HashMap<(usize, u64), [u64; 2]>;
 
-/// The boxes of lines that are in the order of the tree: stack, weights before and after.
+/// Computes the boxes of lines that are in tree order.
 #[derive(Default)]
 pub(super) struct Layout {
     boxes: Boxes,
-    /// The frames of the last line with what they have so far; the first is the row of all.
+    /// The frames of the last line with their sums so far, starting with the row `all`.
     open: Vec<Open>,
     at: u64,
 }
@@ -53,15 +53,15 @@ impl Layout {
     }
 }
 
-/// The pixels of a row.
+/// Height of a row in pixels.
 const ROW: u64 = 16;
 
-/// Gives the boxes of a picture their colours.
+/// Replaces the colors of the boxes in a picture.
 pub(super) fn shade(svg: &str, boxes: &Boxes) -> String {
     let change = |[before, after]: [u64; 2]| i128::from(after) - i128::from(before);
     let most = boxes.values().map(|weights| change(*weights).unsigned_abs()).max().unwrap_or(0).max(1);
     let total = boxes.get(&(0, 0)).map_or(1, |all| all[1].max(1));
-    // The row of all is the lowest.
+    // The row `all` is the lowest.
     let lowest = svg.split("<g><title>").skip(1).filter_map(|it| number(it, " y=\"")).max().unwrap_or(0);
     let mut parts = svg.split("<g><title>");
     let mut shaded = parts.next().unwrap_or_default().to_owned();
@@ -78,32 +78,32 @@ pub(super) fn shade(svg: &str, boxes: &Boxes) -> String {
     shaded
 }
 
-/// The number behind the first `key`.
+/// Returns the number that follows the first `key`.
 fn number(text: &str, key: &str) -> Option<u64> {
     let (_, rest) = text.split_once(key)?;
     rest.split('"').next()?.parse().ok()
 }
 
-/// One box with its colour, and its change in percent of all.
+/// Returns a box with its new color, and its change as a percentage of the total.
 #[expect(clippy::cast_precision_loss, reason = "shown with two digits")]
 fn repaint(part: &str, change: i128, most: u128, total: u64) -> Option<String> {
     let (title, rest) = part.split_once("</title>")?;
     let (title, _) = title.rsplit_once("; ")?;
-    let (head, colour) = rest.split_once("fill=\"")?;
-    let (_, tail) = colour.split_once('"')?;
+    let (head, color) = rest.split_once("fill=\"")?;
+    let (_, tail) = color.split_once('"')?;
     let percent = change as f64 * 100.0 / total as f64;
     let mut text = title.to_owned();
-    // Writing to a String can't fail.
+    // Writing to a `String` cannot fail.
     let _ = match change {
         0 => write!(text, "; no change)"),
         _ => write!(text, "; {percent:+.2}%)"),
     };
-    let _ = write!(text, "</title>{head}fill=\"{}\"{tail}", colour_of(change, most));
+    let _ = write!(text, "</title>{head}fill=\"{}\"{tail}", color_of(change, most));
     Some(text)
 }
 
-/// White, the redder the more, the bluer the less.
-fn colour_of(change: i128, most: u128) -> String {
+/// Returns white for no change, and shades of red for increases and of blue for decreases.
+fn color_of(change: i128, most: u128) -> String {
     let strength = u8::try_from(change.unsigned_abs() * 150 / most).unwrap_or(150);
     let other = 250 - strength;
     match change {

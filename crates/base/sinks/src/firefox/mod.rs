@@ -1,25 +1,25 @@
-//! Firefox Profiler's processed format, compressed with gzip: what <https://profiler.firefox.com> opens.
+//! Firefox Profiler's processed format, compressed with gzip, for <https://profiler.firefox.com>.
 //!
 //! | in the model | in the file |
 //! |---|---|
-//! | process | `meta.product`; of each thread `processName` and `pid`, by which the page groups them; `meta.arguments` is the command line |
+//! | process | `meta.product`; `processName` and `pid` of each thread, by which the viewer groups threads; `meta.arguments` is the command line |
 //! | start of the session | `meta.startTime`, in milliseconds since 1970 |
 //! | sampling period | `meta.interval`, in milliseconds |
 //! | thread with weight in the view | one of `threads`, named `Thread (TID) NAME`, in the order of first use |
-//! | the thread with the most time of managed samples | `meta.initialSelectedThreads` |
+//! | the thread with the most time in managed samples | `meta.initialSelectedThreads` |
 //! | frame | an entry of the thread's `frameTable`, `funcTable` and `stringArray` |
-//! | module | the category of the frame: `Framework` (blue), `Program` (orange), `Other` (grey) for an address without a name |
+//! | module | the category of the frame: `Framework` (blue), `Program` (orange), `Other` (gray) for an address without a name |
 //! | stack | an entry of the thread's `stackTable` |
 //! | a sample without a stack | a stack of the one frame `[no stack]` |
 //! | a sample | one of `samples`: `time`, `stack`, `weight` |
 //! | weight | milliseconds with six decimals (`tracing-ms`); bytes in the view `alloc`, a number in `exceptions` |
-//! | kind | `threadCPUDelta`, nanoseconds: a thread uses the processor as long as its samples are managed |
-//! | where the view leaves out samples, and behind the last | a row without a stack that weighs nothing, so that the sample before it ends there |
-//! | view | which samples; `thread-time` unless another is asked for |
+//! | kind | `threadCPUDelta`, nanoseconds: the duration of managed samples is processor time |
+//! | end of a sample that no other sample follows immediately | a row without a stack and with weight 0 |
+//! | view | selects the samples; `thread-time` by default |
 //!
-//! The format is a table for each column, so the samples are walked once for each. It is not documented as a whole;
-//! this is version 55 of it, as the crate `fxprof-processed-profile` writes it, and a test compares the two. Newer
-//! pages upgrade older versions. That crate itself has whole weights only, and holds the file in memory.
+//! The format consists of a table per column, so the samples are visited once per column. It is not fully documented;
+//! this is version 55, as written by the crate `fxprof-processed-profile`, with which a test compares the output. Newer
+//! viewers upgrade older versions. That crate only supports integer weights and builds the file in memory.
 
 mod tables;
 
@@ -28,10 +28,10 @@ use crate::json::{number, string};
 use crate::processes::{Numbered, Processes};
 use crate::{Error, Options};
 use flate2::{Compression, GzBuilder};
-use runtap_model::{Class, Sample, StackHandle, Thread, Trace, Unit, View};
+use runtap_model::{Sample, SampleClass, StackHandle, Thread, Trace, Unit, View};
 use std::io::{self, BufWriter, Write};
 
-/// The version of the format.
+/// Version of the format.
 const VERSION: u32 = 55;
 
 /// Writes `trace` for Firefox Profiler.
@@ -44,7 +44,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     w.write_all(b"},\n\"libs\":[],\"pages\":[],\"counters\":[],\"profilerOverhead\":[],\"threads\":[")?;
     let mut tables = Tables::new(trace);
     let processes = Processes::new(trace, &threads);
-    // A process is shown by its main thread.
+    // The viewer shows each process by its main thread.
     let main_threads = processes.main_threads(&threads);
     for (i, thread) in threads.iter().enumerate() {
         w.write_all(if i == 0 { b"\n" } else { b",\n" })?;
@@ -127,19 +127,19 @@ fn write_thread(
     w.write_all(b"}}")
 }
 
-/// A row of the table of samples.
+/// A row of the sample table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Row {
     time_ns: u64,
-    /// Not the end of one.
+    /// False for the end of a sample.
     is_sample: bool,
     stack: Option<StackHandle>,
     weight: u64,
-    /// For how long the thread ran since the row before.
+    /// Processor time in nanoseconds since the previous row.
     cpu_ns: u64,
 }
 
-/// The samples, and the rows at which samples end that no other follows.
+/// Returns rows for the samples, and for the ends of samples that no other follows immediately.
 fn rows(thread: &Thread, view: View) -> impl Iterator<Item = Row> + '_ {
     let mut samples = thread.samples(view).peekable();
     let mut before: Option<Sample> = None;
@@ -147,7 +147,7 @@ fn rows(thread: &Thread, view: View) -> impl Iterator<Item = Row> + '_ {
         let end_ns = before.map(|b| b.time_ns.saturating_add(b.weight)).filter(|_| view.is_sampled());
         let ran_until = |before: Option<Sample>, time_ns: u64| {
             before
-                .filter(|b| b.kind.class() == Class::Running)
+                .filter(|b| b.kind.class() == SampleClass::Running)
                 .map_or(0, |b| time_ns.saturating_sub(b.time_ns))
         };
         match (end_ns, samples.peek().copied()) {
@@ -172,7 +172,7 @@ fn rows(thread: &Thread, view: View) -> impl Iterator<Item = Row> + '_ {
     })
 }
 
-/// Nanoseconds as milliseconds with as many decimals as are needed.
+/// Writes nanoseconds as milliseconds with as many decimals as necessary.
 fn milliseconds(w: &mut impl Write, ns: u64) -> io::Result<()> {
     number(w, ns / 1_000_000)?;
     let mut rest = ns % 1_000_000;
@@ -194,7 +194,7 @@ mod tests {
     use runtap_model::{SampleKind, TraceBuilder};
 
     #[test]
-    fn milliseconds_keep_every_nanosecond() {
+    fn milliseconds_are_exact() {
         let of = |ns| {
             let mut text = Vec::new();
             milliseconds(&mut text, ns).expect("a Vec takes all");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_without_a_successor_ends_with_a_row_of_its_own() {
+    fn a_sample_without_a_successor_ends_with_an_extra_row() {
         let mut builder = TraceBuilder::new();
         let thread = builder.thread(1);
         let stack = builder.frame(None, "a");

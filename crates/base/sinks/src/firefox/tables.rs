@@ -1,12 +1,11 @@
-//! The frames and stacks of one thread, numbered anew: in this version of the format each thread has tables of its
-//! own.
+//! Tables of the frames and stacks of one thread. In this version of the format, each thread has tables of its own.
 
 use crate::category::Category;
 use crate::json::{number, string};
 use runtap_model::{Frame, FrameHandle, NO_STACK, StackHandle, Thread, Trace, View};
 use std::io::{self, Write};
 
-/// Names and colours. The first must be grey: it is what is shown where nothing else is known.
+/// Names and colors. The first must be gray, because it is the default.
 const CATEGORIES: [(&str, &str); 5] = [
     ("Other", "grey"),
     ("Framework", "blue"),
@@ -15,7 +14,7 @@ const CATEGORIES: [(&str, &str); 5] = [
     ("Kernel", "purple"),
 ];
 
-/// The place of a frame's category.
+/// Returns the index of a frame's category.
 fn category(frame: Frame<'_>) -> u64 {
     match Category::of(frame) {
         Category::Unknown => 0,
@@ -26,19 +25,19 @@ fn category(frame: Frame<'_>) -> u64 {
     }
 }
 
-/// The categories of a trace: those that every program has, and further ones up to the last that is used.
+/// Returns the categories of a trace: the first three, and further ones up to the last that is used.
 pub(super) fn categories(trace: &Trace) -> impl Iterator<Item = (&'static str, &'static str)> {
     let last = trace.all_frames().map(|(_, frame)| category(frame)).fold(2, u64::max);
     (0..=last).zip(CATEGORIES).map(|(_, category)| category)
 }
 
-/// What a thread uses of the model's tables. Made once, filled anew for each thread: what that costs depends on the
-/// thread, because a recording may have as many threads as stacks.
+/// The frames and stacks that a thread uses. Reused for all threads, so that the cost depends on the thread: a
+/// recording may have as many threads as stacks.
 pub(super) struct Tables {
-    /// The number of each stack and frame in the thread's tables and one more; 0 for those that it does not use.
+    /// The position of each stack and frame in the thread's tables, starting with 1; 0 if unused.
     stacks: Vec<u32>,
     frames: Vec<u32>,
-    /// Those that it uses, in order.
+    /// The used ones in order.
     used_stacks: Vec<StackHandle>,
     used_frames: Vec<FrameHandle>,
     without_stack: bool,
@@ -55,7 +54,7 @@ impl Tables {
         }
     }
 
-    /// Finds out what a thread uses.
+    /// Selects the frames and stacks that a thread uses.
     pub(super) fn choose(&mut self, trace: &Trace, thread: &Thread, view: View) {
         for stack in self.used_stacks.drain(..) {
             self.stacks[stack.index()] = 0;
@@ -87,7 +86,7 @@ impl Tables {
         }
     }
 
-    /// The number of a stack in the thread's table; `None` is the missing one, which is the last.
+    /// Returns the index of a stack in the thread's table. The missing stack is the last one.
     pub(super) fn index(&self, stack: Option<StackHandle>) -> u64 {
         match stack {
             Some(stack) => u64::from(self.stacks[stack.index()]).saturating_sub(1),
@@ -95,7 +94,7 @@ impl Tables {
         }
     }
 
-    /// Writes the tables as members of the thread.
+    /// Writes the tables as members of a thread object.
     pub(super) fn write(&self, trace: &Trace, w: &mut impl Write) -> io::Result<()> {
         let frames = self.used_frames.len() as u64 + u64::from(self.without_stack);
         let named = || self.used_frames.iter().map(|handle| trace.frame(*handle));
@@ -142,7 +141,7 @@ impl Tables {
     }
 }
 
-/// Writes a member that is a list, behind another member.
+/// Writes a further member whose value is a list.
 pub(super) fn column<W: Write, T>(
     w: &mut W,
     name: &str,

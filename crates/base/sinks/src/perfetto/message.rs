@@ -1,5 +1,5 @@
-//! The messages of a Perfetto trace, with the fields that are written. Numbers and types are those of
-//! `protos/perfetto/trace` in the Perfetto project.
+//! The messages of a Perfetto trace, with the fields that are used. Numbers and types are from `protos/perfetto/trace`
+//! in the Perfetto project.
 
 use prost::Message;
 
@@ -11,7 +11,7 @@ pub(super) const PACKET: u32 = 1;
 pub(super) struct TracePacket {
     #[prost(message, optional, tag = "6")]
     pub(super) clock_snapshot: Option<ClockSnapshot>,
-    /// Nanoseconds of the clock `BOOTTIME`, which is what no other clock being named means.
+    /// Time in nanoseconds of the clock `BOOTTIME`, the default.
     #[prost(uint64, optional, tag = "8")]
     pub(super) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]
@@ -26,12 +26,12 @@ pub(super) struct TracePacket {
     pub(super) track_descriptor: Option<TrackDescriptor>,
 }
 
-/// `TracePacket.SequenceFlags`: interned names begin anew here.
+/// `TracePacket.SequenceFlags`: interned names start anew.
 pub(super) const STATE_CLEARED: u32 = 1;
-/// `TracePacket.SequenceFlags`: this packet is of no use if an earlier one is missing.
+/// `TracePacket.SequenceFlags`: this packet depends on earlier ones.
 pub(super) const NEEDS_STATE: u32 = 2;
 
-/// `ClockSnapshot`: the same moment by several clocks.
+/// `ClockSnapshot`: one moment in the time of several clocks.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ClockSnapshot {
     #[prost(message, repeated, tag = "1")]

@@ -3,19 +3,19 @@
 //! | in the model | in the file |
 //! |---|---|
 //! | process, or each of several | a packet with a `TrackDescriptor`: `process`, with `pid`, `process_name` and `cmdline` |
-//! | thread with weight in the view | one with `thread`: `pid`, `tid`, `thread_name` = `Thread (TID) NAME`; in the order of first use |
-//! | frame | an interned event name, sent with the first event that has it |
-//! | samples in a row with the same frame in the same place | `TYPE_SLICE_BEGIN` where it comes onto the stack, `TYPE_SLICE_END` where it leaves |
-//! | events of a thread that overlap | those that find the track taken are on further tracks below it |
+//! | thread with weight in the view | a packet with `thread`: `pid`, `tid`, `thread_name` = `Thread (TID) NAME`; in the order of first use |
+//! | frame | an interned event name, sent with its first event |
+//! | consecutive samples with the same frame in the same position | `TYPE_SLICE_BEGIN` where it opens, `TYPE_SLICE_END` where it closes |
+//! | overlapping events of a thread | on further tracks below the thread's |
 //! | a sample without a stack | a slice named `[no stack]` |
 //! | time, weight | `timestamp`: nanoseconds since the session's start |
-//! | start of the session | a `ClockSnapshot`: that moment by `BOOTTIME` (0) and by `REALTIME` |
-//! | view | which samples; `thread-time` unless another is asked for. What it leaves out is a gap |
+//! | start of the session | a `ClockSnapshot` with the start according to `BOOTTIME` (0) and `REALTIME` |
+//! | view | selects the samples; `thread-time` by default. Omitted samples are gaps |
 //! | kind | not in the file |
-//! | a sample that lasts no time | not in the file: its time is in that of the others |
+//! | a sample without duration | not in the file: its time is part of the others |
 //!
-//! The packets of a thread stand together and in order; readers sort all of them by time, and keep the order of
-//! equal times. Everything is one sequence. Two processes of one number get different ones, as `processes.rs` says.
+//! The packets of a thread are consecutive and in order; readers sort all packets by time, and keep the order of equal
+//! times. All packets belong to one sequence. Processes with equal ids get different ones, see `processes.rs`.
 
 mod message;
 
@@ -32,7 +32,7 @@ use runtap_model::text::Clean;
 use runtap_model::{FrameHandle, NO_STACK, Thread, Trace, Unit};
 use std::io::{BufWriter, Write};
 
-/// The only sequence of packets.
+/// Id of the only packet sequence.
 const SEQUENCE: u32 = 1;
 /// Writes `trace` for Perfetto.
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
@@ -44,12 +44,12 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
 
     let mut file = Fields::new(BufWriter::with_capacity(1 << 16, w));
     file.message(PACKET, &first(trace))?;
-    // The tracks of the processes are 1, 2 …; those of the threads follow.
+    // The tracks of processes are numbered from 1, followed by those of threads.
     let track_of = |place: usize| place as u64 + 1;
     for (place, process) in processes.iter().enumerate() {
         file.message(PACKET, &describe(process, track_of(place)))?;
     }
-    // Whether a name was sent, by the index of the frame; the last is that of the missing stack.
+    // Whether each name was sent, by the index of the frame. The last is that of the missing stack.
     let no_stack = trace.frames().len();
     let mut sent = vec![false; no_stack + 1];
     let mut track = processes.iter().len() as u64;
@@ -93,7 +93,7 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     Ok(())
 }
 
-/// A packet of our sequence.
+/// Creates a packet of the sequence.
 fn packet() -> TracePacket {
     TracePacket {
         trusted_packet_sequence_id: Some(SEQUENCE),
@@ -102,7 +102,7 @@ fn packet() -> TracePacket {
     }
 }
 
-/// The packet that starts the sequence and says what time it is.
+/// Creates the packet that starts the sequence and sets the clocks.
 fn first(trace: &Trace) -> TracePacket {
     let clock = |id, timestamp| Clock { clock_id: Some(id), timestamp: Some(timestamp) };
     let start = trace.start_unix_ns().and_then(|start| u64::try_from(start).ok());
@@ -145,7 +145,7 @@ fn description(thread: &Thread, track: u64, process: Numbered<'_>, parent: u64) 
     TracePacket { timestamp: Some(0), track_descriptor: Some(track_descriptor), ..packet() }
 }
 
-/// A track for what overlaps on the thread's own.
+/// Creates a track for events that overlap those on the thread's own track.
 fn further_track(thread: &Thread, track: u64, of_thread: u64) -> TracePacket {
     let track_descriptor = TrackDescriptor {
         uuid: Some(track),
@@ -160,7 +160,7 @@ fn name(trace: &Trace, frame: Option<FrameHandle>) -> String {
     frame.map_or_else(|| NO_STACK.to_owned(), |f| clean(trace.frame(f).to_string()))
 }
 
-/// Readers print texts on terminals as they are.
+/// Readers print texts on terminals unchanged.
 fn clean(text: impl AsRef<str>) -> String {
     Clean(text.as_ref()).to_string()
 }

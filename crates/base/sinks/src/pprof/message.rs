@@ -1,5 +1,5 @@
-//! The messages of a pprof profile, with the fields that are written. Numbers and types are those of
-//! `proto/profile.proto` in the pprof project. Texts are numbers of entries in the string table.
+//! The messages of a pprof profile, with the fields that are used. Numbers and types are from `proto/profile.proto` in
+//! the pprof project. Texts are indexes into the string table.
 
 use prost::Message;
 
@@ -14,7 +14,7 @@ pub(super) const FUNCTION: u32 = 5;
 /// `Profile.string_table`
 pub(super) const STRING: u32 = 6;
 
-/// `Profile`, without the fields that are written one by one.
+/// `Profile`, without the fields that are written separately.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Head {
     #[prost(message, repeated, tag = "1")]
@@ -45,10 +45,10 @@ pub(super) struct ValueType {
 /// `Sample`
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Sample {
-    /// The innermost first.
+    /// The innermost location first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
-    /// As many as the profile has sample types.
+    /// One value per sample type.
     #[prost(int64, repeated, tag = "2")]
     pub(super) value: Vec<i64>,
     #[prost(message, repeated, tag = "3")]
@@ -73,7 +73,7 @@ pub(super) struct Mapping {
     pub(super) id: u64,
     #[prost(int64, tag = "5")]
     pub(super) filename: i64,
-    /// So that no reader looks for symbols.
+    /// Keeps readers from searching for symbols.
     #[prost(bool, tag = "7")]
     pub(super) has_functions: bool,
 }

@@ -1,16 +1,16 @@
-//! pprof's profile in Protocol Buffers, compressed with gzip: what `go tool pprof` and many services read.
+//! pprof's profile format in Protocol Buffers, compressed with gzip, for `go tool pprof` and many services.
 //!
 //! | in the model | in the file |
 //! |---|---|
-//! | the samples of a thread with the same stack and kind | a `sample` with two values: how many they are, and the sum of their weights |
-//! | view | which samples, and what the values are called: see the table below; `cpu` unless another is asked for |
-//! | frame | a `location` with one `function`: `name` is `Module!Namespace.Type.Method(args)`, `system_name` the same without the module (and empty for what is no code); `filename` and `line` where the source knows them |
-//! | module | a `mapping` with its name as `filename`; the process is the first of them, as readers take that for the program |
+//! | the samples of a thread with the same stack and kind | a `sample` with two values: their number and their total weight |
+//! | view | selects the samples and determines the names of the values, see below; `cpu` by default |
+//! | frame | a `location` with one `function`: `name` is `Module!Namespace.Type.Method(args)`, `system_name` is the name without the module (empty for frames that are not code); `filename` and `line` if known |
+//! | module | a `mapping` with its name as `filename`; the first is the process, because readers take it for the program |
 //! | thread | labels `thread` (`Thread (TID) NAME`) and `tid` (a number) |
-//! | kind | label `kind` of ticks: `managed`, `external`, `other`, or what another source calls it; events have none |
-//! | a sample without a stack | a stack of the one function `[no stack]` |
+//! | kind | label `kind` of ticks: `managed`, `external`, `other`, or the name given by another source; events have none |
+//! | a sample without a stack | a stack with the single function `[no stack]` |
 //! | start of the session, duration, period | `time_nanos`, `duration_nanos`, `period` |
-//! | the program that writes | a `comment` |
+//! | the exporter | a `comment` |
 //! | times of the samples | not in the file |
 //!
 //! | view | values |
@@ -18,12 +18,12 @@
 //! | `cpu` | `samples` in `count`, `cpu` in `nanoseconds` |
 //! | `thread-time` | `samples` in `count`, `wall` in `nanoseconds` |
 //! | `alloc` | `events` in `count`, `alloc_space` in `bytes` |
-//! | `exceptions` | `exceptions` in `count`, and no other |
+//! | `exceptions` | `exceptions` in `count`, without a second value |
 //! | `contention` | `contentions` in `count`, `delay` in `nanoseconds` |
 //! | others | `events` in `count`, the view's name in `nanoseconds` |
 //!
-//! Names are final: readers are kept from demangling them by a `system_name` that differs, and from looking for
-//! symbols by `has_functions`. Memory: a number for each stack, nothing for a sample.
+//! A `system_name` that differs from `name` keeps readers from demangling names, and `has_functions` from searching for
+//! symbols. Memory use is a number per stack, independent of the number of samples.
 
 mod message;
 
@@ -44,9 +44,9 @@ use std::io::{self, BufWriter, Write};
 pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Error> {
     let threads = crate::threads(trace, options.view)?;
     crate::total_weight(trace, options.view)?;
-    // No time and no name in the head of the gzip file: equal traces give equal bytes.
+    // The gzip header contains neither a time nor a name, so equal traces give equal bytes.
     let gzip = GzBuilder::new().write(BufWriter::with_capacity(1 << 16, w), Compression::default());
-    // What is compressed comes in pieces of a few bytes.
+    // Buffered because fields are only a few bytes long.
     let mut file = File::new(Fields::new(BufWriter::with_capacity(1 << 16, gzip)))?;
     file.head(trace, options)?;
     file.frames(trace)?;
@@ -60,22 +60,22 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     Ok(())
 }
 
-/// The file, with what must be remembered of it.
+/// A file that is being written.
 struct File<W> {
     fields: Fields<W>,
-    /// How many texts were written.
+    /// Number of texts written.
     texts: i64,
 }
 
 impl<W: Write> File<W> {
-    /// The table of texts begins with the empty one.
+    /// Starts a file. The first text must be empty.
     fn new(fields: Fields<W>) -> io::Result<Self> {
         let mut file = Self { fields, texts: 0 };
         file.text("")?;
         Ok(file)
     }
 
-    /// Writes a text; its number. Readers print texts on terminals as they are.
+    /// Writes a text and returns its index. Readers print texts on terminals unchanged.
     fn text(&mut self, text: &str) -> io::Result<i64> {
         self.fields.text(STRING, &Clean(text).to_string())?;
         self.texts += 1;
@@ -102,8 +102,8 @@ impl<W: Write> File<W> {
         })
     }
 
-    /// Writes a location and a function for each frame, numbered from 1 as they are in the model, and one more for the
-    /// missing stack.
+    /// Writes a location and a function for each frame, numbered from 1 like the handles, and one for the missing
+    /// stack.
     fn frames(&mut self, trace: &Trace) -> io::Result<()> {
         let mut mappings: HashMap<&str, u64> = HashMap::new();
         let program = trace.process().name.as_deref().unwrap_or("a process");
@@ -135,11 +135,11 @@ impl<W: Write> File<W> {
         self.fields.message(MAPPING, &Mapping { id, filename, has_functions: true })
     }
 
-    /// Writes a function of this name, other name and file, and where it is.
+    /// Writes a function with its name, system name and file, and its location.
     fn frame(&mut self, id: u64, mapping_id: u64, texts: [&str; 3], line: i64) -> io::Result<()> {
         let [name, system_name, file] = texts;
         let (name, system_name) = (self.text(name)?, self.text(system_name)?);
-        // 0 is the empty text.
+        // Index 0 is the empty text.
         let filename = if file.is_empty() { 0 } else { self.text(file)? };
         self.fields.message(FUNCTION, &Function { id, name, system_name, filename })?;
         let line = vec![Line { function_id: id, line }];
@@ -192,17 +192,16 @@ impl<W: Write> File<W> {
     }
 }
 
-/// The texts of labels, by their numbers.
+/// The indexes of label texts.
 struct Keys {
     thread: i64,
     tid: i64,
     kind: i64,
-    /// Those of kinds, in the order of the trace's table; events have none.
+    /// Texts of the kinds in the order of the trace's table; events have none.
     kinds: Vec<Option<i64>>,
 }
 
-/// What the number of samples is called (if it is not the sum already), and what the sum of weights is called, with
-/// its unit.
+/// Returns the name of the first value (`None` if there is none), and the name and unit of the total weight.
 fn value_types(view: View) -> (Option<&'static str>, (&'static str, &'static str)) {
     let unit = match view.unit() {
         Unit::Nanoseconds => "nanoseconds",
@@ -219,13 +218,13 @@ fn value_types(view: View) -> (Option<&'static str>, (&'static str, &'static str
     }
 }
 
-/// Adds up the samples of one thread after the other.
+/// Sums of the samples of one thread at a time.
 struct Sums {
-    /// Ticks and weights, by stack (those without one come first) and kind.
+    /// Ticks and weights by stack (first those without a stack) and kind.
     slots: Vec<[u64; 2]>,
-    /// How many kinds there are.
+    /// Number of kinds.
     kinds: usize,
-    /// The slots that are in use.
+    /// The slots in use.
     used: Vec<(Option<StackHandle>, usize)>,
 }
 
@@ -235,8 +234,8 @@ impl Sums {
         Self { slots: vec![[0; 2]; (trace.stacks().len() + 1) * kinds], kinds, used: Vec::new() }
     }
 
-    /// Calls `visit` with each stack and kind of the thread, in the order of the model, and with the sums of its ticks
-    /// and weights.
+    /// Calls `visit` with each stack and kind of the thread, in the order of the model, and with the sums of ticks and
+    /// weights.
     fn of(
         &mut self,
         trace: &Trace,
@@ -264,7 +263,7 @@ impl Sums {
     }
 }
 
-/// The format has signed numbers only.
+/// Converts a number to the signed type of the format.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,15 +1,16 @@
-//! Evented profiles as dotnet-trace writes them.
+//! Evented profiles like those of dotnet-trace.
 //!
-//! Its samples are milliseconds as 32-bit floats that it adds up, and two samples follow each other if what is between
-//! them is less than a thousandth of the first. Both show in the last digits of its files, and here. Its samples of a
-//! thread may overlap, since a task's are put on the thread that started it: the time of an event never goes back.
+//! dotnet-trace adds up durations as 32-bit floats in milliseconds, and merges samples if the gap between them is less
+//! than a thousandth of the first. Both affect the last digits of its files, which are reproduced here. Its samples of
+//! a thread may overlap, because those of a task are assigned to the thread that started it; the times of events never
+//! decrease.
 
 use super::Frames;
 use crate::json::{number, string};
 use runtap_model::{FrameHandle, Sample, Trace};
 use std::io::{self, Write};
 
-/// What is open: a frame, the time since when, and for how long.
+/// An open frame with its start and duration.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     frame: FrameHandle,
@@ -34,7 +35,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Milliseconds as they come from ticks, of which these are nanoseconds rounded down.
+    /// Converts nanoseconds, which were rounded down from ticks, to the milliseconds that result from the ticks.
     #[expect(clippy::cast_precision_loss, reason = "what its times are")]
     fn ms(self, ns: u64) -> f64 {
         let ticks = (u128::from(ns) * u128::from(self.ticks_per_s)).div_ceil(1_000_000_000);
@@ -47,7 +48,7 @@ impl Clock {
     }
 }
 
-/// A frame that comes onto the stack, if `opens`, or leaves it.
+/// A frame that opens, or closes if `opens` is false.
 pub(crate) struct Event {
     pub(crate) opens: bool,
     pub(crate) frame: FrameHandle,
@@ -70,7 +71,7 @@ pub(super) fn write(label: &str, events: &[Event], frames: &Frames, w: &mut impl
     w.write_all(b"]}")
 }
 
-/// What opens and closes on a thread with these samples, in the order of time.
+/// Returns the events of a thread's samples in time order.
 pub(crate) fn events(trace: &Trace, samples: impl Iterator<Item = Sample>) -> Vec<Event> {
     let clock = Clock { ticks_per_s: trace.ticks_per_s().unwrap_or(1_000_000_000).max(1) };
     let mut events = Vec::new();
@@ -111,14 +112,14 @@ mod tests {
     use super::*;
     use runtap_model::{SampleKind, TraceBuilder, View};
 
-    /// The events of samples: from, to, and the stack from its root.
+    /// Returns the events of samples, each with its start, its end, and its stack from the root.
     fn events(samples: &[(u64, u64, &str)]) -> Vec<String> {
         let mut builder = TraceBuilder::new();
         let thread = builder.thread(1);
         for (from, to, stack) in samples {
             let frames: Vec<_> = stack.split_whitespace().map(|name| builder.label(name)).collect();
             let stack = builder.stack_of(frames);
-            builder.add_weighed(thread, *from, to - from, SampleKind::MANAGED, stack);
+            builder.add_weighted(thread, *from, to - from, SampleKind::MANAGED, stack);
         }
         let trace = builder.finish();
         let events = super::events(&trace, trace.thread(thread).samples(View::ThreadTime));
@@ -132,7 +133,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn what_follows_on_stays_open() {
+    fn a_frame_of_adjacent_samples_stays_open() {
         assert_eq!(
             events(&[(MS, 2 * MS, "a b"), (2 * MS, 3 * MS, "a c"), (3 * MS + 1000, 4 * MS, "a c")]),
             ["+a 1", "+b 1", "-b 2", "+c 2", "-c 3.999000072479248", "-a 3.999000072479248"],
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn time_never_goes_back() {
+    fn times_never_decrease() {
         assert_eq!(events(&[(MS, 4 * MS, "a"), (2 * MS, 3 * MS, "b")]), ["+a 1", "-a 4", "+b 4", "-b 4"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Profiles of frames that open and close.
+//! Evented profiles: frames that open and close.
 
 use super::Frames;
 use crate::json::{number, string};
@@ -6,7 +6,7 @@ use crate::spans::{self, Change, Lane};
 use runtap_model::Trace;
 use std::io::{self, Write};
 
-/// Writes a profile called `label`.
+/// Writes a profile named `label`.
 pub(super) fn write(
     trace: &Trace,
     label: &str,

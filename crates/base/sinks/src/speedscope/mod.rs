@@ -1,28 +1,28 @@
-//! speedscope's own JSON format, with sampled or with evented profiles.
+//! speedscope's JSON format, with sampled or evented profiles.
 //!
 //! | in the model | in the file |
 //! |---|---|
 //! | process | `name`: `NAME (PID)` |
 //! | thread with weight in the view | one of `profiles`, named `Thread (TID) NAME`, in the order of first use |
-//! | the thread with the most time of managed samples | `activeProfileIndex`: the one shown first |
-//! | frame | one of `shared.frames`: `name`, and `file` and `line` where the source knows them; those that no sample of the view uses are left out |
-//! | a sample without a stack | a stack of the one frame `[no stack]` |
+//! | the thread with the most time in managed samples | `activeProfileIndex`: the one shown first |
+//! | frame | one of `shared.frames`: `name`, and `file` and `line` if known; unused frames are omitted |
+//! | a sample without a stack | a stack with the single frame `[no stack]` |
 //! | weight | nanoseconds (`unit`); bytes in the view `alloc`, a number in `exceptions` |
 //! | time of the thread's first sample | `startValue` |
-//! | view | which samples; `thread-time` unless another is asked for |
+//! | view | selects the samples; `thread-time` by default |
 //! | kind | not in the file: no pseudo frames |
 //!
 //! | | `"type": "sampled"`, the default | `"type": "evented"` ([`Options::evented`]) |
 //! |---|---|---|
-//! | samples in a row with the same stack | one of `samples` (frame indices, root first) and of `weights` | nothing |
-//! | a frame that comes onto the stack, or leaves it | in the next of `samples` | one of `events`: `O` or `C`, `frame`, `at` |
-//! | gaps that the view leaves | left out: in the view `cpu` the axis is the time of managed samples | empty: the axis is the clock's |
-//! | events of a thread that overlap | samples in the order of time | those that find the time taken are in further profiles, `Thread (TID) NAME [2]` |
+//! | consecutive samples with the same stack | one of `samples` (frame indices, root first) and of `weights` | nothing |
+//! | a frame that opens or closes | visible in the next of `samples` | one of `events`: `O` or `C`, `frame`, `at` |
+//! | gaps in the view | omitted: in the view `cpu` the axis is the time of managed samples | empty: the axis is the clock time |
+//! | overlapping events of a thread | samples in time order | in further profiles, `Thread (TID) NAME [2]` |
 //! | `endValue` | `startValue` and all weights | the end of the last sample |
-//! | a sample that lasts no time | a weight of 0 | nothing |
+//! | a sample without duration | a weight of 0 | nothing |
 //!
-//! Sampled files are smaller where stacks are shallow and change as a whole, evented ones where stacks are deep.
-//! [`Options::dotnet_trace`] gives evented profiles whose events are those of dotnet-trace, in milliseconds.
+//! Sampled files are smaller if stacks are shallow and change completely, evented ones if stacks are deep.
+//! [`Options::dotnet_trace`] writes evented profiles with the events of dotnet-trace, in milliseconds.
 //!
 //! The schema is `file-format-schema.json` of the npm package speedscope; tests/viewer checks against it.
 
@@ -85,15 +85,15 @@ pub fn write(trace: &Trace, w: impl Write, options: &Options) -> Result<(), Erro
     Ok(())
 }
 
-/// Where the frames of the model are in the file's list of frames.
+/// The indexes of frames in the file's list.
 struct Frames {
-    /// By the index of the model's handle; `None` if no sample of the view uses the frame.
+    /// By the index of the frame's handle; `None` if the frame is unused.
     indices: Vec<Option<u64>>,
     no_stack: u64,
 }
 
 impl Frames {
-    /// Writes the frames that are used.
+    /// Writes the used frames.
     fn write(trace: &Trace, threads: &[&Thread], view: View, w: &mut impl Write) -> io::Result<Self> {
         let mut stack_used = vec![false; trace.stacks().len()];
         let mut without_stack = false;
@@ -104,7 +104,7 @@ impl Frames {
             }
         }
         let mut frame_used = vec![false; trace.frames().len()];
-        // Callees come after their callers.
+        // Callees follow their callers.
         for (handle, stack) in trace.stacks().iter().rev() {
             if stack_used[handle.index()] {
                 frame_used[stack.frame.index()] = true;
@@ -126,7 +126,7 @@ impl Frames {
         Ok(Self { indices, no_stack: count })
     }
 
-    /// The index of a frame that is used; of `None`, that of the missing stack.
+    /// Returns the index of a used frame. For `None`, returns that of the missing stack.
     fn index(&self, frame: Option<FrameHandle>) -> u64 {
         frame.and_then(|f| self.indices[f.index()]).unwrap_or(self.no_stack)
     }

@@ -1,23 +1,23 @@
-//! Profiles of stacks and their weights.
+//! Sampled profiles: stacks and their weights.
 //!
-//! Most of the time goes into the lists of frames, and most samples show a stack that was shown before: the text of a
-//! stack is kept, in a memory that does not grow beyond [`MOST_BYTES`].
+//! Most of the time is spent writing frame lists, and most samples have a stack that was written before. So the texts
+//! of stacks are cached, up to [`MOST_BYTES`].
 
 use super::Frames;
 use crate::json::{number, string};
 use runtap_model::{Sample, StackHandle, Thread, Trace, Unit, View};
 use std::io::{self, Write};
 
-/// The most text that is kept.
+/// Maximum size of the cache in bytes.
 const MOST_BYTES: usize = 16 << 20;
 
-/// Writes the profiles of one file.
+/// Writes the profiles of a file.
 pub(super) struct Sampled<'a> {
     trace: &'a Trace,
     view: View,
     frames: &'a Frames,
     text: Vec<u8>,
-    /// Where the text of each stack begins and ends; it is empty if it is not there.
+    /// Start and end of each stack's text; empty if not cached.
     places: Vec<(u32, u32)>,
     numbers: Vec<u64>,
 }
@@ -33,7 +33,7 @@ impl<'a> Sampled<'a> {
         let view = self.view;
         w.write_all(br#"{"type":"sampled","name":"#)?;
         string(w, &thread.label())?;
-        // Other axes than time start at 0.
+        // Axes other than time start at 0.
         let (unit, start) = match view.unit() {
             Unit::Nanoseconds => ("nanoseconds", thread.samples(view).next().map_or(0, |s| s.time_ns)),
             Unit::Bytes => ("bytes", 0),
@@ -60,7 +60,7 @@ impl<'a> Sampled<'a> {
         w.write_all(b"]}")
     }
 
-    /// The frames of a stack as a JSON list.
+    /// Returns the frames of a stack as a JSON array.
     fn text_of(&mut self, stack: StackHandle) -> io::Result<&[u8]> {
         let (start, end) = self.places[stack.index()];
         if start < end {
@@ -86,7 +86,7 @@ impl<'a> Sampled<'a> {
     }
 }
 
-/// Samples in a row with the same stack, as one, with the sum of their weights.
+/// Merges consecutive samples with the same stack and adds up their weights.
 fn merged(samples: impl Iterator<Item = Sample>) -> impl Iterator<Item = (Option<StackHandle>, u64)> {
     let mut samples = samples.peekable();
     std::iter::from_fn(move || {

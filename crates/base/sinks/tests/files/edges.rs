@@ -55,7 +55,7 @@ fn a_view_without_samples_is_an_error_that_says_so() {
         builder.leave_out(3);
         assert_eq!(
             failed(&builder.finish()),
-            "there are no samples in the view `cpu`; 3 of the recording were left out, because they need too much memory"
+            "there are no samples in the view `cpu`; 3 of the recording were omitted because they need too much memory"
         );
     }
 }

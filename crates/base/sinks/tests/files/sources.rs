@@ -1,7 +1,7 @@
 //! What another source than the CLR has: kinds of its own, and frames of which it knows more.
 
 use crate::read::pprof;
-use runtap_model::{Class, Frame, KindInfo, Origin, SampleKind, Trace, TraceBuilder, Unit, View};
+use runtap_model::{Frame, KindInfo, Origin, SampleClass, SampleKind, Trace, TraceBuilder, Unit, View};
 use runtap_sinks::{Format, Options};
 use std::io::Read;
 use std::num::NonZeroU32;
@@ -43,7 +43,7 @@ fn firefox_has_a_category_for_each_origin() {
 #[test]
 fn a_flame_graph_says_what_its_colours_mean() {
     let text = text(Format::Flamegraph);
-    assert!(text.contains("orange: program, blue: framework, green: native, violet: kernel, grey: no name"));
+    assert!(text.contains("orange: program, blue: framework, green: native, violet: kernel, gray: no name"));
 }
 
 #[test]
@@ -65,19 +65,19 @@ fn kinds_of_a_source_have_their_names_units_and_views() {
         let info = KindInfo { class, name, unit };
         (builder.kind(info).expect("there is room"), info)
     };
-    let java = kind(Class::Running, "java", Unit::Nanoseconds);
-    let parked = kind(Class::Waiting, "parked", Unit::Nanoseconds);
-    let (bytes, of_bytes) = kind(Class::Weighed, "tlab", Unit::Bytes);
-    let (locks, of_locks) = kind(Class::Weighed, "lock", Unit::Nanoseconds);
+    let java = kind(SampleClass::Running, "java", Unit::Nanoseconds);
+    let parked = kind(SampleClass::Waiting, "parked", Unit::Nanoseconds);
+    let (bytes, of_bytes) = kind(SampleClass::Weighted, "tlab", Unit::Bytes);
+    let (locks, of_locks) = kind(SampleClass::Weighted, "lock", Unit::Nanoseconds);
     let frame = builder.frame(Some("app.jar"), "App.main");
     let stack = builder.stack_of([frame]);
     let [sampled, allocating] = [1, 2].map(|tid| builder.thread(tid));
     for (n, (kind, _)) in (0..).zip([java, parked, java, java]) {
         builder.add_sample(sampled, n * 10, kind, stack);
     }
-    builder.add_weighed(allocating, 5, 4096, bytes, stack);
-    builder.add_weighed(allocating, 6, 70, locks, stack);
-    builder.add_weighed(allocating, 7, 512, bytes, stack);
+    builder.add_weighted(allocating, 5, 4096, bytes, stack);
+    builder.add_weighted(allocating, 6, 70, locks, stack);
+    builder.add_weighted(allocating, 7, 512, bytes, stack);
     let trace = builder.finish();
 
     let sums = |view| trace.threads().map(|(_, thread)| (thread.weight(view), thread.ticks(view))).collect();

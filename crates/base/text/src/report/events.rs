@@ -1,4 +1,4 @@
-//! How many events of which kind there are, and how many are missing.
+//! Reports on the number of received and lost events.
 
 use std::io;
 
@@ -73,7 +73,7 @@ impl Print for EventsReport {
     }
 }
 
-/// Provider and name of an event, as far as they are known.
+/// Returns the provider and name of an event, or only the provider if the name is unknown.
 pub(crate) fn full_name(provider: &str, name: &str) -> String {
     if name.is_empty() { provider.to_owned() } else { format!("{provider}/{name}") }
 }

@@ -1,4 +1,4 @@
-//! Reports that are made of stacks: where the time went, what was allocated and where, where threads waited.
+//! Reports based on stacks: CPU time, allocations and waits.
 
 use std::io;
 
@@ -100,14 +100,14 @@ impl Print for ContentionReport {
         if *contentions_count > 0 {
             writeln!(
                 out,
-                "{} for locks: {} in total, {} at most; {}",
+                "{} for locks: total {}, max {}; {}",
                 Things(contentions_count.saturating_sub(*unfinished_count), "wait"),
                 Nanoseconds(waits.total_ns),
                 Nanoseconds(waits.max_ns),
                 match unfinished_count {
                     0 => "0 still waiting at the end".to_owned(),
                     n => format!(
-                        "{} more still waiting at the end, for {} in total",
+                        "{} more still waiting at the end (total {})",
                         Count(*n),
                         Nanoseconds(self.locks.unfinished_wait_ns)
                     ),
@@ -119,7 +119,7 @@ impl Print for ContentionReport {
         if *handle_waits_count > 0 {
             writeln!(
                 out,
-                "{} for something else: {} in total, {} at most; {} still waiting at the end",
+                "{} for something else: total {}, max {}; {} still waiting at the end",
                 Things(*handle_waits_count, "wait"),
                 Nanoseconds(handle_wait_times.total_ns),
                 Nanoseconds(handle_wait_times.max_ns),

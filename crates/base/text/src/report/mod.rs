@@ -1,4 +1,4 @@
-//! Reports as a sentence of totals and one or two tables.
+//! Reports as a summary and one or two tables.
 
 mod events;
 pub(crate) use self::events::full_name;
@@ -7,15 +7,15 @@ mod runtime;
 
 use std::fmt::Display;
 
-/// What stands where nothing is known.
+/// Placeholder for unknown values.
 const UNKNOWN: &str = "-";
 
-/// A value, or that it is not known.
+/// Formats a value that may be unknown.
 fn known(value: Option<impl Display>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), |value| value.to_string())
 }
 
-/// A number with at most three decimals.
+/// Formats a number with at most three decimals.
 fn number(number: Option<f64>) -> String {
     known(number.map(|number| {
         let short = format!("{number:.3}");

@@ -1,4 +1,4 @@
-//! Reports that are made of the runtime's events, one by one.
+//! Reports based on the runtime's events.
 
 use std::io;
 
@@ -26,7 +26,7 @@ impl Print for GcReport {
         )?;
         writeln!(
             out,
-            "{}: {} in total, {} at most, 95% no longer than {}",
+            "{}: total {}, max {}, p95 {}",
             Things(self.pauses.timed_count, "pause"),
             Nanoseconds(self.pauses.total_ns),
             Nanoseconds(self.pauses.max_ns),
@@ -36,8 +36,8 @@ impl Print for GcReport {
         if others.timed_count > 0 {
             writeln!(
                 out,
-                "{} by the collector without a collection: {} in total",
-                Things(others.timed_count, "suspension"),
+                "{} without a collection (total {})",
+                Things(others.timed_count, "GC suspension"),
                 Nanoseconds(others.total_ns)
             )?;
         }
@@ -126,7 +126,7 @@ impl Print for JitReport {
         }
         let columns = [Column::number("METHODS"), Column::number("CODE SIZE"), Column::text("TIER")];
         let mut table = Table::new("tier", columns);
-        // There are few.
+        // There are only a few tiers.
         table.fill(self.tiers.iter(), &TextOptions { rows: None, ..*options }, |it| {
             let (methods, code) = (Count(it.methods_count), Bytes(it.code_bytes));
             [methods.to_string(), code.to_string(), it.tier.to_owned()]
@@ -138,7 +138,7 @@ impl Print for JitReport {
         }
         let mut methods: Vec<_> = self.methods.iter().collect();
         if options.rows.is_some_and(|rows| rows < methods.len()) {
-            // The slowest say most.
+            // Prefer the slowest methods.
             methods.sort_by_key(|method| std::cmp::Reverse(method.compile_ns));
         }
         let columns = [
@@ -304,7 +304,7 @@ impl Print for CountersReport {
     }
 }
 
-/// `: 1,200 values, sum 60600; 0.5=51 0.95=96` of a histogram.
+/// Describes a histogram: `: 1,200 values, sum 60600; 0.5=51 0.95=96`. Empty for other counters.
 fn distribution(series: &CounterSeries) -> String {
     if series.kind != CounterKind::Histogram {
         return String::new();
@@ -333,7 +333,7 @@ impl Print for LogsReport {
         writeln!(out, "{totals}\n")?;
         let columns = [Column::number("MESSAGES"), Column::text("LEVEL"), Column::text("CATEGORY")];
         let mut table = Table::new("category", columns);
-        // All of them, as they add up to the total.
+        // Show all rows, so that they add up to the total.
         table.fill(self.by_level.iter(), &TextOptions { rows: None, ..*options }, |it| {
             [Count(it.messages_count).to_string(), it.level.to_owned(), it.category.clone()]
         });

@@ -1,4 +1,4 @@
-//! Durations, sizes and counts as people write them, and as people like to read them.
+//! Parsing and formatting of durations, sizes and counts.
 
 mod parse;
 
@@ -10,12 +10,12 @@ pub use self::parse::{
     DurationError, HexError, SizeError, parse_duration, parse_hex, parse_limit_megabytes, parse_megabytes,
 };
 
-/// So many things of a kind: `1 event`, `2,000 events`.
+/// A number with a noun: `1 event`, `2,000 events`.
 #[derive(Debug, Clone, Copy)]
 pub struct Things(
-    /// How many.
+    /// The number.
     pub u64,
-    /// Of what, in the singular.
+    /// The noun in the singular.
     pub &'static str,
 );
 
@@ -26,8 +26,8 @@ impl fmt::Display for Things {
     }
 }
 
-/// Events that a target dropped: `0 lost`, `at least 2,000 lost`. A stream shows gaps between the events of a thread; a thread
-/// that never got a buffer has written none, and leaves no gap.
+/// A number of lost events: `0 lost`, `at least 2,000 lost`. Losses are detected as gaps between the events of a
+/// thread, so those of a thread that could not write any event are unknown.
 #[derive(Debug, Clone, Copy)]
 pub struct Lost(pub u64);
 
@@ -40,7 +40,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// How long something took, as people say it: `250 ms`, `3.2 s`, `00:01:30`.
+/// A duration in a suitable unit: `250 ms`, `3.2 s`, `00:01:30`.
 #[derive(Debug, Clone, Copy)]
 pub struct Span(pub Duration);
 
@@ -54,7 +54,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// Bytes with a unit: `980 B`, `1.2 MB`.
+/// A size in bytes with a unit: `980 B`, `1.2 MB`.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes(pub u64);
 
@@ -71,7 +71,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A number with its thousands apart: `12,345`.
+/// A number with thousands separators: `12,345`.
 #[derive(Debug, Clone, Copy)]
 pub struct Count(pub u64);
 
@@ -89,7 +89,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// A span of time as a clock shows it: `00:01:30`.
+/// A duration in clock format: `00:01:30`.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock(pub Duration);
 
@@ -100,7 +100,7 @@ impl fmt::Display for Clock {
     }
 }
 
-/// A noun in the number that it needs: `noun(2, "process")` is `processes`.
+/// Returns a noun in the singular or plural: `noun(2, "process")` is `processes`.
 pub fn noun(n: u64, thing: &'static str) -> Cow<'static, str> {
     if n == 1 {
         return thing.into();
@@ -113,7 +113,7 @@ pub fn noun(n: u64, thing: &'static str) -> Cow<'static, str> {
     }
 }
 
-/// A time span in the unit that gives it three or four digits: `731.3 µs`.
+/// A duration in a unit that gives three or four digits: `731.3 µs`.
 #[derive(Debug, Clone, Copy)]
 pub struct Nanoseconds(pub u64);
 
@@ -122,7 +122,7 @@ impl fmt::Display for Nanoseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.0 as f64;
         f.pad(&match self.0 {
-            // In the unit of those around it, mostly.
+            // Usually the unit of neighboring values.
             0 => "0 ms".to_owned(),
             1..=999 => format!("{n} ns"),
             1_000..=999_999 => format!("{:.1} µs", n / 1e3),
@@ -132,7 +132,7 @@ impl fmt::Display for Nanoseconds {
     }
 }
 
-/// A moment, in nanoseconds since the session's start: `0.168000 s`.
+/// A time in nanoseconds since the start of the session, formatted as seconds: `0.168000 s`.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment(pub i64);
 
@@ -143,12 +143,12 @@ impl fmt::Display for Moment {
     }
 }
 
-/// A part of a whole: `99.5%`; `-` where there is no whole.
+/// A percentage: `99.5%`, or `-` if the whole is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Percent {
     /// The part.
     pub part: u64,
-    /// What it is a part of.
+    /// The whole.
     pub whole: u64,
 }
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_for_people() {
+    fn formatted_numbers() {
         assert_eq!(Bytes(1_234_567).to_string(), "1.2 MB");
         assert_eq!(
             [Things(0, "event"), Things(1, "event"), Things(2000, "process"), Things(2, "entry")]

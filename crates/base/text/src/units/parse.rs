@@ -1,41 +1,41 @@
-//! Durations and sizes as people write them.
+//! Parsing of durations and sizes.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// The longest time that can be meant: some ten years. Beyond it a slip of the finger is more likely than a plan.
+/// Maximum duration: about ten years. Longer ones are probably typing errors.
 const LONGEST_DAYS: u64 = 3_650;
 const LONGEST: Duration = Duration::from_hours(LONGEST_DAYS * 24);
 
-/// Why a text is no duration.
+/// An error that occurred while parsing a duration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DurationError {
-    /// It is none.
+    /// The text is not a duration.
     #[error("'{0}' is not a duration; write 30s, 250ms, 1m30s, plain seconds or dd:hh:mm:ss")]
     Unreadable(String),
-    /// Nothing can happen in it.
-    #[error("a duration of 0 is too short for anything to happen")]
+    /// The duration is 0.
+    #[error("the duration must be greater than 0")]
     Zero,
-    /// More than can be meant.
+    /// The duration is too long.
     #[error("'{0}' is longer than {LONGEST_DAYS} days")]
     TooLong(String),
 }
 
-/// Why a text is no size.
+/// An error that occurred while parsing a size.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SizeError {
-    /// It is none.
+    /// The text is not a size.
     #[error("'{0}' is not a size; write 256, 64MB or 1GB")]
     Unreadable(String),
-    /// Nothing fits into it.
-    #[error("a size of 0 MB leaves room for nothing")]
+    /// The size is 0.
+    #[error("the size must be at least 1 MB")]
     Zero,
 }
 
-/// Parses `5s`, `250ms`, `1m30s`, `1.5h`, plain seconds (`5`, `0.5`), `hh:mm:ss` and `dd:hh:mm:ss`.
+/// Parses a duration: `5s`, `250ms`, `1m30s`, `1.5h`, plain seconds (`5`, `0.5`), `hh:mm:ss` or `dd:hh:mm:ss`.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let text = text.trim();
     let wrong = || DurationError::Unreadable(text.to_owned());
@@ -53,7 +53,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     }
 }
 
-/// `[[d:]h:]m:s` and .NET's `d.hh:mm:ss[.fff]`.
+/// Parses `[[d:]h:]m:s` and .NET's `d.hh:mm:ss[.fff]`.
 fn clock(text: &str) -> Option<f64> {
     let mut parts: Vec<&str> = text.split(':').collect();
     if !(2..=4).contains(&parts.len()) {
@@ -81,7 +81,7 @@ fn number(text: &str) -> Option<f64> {
     plain.then(|| text.parse().ok())?
 }
 
-/// `1h30m5.5s`: numbers, each with its unit.
+/// Parses numbers with units: `1h30m5.5s`.
 fn units(mut text: &str) -> Option<f64> {
     let mut seconds = 0.0;
     while !text.is_empty() {
@@ -104,7 +104,8 @@ fn units(mut text: &str) -> Option<f64> {
     Some(seconds)
 }
 
-/// Parses a buffer size into mebibytes: plain numbers are MB, as in dotnet-trace; `64MB`, `64MiB`, `1GB` work too.
+/// Parses a buffer size and returns it in MiB. Plain numbers are MB, as in dotnet-trace; `64MB`, `64MiB` and `1GB` are
+/// also accepted.
 pub fn parse_megabytes(text: &str) -> Result<u32, SizeError> {
     let wrong = || SizeError::Unreadable(text.to_owned());
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -118,23 +119,23 @@ pub fn parse_megabytes(text: &str) -> Result<u32, SizeError> {
     if size == 0 { Err(SizeError::Zero) } else { Ok(size) }
 }
 
-/// Parses the size of a limit into mebibytes; 0 stands for none.
+/// Parses a size limit and returns it in MiB; 0 for no limit.
 pub fn parse_limit_megabytes(text: &str) -> Result<u32, SizeError> {
     if text.trim() == "0" { Ok(0) } else { parse_megabytes(text) }
 }
 
-/// Why a text is no mask of 64 bits.
+/// An error that occurred while parsing a 64-bit mask.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no hexadecimal number of at most 64 bits")]
+#[error("'{0}' is not a hexadecimal number of at most 64 bits")]
 pub struct HexError(String);
 
-/// Parses a mask of 64 bits, with or without `0x`.
+/// Parses a hexadecimal 64-bit mask, with or without `0x`.
 ///
 /// # Errors
-/// It is none.
+/// If the text is not such a number.
 pub fn parse_hex(text: &str) -> Result<u64, HexError> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text);
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     let value = digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u64::from_str_radix(digits, 16).ok());
     value.flatten().ok_or_else(|| HexError(text.to_owned()))
 }

@@ -1,19 +1,19 @@
-//! The two ends of a call on Unix: a pair of sockets.
+//! The ends of a bridged connection on Unix: a socket pair.
 
 use std::io;
 use std::os::unix::net::UnixStream;
 
 use crate::Stream;
 
-/// The far end of a call, which may go to another thread.
+/// The far end of a bridged connection, which can be sent to another thread.
 #[derive(Debug)]
 pub struct FarEnd(UnixStream);
 
 impl FarEnd {
-    /// The connection, for the executor of the thread that it has come to.
+    /// Converts it into a stream of the current thread's tokio runtime.
     ///
     /// # Errors
-    /// Outside of a tokio runtime with I/O.
+    /// If called outside of a tokio runtime with I/O.
     pub fn into_stream(self) -> io::Result<Stream> {
         tokio::net::UnixStream::from_std(self.0).map(Stream::from)
     }

@@ -1,4 +1,4 @@
-//! The two ends of a call on Windows: a pipe in memory, as both are of one process.
+//! The ends of a bridged connection on Windows: an in-memory pipe, as both are in one process.
 
 use std::io;
 
@@ -6,18 +6,18 @@ use tokio::io::DuplexStream;
 
 use crate::Stream;
 
-/// Bytes on their way in each direction.
+/// Buffer size in each direction, in bytes.
 const ROOM: usize = 256 << 10;
 
-/// The far end of a call, which may go to another thread.
+/// The far end of a bridged connection, which can be sent to another thread.
 #[derive(Debug)]
 pub struct FarEnd(DuplexStream);
 
 impl FarEnd {
-    /// The connection.
+    /// Converts it into a stream.
     ///
     /// # Errors
-    /// None here.
+    /// Never.
     pub fn into_stream(self) -> io::Result<Stream> {
         Ok(Stream::from(self.0))
     }

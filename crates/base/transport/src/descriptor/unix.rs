@@ -1,21 +1,21 @@
-//! Open files that pass a socket.
+//! File descriptors that are sent over sockets.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Resource, getrlimit};
 
-/// An open file that came with a message.
+/// A received file descriptor.
 pub type Descriptor = OwnedFd;
 
-/// One that goes along with a message.
-pub type Lent<'a> = BorrowedFd<'a>;
+/// A file descriptor to send.
+pub type BorrowedDescriptor<'a> = BorrowedFd<'a>;
 
-/// Lends one to a message.
-pub fn lend(descriptor: &Descriptor) -> Lent<'_> {
+/// Borrows a file descriptor to send it.
+pub fn lend(descriptor: &Descriptor) -> BorrowedDescriptor<'_> {
     descriptor.as_fd()
 }
 
-/// How many we may have, sockets and all.
+/// Returns the maximum number of open files of this process, including sockets.
 pub fn most_descriptors() -> usize {
     getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }

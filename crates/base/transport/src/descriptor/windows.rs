@@ -1,18 +1,18 @@
-//! Open files do not pass pipes: there are none of them.
+//! Placeholder for Windows, whose pipes do not transfer file handles.
 
-/// An open file that came with a message.
+/// A received file handle; never exists.
 #[derive(Debug)]
 pub enum Descriptor {}
 
-/// One that goes along with a message.
-pub type Lent<'a> = &'a Descriptor;
+/// A file handle to send.
+pub type BorrowedDescriptor<'a> = &'a Descriptor;
 
-/// Lends one to a message.
-pub fn lend(descriptor: &Descriptor) -> Lent<'_> {
+/// Borrows a file handle to send it.
+pub fn lend(descriptor: &Descriptor) -> BorrowedDescriptor<'_> {
     descriptor
 }
 
-/// How many we may have: the system sets no limit that is ever reached.
+/// Returns the maximum, because Windows has no practical limit.
 pub fn most_descriptors() -> usize {
     usize::MAX
 }

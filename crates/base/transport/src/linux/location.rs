@@ -1,4 +1,4 @@
-//! Where something lies, and in whose file system: the only form in which paths of other processes are kept here.
+//! Locations of files in the file systems of other processes.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,19 +10,20 @@ use rustix::fs::OFlags;
 use super::process::ProcDir;
 use super::root::{Root, open_beneath, open_beneath_no_symlinks};
 
-/// A path, and from where it counts.
+/// A path, and the directory that it is relative to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Location {
-    /// Our own file system.
+    /// A path in the file system of this process.
     Ours(PathBuf),
-    /// The root directory of a process.
+    /// A path below the root directory of a process.
     Root(PathBuf),
-    /// The working directory of a process: relative.
+    /// A path relative to the working directory of a process.
     WorkingDirectory(PathBuf),
 }
 
 impl Location {
-    /// A path as a process has it that has our mounts and our root, or does not (`foreign`).
+    /// Creates the location of `path` as seen by a process. `foreign` is whether its mounts or its root differ from
+    /// those of this process.
     pub fn of(path: &Path, foreign: bool) -> Self {
         match path.is_absolute() {
             true if foreign => Self::Root(path.to_owned()),
@@ -31,7 +32,7 @@ impl Location {
         }
     }
 
-    /// An entry of this folder.
+    /// Returns the location of an entry of this directory.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> Self {
         match self {
@@ -41,10 +42,10 @@ impl Location {
         }
     }
 
-    /// Opens it. `process` is whose root or working directory is meant.
+    /// Opens the file. `process` is the process whose root or working directory the path is relative to.
     ///
     /// # Errors
-    /// As opening has.
+    /// If the file cannot be opened.
     pub fn open(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
         match self {
             Self::Ours(path) => Root::ours()?.open(path, flags),
@@ -53,10 +54,10 @@ impl Location {
         }
     }
 
-    /// The same where no link is on the way.
+    /// Opens the file if its path contains no symbolic link.
     ///
     /// # Errors
-    /// As opening has, and ELOOP for a link.
+    /// If the file cannot be opened; `ELOOP` for a symbolic link.
     pub fn open_no_symlinks(&self, process: &ProcDir, flags: OFlags) -> io::Result<OwnedFd> {
         match self {
             Self::Ours(path) => Root::ours()?.open_no_symlinks(path, flags),
@@ -67,11 +68,11 @@ impl Location {
         }
     }
 
-    /// Its folder, and its name there.
+    /// Returns the location of the parent directory, and the file name.
     pub fn split(&self) -> Option<(Self, OsString)> {
         let parts = |path: &Path| {
             let folder = path.parent()?;
-            // Without a folder in it a path is of the working directory.
+            // A path without a directory is relative to the working directory.
             let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
             Some((folder.to_owned(), path.file_name()?.to_owned()))
         };
@@ -84,12 +85,13 @@ impl Location {
         })
     }
 
-    /// Whether it is the same whoever's it is.
+    /// Returns whether the path is in the file system of this process.
     pub fn is_ours(&self) -> bool {
         matches!(self, Self::Ours(_))
     }
 
-    /// As people and other tools would write it: through `/proc`, where it is not ours. Nothing of ours opens that.
+    /// Returns the path to display, which goes through `/proc` unless it is in the file system of this process. Not
+    /// used to open the file.
     pub fn shown(&self, process: &ProcDir) -> PathBuf {
         match self {
             Self::Ours(path) => path.clone(),
@@ -102,7 +104,7 @@ impl Location {
     }
 }
 
-/// Whose file system a path is of that was shown so, and what it is called there: the way back from [`Location::shown`].
+/// Returns the process and its path that [`Location::shown`] displays as `path`.
 pub fn seen_by(path: &Path) -> Option<(u32, PathBuf)> {
     let (pid, below) = path.strip_prefix("/proc").ok()?.to_str()?.split_once('/')?;
     let pid = pid.parse().ok()?;

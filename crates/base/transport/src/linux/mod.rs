@@ -1,5 +1,5 @@
-//! What Linux alone has: the folder of a process in `/proc`, its root directory as the only door to its files, and the
-//! kernel's word on who listens on a socket. The way to other processes' files is public for those who look for processes.
+//! Linux only: directories of processes in `/proc`, access to the files of other processes through their root
+//! directories, and verification of the process that listens on a socket.
 
 mod location;
 mod process;

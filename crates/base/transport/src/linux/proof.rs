@@ -1,8 +1,8 @@
-//! Who listens on a socket that was dialled, and whether it is the one who is meant: asked of the kernel, before a byte
-//! is sent. The name of a socket proves nothing: in `/tmp` everybody can make one of any name.
+//! Verifies the process that listens on a connected socket before any data is sent. The name of a socket proves
+//! nothing: every user can create any name in `/tmp`.
 //!
-//! `SO_PEERCRED` has the process id and the effective user of whoever began to listen. The number alone may be another
-//! process's by now; `SO_PEERPIDFD` (Linux 6.5) has the process itself.
+//! `SO_PEERCRED` returns the process id and the effective user at the time of `listen`. The id may have been reused
+//! since; `SO_PEERPIDFD` (Linux 6.5) refers to the process itself.
 //! Source: `unix(7)`, `pidfd_open(2)`.
 
 use std::io;
@@ -16,41 +16,41 @@ use super::process::{ProcDir, read, user_name};
 use crate::naming::{SocketKind, SocketName};
 use crate::{ConnectFailure, Peer};
 
-/// Who has to be at the other end.
+/// The expected process at the other end of a connection.
 #[derive(Debug)]
 pub(crate) enum Expected {
-    /// Our own user or root; else the process that the socket's file name says, which is what its path was given for.
+    /// A process of the current user or root, or the process that the socket's file name refers to.
     OwnUser { name: Option<SocketName> },
-    /// This process, which is known to be alive as long as its folder can be read.
+    /// A specific process, which is running as long as its directory can be read.
     Process { pid: u32, start_time: u64, dir: ProcDir },
-    /// Anybody: nothing is going to be said, or the caller asks.
+    /// Any process: nothing will be sent, or the caller verifies it.
     Anybody,
 }
 
-/// What the kernel says of the process at the other end, apart from its number.
+/// The state of the process at the other end, according to its pidfd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pidfd {
-    /// It lives and has this number in our `/proc`; 0 if it has none there.
+    /// It is running and has this id in `/proc`; 0 if it has none there.
     Alive(u32),
-    /// It has ended: somebody else has its socket.
+    /// It has exited, and another process holds its socket.
     Ended,
 }
 
-/// Who is at the other end of a connected socket.
+/// Returns the process at the other end of a connected socket.
 ///
 /// # Errors
-/// When the kernel does not say.
+/// If the kernel does not report it.
 pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     let credentials = getsockopt(&socket, PeerCredentials)?;
-    // 0: a process that has no number in our pid namespace.
+    // The id is 0 if the process is in another pid namespace.
     let pid = u32::try_from(credentials.pid()).ok().filter(|pid| *pid != 0);
     Ok(Peer { pid, uid: credentials.uid() })
 }
 
-/// Compares.
+/// Checks that the expected process is at the other end of a connected socket.
 ///
 /// # Errors
-/// [`ConnectFailure::WrongPeer`] and [`ConnectFailure::UnknownPeer`]; `NotFound` if the process has ended meanwhile.
+/// [`ConnectFailure::WrongPeer`] or [`ConnectFailure::UnknownPeer`]; `NotFound` if the process has exited.
 pub(crate) fn check(socket: BorrowedFd<'_>, expected: &Expected) -> Result<(), ConnectFailure> {
     match expected {
         Expected::Anybody => Ok(()),
@@ -58,10 +58,10 @@ pub(crate) fn check(socket: BorrowedFd<'_>, expected: &Expected) -> Result<(), C
         Expected::Process { pid, start_time, dir } => {
             let (peer, exact) = (peer(socket)?, pidfd_of_peer(socket));
             let status = dir.status().filter(|_| dir.stat().is_some_and(|(_, start)| start == *start_time));
-            // It was there a moment ago.
+            // The process has exited meanwhile.
             let Some(status) = status else { return Err(ConnectFailure::NotFound) };
-            // Not its real user: a program that was started with the rights of another (`sudo`) keeps that of whoever
-            // started it, who may have begun to listen before.
+            // The real user is not accepted: a set-uid program (`sudo`) keeps that of its caller, who may have started
+            // listening before.
             let [_real, effective, _saved, files] = status.uids;
             judge(peer, exact, *pid, &[effective, files])
         }
@@ -76,7 +76,7 @@ fn own_user(peer: Peer, name: Option<SocketName>) -> Result<(), ConnectFailure> 
     Err(wrong(peer, None))
 }
 
-/// Whether a socket has the name of the process that listens on it.
+/// Returns whether a socket is named after the process that listens on it.
 fn is_named(peer: Peer, name: SocketName) -> bool {
     let process = peer.pid.and_then(|pid| ProcDir::open(Path::new("/proc"), pid).ok());
     let told = process.and_then(|dir| Some((dir.status()?, dir.stat()?.1)));
@@ -88,15 +88,15 @@ fn is_named(peer: Peer, name: SocketName) -> bool {
 
 fn judge(peer: Peer, exact: Option<Pidfd>, wanted: u32, users: &[u32]) -> Result<(), ConnectFailure> {
     let wrong = |pid| Err(wrong(Peer { pid, ..peer }, Some(wanted)));
-    // Who began to listen may have become another user since, and have left the socket to somebody before.
+    // The process may have changed its user after `listen`, and the socket may have been inherited from another user.
     let is_its_user = users.contains(&peer.uid) || peer.uid == 0;
     match (exact, peer.pid) {
         (Some(Pidfd::Alive(pid)), _) if pid == wanted && is_its_user => Ok(()),
         (Some(Pidfd::Alive(0)), _) | (None, None) => Err(ConnectFailure::UnknownPeer { wanted }),
         (Some(Pidfd::Alive(pid)), _) => wrong(Some(pid)),
         (Some(Pidfd::Ended), _) => wrong(None),
-        // The number is the process's own now. Had another one had it that left its socket to somebody, that would be
-        // one of the same user.
+        // The id now belongs to the expected process. If it was reused and its previous owner passed the socket on,
+        // that owner had the same user.
         (None, Some(pid)) if pid == wanted && is_its_user => Ok(()),
         (None, pid) => wrong(pid),
     }
@@ -107,14 +107,14 @@ fn wrong(peer: Peer, wanted: Option<u32>) -> ConnectFailure {
     ConnectFailure::WrongPeer { user: user_name(&passwd, peer.uid), peer, wanted }
 }
 
-/// `None` where the kernel can't tell: before Linux 6.5.
+/// Returns the state of the peer. `None` if the kernel does not support this (before Linux 6.5).
 fn pidfd_of_peer(socket: BorrowedFd<'_>) -> Option<Pidfd> {
     match getsockopt(&socket, PeerPidfd) {
         Ok(pidfd) => {
             let text = read(Path::new(&format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()))).ok()?;
             let text = str::from_utf8(&text).ok()?;
             let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim();
-            // -1: it has ended and was waited for.
+            // The id is -1 if the process has exited and was waited for.
             Some(pid.parse().map_or(Pidfd::Ended, Pidfd::Alive))
         }
         Err(nix::errno::Errno::ESRCH) => Some(Pidfd::Ended),
@@ -134,16 +134,16 @@ mod tests {
     }
 
     #[test]
-    fn only_the_process_itself_is_believed() {
+    fn only_the_expected_process_is_trusted() {
         let judged = |peer, exact| judge(peer, exact, 42, &[1000, 33]);
         let right = peer_of(Some(42), 1000);
         for (peer, exact) in [
             (right, Some(Pidfd::Alive(42))),
             (right, None),
             (peer_of(Some(42), 33), None),
-            // It began to listen before it gave up being root.
+            // It started listening before it gave up root.
             (peer_of(Some(42), 0), None),
-            // The number that the credentials have is that of another pid namespace than the one of our /proc.
+            // The id in the credentials is that of another pid namespace than `/proc` shows.
             (peer_of(Some(7), 1000), Some(Pidfd::Alive(42))),
             (peer_of(None, 1000), Some(Pidfd::Alive(42))),
         ] {
@@ -152,9 +152,9 @@ mod tests {
         for (peer, exact, pid) in [
             (peer_of(Some(77), 65_534), None, Some(77)),
             (peer_of(Some(77), 1000), Some(Pidfd::Alive(77)), Some(77)),
-            // A number that was used again: of somebody else, or known to have ended.
+            // A reused id: of another user, or of a process known to have exited.
             (peer_of(Some(42), 65_534), None, Some(42)),
-            // It listened as somebody else before it ran with the rights of its user now.
+            // It started listening as another user.
             (peer_of(Some(42), 65_534), Some(Pidfd::Alive(42)), Some(42)),
             (right, Some(Pidfd::Ended), None),
             (right, Some(Pidfd::Alive(77)), Some(77)),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_peer_is_known_by_its_process() {
+    fn a_real_peer_is_identified_by_its_process() {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join("s")).unwrap();
         let stream = UnixStream::connect(dir.path().join("s")).unwrap();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_trusted_by_user_or_by_the_name_in_it() {
+    fn a_path_is_trusted_by_user_or_by_its_name() {
         let me = std::process::id();
         let start = ProcDir::open(Path::new("/proc"), me).unwrap().stat().unwrap().1;
         let stranger = peer_of(Some(me), 4_000_000);
@@ -205,7 +205,7 @@ mod tests {
         let router = SocketName { kind: SocketKind::Router, ..SocketName::runtime(me, start) };
         for name in [
             None,
-            // Its name is right, and it is not the user's who listens: it may have been somebody else's before.
+            // The name is right, but the listener's user is not that of the process.
             Some(SocketName::runtime(me, start)),
             Some(SocketName::runtime(me, start + 1)),
             Some(SocketName::runtime(1, start)),

@@ -1,11 +1,11 @@
-//! The one door to the files of another process: everything that is opened, listed, dialled, made or removed below
-//! `/proc/PID/root` or `/proc/PID/cwd` goes through a descriptor of that folder, and nothing leaves it.
+//! Safe access to the files of other processes: everything below `/proc/PID/root` or `/proc/PID/cwd` is opened, listed,
+//! connected to, created and removed through a descriptor of that directory, and paths cannot leave it.
 //!
-//! To put `/proc/PID/root` before a path is an attack waiting to happen: an absolute symbolic link inside leads to *our*
-//! file of that name, and whoever owns the container may exchange a folder for a link while we look. So links are
-//! resolved by the kernel within that root (`openat2`), or by our own steps from descriptor to descriptor where the
-//! kernel does not know the call; links of `/proc` that lead elsewhere (`/proc/self/root`) are never followed. The same
-//! holds for paths in our own file system that another process names, as its `TMPDIR`.
+//! Prefixing paths with `/proc/PID/root` would be unsafe: an absolute symbolic link inside leads to a file of *this*
+//! process's root, and the owner of the container can replace a directory with a link at any time. So links are
+//! resolved by the kernel within that root (`openat2`), or component by component through descriptors if the kernel
+//! does not support that call. Links in `/proc` that lead elsewhere (`/proc/self/root`) are never followed. This also
+//! applies to paths in our own file system that come from another process, such as its `TMPDIR`.
 //! Source: `openat2(2)`, `path_resolution(7)`, `proc(5)`.
 
 mod walk;
@@ -21,52 +21,53 @@ use rustix::io::Errno;
 use super::process::ProcDir;
 use crate::path_check::PathCheck;
 
-/// A folder, or anything else, that is only pointed at.
+/// Flags for opening a file or directory without access to its contents (`O_PATH`).
 pub const POINT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// How often a look-up is tried again that a rename somewhere has disturbed.
+/// Maximum number of retries of a look-up that was disturbed by a concurrent rename.
 const MAX_RETRIES: usize = 16;
 
-/// The root directory of a process, held by a descriptor. Cheap to clone.
+/// The open root directory of a process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Root {
     folder: Arc<OwnedFd>,
 }
 
 impl Root {
-    /// Our own.
+    /// Opens the root directory of this process.
     ///
     /// # Errors
-    /// Those of opening `/`.
+    /// If `/` cannot be opened.
     pub fn ours() -> io::Result<Self> {
         Ok(Self::opened(rustix::fs::openat(CWD, "/", POINT | OFlags::DIRECTORY, Mode::empty())?))
     }
 
-    /// The folder behind a descriptor.
+    /// Creates a root from an open directory.
     pub fn opened(folder: OwnedFd) -> Self {
         Self { folder: Arc::new(folder) }
     }
 
-    /// Opens what lies at an absolute path of this root. Relative ones count from the root, too.
+    /// Opens a path in this root. Relative paths are relative to the root.
     ///
     /// # Errors
-    /// As opening has; never for a reason outside of the root.
+    /// If the path cannot be opened. Nothing outside of the root is accessed.
     pub fn open(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         open_below(self.folder.as_fd(), path, flags, ResolveFlags::IN_ROOT)
     }
 
-    /// The same where no link is on the way: that takes no longer than the path is.
+    /// Opens a path in this root that contains no symbolic link, so that the time depends only on the length of the
+    /// path.
     ///
     /// # Errors
-    /// As opening has, and ELOOP for a link.
+    /// If the path cannot be opened; `ELOOP` for a symbolic link.
     pub fn open_no_symlinks(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         open_below(self.folder.as_fd(), path, flags, ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS)
     }
 
-    /// Points at a folder, and shows all folders and links on the way to it to `visit`: the root first, the folder itself
-    /// last.
+    /// Opens a directory and calls `visit` for all directories and links on the path, from the root to the directory
+    /// itself.
     ///
-    /// # Errors
+    /// If the directory cannot be opened, or `visit` fails.
     /// As opening has, and those of `visit`.
     pub fn folder_by(
         &self,
@@ -77,18 +78,18 @@ impl Root {
     }
 }
 
-/// Opens what lies below a folder; a path that leads out of it is an error.
+/// Opens a path below a directory.
 ///
 /// # Errors
-/// As opening has, and EXDEV for a path that leads out.
+/// If the path cannot be opened; `EXDEV` if it leads out of the directory.
 pub fn open_beneath(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     open_below(folder, path, flags, ResolveFlags::BENEATH)
 }
 
-/// The same where no link is on the way.
+/// Opens a path below a directory if it contains no symbolic link.
 ///
 /// # Errors
-/// As opening has, EXDEV for a path that leads out, and ELOOP for a link.
+/// If the path cannot be opened; `EXDEV` if it leads out of the directory, `ELOOP` for a symbolic link.
 pub(crate) fn open_beneath_no_symlinks(
     folder: BorrowedFd<'_>,
     path: &Path,
@@ -102,7 +103,7 @@ fn open_below(folder: BorrowedFd<'_>, path: &Path, flags: OFlags, how: ResolveFl
     for _ in 0..MAX_RETRIES {
         match rustix::fs::openat2(folder, path, flags, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS) {
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // Linux before 5.6, or a filter of system calls that does not know it: then our own steps must do.
+            // Linux before 5.6, or a system call filter that does not know the call: walk the path instead.
             Err(Errno::NOSYS | Errno::PERM) => break,
             opened => return Ok(opened?),
         }
@@ -110,7 +111,7 @@ fn open_below(folder: BorrowedFd<'_>, path: &Path, flags: OFlags, how: ResolveFl
     if how.contains(ResolveFlags::BENEATH) && leads_up(path) {
         return Err(Errno::XDEV.into());
     }
-    // An absolute link leads into the folder here, where the kernel would refuse it: it stays inside all the same.
+    // Unlike in the kernel, absolute links are resolved within the directory.
     let follows = !how.contains(ResolveFlags::NO_SYMLINKS);
     walk::open(folder, path, flags, &mut |entry| if follows { Ok(()) } else { no_link(entry) })
 }
@@ -124,11 +125,11 @@ fn leads_up(path: &Path) -> bool {
     path.components().any(|part| matches!(part, Component::ParentDir | Component::RootDir))
 }
 
-/// Opens what lies at a path that somebody gave us. Links are followed, those of `/proc` too; but what is below the root
-/// of another process is resolved there.
+/// Opens a path specified by the user. Symbolic links are followed, including those in `/proc`, but a path below the
+/// root of another process is resolved within that root.
 ///
 /// # Errors
-/// As opening has.
+/// If the path cannot be opened.
 pub(crate) fn open_named(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     match within(path) {
         Some((pid, below)) => ProcDir::open(Path::new("/proc"), pid)?.root()?.open(&below, flags),
@@ -136,11 +137,11 @@ pub(crate) fn open_named(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     }
 }
 
-/// Points at a folder that lies at an absolute path which somebody gave us, and notes the way there. Links of `/proc` are
-/// not followed.
+/// Opens a directory with an absolute path specified by the user, and records the components of the path. Links in
+/// `/proc` are not followed.
 ///
 /// # Errors
-/// As opening has.
+/// If the directory cannot be opened.
 pub(crate) fn folder_by(path: &Path, way: &mut PathCheck) -> io::Result<OwnedFd> {
     let mut pass = |entry: &Stat| {
         way.pass(entry);
@@ -152,7 +153,7 @@ pub(crate) fn folder_by(path: &Path, way: &mut PathCheck) -> io::Result<OwnedFd>
     }
 }
 
-/// `/proc/PID/root/PATH` in parts.
+/// Splits `/proc/PID/root/PATH` into the process id and the absolute path in its root.
 pub(crate) fn within(path: &Path) -> Option<(u32, PathBuf)> {
     let mut parts = path.components();
     if parts.next()? != Component::RootDir || parts.next()? != Component::Normal("proc".as_ref()) {
@@ -164,15 +165,15 @@ pub(crate) fn within(path: &Path) -> Option<(u32, PathBuf)> {
     root.then(|| (pid, Path::new("/").join(parts.as_path())))
 }
 
-/// What kind of thing a descriptor leads to.
+/// Returns the type of an open file.
 ///
 /// # Errors
-/// As `fstat` has.
+/// If `fstat` fails.
 pub(crate) fn kind(file: BorrowedFd<'_>) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(file)?.st_mode))
 }
 
-/// The path of a descriptor of ours, for system calls that take no descriptor.
+/// Returns a path that refers to an open descriptor, for system calls that take no descriptor.
 pub(crate) fn path_of(file: BorrowedFd<'_>) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -184,9 +185,9 @@ mod tests {
 
     use super::*;
 
-    /// Both ways to resolve, on the same tree: what one opens the other opens.
+    /// Compares both implementations on the same directory tree.
     #[test]
-    fn our_own_steps_lead_where_the_kernel_does() {
+    fn walking_a_path_leads_where_the_kernel_does() {
         let dir = tempfile::tempdir().unwrap();
         let inside = |path: &str| dir.path().join("root").join(path);
         for folder in ["etc", "run/app", "var"] {
@@ -234,7 +235,7 @@ mod tests {
                     }
                     Err(error) => Err(error.raw_os_error()),
                 };
-                // The kernel knows no empty path; here it is the folder.
+                // The kernel rejects empty paths; here they refer to the directory.
                 if !path.is_empty() {
                     assert_eq!(told(walked), told(kernel), "{path} {flags:?}");
                 }
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_below_another_root() {
+    fn paths_below_another_root_are_split() {
         let split = |path: &str| within(Path::new(path));
         assert_eq!(split("/proc/42/root/tmp/x"), Some((42, "/tmp/x".into())));
         assert_eq!(split("/proc/42/root"), Some((42, "/".into())));
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_proc_lead_nowhere() {
+    fn magic_links_of_proc_are_rejected() {
         let ours = Root::ours().unwrap();
         for path in ["/proc/self/root/etc", "/proc/self/cwd", "/proc/thread-self/exe"] {
             let error = ours.open(Path::new(path), POINT).unwrap_err();
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beneath_stays_there() {
+    fn paths_that_leave_the_directory_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("a/b")).unwrap();
         symlink("/etc", dir.path().join("a/out")).unwrap();

@@ -1,38 +1,37 @@
-//! What `/proc/PID/status` says of a process: its users and groups, its numbers, its capabilities. Pure. Source: `proc(5)`,
-//! `capabilities(7)`.
+//! Parses `/proc/PID/status`: users, groups, ids and capabilities of a process. Source: `proc(5)`, `capabilities(7)`.
 
-/// `CAP_SYS_PTRACE`: may look into and trace processes of others.
+/// `CAP_SYS_PTRACE`: permission to inspect and trace processes of other users.
 pub const CAP_SYS_PTRACE: u32 = 19;
-/// `CAP_DAC_OVERRIDE`: file modes do not count.
+/// `CAP_DAC_OVERRIDE`: permission to ignore file modes.
 const CAP_DAC_OVERRIDE: u32 = 1;
 
-/// What `/proc/PID/status` says.
+/// The contents of `/proc/PID/status`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The process that this thread belongs to.
+    /// Id of the process that the thread belongs to.
     pub tgid: u32,
-    /// `R`, `S`, `T` (stopped), `t` (stopped by its tracer), `Z` (has ended) …
+    /// `R`, `S`, `T` (stopped), `t` (stopped by its tracer), `Z` (exited) …
     pub state: char,
-    /// Who traces it; 0 for nobody.
+    /// Process id of the tracer, or 0.
     pub tracer: u32,
     /// Real user id.
     pub uid: u32,
-    /// Real, effective, saved, for files.
+    /// Real, effective, saved and file system user id.
     pub uids: [u32; 4],
-    /// The user by whose rights it opens files.
+    /// Effective user id.
     pub effective_uid: u32,
-    /// The group, likewise.
+    /// Effective group id.
     pub effective_gid: u32,
-    /// The further groups, likewise.
+    /// Supplementary group ids.
     pub groups: Vec<u32>,
-    /// The id in the innermost pid namespace.
+    /// Process id in the innermost pid namespace.
     pub ns_pid: u32,
-    /// What it may do whatever its user.
+    /// Effective capabilities.
     pub capabilities: Capabilities,
 }
 
 impl Status {
-    /// Takes a `status` apart.
+    /// Parses the file. `None` if required fields are missing or invalid.
     pub fn parse(status: &[u8]) -> Option<Self> {
         let (mut tgid, mut users, mut ns_pid) = (None, None, None);
         let mut found = Self::default();
@@ -64,22 +63,22 @@ impl Status {
     }
 }
 
-/// The rights of one process.
+/// A set of capabilities, as a bit mask.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Whether it has this one.
+    /// Returns whether the set contains a capability.
     pub fn has(self, capability: u32) -> bool {
         self.0 >> capability & 1 == 1
     }
 
-    /// Whether file modes do not bind it.
+    /// Returns whether the process can ignore file modes.
     pub fn overrides_modes(self) -> bool {
         self.has(CAP_DAC_OVERRIDE)
     }
 
-    /// A capability set of `/proc/PID/status`, in hexadecimal.
+    /// Parses a hexadecimal capability set of `/proc/PID/status`. `None` if invalid.
     pub fn parse(text: &str) -> Option<Self> {
         u64::from_str_radix(text.trim(), 16).ok().map(Self)
     }
@@ -90,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ns_pid_counts() {
+    fn the_last_ns_pid_is_used() {
         let status = b"Name:\tx: y\nState:\tT (stopped)\nTgid:\t77\nTracerPid:\t5\nUid:\t1000\t0\t0\t0\n\
             Gid:\t1\t2\t3\t4\nGroups:\t7 8 \nNSpid:\t77\t12\t1\nCapEff:\t0000000000080002\n";
         let expected = Status {

@@ -1,5 +1,4 @@
-//! `HOST:PORT`, whether it stays on this machine, and `runtap://HOST:PORT[/PID|NAME]`. Owns the syntax and the rule; opens
-//! nothing.
+//! Parses `HOST:PORT` and `runtap://HOST:PORT[/PID|NAME]`, and rejects addresses that are not loopback addresses.
 
 use std::fmt;
 use std::io;
@@ -7,34 +6,34 @@ use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
 
-/// An address as it is typed: `127.0.0.1:9000`, `localhost:9000`, `[::1]:9000`, `*:9000`.
+/// A host and a port: `127.0.0.1:9000`, `localhost:9000`, `[::1]:9000`, `*:9000`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPort {
     host: String,
     port: u16,
 }
 
-/// What is not such an address, or may not be one.
+/// An error about an address.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// No host, no port, or no number.
+    /// The text is not a host and a port.
     #[error("'{0}' is not a HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000")]
     Syntax(String),
-    /// No address of a remote process.
+    /// The text is not the address of a remote process.
     #[error("'{0}' is not an address of the form runtap://HOST:PORT[/PID|NAME]")]
     Remote(String),
-    /// The name stands for nothing.
-    #[error("the address of '{host}' can't be found: {source}")]
+    /// The host name cannot be resolved.
+    #[error("cannot resolve host '{host}': {source}")]
     Unknown {
-        /// The name.
+        /// The host name.
         host: String,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
-    /// It leads out of this machine, over a connection that nobody protects.
+    /// The address is not a loopback address, and connections to it are not protected.
     #[error(
-        "{address} is not a loopback address: whoever reaches it commands the program behind it, and nothing is encrypted"
+        "{address} is not a loopback address: anyone who can connect to it would control the process, and traffic is not encrypted"
     )]
     Beyond {
         /// The address.
@@ -43,19 +42,19 @@ pub enum AddressError {
 }
 
 impl HostPort {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
     /// [`AddressError::Syntax`].
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let wrong = || AddressError::Syntax(text.to_owned());
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        // A sign would be taken.
+        // `parse` would accept a sign.
         let port = Some(port).filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
         let port: u16 = port.and_then(|port| port.parse().ok()).ok_or_else(wrong)?;
         let host = match host.strip_prefix('[') {
             Some(rest) => rest.strip_suffix(']').ok_or_else(wrong)?,
-            // Six colons and a number: which is which?
+            // An IPv6 address without brackets is ambiguous.
             None if host.contains(':') => return Err(wrong()),
             None => host,
         };
@@ -65,17 +64,18 @@ impl HostPort {
         Ok(Self { host: host.to_owned(), port })
     }
 
-    /// A name, or an address without brackets.
+    /// Returns the host name, or the IP address without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port.
+    /// Returns the port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The addresses it stands for: at least one. Beyond loopback only if that is allowed.
+    /// Resolves the host to at least one address. Fails if one is not a loopback address, unless `beyond_loopback` is
+    /// set.
     ///
     /// # Errors
     /// [`AddressError::Unknown`] and [`AddressError::Beyond`].
@@ -96,7 +96,7 @@ impl HostPort {
     }
 }
 
-/// Also where IPv4 is written as IPv6.
+/// Returns whether an address is a loopback address, including IPv4 addresses mapped to IPv6.
 fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
 }
@@ -108,58 +108,58 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// What the address of a remote process begins with.
+/// Prefix of addresses of remote processes.
 const SCHEME: &str = "runtap://";
-/// What addresses of other protocols begin with.
+/// URL schemes that users may specify by mistake.
 const OTHER_SCHEMES: [&str; 6] = ["http", "https", "tcp", "ws", "wss", "net.tcp"];
 
-/// `runtap://HOST:PORT[/PID|NAME]`: a process of another machine, behind the router of that machine.
+/// The address of a process behind a router: `runtap://HOST:PORT[/PID|NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteAddress {
-    /// Where the router listens.
+    /// Address of the router.
     pub router: HostPort,
-    /// Which process.
-    pub which: Which,
+    /// The process.
+    pub which: RemoteSelector,
 }
 
-/// Which of the processes that a router offers.
+/// A selection among the processes of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
-    /// The only one there is.
+pub enum RemoteSelector {
+    /// The only process.
     Only,
-    /// By its process id there.
+    /// The process with this id on the router's machine.
     Pid(u32),
-    /// By its name.
+    /// The process with this name.
     Name(String),
 }
 
 impl RemoteAddress {
-    /// Whether it looks like one.
+    /// Returns whether a text starts with `runtap://`.
     pub fn is_meant(text: &str) -> bool {
         text.get(..SCHEME.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SCHEME))
     }
 
-    /// Whether it looks like an address of another kind, which somebody may have meant to be one: `http://HOST:PORT`. No
-    /// process has such a name, and no port such a path.
+    /// Returns whether a text is a URL of another protocol, such as `http://HOST:PORT`, which was probably specified by
+    /// mistake: neither a process name nor the path of a port looks like that.
     pub fn is_other(text: &str) -> bool {
         let is_scheme = |scheme: &str| OTHER_SCHEMES.iter().any(|other| scheme.eq_ignore_ascii_case(other));
         text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme))
     }
 
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
     /// [`AddressError::Remote`], with the whole address.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let wrong = || AddressError::Remote(text.to_owned());
         let rest = text.get(SCHEME.len()..).filter(|_| Self::is_meant(text)).ok_or_else(wrong)?;
-        // As behind any other address of a port; a router is always dialled.
+        // Addresses of ports may have this suffix; it is the only mode here.
         let rest = rest.strip_suffix(",connect").unwrap_or(rest);
         let (router, which) = rest.split_once('/').unwrap_or((rest, ""));
         let which = match which.parse() {
-            _ if which.is_empty() => Which::Only,
-            Ok(pid) => Which::Pid(pid),
-            Err(_no_number) => Which::Name(which.to_owned()),
+            _ if which.is_empty() => RemoteSelector::Only,
+            Ok(pid) => RemoteSelector::Pid(pid),
+            Err(_no_number) => RemoteSelector::Name(which.to_owned()),
         };
         let router = HostPort::parse(router).map_err(|_syntax| wrong())?;
         Ok(Self { router, which })
@@ -170,9 +170,9 @@ impl fmt::Display for RemoteAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCHEME}{}", self.router)?;
         match &self.which {
-            Which::Only => Ok(()),
-            Which::Pid(pid) => write!(f, "/{pid}"),
-            Which::Name(name) => write!(f, "/{name}"),
+            RemoteSelector::Only => Ok(()),
+            RemoteSelector::Pid(pid) => write!(f, "/{pid}"),
+            RemoteSelector::Name(name) => write!(f, "/{name}"),
         }
     }
 }
@@ -182,14 +182,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_come_back() {
+    fn addresses_round_trip() {
         for text in ["127.0.0.1:9000", "localhost:0", "[::1]:65535", "*:1", "a-b.example:80"] {
             assert_eq!(HostPort::parse(text).unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn what_is_no_address() {
+    fn invalid_addresses_are_rejected() {
         for text in
             ["", "9000", ":9000", "host:", "host:+1", "host:65536", "::1:9000", "[::1:9000", "h/x:1", " h:1"]
         {
@@ -198,11 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn remote_addresses_come_back() {
+    fn remote_addresses_round_trip() {
         for text in ["runtap://127.0.0.1:9000", "runtap://[::1]:9/42", "runtap://host:9/My Service"] {
             assert_eq!(RemoteAddress::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(RemoteAddress::parse("runtap://h:9/42,connect").unwrap().which, Which::Pid(42));
+        assert_eq!(RemoteAddress::parse("runtap://h:9/42,connect").unwrap().which, RemoteSelector::Pid(42));
         let error = RemoteAddress::parse("runtap://host/42").unwrap_err().to_string();
         assert_eq!(error, "'runtap://host/42' is not an address of the form runtap://HOST:PORT[/PID|NAME]");
         assert_eq!(RemoteAddress::parse("RUNTAP://h:9/").unwrap().to_string(), "runtap://h:9");

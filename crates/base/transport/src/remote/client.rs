@@ -1,4 +1,4 @@
-//! The client's side of the handshake.
+//! The client side of the handshake.
 
 use std::net::SocketAddr;
 
@@ -6,32 +6,33 @@ use runtap_wire::Reader;
 
 use crate::remote::error::{HandshakeError, Refusal};
 use crate::remote::message::{
-    ANSWER_HEAD, CHALLENGE, Challenge, Hello, Nonce, PROOF, Reached, Request, VERSION, answer_head, outcome,
+    ANSWER_HEAD, CHALLENGE, Challenge, Hello, Nonce, PROOF, Request, RouterAddress, VERSION, answer_head,
+    outcome,
 };
 use crate::remote::proof::{Side, Transcript};
 use crate::remote::stream::Handshake;
 use crate::remote::token::Token;
 
-/// What the router has answered: the list, or nothing where the connection is the process's from here on.
+/// The payload of a router's answer: the encoded process list, or nothing if the connection now leads to the process.
 pub type Reply = Vec<u8>;
 
 #[derive(Debug)]
-enum State {
+enum ClientState {
     Challenge,
     Head,
-    /// The status, and the length of what follows without the proof.
+    /// The status, and the length of the payload without the proof.
     Answer(u16, usize),
     Done,
 }
 
-/// A client that wants something of a router.
+/// The client side of a handshake with a router.
 #[derive(Debug)]
 pub struct ClientHandshake {
     token: Token,
-    router: Reached,
+    router: RouterAddress,
     request: Request,
     transcript: Transcript,
-    state: State,
+    state: ClientState,
     received: Vec<u8>,
     total: u64,
     transmit: Option<Vec<u8>>,
@@ -39,8 +40,8 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// Begins with a random number that was made for this connection. `router` is the address at the other end of it: the
-    /// router refuses what was meant for another one.
+    /// Creates a handshake with a random number that is unique to the connection. `router` is the address that the
+    /// client connected to: a router rejects requests that were made for another one.
     pub fn new(token: Token, nonce: Nonce, router: SocketAddr, request: Request) -> Self {
         let hello = Hello { oldest: VERSION, newest: VERSION, nonce }.encode();
         let mut transcript = Transcript::default();
@@ -50,7 +51,7 @@ impl ClientHandshake {
             router: router.into(),
             request,
             transcript,
-            state: State::Challenge,
+            state: ClientState::Challenge,
             received: Vec::new(),
             total: 0,
             transmit: Some(hello),
@@ -71,14 +72,14 @@ impl ClientHandshake {
         self.transcript.add(&proof);
         ask.extend(proof);
         self.transmit = Some(ask);
-        self.state = State::Head;
+        self.state = ClientState::Head;
         Ok(())
     }
 
     fn answered(&mut self, status: u16, bytes: &[u8]) -> Result<Reply, HandshakeError> {
         let (payload, proof) = bytes.split_at_checked(bytes.len().saturating_sub(PROOF)).unwrap_or_default();
         let outcome = outcome(status, payload.to_vec());
-        // Who does not know our token can prove nothing to us.
+        // A router that does not know the token cannot prove that it does.
         if outcome == Err(Refusal::Unauthenticated) {
             return Err(HandshakeError::Refused(Refusal::Unauthenticated));
         }
@@ -91,15 +92,15 @@ impl ClientHandshake {
 
     fn advance(&mut self, bytes: &[u8]) -> Result<Option<Reply>, HandshakeError> {
         match self.state {
-            State::Challenge => self.challenged(bytes).map(|()| None),
-            State::Head => {
+            ClientState::Challenge => self.challenged(bytes).map(|()| None),
+            ClientState::Head => {
                 let (status, length) = answer_head(&mut Reader::new(bytes))?;
                 self.transcript.add(bytes);
-                self.state = State::Answer(status, length);
+                self.state = ClientState::Answer(status, length);
                 Ok(None)
             }
-            State::Answer(status, _) => self.answered(status, bytes).map(Some),
-            State::Done => Ok(None),
+            ClientState::Answer(status, _) => self.answered(status, bytes).map(Some),
+            ClientState::Done => Ok(None),
         }
     }
 }
@@ -109,10 +110,10 @@ impl Handshake for ClientHandshake {
 
     fn wanted(&self) -> usize {
         let whole = match self.state {
-            State::Challenge => CHALLENGE,
-            State::Head => ANSWER_HEAD,
-            State::Answer(_, length) => length.saturating_add(PROOF),
-            State::Done => 0,
+            ClientState::Challenge => CHALLENGE,
+            ClientState::Head => ANSWER_HEAD,
+            ClientState::Answer(_, length) => length.saturating_add(PROOF),
+            ClientState::Done => 0,
         };
         whole.saturating_sub(self.received.len())
     }
@@ -125,18 +126,18 @@ impl Handshake for ClientHandshake {
             self.received.extend_from_slice(now);
             self.total = self.total.saturating_add(taken as u64);
             rest = later;
-            if self.wanted() > 0 || matches!(self.state, State::Done) {
+            if self.wanted() > 0 || matches!(self.state, ClientState::Done) {
                 return;
             }
             let received = std::mem::take(&mut self.received);
             match self.advance(&received) {
                 Ok(None) => {}
                 Ok(Some(reply)) => {
-                    self.state = State::Done;
+                    self.state = ClientState::Done;
                     self.event = Some(Ok(reply));
                 }
                 Err(error) => {
-                    self.state = State::Done;
+                    self.state = ClientState::Done;
                     self.event = Some(Err(error));
                 }
             }
@@ -144,8 +145,8 @@ impl Handshake for ClientHandshake {
     }
 
     fn handle_eof(&mut self) {
-        if !matches!(self.state, State::Done) {
-            self.state = State::Done;
+        if !matches!(self.state, ClientState::Done) {
+            self.state = ClientState::Done;
             self.event = Some(Err(HandshakeError::Closed { received: self.total }));
         }
     }

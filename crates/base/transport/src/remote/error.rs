@@ -1,52 +1,52 @@
-//! What can go wrong in a handshake.
+//! Errors of a handshake.
 
 use runtap_wire::DecodeError;
 use thiserror::Error;
 
-/// Why a handshake failed.
+/// The reasons why a handshake fails.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// It does not speak this protocol.
-    #[error("the other side does not speak the protocol of runtap's router: {0}")]
+    /// The peer does not implement this protocol.
+    #[error("the peer does not implement the protocol of runtap's router: {0}")]
     Malformed(#[from] DecodeError),
-    /// The other side has hung up.
+    /// The peer closed the connection.
     #[error("the connection was closed after {received} bytes")]
     Closed {
-        /// Bytes that had come.
+        /// Number of bytes received before.
         received: u64,
     },
-    /// No version of the protocol that both know.
-    #[error("both sides have no version of the protocol in common")]
+    /// The peers have no protocol version in common.
+    #[error("the peers have no protocol version in common")]
     Version,
-    /// The proof is not that of somebody who knows the token.
-    #[error("the other side does not have the same token")]
+    /// The peer did not prove that it knows the token.
+    #[error("the peer has a different token")]
     Unproven,
-    /// The router has answered with an error.
+    /// The router answered with an error.
     #[error("{0}")]
     Refused(Refusal),
 }
 
-/// What a router refuses.
+/// Errors that a router answers with.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It has another token.
-    #[error("the router has another token")]
+    /// The client did not prove that it knows the token.
+    #[error("the router has a different token")]
     Unauthenticated,
-    /// It does not understand the request.
-    #[error("the router does not know this request: it is of another version")]
+    /// The router does not know the request.
+    #[error("the router does not know this request, because it has another version")]
     Malformed,
-    /// There is no such process (any more).
+    /// The process does not exist (any more).
     #[error("there is no such process: {0}")]
     NoProcess(String),
-    /// It can't be listed or reached.
+    /// The processes cannot be listed, or the process cannot be reached.
     #[error("the router failed: {0}")]
     Failed(String),
-    /// The client has connected to another address than the router's: somebody passes on what both say.
-    #[error("the connection was passed on from another address: {0}")]
+    /// The client connected to another address than the router's, so the connection was relayed.
+    #[error("the connection was relayed from another address: {0}")]
     Elsewhere(String),
     /// A status of a later version.
-    #[error("the router refuses with status {0}")]
+    #[error("the router rejected the request with status {0}")]
     Other(u16),
 }

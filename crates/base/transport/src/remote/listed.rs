@@ -1,37 +1,37 @@
-//! The processes that a router offers.
+//! The list of processes behind a router.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use crate::remote::message::MAX_ANSWER;
 
-/// The most processes of a list. Further ones are left out.
+/// Maximum number of processes in a list. The rest is omitted.
 pub const MAX_LISTED: usize = 1024;
-/// The longest text of one of them, in bytes. The rest is left out.
+/// Maximum length of a text in a list entry in bytes. Longer texts are truncated.
 pub const MAX_TEXT: usize = 1024;
 
-/// A process that a router offers.
+/// A process behind a router.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Listed {
-    /// Its process id there.
+pub struct RemoteProcess {
+    /// Process id on the router's machine.
     pub pid: u32,
-    /// When it was started, in the units of that system.
+    /// Start time, in the unit of the router's operating system.
     pub started: u64,
-    /// Whether it waits at its start, where that is known.
+    /// Whether the process is suspended at startup; `None` if unknown.
     pub suspended: Option<bool>,
-    /// Its entry assembly, else what it is called.
+    /// Name of its entry assembly, or of the process.
     pub name: String,
-    /// The arguments, program first.
+    /// Command line, starting with the program.
     pub command_line: String,
-    /// Of the runtime; empty where it is not known.
+    /// Version of its runtime; empty if unknown.
     pub runtime_version: String,
-    /// The processor that it is compiled for; empty where it is not known.
+    /// Processor architecture; empty if unknown.
     pub arch: String,
-    /// Its user.
+    /// Name of its user.
     pub user: String,
 }
 
-impl Listed {
-    /// A list as bytes, with as many of them as have room.
+impl RemoteProcess {
+    /// Encodes a list, omitting entries that do not fit into an answer.
     pub fn encode(list: &[Self]) -> Vec<u8> {
         let mut w = Writer::new();
         let mut count = 0;
@@ -44,7 +44,7 @@ impl Listed {
             entry.u32(one.pid).u64(one.started).u8(suspended);
             for text in one.texts() {
                 let text = text.get(..text.floor_char_boundary(MAX_TEXT)).unwrap_or_default();
-                // MAX_TEXT is less.
+                // Cannot fail, because `MAX_TEXT` is less than `u16::MAX`.
                 entry.u16(u16::try_from(text.len()).unwrap_or_default()).bytes(text.as_bytes());
             }
             if w.len().saturating_add(entry.len()).saturating_add(2) > MAX_ANSWER {
@@ -58,10 +58,10 @@ impl Listed {
         all.into_bytes()
     }
 
-    /// Reads a list.
+    /// Decodes a list.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the list is invalid.
     pub fn decode(bytes: &[u8]) -> Result<Vec<Self>, DecodeError> {
         let mut r = Reader::new(bytes);
         let count = usize::from(r.u16("number of processes")?);

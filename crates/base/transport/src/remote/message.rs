@@ -1,4 +1,4 @@
-//! The messages, as bytes. All numbers are little-endian.
+//! Encoding of the messages. All numbers are little-endian.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,33 +6,33 @@ use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
 use crate::remote::error::Refusal;
 
-/// What hello and challenge begin with.
+/// First bytes of hello and challenge messages.
 pub(crate) const MAGIC: [u8; 8] = *b"RUNTAP-R";
 
-/// The version of the protocol that this crate speaks.
+/// The protocol version that this crate implements.
 pub const VERSION: u16 = 2;
 
-/// Random bytes, made for one connection.
+/// Random bytes that are unique to a connection.
 pub type Nonce = [u8; 32];
 
-/// The length of a proof.
+/// Length of a proof in bytes.
 pub(crate) const PROOF: usize = 32;
-/// The length of a hello.
+/// Length of a hello message in bytes.
 pub(crate) const HELLO: usize = 8 + 2 + 2 + 32;
-/// The length of a challenge.
+/// Length of a challenge in bytes.
 pub(crate) const CHALLENGE: usize = 8 + 2 + 32;
-/// The length of an address.
+/// Length of an address in bytes.
 pub(crate) const ADDRESS: usize = 16 + 2;
-/// The length of what an answer begins with.
+/// Length of an answer's head in bytes.
 pub(crate) const ANSWER_HEAD: usize = 2 + 4;
-/// The longest request.
+/// Maximum length of a request in bytes.
 pub(crate) const MAX_REQUEST: usize = 64;
-/// The longest answer, without its proof.
+/// Maximum length of an answer in bytes, without its proof.
 pub const MAX_ANSWER: usize = 1 << 20;
-/// The longest text of an error.
+/// Maximum length of an error text in bytes.
 pub(crate) const MAX_ERROR: usize = 1024;
 
-/// The client begins.
+/// The first message, from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) oldest: u16,
@@ -56,16 +56,16 @@ impl Hello {
         })
     }
 
-    /// Whether it speaks our version.
+    /// Returns whether the peer supports [`VERSION`].
     pub(crate) fn has_ours(&self) -> bool {
         (self.oldest..=self.newest).contains(&VERSION)
     }
 }
 
-/// The router answers.
+/// The router's answer to a hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// 0 where there is none in common.
+    /// The selected version, or 0 if none is supported by both.
     pub(crate) version: u16,
     pub(crate) nonce: Nonce,
 }
@@ -83,23 +83,23 @@ impl Challenge {
     }
 }
 
-/// What a client wants.
+/// A request to a router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Request {
-    /// The processes that can be reached.
+    /// List the processes.
     List,
-    /// A connection to one of them.
+    /// Connect to a process.
     Open {
-        /// Its process id on that machine.
+        /// Process id on the router's machine.
         pid: u32,
-        /// When it was started, as it was listed: so that no other one is taken for it.
+        /// Start time as listed, to detect a reused process id.
         started: u64,
     },
 }
 
 impl Request {
-    /// With its length in front.
+    /// Encodes the request, preceded by its length.
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut w = Writer::new();
         match self {
@@ -109,7 +109,7 @@ impl Request {
         w.into_bytes()
     }
 
-    /// Without its length. What follows a request is of a later version, and ignored.
+    /// Decodes a request without its length. Additional bytes are ignored, because later versions may add fields.
     pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
         match r.u8("request")? {
             1 => Ok(Self::List),
@@ -123,12 +123,12 @@ impl Request {
     }
 }
 
-/// An address at which a client has reached a router, as both of them write it: an address of loopback is any of them,
-/// because a tunnel that begins at one may end at another.
+/// The address at which a client connected to a router, in a form that is the same on both sides. All loopback
+/// addresses are equal, because a tunnel may start at one and end at another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reached(SocketAddr);
+pub(crate) struct RouterAddress(SocketAddr);
 
-impl Reached {
+impl RouterAddress {
     pub(crate) fn encode(self) -> [u8; ADDRESS] {
         let ip = match self.0.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
@@ -147,7 +147,7 @@ impl Reached {
     }
 }
 
-impl From<SocketAddr> for Reached {
+impl From<SocketAddr> for RouterAddress {
     fn from(address: SocketAddr) -> Self {
         let ip = address.ip().to_canonical();
         let ip = if ip.is_loopback() { Ipv4Addr::LOCALHOST.into() } else { ip };
@@ -155,13 +155,13 @@ impl From<SocketAddr> for Reached {
     }
 }
 
-impl std::fmt::Display for Reached {
+impl std::fmt::Display for RouterAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// The length of a request, checked.
+/// Checks the length of a request.
 pub(crate) fn request_length(length: u16) -> Result<usize, DecodeError> {
     let length = usize::from(length);
     if (1..=MAX_REQUEST).contains(&length) {
@@ -171,7 +171,7 @@ pub(crate) fn request_length(length: u16) -> Result<usize, DecodeError> {
     Err(DecodeError::new(0, "request length", kind))
 }
 
-/// The head of an answer: its status, and the length of what follows.
+/// Decodes the head of an answer: the status, and the length of the payload.
 pub(crate) fn answer_head(r: &mut Reader<'_>) -> Result<(u16, usize), DecodeError> {
     let (status, length) = (r.u16("status")?, r.u32("answer length")?);
     match usize::try_from(length) {
@@ -183,24 +183,24 @@ pub(crate) fn answer_head(r: &mut Reader<'_>) -> Result<(u16, usize), DecodeErro
     }
 }
 
-/// An answer without its proof.
+/// Encodes an answer without its proof.
 pub(crate) fn answer(outcome: Result<&[u8], &Refusal>) -> Vec<u8> {
     let (status, payload) = match outcome {
         Ok(payload) => (0, payload),
         Err(Refusal::Unauthenticated) => (1, &[][..]),
         Err(Refusal::Malformed) => (2, &[][..]),
-        Err(Refusal::NoProcess(why)) => (3, cut(why)),
-        Err(Refusal::Failed(why)) => (4, cut(why)),
-        Err(Refusal::Elsewhere(why)) => (5, cut(why)),
+        Err(Refusal::NoProcess(why)) => (3, truncated(why)),
+        Err(Refusal::Failed(why)) => (4, truncated(why)),
+        Err(Refusal::Elsewhere(why)) => (5, truncated(why)),
         Err(Refusal::Other(status)) => (*status, &[][..]),
     };
     let mut w = Writer::new();
-    // Answers are made by us, and no longer than is allowed: see `Listed`.
+    // The payloads of this crate are never longer; see `RemoteProcess`.
     w.u16(status).u32(u32::try_from(payload.len()).unwrap_or(u32::MAX)).bytes(payload);
     w.into_bytes()
 }
 
-/// What an answer says.
+/// Converts the status and payload of an answer to a result.
 pub(crate) fn outcome(status: u16, payload: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     let text =
         |payload: Vec<u8>| String::from_utf8_lossy(payload.get(..MAX_ERROR).unwrap_or(&payload)).into_owned();
@@ -215,8 +215,8 @@ pub(crate) fn outcome(status: u16, payload: Vec<u8>) -> Result<Vec<u8>, Refusal>
     }
 }
 
-/// As much of a text as is allowed.
-fn cut(text: &str) -> &[u8] {
+/// Truncates a text to the maximum length.
+fn truncated(text: &str) -> &[u8] {
     text.get(..text.floor_char_boundary(MAX_ERROR)).unwrap_or_default().as_bytes()
 }
 

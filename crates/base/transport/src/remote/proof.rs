@@ -1,5 +1,5 @@
-//! Who knows the token: HMAC-SHA-256 over everything that both sides have said, with a word in front for each direction, so
-//! that no side can be made to say what the other one has to.
+//! Proofs that a side knows the token: HMAC-SHA-256 of all messages so far, prefixed with a label per side, so that no
+//! side can be tricked into computing the proof of the other.
 
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
@@ -7,7 +7,7 @@ use sha2::Sha256;
 use crate::remote::message::PROOF;
 use crate::remote::token::Token;
 
-/// Which side proves something.
+/// The side that computes a proof.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Side {
     Client,
@@ -15,7 +15,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    fn word(self) -> &'static [u8] {
+    fn label(self) -> &'static [u8] {
         match self {
             Self::Client => b"runtap remote 2: client\0",
             Self::Router => b"runtap remote 2: router\0",
@@ -23,7 +23,7 @@ impl Side {
     }
 }
 
-/// What was said so far.
+/// All messages exchanged so far.
 #[derive(Clone, Default)]
 pub(crate) struct Transcript(Vec<u8>);
 
@@ -38,20 +38,20 @@ impl Transcript {
         self.0.extend_from_slice(bytes);
     }
 
-    /// The proof of this side.
+    /// Computes the proof of a side.
     pub(crate) fn prove(&self, token: &Token, side: Side) -> [u8; PROOF] {
         self.mac(token, side).map_or([0; PROOF], |mac| mac.finalize().into_bytes().into())
     }
 
-    /// Whether this is the proof of that side. Takes as long wherever they differ.
+    /// Verifies the proof of a side in constant time.
     pub(crate) fn is_proven(&self, token: &Token, side: Side, proof: &[u8]) -> bool {
         self.mac(token, side).is_some_and(|mac| mac.verify_slice(proof).is_ok())
     }
 
-    /// A key of any length will do, so that there always is one.
+    /// `None` never occurs: HMAC accepts keys of any length.
     fn mac(&self, token: &Token, side: Side) -> Option<Hmac<Sha256>> {
         let mut mac = Hmac::<Sha256>::new_from_slice(token.as_bytes()).ok()?;
-        mac.update(side.word());
+        mac.update(side.label());
         mac.update(&self.0);
         Some(mac)
     }

@@ -1,4 +1,4 @@
-//! The router's side of the handshake.
+//! The router side of the handshake.
 
 use std::net::SocketAddr;
 
@@ -6,33 +6,33 @@ use runtap_wire::Reader;
 
 use crate::remote::error::{HandshakeError, Refusal};
 use crate::remote::message::{
-    ADDRESS, Challenge, HELLO, Hello, Nonce, PROOF, Reached, Request, VERSION, answer, request_length,
+    ADDRESS, Challenge, HELLO, Hello, Nonce, PROOF, Request, RouterAddress, VERSION, answer, request_length,
 };
 use crate::remote::proof::{Side, Transcript};
 use crate::remote::stream::Handshake;
 use crate::remote::token::Token;
 
-/// Who knows the token has asked for something: [`RouterHandshake::answer`].
+/// A request of an authenticated client, to be answered with [`RouterHandshake::answer`].
 pub type RouterEvent = Request;
 
 #[derive(Debug)]
-enum State {
+enum RouterState {
     Hello,
     Length,
-    /// A request of so many bytes, without the address and the proof.
+    /// The length of the request without the address and the proof.
     Ask(usize),
     Asked,
     Done,
 }
 
-/// A connection of a client.
+/// The router side of a handshake with a client.
 #[derive(Debug)]
 pub struct RouterHandshake {
     token: Token,
     nonce: Nonce,
-    addresses: Vec<Reached>,
+    addresses: Vec<RouterAddress>,
     transcript: Transcript,
-    state: State,
+    state: RouterState,
     received: Vec<u8>,
     total: u64,
     transmit: Option<Vec<u8>>,
@@ -41,15 +41,15 @@ pub struct RouterHandshake {
 }
 
 impl RouterHandshake {
-    /// Answers with a random number that was made for this connection. `addresses` are those at which clients reach this
-    /// router: the near end of the connection first.
+    /// Creates a handshake with a random number that is unique to the connection. `addresses` are the addresses at
+    /// which clients reach this router, starting with the local address of the connection.
     pub fn new(token: Token, nonce: Nonce, addresses: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self {
             token,
             nonce,
-            addresses: addresses.into_iter().map(Reached::from).collect(),
+            addresses: addresses.into_iter().map(RouterAddress::from).collect(),
             transcript: Transcript::default(),
-            state: State::Hello,
+            state: RouterState::Hello,
             received: Vec::new(),
             total: 0,
             transmit: None,
@@ -58,9 +58,9 @@ impl RouterHandshake {
         }
     }
 
-    /// Answers the request: `Ok` with the list or with nothing.
+    /// Answers the request: `Ok` with the encoded list, or with nothing for an open request.
     pub fn answer(&mut self, outcome: Result<&[u8], &Refusal>) {
-        if !matches!(self.state, State::Asked) {
+        if !matches!(self.state, RouterState::Asked) {
             return;
         }
         let mut bytes = answer(outcome);
@@ -68,17 +68,17 @@ impl RouterHandshake {
         bytes.extend(self.transcript.prove(&self.token, Side::Router));
         self.transmit = Some(bytes);
         self.answered = true;
-        self.state = State::Done;
+        self.state = RouterState::Done;
     }
 
-    /// Whether the answer was made: a request that it does not know is refused by the handshake itself, with a proof.
-    /// Then there is no [`refusal`](Self::refusal) to send.
+    /// Returns whether an answer was sent. The handshake itself answers an unknown request with an error and a proof;
+    /// then no [`refusal`](Self::refusal) must be sent.
     pub fn has_answered(&self) -> bool {
         self.answered
     }
 
-    /// What tells a client that it was refused before it has proven anything; nothing may be sent
-    /// [besides an answer](Self::has_answered). To be sent late: who guesses is to wait.
+    /// Returns the message that tells an unauthenticated client that it was rejected. Must not be sent in addition to
+    /// [an answer](Self::has_answered). Send it with a delay, to slow down guessing.
     pub fn refusal(error: &HandshakeError) -> Vec<u8> {
         match error {
             HandshakeError::Refused(refusal) => {
@@ -93,7 +93,7 @@ impl RouterHandshake {
 
     fn advance(&mut self, bytes: &[u8]) -> Result<Option<Request>, HandshakeError> {
         match self.state {
-            State::Hello => {
+            RouterState::Hello => {
                 let hello = Hello::decode(&mut Reader::new(bytes))?;
                 if !hello.has_ours() {
                     return Err(HandshakeError::Version);
@@ -102,16 +102,16 @@ impl RouterHandshake {
                 let challenge = Challenge { version: VERSION, nonce: self.nonce }.encode();
                 self.transcript.add(&challenge);
                 self.transmit = Some(challenge);
-                self.state = State::Length;
+                self.state = RouterState::Length;
                 Ok(None)
             }
-            State::Length => {
+            RouterState::Length => {
                 let length = request_length(Reader::new(bytes).u16("request length")?)?;
                 self.transcript.add(bytes);
-                self.state = State::Ask(length);
+                self.state = RouterState::Ask(length);
                 Ok(None)
             }
-            State::Ask(length) => {
+            RouterState::Ask(length) => {
                 let (request, rest) = bytes.split_at_checked(length).unwrap_or_default();
                 let (address, proof) = rest.split_at_checked(ADDRESS).unwrap_or_default();
                 self.transcript.add(request);
@@ -120,8 +120,8 @@ impl RouterHandshake {
                     return Err(HandshakeError::Refused(Refusal::Unauthenticated));
                 }
                 self.transcript.add(proof);
-                self.state = State::Asked;
-                let reached = Reached::decode(&mut Reader::new(address))?;
+                self.state = RouterState::Asked;
+                let reached = RouterAddress::decode(&mut Reader::new(address))?;
                 if !self.addresses.contains(&reached) {
                     let here =
                         self.addresses.first().map_or_else(String::new, |here| format!(", not {here}"));
@@ -137,7 +137,7 @@ impl RouterHandshake {
                     }
                 }
             }
-            State::Asked | State::Done => Ok(None),
+            RouterState::Asked | RouterState::Done => Ok(None),
         }
     }
 }
@@ -147,10 +147,10 @@ impl Handshake for RouterHandshake {
 
     fn wanted(&self) -> usize {
         let whole = match self.state {
-            State::Hello => HELLO,
-            State::Length => 2,
-            State::Ask(length) => length.saturating_add(ADDRESS + PROOF),
-            State::Asked | State::Done => 0,
+            RouterState::Hello => HELLO,
+            RouterState::Length => 2,
+            RouterState::Ask(length) => length.saturating_add(ADDRESS + PROOF),
+            RouterState::Asked | RouterState::Done => 0,
         };
         whole.saturating_sub(self.received.len())
     }
@@ -163,7 +163,7 @@ impl Handshake for RouterHandshake {
             self.received.extend_from_slice(now);
             self.total = self.total.saturating_add(taken as u64);
             rest = later;
-            if self.wanted() > 0 || matches!(self.state, State::Asked | State::Done) {
+            if self.wanted() > 0 || matches!(self.state, RouterState::Asked | RouterState::Done) {
                 return;
             }
             let received = std::mem::take(&mut self.received);
@@ -171,7 +171,7 @@ impl Handshake for RouterHandshake {
                 Ok(None) => {}
                 Ok(Some(request)) => self.event = Some(Ok(request)),
                 Err(error) => {
-                    self.state = State::Done;
+                    self.state = RouterState::Done;
                     self.event = Some(Err(error));
                 }
             }
@@ -179,8 +179,8 @@ impl Handshake for RouterHandshake {
     }
 
     fn handle_eof(&mut self) {
-        if !matches!(self.state, State::Asked | State::Done) {
-            self.state = State::Done;
+        if !matches!(self.state, RouterState::Asked | RouterState::Done) {
+            self.state = RouterState::Done;
             self.event = Some(Err(HandshakeError::Closed { received: self.total }));
         }
     }

@@ -1,4 +1,4 @@
-//! Drives a handshake over a stream. Reads not a byte of what follows it. Time-outs are the caller's.
+//! Runs a handshake over a stream, without reading data that follows it. The caller is responsible for time-outs.
 
 use std::io;
 
@@ -7,35 +7,35 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::remote::error::HandshakeError;
 use crate::remote::message::Nonce;
 
-/// Bytes read at a time.
+/// Maximum number of bytes per read.
 const CHUNK: usize = 4096;
 
 /// One side of a handshake.
 pub trait Handshake {
-    /// What comes of it.
+    /// The result of a successful handshake.
     type Event;
 
-    /// How many bytes are to be read next. What comes beyond them is not the handshake's.
+    /// Returns how many bytes to read next. Bytes after that do not belong to the handshake.
     fn wanted(&self) -> usize;
 
-    /// Takes bytes, no more than are [`wanted`](Self::wanted): further ones are ignored.
+    /// Processes received bytes, at most as many as are [`wanted`](Self::wanted). Further bytes are ignored.
     fn handle_bytes(&mut self, bytes: &[u8]);
 
-    /// The other side has hung up.
+    /// Processes the end of the stream.
     fn handle_eof(&mut self);
 
-    /// What is to be written.
+    /// Returns bytes to send. `None` if there are none.
     fn poll_transmit(&mut self) -> Option<Vec<u8>>;
 
-    /// What has come of it, once.
+    /// Returns the result, once. `None` if the handshake is not complete.
     fn poll_event(&mut self) -> Option<Result<Self::Event, HandshakeError>>;
 }
 
-/// Goes on until something has come of it. What is to be written after that is the caller's to
-/// [poll](Handshake::poll_transmit) for.
+/// Runs a handshake until it has a result. Afterwards the caller must send what
+/// [`poll_transmit`](Handshake::poll_transmit) returns.
 ///
 /// # Errors
-/// Those of the stream; what the handshake says is in the value.
+/// If reading or writing fails. The result of the handshake is in the value.
 pub async fn drive<H: Handshake>(
     handshake: &mut H,
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
@@ -56,10 +56,10 @@ pub async fn drive<H: Handshake>(
     }
 }
 
-/// A random number for one connection, from the system.
+/// Returns a random number for a connection.
 ///
 /// # Errors
-/// The system has none.
+/// If the operating system provides no random numbers.
 pub fn nonce() -> io::Result<Nonce> {
     let mut nonce = Nonce::default();
     runtap_os::random(&mut nonce)?;

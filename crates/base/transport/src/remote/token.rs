@@ -1,4 +1,4 @@
-//! What both sides know: a secret from a file that nobody else can read, or from elsewhere.
+//! The token: a secret that both sides know, usually from a file that only its owner can read.
 
 use std::fmt;
 use std::io;
@@ -10,12 +10,12 @@ use thiserror::Error;
 #[cfg_attr(windows, path = "token/windows.rs")]
 mod native;
 
-/// The shortest token: what can be guessed protects nothing.
+/// Minimum length of a token in bytes.
 pub const MIN_TOKEN: usize = 16;
-/// The longest one.
+/// Maximum length of a token in bytes.
 const MAX_TOKEN: usize = 4096;
 
-/// The secret. Its text is never shown.
+/// A secret token. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Vec<u8>);
 
@@ -25,58 +25,58 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Why there is no token.
+/// The reasons why a token is rejected.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// It can be guessed, or is no token.
-    #[error("the token has {length} bytes: {MIN_TOKEN} to {MAX_TOKEN} are needed")]
+    /// The length is out of range.
+    #[error("the token is {length} bytes long; it must be {MIN_TOKEN} to {MAX_TOKEN} bytes")]
     Length {
-        /// Without white space around it.
+        /// Length in bytes, without surrounding white space.
         length: usize,
     },
-    /// Others can read the file.
-    #[error("{}: others can read it (mode {mode:03o})", path.display())]
+    /// Other users can read the file.
+    #[error("{} is readable by other users (mode {mode:03o})", path.display())]
     Readable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its permissions.
+        /// Mode of the file.
         mode: u32,
     },
-    /// It belongs to somebody else, who chooses what is in it.
-    #[error("{}: it belongs to user {uid}", path.display())]
+    /// The file belongs to another user, who can change it.
+    #[error("{} belongs to user {uid}", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its owner.
+        /// User id of its owner.
         uid: u32,
     },
-    /// It is a link of somebody else, who chooses where it leads.
-    #[error("{}: it is a link of user {uid}, and is not followed", path.display())]
+    /// The file is a symbolic link of another user, who can redirect it.
+    #[error("{} is a symbolic link of user {uid}, which is not followed", path.display())]
     ForeignLink {
-        /// The link.
+        /// Path of the link.
         path: PathBuf,
-        /// Its owner.
+        /// User id of its owner.
         uid: u32,
     },
-    /// It is not a file on a disk.
-    #[error("{}: it is not a regular file", path.display())]
+    /// The path is not a regular file on a disk.
+    #[error("{} is not a regular file", path.display())]
     NoFile {
-        /// What it is.
+        /// The path.
         path: PathBuf,
     },
-    /// It can't be read.
+    /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
 }
 
 impl Token {
-    /// A token, without the white space around it.
+    /// Creates a token, without surrounding white space.
     ///
     /// # Errors
     /// [`TokenError::Length`].
@@ -88,7 +88,7 @@ impl Token {
         Ok(Self(text.to_vec()))
     }
 
-    /// The token in a file, which must be readable by its owner alone, and ours or root's.
+    /// Reads a token from a file, which must belong to the current user or root and be readable only by its owner.
     ///
     /// # Errors
     /// See [`TokenError`].
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_long_and_never_shown() {
+    fn a_token_has_a_minimum_length_and_is_never_printed() {
         let token = Token::new(b"  0123456789abcdef\n").unwrap();
         assert_eq!(token.as_bytes(), b"0123456789abcdef");
         assert_eq!(format!("{token:?}"), "Token(…)");
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_can_read_is_none() {
+    fn a_file_that_others_can_read_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "0123456789abcdef\n").unwrap();
@@ -140,28 +140,28 @@ mod tests {
     }
 
     #[test]
-    fn links_of_others_pipes_and_what_proc_tells_are_none() {
+    fn foreign_links_pipes_and_files_in_proc_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let [token, near, far, pipe, round] =
             ["token", "near", "far", "pipe", "round"].map(|name| folder.path().join(name));
         fs::write(&token, "0123456789abcdef\n").unwrap();
         fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
-        // As mounted secrets have them: a link beside the file, and a link to that from elsewhere.
+        // Mounted secrets are laid out like this: a link next to the file, and a link to that link.
         symlink("token", &near).unwrap();
         symlink(&near, &far).unwrap();
         assert_eq!(Token::from_file(&far).unwrap(), Token::new(b"0123456789abcdef").unwrap());
         symlink("round", &round).unwrap();
         assert!(matches!(Token::from_file(&round), Err(TokenError::Io { .. })));
-        // Nobody writes into it: whoever waits for that waits for ever.
+        // A pipe without a writer would block forever.
         rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         assert!(matches!(Token::from_file(&pipe), Err(TokenError::NoFile { .. })));
-        // Ours, for us alone, and long enough.
+        // A private file of sufficient length, but not a regular file on a disk.
         let environment = Path::new("/proc/self/environ");
         assert!(matches!(Token::from_file(environment), Err(TokenError::NoFile { .. })));
         let of_process = folder.path().join("of-process");
         symlink("/proc/self/exe", &of_process).unwrap();
         assert!(matches!(Token::from_file(&of_process), Err(TokenError::NoFile { .. })));
-        // Only root can give a link to another user.
+        // Only root can change the owner of a link.
         if geteuid().is_root() {
             lchown(&near, Some(65_534), None).unwrap();
             for path in [&near, &far] {

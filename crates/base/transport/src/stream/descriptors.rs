@@ -1,4 +1,4 @@
-//! Descriptors that go over a socket with the bytes beside them.
+//! File descriptors that are sent over a socket along with bytes.
 //! Source: `unix(7)`, `cmsg(3)`.
 
 use std::io;
@@ -13,12 +13,12 @@ use tokio::io::Interest;
 
 use super::Stream;
 
-/// How many descriptors are received with one read, or sent with one write. Any more are closed.
+/// Maximum number of descriptors per read or write. Additional received descriptors are closed.
 pub const MAX_DESCRIPTORS: usize = 8;
 
 #[cfg(target_os = "linux")]
 mod system {
-    //! The kernel keeps them from programs that are started meanwhile, and sends no signal.
+    //! Linux closes received descriptors on `exec` and can suppress SIGPIPE per call.
 
     use super::{OwnedFd, RecvFlags, SendFlags, io};
 
@@ -26,15 +26,15 @@ mod system {
     pub(super) const SENDING: SendFlags = SendFlags::NOSIGNAL;
 
     #[expect(clippy::unnecessary_wraps, reason = "elsewhere it takes a system call")]
-    pub(super) fn ours_alone(descriptor: OwnedFd) -> io::Result<OwnedFd> {
+    pub(super) fn close_on_exec(descriptor: OwnedFd) -> io::Result<OwnedFd> {
         Ok(descriptor)
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    //! macOS: sockets of tokio send no signal (`SO_NOSIGPIPE`); a program that another thread starts right after a
-    //! descriptor was received inherits it.
+    //! macOS: sockets of tokio do not raise SIGPIPE (`SO_NOSIGPIPE`). A program that another thread starts right after
+    //! a descriptor was received inherits the descriptor.
 
     use rustix::io::{FdFlags, fcntl_setfd};
 
@@ -43,23 +43,23 @@ mod system {
     pub(super) const RECEIVING: RecvFlags = RecvFlags::empty();
     pub(super) const SENDING: SendFlags = SendFlags::empty();
 
-    pub(super) fn ours_alone(descriptor: OwnedFd) -> io::Result<OwnedFd> {
+    pub(super) fn close_on_exec(descriptor: OwnedFd) -> io::Result<OwnedFd> {
         fcntl_setfd(&descriptor, FdFlags::CLOEXEC)?;
         Ok(descriptor)
     }
 }
 
 impl Stream {
-    /// Sends one byte and with it a copy of `descriptor`, as a message of its own.
+    /// Sends one byte with a copy of `descriptor`, as a separate message.
     ///
     /// # Errors
-    /// Those of writing.
+    /// If writing fails.
     pub async fn send_descriptor(&self, byte: [u8; 1], descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let send = || {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
             let mut ancillary = SendAncillaryBuffer::new(&mut space);
             let descriptors = [descriptor];
-            // The buffer has room for exactly this.
+            // Cannot fail: the buffer has exactly the required size.
             ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
             let sent = rustix::net::sendmsg(
                 &self.inner,
@@ -72,11 +72,11 @@ impl Stream {
         self.inner.async_io(Interest::WRITABLE, send).await
     }
 
-    /// Reads what is there, with the descriptors that came along, at most [`MAX_DESCRIPTORS`] of them. No bytes: the peer
-    /// will send nothing more. Cancel safe.
+    /// Receives available bytes and up to [`MAX_DESCRIPTORS`] descriptors. Returns 0 bytes if the peer sends no more
+    /// data. Cancel safe.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// If the connection is broken.
     pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
         let receive = || {
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
@@ -91,7 +91,7 @@ impl Stream {
             for message in ancillary.drain() {
                 if let RecvAncillaryMessage::ScmRights(rights) = message {
                     for descriptor in rights {
-                        descriptors.push(system::ours_alone(descriptor)?);
+                        descriptors.push(system::close_on_exec(descriptor)?);
                     }
                 }
             }
@@ -100,11 +100,11 @@ impl Stream {
         self.inner.async_io(Interest::READABLE, receive).await
     }
 
-    /// Sends all bytes; with the first of them copies of the descriptors. A message that fits into the socket's buffer is
-    /// sent in one piece.
+    /// Sends all bytes, with copies of the descriptors along with the first byte. A message that fits into the socket's
+    /// buffer is sent in one piece.
     ///
     /// # Errors
-    /// Those of writing; more descriptors than [`MAX_DESCRIPTORS`].
+    /// If writing fails, or there are more than [`MAX_DESCRIPTORS`] descriptors.
     pub async fn send_all(&self, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let (mut rest, mut with) = (bytes, descriptors);
         while !rest.is_empty() {
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_received_is_sent_on_with_its_descriptors() {
+    async fn received_data_can_be_forwarded_with_its_descriptors() {
         let (near, entrance) = Stream::pair().unwrap();
         let (exit, far) = Stream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
@@ -159,14 +159,14 @@ mod tests {
             got.extend_from_slice(&buffer[..n]);
         }
         assert_eq!((got[0], &got[1..]), (b'r', &[1; 3000][..]));
-        // The copies on the way are closed: nobody else can write.
+        // The intermediate copies are closed, so there is no other writer.
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "through two");
     }
 
     #[tokio::test]
-    async fn a_side_that_has_said_all_is_not_one_that_is_gone() {
+    async fn a_peer_that_ended_sending_is_not_hung_up() {
         let (near, far) = Stream::pair().unwrap();
         assert!(!near.is_hung_up());
         far.end_sending().unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_descriptor_comes_with_its_own_byte() {
+    async fn a_descriptor_arrives_with_its_byte() {
         let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let mut stream = Stream::from(UnixStream::from_std(near).unwrap());
@@ -217,7 +217,7 @@ mod tests {
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
         assert_eq!(text, "through the copy, and the original");
-        // A peer that is gone is an error, not a signal.
+        // A closed connection causes an error rather than a signal.
         drop(far);
         let error = stream.send_descriptor([7], reader.as_fd()).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);

@@ -1,4 +1,4 @@
-//! A connection to a peer on Unix: a socket. Descriptors that go over it are in `descriptors`.
+//! A connection to a peer on Unix: a socket. Sending descriptors is in `descriptors`.
 
 mod descriptors;
 
@@ -14,52 +14,53 @@ use tokio::net::UnixStream;
 pub use self::descriptors::MAX_DESCRIPTORS;
 use crate::Peer;
 
-/// A connection to a peer: bytes in both directions.
+/// A bidirectional connection to a peer.
 #[derive(Debug)]
 pub struct Stream {
     inner: UnixStream,
 }
 
 impl Stream {
-    /// Two connected streams.
+    /// Creates two connected streams.
     ///
     /// # Errors
-    /// When the system is out of descriptors, or outside of a tokio runtime with I/O.
+    /// If there are too many open files, or if called outside of a tokio runtime with I/O.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = UnixStream::pair()?;
         Ok((Self { inner: a }, Self { inner: b }))
     }
 
-    /// Who is at the other end.
+    /// Returns the process at the other end.
     ///
     /// # Errors
-    /// When the kernel can't say.
+    /// If the kernel does not report it.
     pub fn peer(&self) -> io::Result<Peer> {
         let cred = self.inner.peer_cred()?;
         let pid = cred.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
         Ok(Peer { pid, uid: cred.uid() })
     }
 
-    /// Whether the peer is there and has sent nothing that was not read yet: an idle connection that can be used.
-    /// Looks at the socket itself, without waiting and without taking anything.
+    /// Returns whether the connection is open and the peer has sent nothing that is unread. Queries the socket without
+    /// blocking or consuming data.
     pub fn is_idle(&self) -> bool {
         self.peek().is_err_and(|error| {
             matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
         })
     }
 
-    /// Waits until the peer says something, without taking any of it. `false`: it has closed instead. Cancel safe.
+    /// Waits until data can be read, without consuming it. Returns false if the peer closed the connection. Cancel
+    /// safe.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// If the connection is broken.
     pub async fn readable(&self) -> io::Result<bool> {
         self.inner.async_io(Interest::READABLE, || self.peek()).await.map(|n| n > 0)
     }
 
-    /// The socket without the executor's poller. It does not block.
+    /// Converts it into a socket of the standard library, which is non-blocking.
     ///
     /// # Errors
-    /// When the system can't take it out of the poller.
+    /// If the socket cannot be removed from tokio's poller.
     pub fn into_std(self) -> io::Result<std::os::unix::net::UnixStream> {
         self.inner.into_std()
     }
@@ -71,15 +72,15 @@ impl Stream {
         Ok(n)
     }
 
-    /// Tells the peer that nothing more will be sent; what it sends is still received.
+    /// Ends sending. Data of the peer can still be received.
     ///
     /// # Errors
-    /// The connection is gone.
+    /// If the connection is closed.
     pub fn end_sending(&self) -> io::Result<()> {
         Ok(rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write)?)
     }
 
-    /// Whether the peer has closed its socket, and has not just ended sending. Only meaningful before this side has
+    /// Returns whether the peer closed its socket, as opposed to ending sending. Only meaningful before this side has
     /// [ended sending](Self::end_sending).
     pub fn is_hung_up(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec};
@@ -89,7 +90,7 @@ impl Stream {
             && polled.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR))
     }
 
-    /// The descriptor, for polling and for passing descriptors on.
+    /// Borrows the descriptor, for polling and for sending descriptors.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.inner.as_fd()
     }

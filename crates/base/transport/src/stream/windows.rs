@@ -1,6 +1,6 @@
-//! A connection to a peer on Windows: one end of a named pipe, or of a pipe in memory behind a bridge.
+//! A connection to a peer on Windows: a named pipe, or an in-memory pipe behind a bridge.
 //!
-//! A pipe that the other side has closed is at its end, as a socket is: Windows calls that an error.
+//! The end of a pipe is reported as the end of the stream, like for sockets, although Windows returns an error.
 
 use std::io;
 use std::os::windows::io::AsHandle;
@@ -12,13 +12,13 @@ use runtap_os::windows::pipe;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::windows::named_pipe::{NamedPipeClient, NamedPipeServer};
 
-use crate::{Descriptor, Lent, Peer};
+use crate::{BorrowedDescriptor, Descriptor, Peer};
 use runtap_os::uid_of;
 
-/// The pipe was disconnected by its server. The standard library has no kind for it.
+/// The server disconnected the pipe. The standard library has no error kind for this.
 const ERROR_PIPE_NOT_CONNECTED: i32 = 233;
 
-/// A connection to a peer: bytes in both directions.
+/// A bidirectional connection to a peer.
 #[derive(Debug)]
 pub struct Stream {
     inner: Inner,
@@ -31,33 +31,33 @@ enum Inner {
     Memory(DuplexStream),
 }
 
-/// An instance of a pipe that a listener has made. The fields are dropped in this order.
+/// A pipe instance created by a listener. The fields are dropped in this order.
 #[derive(Debug)]
 struct Instance {
-    /// As long as it is held, the pipe is there.
+    /// Shows the listener that this instance exists.
     _held: Arc<()>,
     server: NamedPipeServer,
 }
 
 impl Stream {
-    /// A client of a listener, who can tell by `held` that this instance is there.
+    /// Creates the stream of a listener's client. `held` shows the listener that this instance exists.
     pub(crate) fn of_listener(server: NamedPipeServer, held: Arc<()>) -> Self {
         Self { inner: Inner::Server(Instance { _held: held, server }) }
     }
 
-    /// Two connected streams.
+    /// Creates two connected streams.
     ///
     /// # Errors
-    /// None here.
+    /// Never.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (a, b) = tokio::io::duplex(64 << 10);
         Ok((Self::from(a), Self::from(b)))
     }
 
-    /// Who is at the other end.
+    /// Returns the process at the other end.
     ///
     /// # Errors
-    /// When the system can't say, and for what is no pipe of the system.
+    /// If the operating system does not report it, or for an in-memory pipe.
     pub fn peer(&self) -> io::Result<Peer> {
         let pid = match &self.inner {
             Inner::Client(client) => pipe::server_process(client.as_handle())?,
@@ -67,10 +67,10 @@ impl Stream {
         Ok(Peer { pid: Some(pid), uid: uid_of(pid) })
     }
 
-    /// Reads what is there. No bytes: the peer has closed. Cancel safe.
+    /// Receives available bytes. Returns 0 bytes if the peer closed the connection. Cancel safe.
     ///
     /// # Errors
-    /// The connection is broken, or is none of the system.
+    /// If the connection is broken, or for an in-memory pipe.
     pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Vec<Descriptor>)> {
         loop {
             self.readable().await?;
@@ -90,8 +90,8 @@ impl Stream {
     /// Sends all bytes.
     ///
     /// # Errors
-    /// Those of writing.
-    pub async fn send_all(&self, bytes: &[u8], _none: &[Lent<'_>]) -> io::Result<()> {
+    /// If writing fails.
+    pub async fn send_all(&self, bytes: &[u8], _none: &[BorrowedDescriptor<'_>]) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             let sent = match &self.inner {
@@ -114,15 +114,15 @@ impl Stream {
         Ok(())
     }
 
-    /// Would tell the peer that nothing more will be sent, and still receive: that pipes can't.
+    /// Fails, because pipes cannot end sending and continue receiving.
     ///
     /// # Errors
-    /// Always: closing is all there is.
+    /// Always.
     pub fn end_sending(&self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Whether the peer is there and has sent nothing that was not read yet: an idle connection that can be used.
+    /// Returns whether the connection is open and the peer has sent nothing that is unread.
     pub fn is_idle(&self) -> bool {
         let there = match &self.inner {
             Inner::Client(client) => pipe::available(client.as_handle()),
@@ -132,7 +132,7 @@ impl Stream {
         there.is_ok_and(|bytes| bytes == 0)
     }
 
-    /// Whether the peer has closed the pipe; what it has sent before may be unread.
+    /// Returns whether the peer closed the pipe. Data sent before may be unread.
     pub fn is_hung_up(&self) -> bool {
         match &self.inner {
             Inner::Client(client) => pipe::available(client.as_handle()).is_err(),
@@ -141,11 +141,11 @@ impl Stream {
         }
     }
 
-    /// Waits until the peer says something, or closes: which of both, the next reading says. Takes none of it. Cancel
-    /// safe.
+    /// Waits until data can be read or the peer closes the connection, without consuming data. The next read shows
+    /// which. Cancel safe.
     ///
     /// # Errors
-    /// The connection is broken.
+    /// If the connection is broken.
     pub async fn readable(&self) -> io::Result<bool> {
         match &self.inner {
             Inner::Client(client) => client.readable().await?,
@@ -168,7 +168,7 @@ impl From<DuplexStream> for Stream {
     }
 }
 
-/// Whether the other side has closed the pipe.
+/// Returns whether the peer closed the pipe.
 fn is_end(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(ERROR_PIPE_NOT_CONNECTED)
 }

@@ -1,5 +1,5 @@
-//! Dialling a pipe. A runtime's pipe bears the id of its process, and anybody can make a pipe of that name before the
-//! runtime does: so the system is asked who has made the instance that was opened, before anything is sent.
+//! Connecting to a named pipe. The name of a runtime's pipe contains its process id, but any process can create a pipe
+//! of that name first. So the operating system is asked which process created the instance, before anything is sent.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use super::PIPES;
 use crate::naming::owner_of_pipe;
 use crate::{ConnectFailure, Peer, Stream};
 
-/// All instances of the pipe are taken: it is tried again.
+/// All instances of the pipe are busy; try again.
 const ERROR_PIPE_BUSY: i32 = 231;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Dials a pipe by its name. One that is named after a process has to be that process's.
+/// Connects to a pipe by its name. A pipe that is named after a process must have been created by that process.
 pub(crate) async fn connect(name: &str, timeout: Duration) -> Result<Stream, ConnectFailure> {
     let stream = open(name, timeout).await?;
     let Some(wanted) = owner_of_pipe(name) else { return Ok(stream) };
     match stream.peer() {
         Ok(Peer { pid: Some(pid), .. }) if pid == wanted => Ok(stream),
         Ok(peer) => Err(ConnectFailure::WrongPeer {
-            user: if peer.uid == runtap_os::my_uid() { "our own" } else { "another" }.to_owned(),
+            user: if peer.uid == runtap_os::my_uid() { "the current one" } else { "another" }.to_owned(),
             peer,
             wanted: Some(wanted),
         }),

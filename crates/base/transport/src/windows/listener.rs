@@ -1,7 +1,7 @@
-//! A listening pipe that only its owner (and the system and its administrators) can open, and nobody over the network.
+//! A listening named pipe that only its owner, the system and administrators can open, and only locally.
 //!
-//! The first instance of a name fails where the name is somebody's already, and while one instance is there nobody else
-//! can make another: their rights say so. So one is kept waiting all the time.
+//! Creating the first instance fails if the name is in use, and while an instance exists, its access rights keep other
+//! users from creating further ones. So an unconnected instance is kept at all times.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ use crate::{Endpoint, Exposure, Peer, Stream};
 pub struct Listener {
     path: PathBuf,
     name: String,
-    /// The instance that the next client gets; `None` if there could be none made.
+    /// The instance for the next client; `None` if it could not be created.
     waiting: Mutex<Option<NamedPipeServer>>,
-    /// Held by every client's stream, and let go before its instance is closed.
+    /// Cloned by the stream of each client, and dropped before its instance is closed.
     ours: Arc<()>,
 }
 
 impl Listener {
-    /// Makes a pipe of this name, with or without `\\.\pipe\`, and listens on it. Needs a tokio runtime with I/O. There is
-    /// nothing to be replaced here, and nobody else is let in: a pipe goes with its process.
+    /// Creates a pipe with this name, with or without `\\.\pipe\`, and listens. Must be called within a tokio runtime
+    /// with I/O. There are no stale pipes to replace, and other users cannot be let in.
     ///
     /// # Errors
     /// See [`BindError`].
@@ -48,40 +48,40 @@ impl Listener {
         }
     }
 
-    /// What other users can do to its name: nothing as long as it is there.
+    /// Returns what other users can do to the name: nothing while the pipe exists.
     pub fn exposure(&self) -> Exposure {
         Exposure::Private
     }
 
-    /// Whether it is for every user: none is.
-    pub fn lets_everybody_in(&self) -> bool {
+    /// Returns false: only the current user may connect.
+    pub fn accepts_all_users(&self) -> bool {
         false
     }
 
-    /// Lets go of the name: that goes with the listener.
+    /// Does nothing: the name is released when the listener is dropped.
     pub fn remove_file(&self) {}
 
-    /// As [`accept`](Self::accept): nobody else can open it.
+    /// Like [`accept`](Self::accept), because other users cannot connect.
     ///
     /// # Errors
-    /// As [`accept`](Self::accept).
-    pub async fn accept_from_anybody(&self) -> io::Result<(Stream, Peer)> {
+    /// See [`accept`](Self::accept).
+    pub async fn accept_unverified(&self) -> io::Result<(Stream, Peer)> {
         self.accept().await
     }
 
-    /// What the pipe is called.
+    /// Returns the path of the pipe.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// An instance where none waits. With a client of ours still there, the name is ours; without, it may be somebody
-    /// else's by now, and it is asked for as at the beginning.
+    /// Creates an instance if none is waiting. While a client is connected, the name belongs to this listener.
+    /// Otherwise another process may have taken it, so a first instance is requested again.
     fn again(&self) -> io::Result<NamedPipeServer> {
         let path = self.path.as_os_str();
         let is_ours = || Arc::strong_count(&self.ours) > 1;
         if is_ours() {
             let made = pipe::listen(path, false)?;
-            // One that is there now was there all the time.
+            // A client that is connected now has been connected all the time.
             if is_ours() {
                 return Ok(made);
             }
@@ -89,15 +89,15 @@ impl Listener {
         pipe::listen(path, true)
     }
 
-    /// Where clients find it.
+    /// Returns the address for clients.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::pipe(&self.name)
     }
 
-    /// The next client. Cancel safe.
+    /// Accepts the next client. Cancel safe.
     ///
     /// # Errors
-    /// The system has no further instance of the pipe; the next call tries it again.
+    /// If no further instance of the pipe can be created. The next call tries again.
     pub async fn accept(&self) -> io::Result<(Stream, Peer)> {
         let mut waiting = self.waiting.lock().await;
         loop {
@@ -106,11 +106,11 @@ impl Listener {
                 None => waiting.insert(self.again()?),
             };
             let connected = server.connect().await;
-            // The next one waits before this one is served: a client finds the name at any time.
+            // Created before the connection is returned, so that the pipe exists at all times.
             let next = pipe::listen(self.path.as_os_str(), false).ok();
             let Some(server) = std::mem::replace(&mut *waiting, next) else { continue };
             let stream = Stream::of_listener(server, Arc::clone(&self.ours));
-            // Who has gone already is nobody's loss.
+            // Ignore clients that have disconnected already.
             if let (Ok(()), Ok(peer)) = (connected, stream.peer()) {
                 return Ok((stream, peer));
             }
@@ -134,7 +134,7 @@ mod tests {
     async fn a_name_is_taken_once() {
         let listener = Listener::bind(name("once"), BindOptions::default()).unwrap();
         let again = Listener::bind(listener.path(), BindOptions::default());
-        // Wine 8 knows no first instance.
+        // Wine 8 does not enforce the first instance.
         if !is_wine() {
             assert!(matches!(again, Err(BindError::InUse { .. })), "{again:?}");
         }
@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_was_let_go_may_be_somebody_elses() {
+    async fn a_released_name_may_be_taken_by_another_process() {
         let listener = Listener::bind(name("again"), BindOptions::default()).unwrap();
         let ((stream, _), client) = connected(&listener).await;
-        // As if the system had given no further instance.
+        // Simulates that no further instance could be created.
         *listener.waiting.lock().await = None;
-        // A client's instance keeps the name.
+        // The client's instance keeps the name.
         drop(listener.again().unwrap());
         drop((stream, client));
         let other = pipe::listen(listener.path().as_os_str(), true).unwrap();
@@ -162,7 +162,7 @@ mod tests {
         listener.again().unwrap();
     }
 
-    /// A client, and the listener's end.
+    /// Returns the listener's end and the client's end of a new connection.
     async fn connected(listener: &Listener) -> ((Stream, Peer), Stream) {
         let endpoint = listener.endpoint();
         let (accepted, client) = tokio::join!(listener.accept(), endpoint.connect(Duration::from_secs(10)));

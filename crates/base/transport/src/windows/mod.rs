@@ -1,4 +1,4 @@
-//! Named pipes of Windows: dialling with a deadline, and listening.
+//! Windows named pipes: connecting within a deadline, and listening.
 //!
 //! Source: the Diagnostic IPC specification, "Naming and Location Conventions"; `CreateNamedPipeW` and
 //! `GetNamedPipeServerProcessId` on learn.microsoft.com.
@@ -9,5 +9,5 @@ mod listener;
 pub(crate) use self::connect::connect;
 pub use self::listener::Listener;
 
-/// What stands before the names of pipes of this machine.
+/// Prefix of pipe names on the local machine.
 pub(crate) const PIPES: &str = r"\\.\pipe\";

@@ -128,7 +128,7 @@ impl DotnetTraceBuilder {
         let mut builder = frames.into_builder();
         for Sample { thread, from, to, kind, stack, .. } in samples {
             let Some(thread) = builder.thread_for_sample(thread) else { continue };
-            builder.add_weighed(thread, from, to.saturating_sub(from), kind, Some(stack));
+            builder.add_weighted(thread, from, to.saturating_sub(from), kind, Some(stack));
         }
         for (thread, role) in roles {
             builder.set_known_thread_name(thread, &format!("({role})"));

@@ -217,7 +217,7 @@ impl Universal {
                 Some(ticks) => (SampleKind::EXTERNAL, ns(header, *ticks)),
                 None => (SampleKind::MANAGED, period),
             };
-            builder.add_weighed(handle, super::since_start(header, *timestamp), weight, kind, stack);
+            builder.add_weighted(handle, super::since_start(header, *timestamp), weight, kind, stack);
         }
         for (thread, name) in &self.threads {
             builder.set_known_thread_name(*thread, name);

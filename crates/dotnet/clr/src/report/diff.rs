@@ -1,6 +1,6 @@
 //! Reports the differences between two profiles by frame.
 
-use runtap_model::{Comparison, FrameHandle, ShareChange, Side, Unit, View};
+use runtap_model::{Comparison, ComparisonSide, FrameHandle, ShareChange, Unit, View};
 use serde::Serialize;
 
 use super::Report;
@@ -166,7 +166,7 @@ impl FrameChange {
 }
 
 impl DiffSide {
-    fn new(side: &Side) -> Self {
+    fn new(side: &ComparisonSide) -> Self {
         Self {
             samples: side.stacks().ticks(),
             total: side.stacks().total_weight(),
@@ -177,7 +177,7 @@ impl DiffSide {
 }
 
 impl Weights {
-    fn new(side: &Side, frame: FrameHandle) -> Self {
+    fn new(side: &ComparisonSide, frame: FrameHandle) -> Self {
         let totals = side.frames();
         Self {
             own: totals.self_weight(frame),

@@ -174,7 +174,7 @@ fn requests_that_crash_runtimes_are_rejected_by_name_and_offset() {
         change(25, &[3, 0, 0, 0x80]),
         "provider name at offset 49: needs 4294967302 bytes, 18 are left"
     );
-    assert_eq!(change(33, b"c"), "provider name at offset 49: has no final NUL");
+    assert_eq!(change(33, b"c"), "provider name at offset 49: has no terminating NUL");
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub(super) async fn run(listener: Arc<Listener>, registry: Arc<Registry>) {
             Some(greeted) = acceptor.greetings.join_next() => if let Ok(ticket) = greeted {
                 acceptor.running.remove(&ticket);
             },
-            accepted = listener.accept_from_anybody() => match accepted {
+            accepted = listener.accept_unverified() => match accepted {
                 Ok((stream, peer)) => acceptor.handle_connection(stream, peer),
                 Err(_out_of_descriptors) => {
                     let guests = acceptor.registry.admission().handle_out_of_descriptors();

@@ -134,7 +134,7 @@ impl Port {
     pub(crate) fn on(listener: Listener) -> Self {
         let listener = Arc::new(listener);
         let (sender, arrivals) = mpsc::unbounded_channel();
-        let registry = Arc::new(Registry::new(listener.endpoint(), listener.lets_everybody_in(), sender));
+        let registry = Arc::new(Registry::new(listener.endpoint(), listener.accepts_all_users(), sender));
         let accepting = tokio::spawn(accept::run(Arc::clone(&listener), Arc::clone(&registry)));
         Self { listener, registry, arrivals, accepting: accepting.abort_handle() }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_diag::core_file::{self, CoreFile, CoreFileError};
 use runtap_discover::{FileView, Memory};
-use runtap_os::output::{Draft, with_extension};
+use runtap_os::output::{PendingFile, with_extension};
 
 use crate::dump::spec::nth;
 use crate::dump::way::{DumpFile, RequestedPath, WriteStrategy};
@@ -28,9 +28,9 @@ pub(crate) struct Files {
     /// The absolute path of the dump's destination.
     pub(crate) ours: PathBuf,
     wanted: Destination,
-    pub(crate) draft: Draft,
+    pub(crate) draft: PendingFile,
     /// The crash report, if requested. Its path is where `createdump` writes it if that writes to the draft.
-    pub(crate) report: Option<Draft>,
+    pub(crate) report: Option<PendingFile>,
 }
 
 /// A prepared dump.
@@ -73,8 +73,8 @@ impl Files {
             return Err(Error::NotOrdinary(ours));
         }
         let draft = match wanted {
-            Destination::Exact(_) => Draft::of(&ours)?,
-            Destination::Unused(_) => Draft::within(folder)?,
+            Destination::Exact(_) => PendingFile::of(&ours)?,
+            Destination::Unused(_) => PendingFile::within(folder)?,
         };
         if !draft.is_file() {
             return Err(Error::NotReplaceable(ours));
@@ -83,7 +83,7 @@ impl Files {
         Ok(Self { ours, wanted: wanted.clone(), draft, report })
     }
 
-    pub(crate) fn draft_of(&self, which: DumpFile) -> Option<&Draft> {
+    pub(crate) fn draft_of(&self, which: DumpFile) -> Option<&PendingFile> {
         match which {
             DumpFile::Dump => Some(&self.draft),
             DumpFile::Report => self.report.as_ref(),
@@ -134,7 +134,7 @@ impl DumpPlan {
     pub(crate) fn fetched(&self) -> Option<&str> {
         match &self.way {
             WriteStrategy::Fetched(fetched) => Some(&fetched.why),
-            WriteStrategy::Direct | WriteStrategy::Lent { .. } => None,
+            WriteStrategy::Direct | WriteStrategy::BorrowedDescriptor { .. } => None,
         }
     }
 
@@ -145,7 +145,7 @@ impl DumpPlan {
     fn check_space(&self, needed: u64) -> Result<(), Error> {
         let folder = self.files.ours.parent().unwrap_or(&self.files.ours).to_owned();
         let ours = rustix::fs::fstatvfs(self.files.draft.file()).map_err(io::Error::from)?;
-        let twice = matches!(self.way, WriteStrategy::Lent { .. });
+        let twice = matches!(self.way, WriteStrategy::BorrowedDescriptor { .. });
         let here = if twice { needed.saturating_mul(2) } else { needed };
         let mut ways = vec![(folder, ours.f_bavail.saturating_mul(ours.f_frsize), here)];
         if let WriteStrategy::Fetched(fetched) = &self.way {
@@ -217,7 +217,7 @@ impl DumpPlan {
     pub(crate) fn leave(self) {
         if matches!(self.way, WriteStrategy::Direct) {
             self.files.draft.keep();
-            self.files.report.map(Draft::keep);
+            self.files.report.map(PendingFile::keep);
         }
         self.way.keep();
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_discover::FileView;
 use runtap_model::text::acts_unseen;
-use runtap_os::output::{Draft, copy, same, unforeseen};
+use runtap_os::output::{PendingFile, copy, same, temporary_name};
 use runtap_transport::Folder;
 use rustix::fs::{Mode, Uid};
 use rustix::process::geteuid;
@@ -33,7 +33,7 @@ pub(crate) enum WriteStrategy {
     Direct,
     /// The target writes to files beside the output files that belong to the target's user, in a directory where that user may
     /// create files.
-    Lent { dump: Draft, report: Option<Draft> },
+    BorrowedDescriptor { dump: PendingFile, report: Option<PendingFile> },
     /// The target writes to its own directory.
     Fetched(Fetched),
 }
@@ -76,7 +76,7 @@ impl WriteStrategy {
     pub(crate) fn lend(view: &FileView, owner: u32, files: &Files) -> Result<(Self, RequestedPath), String> {
         let text = |error: io::Error| error.to_string();
         // The target would follow a symbolic link in its place, with the rights of its user.
-        if files.draft.can_be_exchanged(owner) {
+        if files.draft.can_be_replaced(owner) {
             return Err("other users can replace files in that folder".to_owned());
         }
         let place = view.to_target(&files.draft.place()).map_err(text)?;
@@ -90,7 +90,7 @@ impl WriteStrategy {
             way = files.lend(owner).map_err(|why| format!("it can't be given a file there: {why}"))?;
         }
         let mut dump = &files.draft;
-        if let Self::Lent { dump: beside, .. } = &way {
+        if let Self::BorrowedDescriptor { dump: beside, .. } = &way {
             theirs.set_file_name(beside.place().file_name().unwrap_or_default());
             dump = beside;
         }
@@ -133,7 +133,7 @@ impl WriteStrategy {
     pub(crate) fn prepare(&mut self, view: &FileView, told: &mut RequestedPath) {
         let Self::Fetched(fetched) = self else { return };
         let Some(temp) = told.theirs.parent() else { return };
-        let folder = temp.join(unforeseen());
+        let folder = temp.join(temporary_name());
         if let Some(inside) = RequestedPath::of(folder.join(&fetched.name))
             && let Ok((around, made)) = view.make_private_folder(&folder, fetched.owner)
         {
@@ -146,7 +146,7 @@ impl WriteStrategy {
     pub(crate) fn written(&self, files: &Files) -> u64 {
         match self {
             Self::Direct => files.draft.file().metadata().map_or(0, |meta| meta.len()),
-            Self::Lent { dump, .. } => dump.file().metadata().map_or(0, |meta| meta.len()),
+            Self::BorrowedDescriptor { dump, .. } => dump.file().metadata().map_or(0, |meta| meta.len()),
             Self::Fetched(fetched) => fetched
                 .folder
                 .stat(&fetched.name)
@@ -164,7 +164,7 @@ impl WriteStrategy {
         let opened;
         let theirs = match self {
             Self::Direct => ours.file(),
-            Self::Lent { dump, report } => match which {
+            Self::BorrowedDescriptor { dump, report } => match which {
                 DumpFile::Dump => dump.file(),
                 DumpFile::Report => {
                     report.as_ref().ok_or_else(|| io::Error::other("it is not there"))?.file()
@@ -199,9 +199,9 @@ impl WriteStrategy {
 
     /// Leaves what the target writes in place.
     pub(crate) fn keep(self) {
-        if let Self::Lent { dump, report } = self {
+        if let Self::BorrowedDescriptor { dump, report } = self {
             dump.keep();
-            report.map(Draft::keep);
+            report.map(PendingFile::keep);
         }
     }
 }
@@ -219,7 +219,7 @@ impl Files {
             rustix::fs::fchown(draft.file(), Some(Uid::from_raw(owner)), None)
                 .map_err(|error| error.to_string())?;
         }
-        Ok(WriteStrategy::Lent { dump, report })
+        Ok(WriteStrategy::BorrowedDescriptor { dump, report })
     }
 }
 
@@ -298,7 +298,7 @@ fn foreign_name(ours: &Path) -> OsString {
     const MOST: usize = 150;
     let name = ours.file_name().unwrap_or_else(|| OsStr::new("")).to_string_lossy();
     let safe = name.chars().map(|c| if acts_unseen(c) || c == '\u{fffd}' { '_' } else { c });
-    let mut text = unforeseen();
+    let mut text = temporary_name();
     text.push('-');
     for c in safe {
         if text.len() + c.len_utf8() > MOST {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use runtap_diag_proto::tap::{Piece, PieceKind, Side, Tap};
-use runtap_transport::{ConnectError, Descriptor, Lent, Peer, Stream, lend};
+use runtap_transport::{ConnectError, Descriptor, BorrowedDescriptor, Peer, Stream, lend};
 
 use super::log::ConnectionLog;
 use super::silent::Leave;
@@ -234,7 +234,7 @@ fn carrier(pieces: &[Piece]) -> usize {
 async fn write(sink: &Stream, pieces: &[Piece], descriptors: &[Descriptor]) -> std::io::Result<()> {
     let carrier = carrier(pieces);
     for (n, piece) in pieces.iter().enumerate() {
-        let along: Vec<Lent<'_>> =
+        let along: Vec<BorrowedDescriptor<'_>> =
             if n == carrier { descriptors.iter().map(lend).collect() } else { Vec::new() };
         sink.send_all(piece.bytes(), &along).await?;
     }

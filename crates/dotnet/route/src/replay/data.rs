@@ -1,5 +1,5 @@
 //! What the runtime has sent: bytes that are held, or a part of a file, read when it is sent. Refuses a link, and whatever
-//! else is no ordinary file.
+//! else is not a regular file.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};

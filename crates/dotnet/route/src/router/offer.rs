@@ -18,7 +18,7 @@ use runtap_discover::{Process, ProcessKind};
 use runtap_os::{in_a_thread, my_uid};
 use runtap_target::{Listing, ProcessStatus};
 use runtap_transport::remote::{
-    Handshake, HandshakeError, Listed, Refusal, Request, RouterHandshake, Token, drive, nonce,
+    Handshake, HandshakeError, Refusal, RemoteProcess, Request, RouterHandshake, Token, drive, nonce,
 };
 use runtap_transport::{Endpoint, SocketState};
 use tokio::io::AsyncWriteExt;
@@ -168,7 +168,7 @@ async fn serve(
     progress.is_now(Stage::Asked);
     match request {
         Request::List => {
-            let list = Listed::encode(&list().await?);
+            let list = RemoteProcess::encode(&list().await?);
             handshake.answer(Ok(&list));
             send(&mut handshake, &mut stream, relay).await?;
             stream.shutdown().await
@@ -240,7 +240,7 @@ async fn send(handshake: &mut RouterHandshake, stream: &mut TcpStream, relay: &R
 
 /// Returns the .NET processes of the current user that answer. Even as root only the own ones: a client with the token does not get
 /// root's rights.
-async fn list() -> io::Result<Vec<Listed>> {
+async fn list() -> io::Result<Vec<RemoteProcess>> {
     let mut processes = in_a_thread(|| Listing::now(false).processes).await?;
     let me = my_uid();
     processes
@@ -250,7 +250,7 @@ async fn list() -> io::Result<Vec<Listed>> {
     let seen = ProcessStatus::all(processes).await;
     let listed = seen.into_iter().filter(|seen| seen.reachable).filter_map(|seen| {
         let (_, started) = *started.iter().find(|(pid, _)| *pid == seen.pid)?;
-        Some(Listed {
+        Some(RemoteProcess {
             pid: seen.pid,
             started,
             suspended: seen.suspended,

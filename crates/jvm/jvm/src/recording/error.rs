@@ -36,7 +36,7 @@ pub enum Error {
     #[error("{} has a recording already: choose a new or an empty folder", .0.display())]
     Taken(PathBuf),
     /// The folder that it is to be made in is not there.
-    #[error("there is no folder {}", .0.display())]
+    #[error("directory {} does not exist", .0.display())]
     NoParent(PathBuf),
     /// A folder or a file can't be made.
     #[error(transparent)]
@@ -45,7 +45,7 @@ pub enum Error {
 
 impl Error {
     /// Whether what was given is wrong, rather than the system that was asked.
-    pub fn is_refusal(&self) -> bool {
+    pub fn is_rejection(&self) -> bool {
         match self {
             Self::Read { error, .. } => matches!(
                 error.kind(),
@@ -54,7 +54,7 @@ impl Error {
                     | io::ErrorKind::IsADirectory
                     | io::ErrorKind::InvalidInput
             ),
-            Self::Output(error) => error.cause.is_refusal(),
+            Self::Output(error) => error.cause.is_rejection(),
             _ => true,
         }
     }

@@ -7,7 +7,7 @@
 
 use runtap_bytefrog::{Change, Model, Report, StackChange, TreeRow, readable};
 use runtap_model::{
-    Class, Frame, FrameHandle, KindInfo, Origin, Process, SampleKind, StackHandle, ThreadHandle, Trace,
+    Frame, FrameHandle, KindInfo, Origin, Process, SampleClass, SampleKind, StackHandle, ThreadHandle, Trace,
     TraceBuilder, Unit,
 };
 
@@ -16,9 +16,10 @@ use crate::recording::find::Recorded;
 use crate::recording::replay::{Options, Replayed, replay_with};
 
 /// Time in methods without their callees: all of the time in traced calls.
-pub const SELF_TIME: KindInfo = KindInfo { class: Class::Weighed, name: "time", unit: Unit::Nanoseconds };
+pub const SELF_TIME: KindInfo =
+    KindInfo { class: SampleClass::Weighted, name: "time", unit: Unit::Nanoseconds };
 /// Calls that have begun.
-pub const CALLS: KindInfo = KindInfo { class: Class::Weighed, name: "calls", unit: Unit::Count };
+pub const CALLS: KindInfo = KindInfo { class: SampleClass::Weighted, name: "calls", unit: Unit::Count };
 
 /// What is added up for each path of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +126,7 @@ impl<'a> Draft<'a> {
                 Sums::Time => rows.iter().filter(|row| own(row) > 0).count(),
                 Sums::Calls => rows.len(),
             };
-            builder.reserve_weighed(thread, count);
+            builder.reserve_weighted(thread, count);
             for row in rows {
                 path.truncate(row.depth);
                 frames.resize(signatures.len(), None);
@@ -139,8 +140,8 @@ impl<'a> Draft<'a> {
                 // As in a timeline, where what has no end lasts until that is clear.
                 match of {
                     Sums::Time if own(row) == 0 => {}
-                    Sums::Time => builder.add_weighed(thread, 0, own(row), time, Some(stack)),
-                    Sums::Calls => builder.add_weighed(thread, 0, row.calls, calls, Some(stack)),
+                    Sums::Time => builder.add_weighted(thread, 0, own(row), time, Some(stack)),
+                    Sums::Calls => builder.add_weighted(thread, 0, row.calls, calls, Some(stack)),
                 }
             }
         });
@@ -180,7 +181,7 @@ impl<'a> Draft<'a> {
         self.room -= 1;
         let (Some(handle), [kind, _]) = (self.threads.get(thread).copied(), self.kinds) else { return };
         let (begin, length) = (from.unsigned_abs(), time.abs_diff(from));
-        self.builder.add_weighed(handle, begin, length, kind, Some(stack));
+        self.builder.add_weighted(handle, begin, length, kind, Some(stack));
     }
 
     /// Calls that are open at the end last until then.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use runtap_bytefrog::hq::{AgentId, Connection, Recorder, Tape};
 use runtap_bytefrog_proto::Side;
-use runtap_os::output::{Draft, is_deleted, make_folder};
+use runtap_os::output::{PendingFile, is_deleted, make_folder};
 
 use crate::recording::chunks::Row;
 use crate::recording::error::Error;
@@ -74,7 +74,7 @@ impl Folder {
 
     /// A file that is there at once.
     fn file(&self, name: &str) -> io::Result<File> {
-        let made = Draft::of(&self.path.join(name)).and_then(Draft::appear);
+        let made = PendingFile::of(&self.path.join(name)).and_then(PendingFile::appear);
         // With its cause: nobody asks further.
         made.map(|(file, _)| file).map_err(|error| io::Error::other(format!("{error}: {}", error.cause)))
     }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use runtap_mtp as mtp;
 use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
-use runtap_os::output::Draft;
+use runtap_os::output::PendingFile;
 use runtap_test_report::{Facts, Level, Message, Module, Run, Source as _, Spool, TestResult, told_by_id};
 
 use super::module_failure::explain;
@@ -95,7 +95,7 @@ impl Gathered {
             machine: super::system::machine(),
         };
         // A file of its own that never gets a name.
-        let mut spool = Spool::new(run, Draft::within(&std::env::temp_dir())?.file().try_clone()?);
+        let mut spool = Spool::new(run, PendingFile::within(&std::env::temp_dir())?.file().try_clone()?);
         for module in modules {
             spool.add_module(Module::new(module.path().to_string_lossy()));
         }

@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use runtap_mtp::Module;
-use runtap_os::output::{Draft, make_folder};
+use runtap_os::output::{PendingFile, make_folder};
 use runtap_test_report::{Format, Spool, github};
 
 use super::system::append;
@@ -30,11 +30,11 @@ pub(super) struct Reports(Vec<Report>);
 #[derive(Debug)]
 enum Report {
     /// A file, opened before anything is started.
-    File(Format, Draft),
+    File(Format, PendingFile),
     /// Standard output, which has nothing else then.
     Stdout(Format),
     /// All events, into a file that is there as soon as the run begins.
-    Events(Draft),
+    Events(PendingFile),
     /// The same, on standard output.
     EventsOnStdout,
     /// Annotations in the output, and the summary of the job.
@@ -139,7 +139,7 @@ fn is_stdout(path: &Path) -> bool {
 }
 
 /// Reports are for others to read: they have the rights of any new file. What is refused is a mistake like any other one.
-fn draft(path: &Path) -> anyhow::Result<Draft> {
+fn draft(path: &Path) -> anyhow::Result<PendingFile> {
     let refused = |error: runtap_os::output::Error| {
         let advice = error.cause.advice().map(str::to_owned);
         usage(format!("{error}: {}", error.cause), advice)
@@ -147,7 +147,7 @@ fn draft(path: &Path) -> anyhow::Result<Draft> {
     if let Some(directory) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
         make_folder(directory).map_err(refused)?;
     }
-    Draft::public(path).map_err(refused)
+    PendingFile::public(path).map_err(refused)
 }
 
 /// What is the same for two paths of one file: the folder and the name, wherever links lead.

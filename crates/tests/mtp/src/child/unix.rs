@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use runtap_os::reaper::{Control, Keeper};
+use runtap_os::reaper::{Control, ProcessReaper};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::Exit;
@@ -61,7 +61,7 @@ impl Tree {
             return Ok((child, Self { leader, pid, mark, keeper: None }));
         }
         let words = [command.get_program()].into_iter().chain(command.get_args()).map(OsStr::to_owned);
-        let mut keeper = Keeper::new(keeper, words)?;
+        let mut keeper = ProcessReaper::new(keeper, words)?;
         let settings = keeper.settings();
         settings.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         for (name, value) in command.get_envs() {

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use crate::{ArtifactKeeper, Module, ModuleId, RunEvent};
-use runtap_os::output::{Draft, Error, copy, make_folder, numbered, plain_name};
+use runtap_os::output::{Error, PendingFile, copy, make_folder, numbered, plain_name};
 
 /// All copies of a run together have no more bytes: a limit for an application that leaves files without an end.
 pub const MOST: u64 = 8 << 30;
@@ -178,8 +178,8 @@ fn copied(
     let told = |error: Error| format!("{error}: {}", error.cause);
     make_folder(folder).map_err(told)?;
     let draft = match again {
-        Some(again) => Draft::of(again).map_err(told)?,
-        None => Draft::within(folder).map_err(told)?,
+        Some(again) => PendingFile::of(again).map_err(told)?,
+        None => PendingFile::within(folder).map_err(told)?,
     };
     copy(from, draft.file()).map_err(|error| error.to_string())?;
     system::same_rights(metadata, draft.file()).map_err(|error| error.to_string())?;

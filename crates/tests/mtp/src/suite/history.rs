@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::{Module, ModuleId};
-use runtap_os::output::Draft;
+use runtap_os::output::PendingFile;
 use runtap_test::plan::{AddError, History, HistoryError, Limits, ModuleHistory, ModuleKey, add_run};
 use runtap_test_report::Source;
 use sha2::{Digest as _, Sha256};
@@ -281,12 +281,12 @@ fn is_damaged(error: &HistoryError) -> bool {
     matches!(error, HistoryError::Damaged { .. })
 }
 
-fn draft(path: &Path) -> Result<Draft, StoreError> {
-    Draft::of(path).map_err(|error| unwritable_output(&error))
+fn draft(path: &Path) -> Result<PendingFile, StoreError> {
+    PendingFile::of(path).map_err(|error| unwritable_output(&error))
 }
 
 /// What a crash of the machine damages is made anew.
-fn appear(draft: Draft) -> Result<(), StoreError> {
+fn appear(draft: PendingFile) -> Result<(), StoreError> {
     draft.appear_soon().map(drop).map_err(|error| unwritable_output(&error))
 }
 

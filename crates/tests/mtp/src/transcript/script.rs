@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use runtap_os::output::Draft;
+use runtap_os::output::PendingFile;
 use thiserror::Error;
 
 use self::system::{HEAD, make_executable, script};
@@ -53,7 +53,7 @@ pub fn write_module(path: &Path, words: &[OsString]) -> Result<(), ScriptError> 
     if !may_be_replaced(path)? {
         return Err(ScriptError::Taken);
     }
-    let draft = Draft::of(path)?;
+    let draft = PendingFile::of(path)?;
     let mut file = draft.file();
     file.write_all(&text)?;
     let (file, _) = draft.appear()?;

@@ -1,6 +1,5 @@
-//! A real .NET in a root: the runtime of `target/peers`, a program of the shared folder, and the libraries they need.
-//!
-//! Owns: which files those are: what `ldd` names. Refuses to: bring what runtap itself could use: it is static.
+//! Installs a real .NET in a root: the runtime of `target/peers`, a program of the shared folder, and the libraries
+//! they need according to `ldd`. Nothing that runtap itself could use is installed; it is static.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,22 +9,22 @@ use anyhow::{Context as _, Result};
 use crate::cmd::dist::contents;
 use crate::workspace::Workspace;
 
-/// Below the root.
+/// Paths below the root.
 const RUNTIME: &str = "dotnet";
 const PROGRAM: &str = "app";
-/// It runs for so many seconds, and is ended before.
+/// The program runs for this many seconds unless it is stopped before.
 pub(super) const COMMAND: [&str; 3] = ["/dotnet/dotnet", "/app/spin.dll", "120"];
 pub(super) const NAME: &str = "spin";
-/// A method of the program, as a stack shows it.
+/// A method of the program, as displayed in a stack.
 pub(super) const FRAME: &str = "spin!Burn.Cycles";
 pub(super) const ENVIRONMENT: [(&str, &str); 3] = [
     ("HOME", "/tmp"),
-    // The program is older than the runtime, and there is no ICU.
+    // The program is older than the runtime, and ICU is not installed.
     ("DOTNET_ROLL_FORWARD", "Major"),
     ("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1"),
 ];
 
-/// Puts them there, or says what is missing.
+/// Installs the files. Returns what is missing, if anything.
 pub(super) fn install(ws: &Workspace, root: &Path) -> Result<Option<String>> {
     let runtime = ws.peers().join("dotnet-10");
     if !runtime.join("dotnet").is_file() {
@@ -46,7 +45,7 @@ pub(super) fn install(ws: &Workspace, root: &Path) -> Result<Option<String>> {
     }
     for library in libraries(ws, &runtime)? {
         let place = root.join(library.strip_prefix("/")?);
-        // A distribution's own, where the root has them.
+        // Keep the distribution's own libraries.
         if !place.exists() {
             contents::make(place.parent().context("a library lies in a directory")?)?;
             contents::copy(&library, &place)?;
@@ -55,22 +54,22 @@ pub(super) fn install(ws: &Workspace, root: &Path) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// What the runtime's own libraries are linked with, and the loader.
+/// Returns the libraries that the runtime's own libraries are linked with, and the loader.
 fn libraries(ws: &Workspace, runtime: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     for file in contents::files(runtime)? {
         let is_library = file.extension().is_some_and(|it| it == "so") || file == Path::new("dotnet");
-        // It is for a tracer that nobody has here.
+        // A library for a tracer that is not installed.
         if is_library && !file.ends_with("libcoreclrtraceptprovider.so") {
             let said = ws.tool("ldd").arg(runtime.join(&file)).quiet().capture()?;
-            // Its own ones it finds beside itself.
+            // The runtime finds its own libraries in its folder.
             found.extend(said.lines().filter_map(needed).filter(|path| !path.starts_with(runtime)));
         }
     }
     Ok(found)
 }
 
-/// The path in a line of `ldd`: `libc.so.6 => /lib/libc.so.6 (0x…)`, or `/lib64/ld.so (0x…)`.
+/// Parses a line of `ldd`: `libc.so.6 => /lib/libc.so.6 (0x…)`, or `/lib64/ld.so (0x…)`.
 fn needed(line: &str) -> Option<PathBuf> {
     let found = line.split_once("=> ").map_or_else(|| line.trim(), |(_, path)| path);
     let (path, _) = found.split_once(" (")?;

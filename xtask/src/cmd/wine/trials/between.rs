@@ -1,4 +1,4 @@
-//! What stands between tools and runtimes, and runtimes that dial in.
+//! What connects tools and runtimes, and runtimes that connect to a tool.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use super::{PATIENCE, contains, serve};
 use crate::cmd::wine::program::{TOKEN, Wine};
 
-/// A recording of ticks alone.
+/// The arguments for a recording that contains only ticks.
 const TICKS: [&str; 4] = ["--duration", "1s", "--providers", "Runtap-Demo:1:5"];
 const RUNTAP: &str = "../runtap.exe";
 
@@ -19,7 +19,7 @@ fn has_ticks(wine: &Wine, name: &str) -> Result<()> {
     contains(&wine.works(&["events", name])?, &["Tick"])
 }
 
-/// A pipe by a name of ours, the names that tools look for, and all runtimes over TCP.
+/// A pipe with a name of our choice, the names that tools look for, and all runtimes over TCP.
 pub(super) fn route(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     let words = ["router", "server-client", "--ipc-server", "runtap-router", "-p", &pid];
@@ -40,7 +40,7 @@ pub(super) fn route(wine: &Wine) -> Result<()> {
     contains(&wine.works(&["info", &format!("{address}/{pid}")])?, &["demo"])
 }
 
-/// What a tool and a runtime say, as it was, and once more without either.
+/// Records what a tool and a runtime send, compares it with the original, and replays each side without the other.
 pub(super) fn record(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     let tool =
@@ -53,7 +53,7 @@ pub(super) fn record(wine: &Wine) -> Result<()> {
     contains(&wine.works(&words)?, &["CollectTracing", "same"])?;
     let read = |name: &str| fs::read(wine.files().join(name)).with_context(|| name.to_owned());
     if read("heard.nettrace")? != read("played.nettrace")? {
-        bail!("what was played is not what was heard");
+        bail!("the replayed recording differs from the original");
     }
     contains(
         &wine.works(&["replay", "talk.jsonl", "--as", "client", "-p", &pid])?,
@@ -61,18 +61,18 @@ pub(super) fn record(wine: &Wine) -> Result<()> {
     )
 }
 
-/// A router dials the port of the tool in the name of the runtime.
+/// A router connects to the tool's port in place of the runtime.
 pub(super) fn dial_in(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     let words = with_ticks(&["trace", "--diagnostic-port", "runtap-port-ü,listen", "-o", "dialled.nettrace"]);
     let (mut tool, port) = wine.start(RUNTAP, &words, "DOTNET_DiagnosticPorts=")?;
     if port.contains("pipe") {
-        bail!("runtimes can't use {port}: they put the folder of pipes before it");
+        bail!("runtimes can't use {port}: they prepend the folder of pipes");
     }
     let words = ["router", "client-client", "--ipc-client", "runtap-port-ü", "-p", &pid];
     let (_router, _) = wine.start(RUNTAP, &words, "the runtime is")?;
     if tool.ended(PATIENCE)? != Some(0) {
-        bail!("the recording has failed");
+        bail!("the recording failed");
     }
     has_ticks(wine, "dialled.nettrace")
 }
@@ -90,7 +90,7 @@ pub(super) fn launch(wine: &Wine) -> Result<()> {
     }
     let said = wine.runtap(&["trace", "-o", "never.x", "--", "no-such-program.exe"])?;
     if said.code != Some(125) {
-        bail!("a command that is not there: {:?}, {}", said.code, said.err);
+        bail!("a command that does not exist: {:?}, {}", said.code, said.err);
     }
     Ok(())
 }

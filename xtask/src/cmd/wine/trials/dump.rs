@@ -1,4 +1,4 @@
-//! Dumps, of a program that writes what it is told to.
+//! Dumps of a program that writes the file it is told to write.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::contains;
 use crate::cmd::wine::program::{Said, Wine};
 
-/// Of a program that writes this.
+/// Dumps a program that writes this content.
 fn dump(wine: &Wine, what: &str, words: &[&str]) -> Result<Said> {
     let (_target, pid) = wine.start("../writer.exe", &[what], "pid ")?;
     wine.runtap(&[&["dump", &pid, "--type", "mini"][..], words].concat())
@@ -15,12 +15,12 @@ fn dump(wine: &Wine, what: &str, words: &[&str]) -> Result<Said> {
 
 fn ends(said: &Said, code: i32, why: &str) -> Result<()> {
     if said.code != Some(code) || !said.err.contains(why) {
-        bail!("it ended with {:?}, and does not say `{why}`: {}{}", said.code, said.out, said.err);
+        bail!("it ended with {:?}, without `{why}` in its output: {}{}", said.code, said.out, said.err);
     }
     Ok(())
 }
 
-/// What is kept, what is not, and what is said of it.
+/// Which files are kept, which are removed, and what is reported about them.
 pub(super) fn written(wine: &Wine) -> Result<()> {
     let folder = wine.files().join("dumps 100%");
     fs::create_dir_all(&folder)?;
@@ -29,9 +29,9 @@ pub(super) fn written(wine: &Wine) -> Result<()> {
     ends(&said, 0, "")?;
     contains(&said, &["\"verified\": true", "\"threads\": 1", "\"bytes\": 120"])?;
     if !fs::read(wine.files().join(path))?.starts_with(b"MDMP") {
-        bail!("the file is no minidump");
+        bail!("the file is not a minidump");
     }
-    // What is there stays as it is.
+    // An existing file is not changed.
     ends(&dump(wine, "whole", &["-o", path])?, 2, "is not replaced")?;
     ends(&dump(wine, "whole", &["-o", "dumps 100%"])?, 0, "")?;
     ends(&dump(wine, "cut", &["-o", "dumps 100%/cut.dmp"])?, 5, "can't be used")?;
@@ -40,12 +40,12 @@ pub(super) fn written(wine: &Wine) -> Result<()> {
     ends(&dump(wine, "nothing", &["-o", "dumps 100%/nothing.dmp"])?, 1, "can't be taken")?;
     ends(&dump(wine, "refuse", &["-o", "dumps 100%/refused.dmp"])?, 4, "made of cheese")?;
     if there != 3 || fs::read_dir(&folder)?.count() != there {
-        bail!("something was left behind, or is missing: there were {there}");
+        bail!("a file was left behind or is missing: there were {there}");
     }
     Ok(())
 }
 
-/// Where no dump goes; nobody is asked for one.
+/// Places where a dump is never written; no process is asked for one.
 pub(super) fn refused(wine: &Wine) -> Result<()> {
     for path in [r"\\server\share\x.dmp", r"\\.\pipe\x", "NUL", "nul.dmp", r"C:\windows\com1"] {
         ends(&dump(wine, "whole", &["-o", path])?, 2, "is not on a disk of this machine")?;

@@ -1,4 +1,4 @@
-//! What Java programs call: the collector, its control pipe, its recording and what is read from it.
+//! The Java commands: the collector, its control pipe, its recording and the reports made from it.
 
 use std::fs;
 
@@ -31,7 +31,7 @@ pub(super) fn jvm(wine: &Wine) -> Result<()> {
     until(|| Ok(!send("report")?.out.contains("\"entries\":0,")), "no call was reported")?;
     send("stop")?;
     if hq.ended(PATIENCE)? != Some(0) {
-        bail!("the collector has failed");
+        bail!("the collector failed");
     }
     contains(&wine.works(&["jvm", "report", "calls"])?, &["shop.Main"])?;
     contains(&wine.works(&["jvm", "replay", "calls"])?, &["shop.Main"])?;

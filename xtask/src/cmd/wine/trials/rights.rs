@@ -1,4 +1,4 @@
-//! Whose a pipe is, and who is not welcome at it.
+//! Who owns a pipe, and visitors that are not allowed to use it.
 
 use anyhow::{Result, bail};
 
@@ -18,7 +18,7 @@ pub(super) fn hostile(wine: &Wine) -> Result<()> {
     contains(&wine.works(&["info", &pid])?, &["demo"])?;
     for (visitor, what) in &mut visitors {
         if *what == "silent" && !visitor.runs()? {
-            bail!("the silent one has gone before it was in the way");
+            bail!("the silent client ended before it could block others");
         }
     }
     drop(visitors);
@@ -30,12 +30,13 @@ pub(super) fn squatter(wine: &Wine) -> Result<()> {
     let _squatter = wine.start("../visitor.exe", &["squat", r"\\.\pipe\dotnet-diagnostic-4243"], "begun")?;
     let said = wine.runtap(&["info", "4243"])?;
     if said.code == Some(0) || !said.err.contains("not 4243") {
-        bail!("{:?}: {}", said.code, said.err);
+        bail!("info: {:?}: {}", said.code, said.err);
     }
     Ok(())
 }
 
-/// What the system is asked for, and what it says of the pipe: Wine 8 lets anybody be the first instance of a name.
+/// Which options the system is asked for, and which rights the pipe has. Wine 8 accepts every program as the first
+/// instance of a name, so the behaviour itself cannot be tested.
 pub(super) fn first(wine: &Wine) -> Result<()> {
     let said = wine.traced("sync", &["demo", "serve", "--seconds", "1"])?;
     let call =
@@ -52,7 +53,7 @@ pub(super) fn first(wine: &Wine) -> Result<()> {
     let (_visitor, rights) = wine.start("../visitor.exe", &["rights", &pipe], "D:P")?;
     let (count, users) = (rights.matches("(A;").count(), ["(A;;GA;;;SY)", "(A;;GA;;;BA)", "(A;;GA;;;S-1-5-"]);
     if count != users.len() || !users.iter().all(|user| rights.contains(user)) {
-        bail!("others may open it: {rights}");
+        bail!("other users may open it: {rights}");
     }
     Ok(())
 }

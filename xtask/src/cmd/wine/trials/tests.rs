@@ -1,4 +1,4 @@
-//! Test applications: one of Rust, since there is no .NET for Windows here.
+//! Test applications. They are written in Rust, because .NET for Windows is not available here.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::cmd::wine::program::{Said, Wine};
 
 /// The example of `runtap-mtp-host`, with tests of every outcome.
 const APPLICATION: &str = "../harness.exe";
-/// Some of its tests fail.
+/// The exit code when some of its tests fail.
 const FAILED: Option<i32> = Some(2);
 
 fn failed(said: &Said, what: &str) -> Result<()> {
@@ -30,7 +30,7 @@ pub(super) fn tests(wine: &Wine) -> Result<()> {
     let said = wine.works(&["test", APPLICATION, "--filter", "math::adds", "--format", "json"])?;
     contains(&said, &["math::adds"])?;
     if said.out.contains("it wraps") {
-        bail!("what was left out has run: {}", said.out);
+        bail!("a test that was filtered out ran: {}", said.out);
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ pub(super) fn played(wine: &Wine) -> Result<()> {
     contains(&said, &["math::adds", "it wraps"])
 }
 
-/// The same program as a test command whose output is read.
+/// The same program as a test command whose output is parsed.
 pub(super) fn hosted(wine: &Wine) -> Result<()> {
     wine.works(&["mtp", "host", "--from", "libtest", "--write-module", "hosted.cmd", "--", APPLICATION])?;
     let said = wine.runtap(&["test", "hosted.cmd", "--format", "json"])?;

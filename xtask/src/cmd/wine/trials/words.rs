@@ -1,4 +1,4 @@
-//! Names beyond ASCII, what a process is told to change, and pages for shells and people.
+//! Names beyond ASCII, commands that change a process, shell completions and manual pages.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 use super::{contains, serve};
 use crate::cmd::wine::program::Wine;
 
-/// With characters of two bytes, of three, and of a pair in UTF-16.
+/// Contains characters of two bytes and of three bytes, and one that is a surrogate pair in UTF-16.
 const NAME: &str = "grün ✓ 🦀";
 
-/// Folders, files, and what is printed of them.
+/// Names of folders and files, and of what is printed about them.
 pub(super) fn names(wine: &Wine) -> Result<()> {
     let (_target, pid) = serve(wine)?;
     fs::create_dir_all(wine.files().join(NAME))?;
@@ -21,7 +21,7 @@ pub(super) fn names(wine: &Wine) -> Result<()> {
     for name in fs::read_dir(wine.files().join(NAME))? {
         let name = name?.file_name();
         if !name.to_string_lossy().starts_with(NAME) {
-            bail!("a file is called {}", name.display());
+            bail!("unexpected file {}", name.display());
         }
     }
     let said = wine.works(&["inspect", &format!("{output}.nettrace"), "--format", "json"])?;
@@ -31,7 +31,7 @@ pub(super) fn names(wine: &Wine) -> Result<()> {
     contains(&wine.works(&["env", &pid])?, &[&variable])?;
     let said = wine.runtap(&["events", &format!("{NAME}.none")])?;
     if said.code == Some(0) || !said.err.contains(NAME) {
-        bail!("of a file that is not there: {:?}, {}", said.code, said.err);
+        bail!("events of a file that does not exist: {:?}, {}", said.code, said.err);
     }
     Ok(())
 }
@@ -46,11 +46,11 @@ pub(super) fn change(wine: &Wine) -> Result<()> {
     let id = "00000000-0000-0000-0000-000000000001";
     let words = ["profiler", "attach", &pid, "--clsid", id, "--path", r"C:\none.dll"];
     let said = wine.runtap(&words)?;
-    // It arrives: the built-in program has no profilers.
+    // The request arrives: the built-in program does not support profilers.
     if said.code != Some(4) || !said.err.contains("AttachProfiler") {
         bail!("profiler attach: {:?}, {}", said.code, said.err);
     }
-    // The process is none the worse for it.
+    // The process still works afterwards.
     contains(&wine.works(&["info", &pid])?, &["demo"])
 }
 

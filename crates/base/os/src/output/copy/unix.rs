@@ -1,4 +1,4 @@
-//! Where a file has data, and how much room there is, on Unix.
+//! Data ranges of files and free space on Unix.
 
 use std::fs::File;
 use std::io;
@@ -6,13 +6,13 @@ use std::io;
 use rustix::fs::SeekFrom as Sought;
 use rustix::io::Errno;
 
-/// Bytes that are left for us where a file lies.
+/// Returns the number of free bytes in the file system of `file`.
 pub(super) fn room(file: &File) -> io::Result<u64> {
     let room = rustix::fs::fstatvfs(file)?;
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Where a file has data, up to `len`. All of it, where the file system does not know.
+/// Returns the data ranges of a file up to `len`, or the whole range if the file system does not report holes.
 pub(super) fn parts(file: &File, len: u64) -> impl Iterator<Item = io::Result<(u64, u64)>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -33,7 +33,7 @@ pub(super) fn parts(file: &File, len: u64) -> impl Iterator<Item = io::Result<(u
             }
         };
         let start = start.unwrap_or(len).max(at).min(len);
-        // Who says nonsense has no more data.
+        // Treat an inconsistent answer as the end of the data.
         let end = end.min(len);
         at = if end > start { end } else { len };
         (end > start).then_some(Ok((start, end)))

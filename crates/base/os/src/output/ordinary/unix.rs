@@ -1,4 +1,4 @@
-//! Ordinary files on Unix: a pipe or a terminal is opened without waiting for anybody.
+//! Opening regular files on Unix. Pipes and terminals are opened without blocking.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use super::refused;
+use super::invalid_input;
 
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOCTTY).union(OFlags::NONBLOCK);
 
@@ -24,10 +24,10 @@ fn with(path: &Path, flags: OFlags) -> io::Result<File> {
     match openat(CWD, path, flags, Mode::empty()) {
         Ok(file) => Ok(File::from(file)),
         Err(Errno::LOOP) if flags.contains(OFlags::NOFOLLOW) => {
-            Err(refused("it is a link, and links are not followed: put the file itself there"))
+            Err(invalid_input("it is a symbolic link, which is not followed; put the file itself there"))
         }
-        // A socket.
-        Err(Errno::NXIO) => Err(refused("it is no ordinary file")),
+        // Sockets cannot be opened.
+        Err(Errno::NXIO) => Err(invalid_input("it is not a regular file")),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,4 +1,4 @@
-//! Ordinary files on Windows: what is no file of a file system has no metadata, a link is opened as the link that it is.
+//! Opening regular files on Windows.
 
 use std::fs::File;
 use std::io;
@@ -6,10 +6,10 @@ use std::os::windows::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// `FILE_FLAG_OPEN_REPARSE_POINT`.
-const THE_LINK_ITSELF: u32 = 0x0020_0000;
+const OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).custom_flags(THE_LINK_ITSELF).open(path)
+    File::options().read(true).custom_flags(OPEN_REPARSE_POINT).open(path)
 }
 
 pub(super) fn open_by_links(path: &Path) -> io::Result<File> {

@@ -1,4 +1,4 @@
-//! Where the path of an output leads on Windows: a name in a folder, or a device. Refuses to change anything that is there.
+//! Resolves the path of an output on Windows to a name in a directory, or to a device. This module changes no files.
 //!
 //! Source: "Naming Files, Paths, and Namespaces" on learn.microsoft.com.
 
@@ -10,42 +10,42 @@ use std::path::{Path, PathBuf, absolute};
 use crate::output::error::Cause;
 use crate::output::native::Mode;
 
-/// What a path leads to.
+/// The object that a path resolves to.
 #[derive(Debug)]
-pub(crate) enum Lead {
-    /// A name in a folder; an ordinary file may be there.
-    Name(Place),
-    /// Something that is written to as it is: a device, a pipe.
-    AsItIs(File),
+pub(crate) enum ResolvedPath {
+    /// A name in a directory, either unused or of a regular file.
+    Name(NameInFolder),
+    /// A device or pipe, which is written to directly.
+    Direct(File),
 }
 
-/// A name in a folder.
+/// A name in a directory.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct NameInFolder {
     pub(crate) folder: Folder,
     pub(crate) name: OsString,
-    /// Files have no modes here.
+    /// Always `None`: files have no modes on Windows.
     pub(crate) mode: Option<Mode>,
 }
 
-/// A folder.
+/// A directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     pub(crate) absolute: PathBuf,
-    /// How it was reached, for messages.
+    /// Path by which it was reached, for messages.
     pub(crate) path: PathBuf,
 }
 
-impl Lead {
-    /// Follows a path, of which all but the last name has to be there.
+impl ResolvedPath {
+    /// Resolves a path. All components but the last must exist.
     ///
     /// # Errors
-    /// It leads nowhere, or to a folder.
+    /// If a directory is missing, or the path is a directory.
     pub(crate) fn of(path: &Path) -> Result<Self, Cause> {
-        // What stands for a device has become its path: `NUL`, `CON`.
+        // `absolute` converts device names such as `NUL` and `CON` to device paths.
         let whole = absolute(path)?;
         if whole.as_os_str().as_encoded_bytes().starts_with(br"\\.\") {
-            return Ok(Self::AsItIs(File::options().write(true).open(&whole)?));
+            return Ok(Self::Direct(File::options().write(true).open(&whole)?));
         }
         let Some(name) = path.file_name() else {
             return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
@@ -58,15 +58,15 @@ impl Lead {
             _ => {}
         }
         let folder = Folder::of(path.parent().unwrap_or_else(|| Path::new("")))?;
-        Ok(Self::Name(Place { folder, name: name.to_owned(), mode: None }))
+        Ok(Self::Name(NameInFolder { folder, name: name.to_owned(), mode: None }))
     }
 }
 
 impl Folder {
-    /// The folder of a path; the empty one is the working directory.
+    /// Returns the directory with this path. The empty path is the working directory.
     ///
     /// # Errors
-    /// It is not there, or is no folder.
+    /// If the path does not exist or is not a directory.
     pub(crate) fn of(path: &Path) -> Result<Self, Cause> {
         let shown = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match fs::metadata(shown) {
@@ -77,10 +77,10 @@ impl Folder {
         }
     }
 
-    /// The same, and makes what is missing. Folders have no modes here.
+    /// Returns the directory with this path and creates missing ones. Directories have no modes on Windows.
     ///
     /// # Errors
-    /// Those of [`of`](Self::of), and a folder that can't be made.
+    /// See [`of`](Self::of); also if a directory cannot be created.
     pub(crate) fn made(path: &Path, _is_private: bool) -> Result<Self, Cause> {
         if !path.as_os_str().is_empty() {
             fs::create_dir_all(path)?;

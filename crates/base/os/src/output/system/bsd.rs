@@ -1,9 +1,10 @@
-//! How a program looks at a file where no descriptor only points at one (macOS): by its name, and again by its name when it
-//! is used, where it has to be the same file. In between somebody who can write to the folder could exchange it; where
-//! anybody but us and root can, links are not followed and nothing is opened ([`crate::output::place`]). Names of folders are
-//! opened by steps that follow no link. The same functions as `system/linux.rs`.
+//! Examines files by name, for systems that have no descriptors without access rights (macOS). The file is examined
+//! again when it is used and must be the same one. In between, users who can write to the directory could exchange it;
+//! in directories that other users can write to, links are not followed and nothing is opened
+//! ([`crate::output::place`]). Directories are opened without following links. The functions are those of
+//! `system/linux.rs`.
 //!
-//! Nothing in it is foreign to Linux, so it is compiled and tested there too. On macOS it was never run.
+//! The code is portable, so it is also compiled and tested on Linux. It has not been run on macOS.
 //! Source: macOS's `open(2)`, `fd(4)`.
 
 use std::ffi::{CString, OsStr};
@@ -15,52 +16,54 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat};
 use rustix::io::Errno;
 
-/// A folder on the way. To open it takes the right to list it, which Linux does not ask for.
+/// Flags for opening a directory. Unlike on Linux, this requires permission to list it.
 pub(crate) const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Here names are numbers of our own open files.
+/// The directory whose entries are open files of this process.
 const DESCRIPTORS: &str = "/dev/fd";
-/// How often a link is looked at that changes meanwhile.
-const LOOKS: usize = 3;
+/// Maximum number of attempts to read a link that changes meanwhile.
+const MAX_ATTEMPTS: usize = 3;
 
-/// What is under a name.
-pub(crate) enum Seen {
+/// The object with a given name.
+pub(crate) enum Examined {
     Nothing,
     Link,
-    /// The kernel knows where it leads: an open file of ours.
+    /// An open file of this process, which only the kernel can resolve.
     MagicLink,
     Folder(OwnedFd),
-    Other(Thing),
+    Other(OtherFile),
 }
 
-/// A file that is no folder and no link, as it was looked at.
-pub(crate) struct Thing {
+/// An examined file that is neither a directory nor a link.
+pub(crate) struct OtherFile {
     pub(crate) stat: Stat,
 }
 
-pub(crate) fn look(folder: &OwnedFd, path: &Path, name: &OsStr) -> io::Result<Seen> {
+pub(crate) fn look(folder: &OwnedFd, path: &Path, name: &OsStr) -> io::Result<Examined> {
     let stat = match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => return Ok(Seen::Nothing),
+        Err(Errno::NOENT) => return Ok(Examined::Nothing),
         found => found?,
     };
     if has_own_descriptors(path) {
-        return Ok(Seen::MagicLink);
+        return Ok(Examined::MagicLink);
     }
     Ok(match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Symlink => Seen::Link,
-        // A link that took its name meanwhile is refused.
-        FileType::Directory => Seen::Folder(openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?),
-        _ => Seen::Other(Thing { stat }),
+        FileType::Symlink => Examined::Link,
+        // Fails if a link has replaced the directory meanwhile.
+        FileType::Directory => {
+            Examined::Folder(openat(folder, name, FOLDER | OFlags::NOFOLLOW, Mode::empty())?)
+        }
+        _ => Examined::Other(OtherFile { stat }),
     })
 }
 
-/// What is known of a link, and its text: of one and the same link.
+/// Returns the metadata and the text of the same link.
 pub(crate) fn link(folder: &OwnedFd, name: &OsStr) -> io::Result<(Stat, CString)> {
     let look = || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_ATTEMPTS {
         let before = look()?;
         let text = readlinkat(folder, name, Vec::new())?;
         let after = look()?;
-        // A link's text does not change, and to rename it changes its time.
+        // The text of a link cannot change, and renaming a link changes its time.
         let is_same = is_same(&before, &after)
             && (before.st_ctime, before.st_ctime_nsec) == (after.st_ctime, after.st_ctime_nsec);
         if is_same {
@@ -70,19 +73,19 @@ pub(crate) fn link(folder: &OwnedFd, name: &OsStr) -> io::Result<(Stat, CString)
     Err(Errno::LOOP.into())
 }
 
-/// Whether what is in a folder stands for open files of ourselves.
+/// Returns whether the entries of a directory are open files of this process.
 pub(crate) fn has_own_descriptors(folder: &Path) -> bool {
     folder == Path::new(DESCRIPTORS)
 }
 
-impl Thing {
-    /// A single file has no mount of its own here.
+impl OtherFile {
+    /// Returns false: single files cannot be mount points.
     #[expect(clippy::unused_self, reason = "on Linux it is asked of the file")]
     pub(crate) fn is_mount(&self) -> bool {
         false
     }
 
-    /// Opens what was looked at; what has taken its name by now is an error.
+    /// Opens the examined file; fails if another file has replaced it.
     pub(crate) fn open(&self, folder: &OwnedFd, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(folder, name, flags, Mode::empty())?;
@@ -90,14 +93,14 @@ impl Thing {
     }
 }
 
-/// Access lists can't be asked for without a call that has no safe form. Where the group can write, there may be one; one
-/// that stands beside a mode which lets nobody write is not seen.
+/// Returns true, because access lists can only be read through calls without a safe form. Called only if the group can
+/// write; an access list of a directory whose mode grants no write access is missed.
 pub(crate) fn has_access_list(_folder: BorrowedFd<'_>) -> bool {
     true
 }
 
-/// The same file for reading, from its beginning; what has taken its name by now is an error. `/dev/fd` would share the
-/// place in it with whoever still writes.
+/// Opens the file again for reading from its start; fails if another file has replaced it. Opening it through `/dev/fd`
+/// would share the position with the writer.
 pub(crate) fn reopened(file: &File, path: &Path) -> io::Result<File> {
     let again = File::open(path)?;
     if is_same(&fstat(file)?, &fstat(&again)?) { Ok(again) } else { Err(exchanged()) }
@@ -108,7 +111,7 @@ fn is_same(a: &Stat, b: &Stat) -> bool {
 }
 
 fn exchanged() -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, "another file has taken its name")
+    io::Error::new(io::ErrorKind::NotFound, "another file has replaced it")
 }
 
 #[cfg(test)]
@@ -124,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_told_and_no_link_is_followed() {
+    fn each_kind_is_detected_and_no_link_is_followed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
         fs::create_dir(path.join("folder")).unwrap();
@@ -132,22 +135,22 @@ mod tests {
         symlink("folder", path.join("link")).unwrap();
         let folder = opened(path);
         let look = |name: &str| look(&folder, path, name.as_ref()).unwrap();
-        assert!(matches!(look("none"), Seen::Nothing));
-        assert!(matches!(look("folder"), Seen::Folder(_)));
-        assert!(matches!(look("link"), Seen::Link));
-        assert!(matches!(look("file"), Seen::Other(thing) if thing.stat.st_size == 1));
+        assert!(matches!(look("none"), Examined::Nothing));
+        assert!(matches!(look("folder"), Examined::Folder(_)));
+        assert!(matches!(look("link"), Examined::Link));
+        assert!(matches!(look("file"), Examined::Other(thing) if thing.stat.st_size == 1));
         let (stat, text) = link(&folder, "link".as_ref()).unwrap();
         assert_eq!((stat.st_uid, text.to_bytes()), (rustix::process::geteuid().as_raw(), &b"folder"[..]));
         assert!(link(&folder, "file".as_ref()).is_err());
     }
 
     #[test]
-    fn only_what_was_looked_at_is_opened() {
+    fn an_exchanged_file_is_not_opened() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
         fs::write(path.join("file"), "").unwrap();
         let folder = opened(path);
-        let Seen::Other(thing) = look(&folder, path, "file".as_ref()).unwrap() else { panic!("no file") };
+        let Examined::Other(thing) = look(&folder, path, "file".as_ref()).unwrap() else { panic!("no file") };
         thing.open(&folder, "file".as_ref()).unwrap().write_all(b"x").unwrap();
         fs::write(path.join("other"), "").unwrap();
         fs::rename(path.join("other"), path.join("file")).unwrap();
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_again_from_its_beginning_under_its_own_name_only() {
+    fn a_file_is_reopened_at_its_start_and_only_if_its_name_still_refers_to_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let mut file = File::create_new(&path).unwrap();

@@ -1,5 +1,5 @@
-//! How Linux lets a program look at a file without opening it: by a descriptor that only points (`O_PATH`), which stays on
-//! what was looked at. The same functions as `system/bsd.rs`, which is for systems that have no such thing.
+//! Examines files without opening them, through `O_PATH` descriptors, which keep referring to the examined file. The
+//! functions are those of `system/bsd.rs`, which is for systems without such descriptors.
 //! Source: `open(2)`, `proc(5)`, `acl(5)`, `statx(2)`.
 
 use std::ffi::{CString, OsStr};
@@ -14,61 +14,61 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// A folder on the way, of which nothing is read.
+/// Flags for opening a directory without reading it.
 pub(crate) const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 const POINT: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What is under a name.
-pub(crate) enum Seen {
+/// The object with a given name.
+pub(crate) enum Examined {
     Nothing,
     Link,
-    /// The kernel knows where it leads, its text does not say it.
+    /// A link in `/proc` that only the kernel can resolve.
     MagicLink,
     Folder(OwnedFd),
-    Other(Thing),
+    Other(OtherFile),
 }
 
-/// A file that is no folder and no link, as it was looked at.
-pub(crate) struct Thing {
+/// An examined file that is neither a directory nor a link.
+pub(crate) struct OtherFile {
     fd: OwnedFd,
     pub(crate) stat: Stat,
 }
 
-pub(crate) fn look(folder: &OwnedFd, _path: &Path, name: &OsStr) -> io::Result<Seen> {
+pub(crate) fn look(folder: &OwnedFd, _path: &Path, name: &OsStr) -> io::Result<Examined> {
     let fd = match openat(folder, name, POINT, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(Seen::Nothing),
+        Err(Errno::NOENT) => return Ok(Examined::Nothing),
         opened => opened?,
     };
     let stat = fstat(&fd)?;
     Ok(match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Symlink if fstatfs(folder)?.f_type == PROC_SUPER_MAGIC => Seen::MagicLink,
-        FileType::Symlink => Seen::Link,
-        FileType::Directory => Seen::Folder(fd),
-        _ => Seen::Other(Thing { fd, stat }),
+        FileType::Symlink if fstatfs(folder)?.f_type == PROC_SUPER_MAGIC => Examined::MagicLink,
+        FileType::Symlink => Examined::Link,
+        FileType::Directory => Examined::Folder(fd),
+        _ => Examined::Other(OtherFile { fd, stat }),
     })
 }
 
-/// What is known of a link, and its text: of one and the same link.
+/// Returns the metadata and the text of the same link.
 pub(crate) fn link(folder: &OwnedFd, name: &OsStr) -> io::Result<(Stat, CString)> {
     let link = openat(folder, name, POINT, Mode::empty())?;
     Ok((fstat(&link)?, readlinkat(&link, "", Vec::new())?))
 }
 
-/// Whether what is in a folder stands for open files of ourselves, or of one of our threads.
+/// Returns whether the entries of a directory are open files of this process or of one of its threads.
 pub(crate) fn has_own_descriptors(folder: &Path) -> bool {
     let own = Path::new("/proc").join(std::process::id().to_string());
     folder.starts_with(own) || folder.starts_with("/proc/self") || folder.starts_with("/proc/thread-self")
 }
 
-impl Thing {
-    /// Whether it has a mount of its own, as a container's single files have: it can't be replaced by another.
+impl OtherFile {
+    /// Returns whether the file is a mount point, like single files mounted into a container, which cannot be replaced.
     pub(crate) fn is_mount(&self) -> bool {
-        // Before Linux 5.8 that isn't told.
+        // Not reported before Linux 5.8.
         statx(&self.fd, "", AtFlags::EMPTY_PATH, StatxFlags::empty())
             .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
     }
 
-    /// Opens the very thing that was looked at, whatever has this name by now.
+    /// Opens the examined file, even if another file has its name meanwhile.
     pub(crate) fn open(&self, _folder: &OwnedFd, _name: &OsStr) -> io::Result<File> {
         let very = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
         let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -76,15 +76,15 @@ impl Thing {
     }
 }
 
-/// Whether a folder has an access list.
+/// Returns whether a directory has an access list.
 pub(crate) fn has_access_list(folder: BorrowedFd<'_>) -> bool {
-    // The folder is only pointed at, so it has no attributes but by a path.
+    // Attributes of an `O_PATH` descriptor can only be read through a path.
     let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
     let none: &mut [u8] = &mut [];
     !matches!(getxattr(path, "system.posix_acl_access", none), Err(Errno::NODATA | Errno::OPNOTSUPP))
 }
 
-/// The same file for reading, from its beginning, whatever has its name by now.
+/// Opens the file again for reading from its start, even if its name was reused.
 pub(crate) fn reopened(file: &File, _path: &Path) -> io::Result<File> {
     File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -23,7 +23,7 @@ fn a_thread_reads_while_another_writes() {
             text
         }
     });
-    // While that waits.
+    // The read above is pending during this write.
     (&server).write_all(b"hello").unwrap();
     let mut buffer = [0; 5];
     client.read_exact(&mut buffer).unwrap();
@@ -34,7 +34,7 @@ fn a_thread_reads_while_another_writes() {
 }
 
 #[test]
-fn whoever_waits_is_woken() {
+fn waiting_threads_are_woken() {
     let listener = LocalListener::bind(path("woken")).unwrap();
     let client = thread::spawn(|| LocalStream::connect(path("woken")).unwrap());
     let (server, process) = listener.accept().unwrap();

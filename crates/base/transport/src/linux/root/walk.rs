@@ -1,9 +1,9 @@
-//! Resolves a path within a folder step by step, from descriptor to descriptor: for kernels and system call filters
-//! without `openat2`, and where every folder on the way has to be looked at. No step is taken by name twice, so nothing
-//! that is exchanged meanwhile leads out; `..` goes back to the descriptor that we came from.
+//! Resolves a path within a directory component by component, through descriptors: for kernels and system call filters
+//! without `openat2`, and where every directory on the path must be examined. No component is opened twice, so
+//! concurrent changes cannot lead out of the directory; `..` returns to the previous descriptor.
 //!
-//! Links of `/proc` (`/proc/self/root`) are refused as `RESOLVE_NO_MAGICLINKS` does: their text has a meaning for the
-//! kernel alone.
+//! Links in `/proc` such as `/proc/self/root` are rejected like with `RESOLVE_NO_MAGICLINKS`, because only the kernel
+//! can resolve them.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,17 +16,17 @@ use rustix::io::Errno;
 
 use super::{POINT, path_of};
 
-/// As the kernel has it.
+/// The kernel's limit.
 const MAX_LINKS: usize = 40;
-/// A path that links make longer than this leads nowhere.
+/// Maximum number of pending components, which links can increase.
 const MAX_PARTS: usize = 4096;
-/// `PROC_SUPER_MAGIC`
+/// `PROC_SUPER_MAGIC`.
 const PROC: u64 = 0x9fa0;
 
-/// Opens `path` below `root`. Each folder and link on the way is shown to `visit`, the root first.
+/// Opens `path` below `root` and calls `visit` for each directory and link on the path, starting with the root.
 ///
 /// # Errors
-/// As opening has, and those of `visit`.
+/// If the path cannot be opened, or `visit` fails.
 pub(super) fn open(
     root: BorrowedFd<'_>,
     path: &Path,
@@ -35,7 +35,7 @@ pub(super) fn open(
 ) -> io::Result<OwnedFd> {
     visit(&rustix::fs::fstat(root)?)?;
     let mut folders: Vec<OwnedFd> = Vec::new();
-    // In reverse: the next one is the last.
+    // In reverse order.
     let mut pending = parts(path);
     let mut links = 0;
     while let Some(part) = pending.pop() {
@@ -73,7 +73,7 @@ pub(super) fn open(
     finish(folders.last().map_or(root, AsFd::as_fd), FileType::Directory, flags)
 }
 
-/// A slash at the end asks for a folder.
+/// Returns whether a path ends with a slash, so that it must be a directory.
 fn wants_folder(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b"/")
 }
@@ -82,18 +82,18 @@ fn target_of(link: &OwnedFd, followed: usize) -> io::Result<PathBuf> {
     if followed > MAX_LINKS {
         return Err(Errno::LOOP.into());
     }
-    // On 32-bit systems the type is signed, and the number fits all the same.
+    // On 32-bit systems the type is signed.
     let in_proc =
         rustix::fs::fstatfs(link).is_ok_and(|it| u64::try_from(it.f_type).is_ok_and(|it| it == PROC));
     let text = rustix::fs::readlinkat(link, c"", Vec::new())?.into_bytes();
-    // The plain links of /proc itself are relative, as `self`.
+    // The plain links of `/proc`, such as `self`, are relative.
     if in_proc && text.starts_with(b"/") || text.is_empty() {
         return Err(Errno::LOOP.into());
     }
     Ok(PathBuf::from(OsString::from_vec(text)))
 }
 
-/// From a descriptor that only points at something to one as it is asked for.
+/// Reopens an `O_PATH` descriptor with the requested flags.
 fn finish(entry: BorrowedFd<'_>, kind: FileType, flags: OFlags) -> io::Result<OwnedFd> {
     if flags.contains(OFlags::DIRECTORY) && kind != FileType::Directory {
         return Err(Errno::NOTDIR.into());
@@ -104,12 +104,12 @@ fn finish(entry: BorrowedFd<'_>, kind: FileType, flags: OFlags) -> io::Result<Ow
     if kind == FileType::Symlink {
         return Err(Errno::LOOP.into());
     }
-    // The way through the descriptor is a link itself.
+    // The path of a descriptor is a link itself.
     let flags = flags.difference(OFlags::NOFOLLOW) | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path_of(entry), flags, Mode::empty())?)
 }
 
-/// The names in a path, the last one first. Slashes and dots have no meaning.
+/// Returns the components of a path in reverse order, ignoring slashes and dots.
 fn parts(path: &Path) -> Vec<OsString> {
     let name = |component: Component<'_>| match component {
         Component::Normal(name) => Some(name.to_owned()),

@@ -1,5 +1,5 @@
-//! Looking at a link without following it where no descriptor only points at one (macOS): by its name, before and after it
-//! is read. The same functions as `linux.rs`. Nothing in it is foreign to Linux, so it is compiled and tested there too.
+//! Examines links without following them, for systems that have no `O_PATH` (macOS): by name, before and after reading.
+//! The functions are those of `linux.rs`. The code is portable, so it is also compiled and tested on Linux.
 
 use std::ffi::CString;
 use std::io;
@@ -9,19 +9,19 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, readlinkat, statat};
 use rustix::io::Errno;
 
-/// How often a link is looked at that changes meanwhile.
-const LOOKS: usize = 3;
+/// Maximum number of attempts to read a link that changes meanwhile.
+const MAX_ATTEMPTS: usize = 3;
 
-/// The owner of a link, and its text: of one and the same link. There are no links here of which the kernel decides where
-/// they lead.
+/// Returns the owner and the text of the same link. Never `None`, because there are no links that only the kernel can
+/// resolve.
 pub(super) fn link(path: &Path) -> io::Result<Option<(u32, CString)>> {
     let look = || {
         let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
-        // A link's text does not change, and to rename it changes its time.
+        // The text of a link cannot change, and renaming a link changes its time.
         let which = (stat.st_dev, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec);
         Ok::<_, Errno>((which, stat.st_uid))
     };
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_ATTEMPTS {
         let (before, owner) = look()?;
         let text = readlinkat(CWD, path, Vec::new())?;
         if (before, owner) == look()? {
@@ -31,7 +31,7 @@ pub(super) fn link(path: &Path) -> io::Result<Option<(u32, CString)>> {
     Err(Errno::LOOP.into())
 }
 
-/// There is no `/proc`.
+/// Returns false, because there is no `/proc`.
 #[expect(clippy::unnecessary_wraps, reason = "on Linux it is asked of the kernel")]
 pub(super) fn is_of_proc(_file: &impl AsFd) -> io::Result<bool> {
     Ok(false)

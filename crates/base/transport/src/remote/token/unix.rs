@@ -1,4 +1,4 @@
-//! The file of a token on Unix: whose it is, and who can read it.
+//! Reading a token file on Unix: checks its owner and its mode.
 
 #[cfg(all(test, target_os = "linux"))]
 mod bsd;
@@ -19,13 +19,13 @@ use rustix::process::geteuid;
 
 use super::{MAX_TOKEN, TokenError};
 
-/// What is in it.
+/// Reads the file after checking its owner and mode.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, TokenError> {
     let owned = || path.to_owned();
     let failed = |source| TokenError::Io { path: owned(), source };
     let file = open(path)?;
     let metadata = file.metadata().map_err(failed)?;
-    // What the kernel tells of a process was not made to be a secret.
+    // Files in `/proc` are not meant to be secrets.
     if !metadata.is_file() || system::is_of_proc(&file).map_err(failed)? {
         return Err(TokenError::NoFile { path: owned() });
     }
@@ -40,16 +40,16 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TokenError> {
     Ok(text)
 }
 
-/// Links that are followed.
-const MOST_LINKS: usize = 8;
+/// Maximum number of links that are followed.
+const MAX_LINKS: usize = 8;
 
-/// Opens a file without waiting: what waits for somebody who writes is no file of a token. Links are followed if they are
-/// ours or root's, as those of mounted secrets are.
+/// Opens a file without blocking, which rejects pipes. Follows links of the current user and root, because mounted
+/// secrets use them.
 fn open(path: &Path) -> Result<File, TokenError> {
     let mut path = path.to_owned();
     let at = |path: &Path, source: io::Error| TokenError::Io { path: path.to_owned(), source };
     let common = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    for _ in 0..=MOST_LINKS {
+    for _ in 0..=MAX_LINKS {
         let reading = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | common;
         match openat(CWD, &path, reading, Mode::empty()) {
             Ok(file) => return Ok(file.into()),

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf, Prefix, absolute};
 
 use runtap_diag::core_file::{self, CoreFile, CoreFileError};
-use runtap_os::output::{Draft, NAMES_TRIED, is_path_of, open_ordinary, unforeseen};
+use runtap_os::output::{NAMES_TRIED, PendingFile, is_path_of, open_ordinary, temporary_name};
 
 use crate::dump::spec::nth;
 use crate::dump::{Destination, DumpKind, Error};
@@ -68,7 +68,7 @@ impl Files {
             Err(error) => return Err(error.into()),
         }
         // Create a temporary file as a test.
-        Draft::within(folder)?;
+        PendingFile::within(folder)?;
         Ok(Self { ours, fresh })
     }
 
@@ -94,7 +94,7 @@ impl DumpPlan {
     /// # Errors
     /// Returns an error if the path is not valid Unicode.
     pub(crate) fn of(_pid: u32, files: Files, _kind: DumpKind) -> Result<Self, Error> {
-        let theirs = files.ours.with_file_name(unforeseen());
+        let theirs = files.ours.with_file_name(temporary_name());
         let text = theirs.to_str().ok_or_else(|| Error::NoText(theirs.clone()))?;
         // The runtime expands percent signs; two stand for one.
         let told = text.replace('%', "%%");

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use runtap_os::output::Draft;
+use runtap_os::output::PendingFile;
 
 use super::carried::Carried;
 use crate::cli::JvmAgent;
@@ -26,7 +26,7 @@ pub(super) fn run(options: &JvmAgent, output: Output) -> anyhow::Result<u8> {
 /// In one step: a JVM may have loaded what is there under this name, and would die if its bytes changed. Nobody but us may write
 /// to it, and no link of another user leads there: whoever can change it runs code in these JVMs.
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let draft = Draft::loadable(path)?;
+    let draft = PendingFile::loadable(path)?;
     draft.file().write_all(bytes).with_context(|| format!("can't write {}", path.display()))?;
     draft.appear_whole()?;
     Ok(())

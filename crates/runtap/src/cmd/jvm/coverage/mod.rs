@@ -15,7 +15,7 @@ use runtap_jvm::coverage::{
     ClassFate, Coverage, Inventory, NeverCalled, NeverOptions, Observed, Options, Patterns, TracedClasses,
     WriteOptions,
 };
-use runtap_os::output::{Destination, Outlet, with_extension};
+use runtap_os::output::{Destination, OutputSink, with_extension};
 use runtap_text::document::OutputFile;
 use runtap_text::units::{Count, Things};
 use runtap_text::{Print, TextOptions};
@@ -146,7 +146,7 @@ pub(super) fn run(
         Patterns::new(&options.include, &options.exclude).map_err(|error| usage(error.to_string()))?;
     // A mistake in a path is told before jars are read.
     let outlets = open(options, recording.base)?;
-    let to_stdout = outlets.iter().any(|outlet| matches!(outlet, Outlet::Stdout));
+    let to_stdout = outlets.iter().any(|outlet| matches!(outlet, OutputSink::Stdout));
     let never_inventory = classes::inventory(&options.never_called, observed.releases.newest())?;
     let never = (!options.never_called.is_empty()).then(|| {
         let options = NeverOptions { patterns: patterns.clone(), compiler_methods: options.compiler_methods };
@@ -174,7 +174,7 @@ pub(super) fn run(
     output.print(&document, shown)
 }
 
-fn open(options: &JvmCoverage, recording: &Path) -> anyhow::Result<Vec<Outlet>> {
+fn open(options: &JvmCoverage, recording: &Path) -> anyhow::Result<Vec<OutputSink>> {
     let mut outlets = Vec::new();
     let mut places: Vec<Destination> = Vec::new();
     for file in &options.coverage {
@@ -189,7 +189,7 @@ fn open(options: &JvmCoverage, recording: &Path) -> anyhow::Result<Vec<Outlet>> 
                 file.format.name()
             )));
         }
-        outlets.push(Outlet::open(&to)?);
+        outlets.push(OutputSink::open(&to)?);
         places.push(to);
     }
     Ok(outlets)
@@ -200,7 +200,7 @@ fn write(
     patterns: Patterns,
     observed: &Observed,
     (never, began_ms): (&Inventory, u64),
-    outlets: Vec<Outlet>,
+    outlets: Vec<OutputSink>,
     output: Output,
 ) -> anyhow::Result<CoverageDocument> {
     let release = observed.releases.newest();

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use runtap_bytefrog::Detail;
-use runtap_convert::{Content, FileFormat, Made, Note, Planned, plan, refuse_overwriting, write_all};
+use runtap_convert::{Content, FileFormat, Note, Planned, WrittenFiles, plan, reject_overwriting, write_all};
 use runtap_jvm::recording::{CALLS, Of, SELF_TIME, Sums, profile};
 use runtap_model::{KindInfo, Trace, View};
-use runtap_os::output::{Destination, Outlet};
+use runtap_os::output::{Destination, OutputSink};
 use runtap_sinks::Format;
 use runtap_text::document::ConvertDocument;
 
@@ -75,11 +75,11 @@ pub(super) fn run(
         .flat_map(|agent| &agent.recorded.streams)
         .flat_map(|stream| std::iter::once(&*stream.bytes).chain(stream.index.as_deref()))
         .collect();
-    refuse_overwriting(&inputs, &planned)?;
+    reject_overwriting(&inputs, &planned)?;
     let to_stdout = planned.iter().any(|planned| planned.to == Destination::Stdout);
     let (lines, sums): (Vec<Planned>, Vec<Planned>) =
         planned.into_iter().partition(|planned| is_timed && is_timeline(planned.format));
-    let mut made = Made::default();
+    let mut made = WrittenFiles::default();
     let mut told = Ok(());
     let mut left_out = 0;
     let recorded = loaded.agents.iter().map(|agent| agent.recorded.bytes()).sum();
@@ -104,7 +104,7 @@ pub(super) fn run(
         // Calls begin and end: nothing is sampled.
         content.evented = with_time;
         let outlets =
-            planned.iter().map(|planned| (planned.format, Outlet::open(&planned.to).map_err(Into::into)));
+            planned.iter().map(|planned| (planned.format, OutputSink::open(&planned.to).map_err(Into::into)));
         let mut tell = |note: Note| match &note {
             Note::Written(file) if !output.json() => {
                 let line = output.print(&convert::output_file(file), &output.options());

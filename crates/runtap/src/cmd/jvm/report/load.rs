@@ -275,7 +275,7 @@ impl Loaded {
 
 /// Gives an error its exit code.
 pub(in crate::cmd::jvm) fn explained(error: Error) -> anyhow::Error {
-    if !error.is_refusal() {
+    if !error.is_rejection() {
         return error.into();
     }
     let cause = std::error::Error::source(&error).map(ToString::to_string);

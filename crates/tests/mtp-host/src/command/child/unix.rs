@@ -4,23 +4,23 @@ use std::ffi::OsString;
 use std::io;
 use std::process::{self, ExitStatus};
 
-use runtap_os::reaper::{Control, Keeper, Kept};
+use runtap_os::reaper::{Control, ProcessReaper, SupervisedCommand};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// What is going to be started.
-pub(super) struct Command(Keeper);
+pub(super) struct Command(ProcessReaper);
 
 /// All that the command has started.
 #[derive(Debug)]
 pub(super) struct Group(Control);
 
 /// The keeper.
-pub(super) struct Process(Kept);
+pub(super) struct Process(SupervisedCommand);
 
 impl Command {
     pub(super) fn new(keeper: &[OsString], words: &[OsString]) -> io::Result<Self> {
-        Keeper::new(keeper, words).map(Self)
+        ProcessReaper::new(keeper, words).map(Self)
     }
 
     pub(super) fn settings(&mut self) -> &mut process::Command {

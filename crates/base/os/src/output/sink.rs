@@ -1,47 +1,47 @@
-//! An output from its opening to its last byte.
+//! Output sinks: files that appear when complete, or standard output.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::output::draft::Draft;
 use crate::output::error::Error;
+use crate::output::pending_file::PendingFile;
 
-/// Where a result goes.
+/// The destination of an output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     /// Standard output.
     Stdout,
-    /// A file under this path.
+    /// A file with this path.
     File(PathBuf),
 }
 
-/// An output that is open.
+/// An open output.
 #[derive(Debug)]
-pub enum Outlet {
+pub enum OutputSink {
     /// Standard output.
     Stdout,
-    /// A file in the making.
-    File(Draft),
+    /// A file that does not have its final name yet.
+    File(PendingFile),
 }
 
-impl Outlet {
-    /// Opens it, without a change to what is there.
+impl OutputSink {
+    /// Opens the output without changing what exists at its path.
     ///
     /// # Errors
-    /// Nothing can be written there.
+    /// If the destination cannot be written.
     pub fn open(to: &Destination) -> Result<Self, Error> {
         Ok(match to {
             Destination::Stdout => Self::Stdout,
-            Destination::File(path) => Self::File(Draft::of(path)?),
+            Destination::File(path) => Self::File(PendingFile::of(path)?),
         })
     }
 
-    /// Begins to write. A file is there only when it is [finished](Writer::finish); a pipe or a device gets what is
-    /// written at once.
+    /// Starts writing. A file appears only when [finished](Writer::finish); a pipe or a device receives the data at
+    /// once.
     ///
     /// # Errors
-    /// The output does not take anything.
+    /// If the destination cannot be written.
     pub fn begin(self) -> Result<Writer, Error> {
         let (out, draft, path): (Box<dyn Write>, _, _) = match self {
             Self::Stdout => (Box::new(io::stdout().lock()), None, None),
@@ -58,11 +58,11 @@ impl Outlet {
     }
 }
 
-/// An output that is being written, through a buffer.
+/// A buffered writer of an output.
 pub struct Writer {
     out: BufWriter<Box<dyn Write>>,
     bytes: u64,
-    draft: Option<Draft>,
+    draft: Option<PendingFile>,
     path: Option<PathBuf>,
 }
 
@@ -73,20 +73,21 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// The path that was asked for; `None` for standard output.
+    /// Returns the path as specified by the user. `None` for standard output.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// What a failure to write into it means.
+    /// Converts an I/O error of this output into an [`Error`] that names it.
     pub fn failed(&self, error: io::Error) -> Error {
         Error::file(self.path().unwrap_or_else(|| Path::new("standard output")))(error)
     }
 
-    /// All of it is written: a file gets its name. Gives its path, if it is one, and its size in bytes.
+    /// Flushes the output and renames the file into place. Returns the path, `None` for standard output, and the size
+    /// in bytes.
     ///
     /// # Errors
-    /// The rest could not be written, or the file could not get its name.
+    /// If flushing or renaming fails.
     pub fn finish(mut self) -> Result<(Option<PathBuf>, u64), Error> {
         self.out.flush().map_err(|error| self.failed(error))?;
         let path = match self.draft.take() {
@@ -116,10 +117,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_finished_leaves_nothing_behind() {
+    fn unfinished_output_leaves_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
-        let begin = || Outlet::open(&Destination::File(path.clone())).unwrap().begin().unwrap();
+        let begin = || OutputSink::open(&Destination::File(path.clone())).unwrap().begin().unwrap();
         let mut half = begin();
         half.write_all(b"half").unwrap();
         assert_eq!(half.path(), Some(&*path));

@@ -1,13 +1,11 @@
-//! Files in the making. An output appears under its name by one step, and until then is a file of its own beside it:
-//! new, private, under a name that nobody can foresee, and never one that was there before.
+//! Output files that appear atomically: data goes to a private temporary file in the same directory, which is renamed
+//! into place when complete. The temporary file is always new and has an unpredictable name.
 //!
-//! - What is there under the name is neither opened nor cut before its successor is ready; it is replaced, not reused:
-//!   a foreign file, another name of the same file or a link laid there meanwhile keep what they have.
-//! - Mode 0600: recordings and dumps hold what the process knew. A file of our own that is replaced passes its mode on,
-//!   where nobody else can have put it there.
-//! - A draft that is dropped is deleted, and at the end of the program those that nobody dropped.
-//!
-//! Refuses to interpret what is written.
+//! - An existing file with the final name is neither opened nor truncated. It is replaced when the new file is
+//!   complete, so hard links to it and symbolic links put there meanwhile are not written through.
+//! - The mode is 0600, because recordings and dumps contain data of the target. If the replaced file belonged to this
+//!   user and no other user can have created it, its mode is kept.
+//! - A dropped [`PendingFile`] is deleted. [`sweep`] deletes the remaining ones when the program exits.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,50 +17,50 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::output::error::{Cause, Error};
 use crate::output::names::NAMES_TRIED;
 use crate::output::native::{self, FolderHandle, LOADABLE, Mode, PRIVATE, PUBLIC};
-use crate::output::place::{Folder, Lead, Place};
+use crate::output::place::{Folder, NameInFolder, ResolvedPath};
 
-/// A file that has no name yet that anybody asked for.
+/// A file that does not have its final name yet.
 #[derive(Debug)]
-pub struct Draft {
+pub struct PendingFile {
     file: File,
-    /// Its place until it has its own; `None` for what is written to as it is.
-    beside: Option<Beside>,
-    /// The name that it is to have, as it was given.
+    /// The temporary file; `None` if an existing object is written to directly.
+    beside: Option<Temporary>,
+    /// The final path as specified by the user.
     path: Option<PathBuf>,
 }
 
-/// A file under a name of ours.
+/// A temporary file in the directory of the final file.
 #[derive(Debug)]
-struct Beside {
+struct Temporary {
     folder: Folder,
     name: OsString,
     to: Option<OsString>,
-    /// The mode that its predecessor had.
+    /// Mode of the file that will be replaced.
     mode: Option<Mode>,
 }
 
-impl Draft {
-    /// Opens what is to be under this path. Nothing that is there is changed.
+impl PendingFile {
+    /// Creates a pending file for `path`, without changing what exists there.
     ///
     /// # Errors
-    /// No file can be made there, or what is there may not be replaced.
+    /// If no file can be created there, or the existing file may not be replaced.
     pub fn of(path: &Path) -> Result<Self, Error> {
         Self::with_rights(path, PRIVATE)
     }
 
-    /// The same for what everybody may read, unless the process's mask says otherwise.
+    /// Like [`of`](Self::of), but the file is readable and writable by others as far as the process's umask permits.
     ///
     /// # Errors
-    /// Those of [`of`](Self::of).
+    /// See [`of`](Self::of).
     pub fn public(path: &Path) -> Result<Self, Error> {
         Self::with_rights(path, PUBLIC)
     }
 
-    /// The same for what everybody may read, and programs load: nobody else may write to it, whatever the process's mask is,
-    /// and whatever the rights of its predecessor were.
+    /// Like [`of`](Self::of), for a file that other processes load: others can read it as far as the umask permits, but
+    /// never write to it. The mode of a replaced file is not kept.
     ///
     /// # Errors
-    /// Those of [`of`](Self::of).
+    /// See [`of`](Self::of).
     pub fn loadable(path: &Path) -> Result<Self, Error> {
         let mut draft = Self::with_rights(path, LOADABLE)?;
         if let Some(beside) = &mut draft.beside {
@@ -73,11 +71,11 @@ impl Draft {
 
     fn with_rights(path: &Path, rights: Mode) -> Result<Self, Error> {
         let open = || -> Result<Self, Cause> {
-            match Lead::of(path)? {
-                Lead::AsItIs(file) => Ok(Self { file, beside: None, path: Some(path.to_owned()) }),
-                Lead::Name(Place { folder, name, mode }) => {
-                    // What is being recorded there would be lost with the file.
-                    folder.refuse_a_writer(&name)?;
+            match ResolvedPath::of(path)? {
+                ResolvedPath::Direct(file) => Ok(Self { file, beside: None, path: Some(path.to_owned()) }),
+                ResolvedPath::Name(NameInFolder { folder, name, mode }) => {
+                    // A recording that is being written to the existing file would be lost.
+                    folder.reject_if_locked(&name)?;
                     let mut draft = Self::make(folder, Some(name), mode, rights)?;
                     draft.path = Some(path.to_owned());
                     Ok(draft)
@@ -87,44 +85,44 @@ impl Draft {
         open().map_err(Error::file(path))
     }
 
-    /// A file in this folder that gets its name later, by [`settle`](Self::settle), or never.
+    /// Creates a file in `folder` that gets its name later through [`settle`](Self::settle), or never.
     ///
     /// # Errors
-    /// No file can be made there.
+    /// If no file can be created there.
     pub fn within(folder: &Path) -> Result<Self, Error> {
         let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let make = || Self::make(Folder::of(folder)?, None, None, PRIVATE);
         make().map_err(Error::within(shown))
     }
 
-    /// One more file in the folder of this one; `None` where this one is written to as it is.
+    /// Creates another temporary file in the same directory. `None` if this output is written to directly.
     pub fn sibling(&self) -> Result<Option<Self>, Error> {
-        let Some(Beside { folder, .. }) = &self.beside else { return Ok(None) };
+        let Some(Temporary { folder, .. }) = &self.beside else { return Ok(None) };
         Self::make(folder.clone(), None, None, PRIVATE).map(Some).map_err(Error::within(&folder.path))
     }
 
-    /// One more file in the folder of this one, under this one's present name with `behind` it: where a program that is
-    /// told the one writes another.
+    /// Creates a file named like this temporary file plus the suffix `behind`, for programs that derive the name of a
+    /// second output from the first.
     ///
     /// # Errors
-    /// No file can be made there.
+    /// If no file can be created there.
     pub fn companion(&self, behind: &str) -> Result<Self, Error> {
         let no_file = || Error::file(&self.place())(io::Error::from(ErrorKind::InvalidInput));
-        let Beside { folder, name, .. } = self.beside.as_ref().ok_or_else(no_file)?;
+        let Temporary { folder, name, .. } = self.beside.as_ref().ok_or_else(no_file)?;
         let mut name = name.clone();
         name.push(behind);
         let file = folder.create(&name, PRIVATE).map_err(Error::file(&folder.path.join(&name)))?;
-        let beside = Beside::new(folder.clone(), name, None, None);
+        let beside = Temporary::new(folder.clone(), name, None, None);
         Ok(Self { file, beside: Some(beside), path: None })
     }
 
     fn make(folder: Folder, to: Option<OsString>, mode: Option<Mode>, rights: Mode) -> Result<Self, Cause> {
         let mut tries = 0;
         loop {
-            let name = OsString::from(unforeseen());
+            let name = OsString::from(temporary_name());
             match folder.create(&name, rights) {
                 Ok(file) => {
-                    let beside = Beside::new(folder, name, to, mode);
+                    let beside = Temporary::new(folder, name, to, mode);
                     return Ok(Self { file, beside: Some(beside), path: None });
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < NAMES_TRIED => tries += 1,
@@ -133,54 +131,55 @@ impl Draft {
         }
     }
 
-    /// The open file, to write and to read.
+    /// Returns the open file, for reading and writing.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Whether it is a file that will appear; what else there is, is written to as it is.
+    /// Returns whether the output is a file that will be renamed into place, as opposed to a device, pipe or open file
+    /// that is written to directly.
     pub fn is_file(&self) -> bool {
         self.beside.is_some()
     }
 
-    /// Whether anybody but us, root and this user can put something else under its path meanwhile. Where that can't be told
-    /// it is taken for granted.
-    pub fn can_be_exchanged(&self, user: u32) -> bool {
+    /// Returns whether anyone other than the current user, root and `user` can replace the file at its path. True if
+    /// unknown.
+    pub fn can_be_replaced(&self, user: u32) -> bool {
         let Some(beside) = &self.beside else { return true };
-        beside.folder.can_be_exchanged(user).unwrap_or(true)
+        beside.folder.can_be_replaced(user).unwrap_or(true)
     }
 
-    /// The name that it is to have, as it was given.
+    /// Returns the final path as specified by the user.
     pub fn wanted(&self) -> PathBuf {
         self.path.clone().unwrap_or_else(|| self.place())
     }
 
-    /// Where its bytes are by now.
+    /// Returns the current path of the data.
     pub fn place(&self) -> PathBuf {
         match &self.beside {
-            Some(Beside { folder, name, .. }) => folder.path.join(name),
+            Some(Temporary { folder, name, .. }) => folder.path.join(name),
             None => self.path.clone().unwrap_or_default(),
         }
     }
 
-    /// Gives it the name that was asked for, in place of what has it. What is in it need not be whole: the file is written
-    /// on, and locked as long as it is open. Gives the path.
+    /// Renames the file into place, replacing any existing file, and returns it with its path. The file need not be
+    /// complete: the caller may continue writing, and it stays locked while open.
     ///
     /// # Errors
-    /// The folder does not take it, or somebody has exchanged the file.
+    /// If the rename fails, or the temporary file was replaced by another process.
     pub fn appear(mut self) -> Result<(File, PathBuf), Error> {
         let path = self.wanted();
         let file = self.file.try_clone().map_err(Error::file(&path))?;
         match &mut self.beside {
             Some(beside) => {
                 let to = beside.to.take().unwrap_or_else(|| beside.name.clone());
-                // Another recording may have begun since.
-                beside.folder.refuse_a_writer(&to).map_err(Error::file(&path))?;
+                // Another recording may have started meanwhile.
+                beside.folder.reject_if_locked(&to).map_err(Error::file(&path))?;
                 native::lock(&self.file);
                 beside.rename(&self.file, &to).map_err(Error::file(&path))?;
                 self.beside = None;
             }
-            // A file of ours that can't be replaced.
+            // A regular file that cannot be replaced is truncated.
             None if self.file.metadata().is_ok_and(|meta| meta.is_file()) => {
                 self.file.set_len(0).map_err(Error::file(&path))?;
             }
@@ -189,11 +188,11 @@ impl Draft {
         Ok((file, path))
     }
 
-    /// The same for what is whole: it is on the disk before it appears, so that a machine which fails leaves the old
-    /// file or the new one.
+    /// Renames a complete file into place after flushing it to disk, so that a system crash leaves either the old or
+    /// the new file.
     ///
     /// # Errors
-    /// Those of [`appear`](Self::appear), and a disk that does not take it.
+    /// See [`appear`](Self::appear); also if flushing fails.
     pub fn appear_whole(self) -> Result<PathBuf, Error> {
         if self.is_file() {
             native::sync(&self.file).map_err(Error::file(&self.wanted()))?;
@@ -201,15 +200,16 @@ impl Draft {
         self.appear_soon()
     }
 
-    /// The same for what can be made anew: nobody waits for the disk, and a machine which fails may leave a part of it.
+    /// Renames a complete file into place without flushing it to disk, for data that can be regenerated: a system crash
+    /// may leave a part of it.
     ///
     /// # Errors
-    /// Those of [`appear`](Self::appear).
+    /// See [`appear`](Self::appear).
     pub fn appear_soon(self) -> Result<PathBuf, Error> {
         if self.is_file() {
             return Ok(self.appear()?.1);
         }
-        // It is there already. What it was longer before is cut off.
+        // Already in place: truncate old data after the end.
         let path = self.wanted();
         let cut = || -> io::Result<()> {
             if self.file.metadata()?.is_file() {
@@ -221,10 +221,10 @@ impl Draft {
         Ok(path)
     }
 
-    /// Gives a file that was made [`within`](Self::within) a folder the first of these names that is free there.
+    /// Renames a file created by [`within`](Self::within) to the first unused one of the names `name(1)`, `name(2)`, ….
     ///
     /// # Errors
-    /// None is, or the folder does not take it.
+    /// If no name is unused, or the rename fails.
     pub fn settle(mut self, name: impl Fn(u32) -> PathBuf) -> Result<(File, PathBuf), Error> {
         let Some(beside) = &mut self.beside else { return self.appear() };
         let mut n = 1;
@@ -250,16 +250,16 @@ impl Draft {
         }
     }
 
-    /// The same for what is whole, as [`appear_whole`](Self::appear_whole) has it.
+    /// Like [`settle`](Self::settle), but flushes the complete file to disk first.
     ///
     /// # Errors
-    /// Those of both.
+    /// See [`settle`](Self::settle); also if flushing fails.
     pub fn settle_whole(self, name: impl Fn(u32) -> PathBuf) -> Result<PathBuf, Error> {
         native::sync(&self.file).map_err(Error::file(&name(1)))?;
         Ok(self.settle(name)?.1)
     }
 
-    /// Says which name it is to have.
+    /// Sets the final path.
     pub fn name(&mut self, path: PathBuf) {
         if let (Some(beside), Some(name)) = (&mut self.beside, path.file_name()) {
             beside.to = Some(name.to_owned());
@@ -267,7 +267,7 @@ impl Draft {
         self.path = Some(path);
     }
 
-    /// Leaves it as it is, under the name that nobody asked for.
+    /// Keeps the file under its temporary name and returns its path.
     pub fn keep(mut self) -> PathBuf {
         let place = self.place();
         self.beside = None;
@@ -275,10 +275,10 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for PendingFile {
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
-            // Not what somebody else has put there.
+            // Do not delete a file that replaced this one.
             if beside.folder.has(&beside.name, &self.file).unwrap_or(false) {
                 beside.folder.remove(&beside.name);
             }
@@ -286,10 +286,10 @@ impl Drop for Draft {
     }
 }
 
-/// The drafts that there are: those on threads which the end of the program ends are not dropped.
+/// All pending files: those owned by threads that are still running when the program exits are not dropped.
 static DRAFTS: Mutex<BTreeMap<OsString, FolderHandle>> = Mutex::new(BTreeMap::new());
 
-/// Deletes all drafts: the program ends.
+/// Deletes all pending files. Call this before the program exits.
 pub fn sweep() {
     for (name, folder) in std::mem::take(&mut *drafts()) {
         native::remove(&folder, &name);
@@ -300,34 +300,34 @@ fn drafts() -> MutexGuard<'static, BTreeMap<OsString, FolderHandle>> {
     DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Beside {
+impl Drop for Temporary {
     fn drop(&mut self) {
         drafts().remove(&self.name);
     }
 }
 
-impl Beside {
+impl Temporary {
     fn new(folder: Folder, name: OsString, to: Option<OsString>, mode: Option<Mode>) -> Self {
         drafts().insert(name.clone(), folder.handle());
         Self { folder, name, to, mode }
     }
 
-    /// Makes sure that a name is free, and keeps it.
+    /// Reserves an unused name by creating an empty file.
     fn claim(&self, name: &OsStr) -> io::Result<()> {
         self.folder.create(name, PRIVATE).map(drop)
     }
 
     fn rename(&self, file: &File, to: &OsStr) -> Result<(), Cause> {
-        // Otherwise what has this name by now would take the place of what is there.
+        // Otherwise an exchanged file would replace the existing one.
         if !self.folder.has(&self.name, file)? {
             return Err(Cause::Exchanged);
         }
         if let Some(mode) = self.mode {
-            // A file system without modes has none to keep, and ours is the strictest.
+            // File systems without modes ignore the call.
             native::set_mode(file, mode);
         }
         self.folder.rename(&self.name, to)?;
-        // Who owns the folder, or a folder that is everybody's, may have exchanged the file under our hands.
+        // The owner of the directory may have exchanged the file during the rename.
         if !self.folder.has(to, file)? {
             return Err(Cause::Exchanged);
         }
@@ -335,12 +335,12 @@ impl Beside {
     }
 }
 
-/// A new name. That the file must not be there yet is what keeps others out; that nobody can foresee it keeps them from
-/// taking it first.
-pub fn unforeseen() -> String {
+/// Returns a new name for a temporary file. It is unpredictable so that other users cannot create a file with this name
+/// first.
+pub fn temporary_name() -> String {
     format!("runtap.{:016x}.part", native::random_u64())
 }
 
 #[cfg(all(test, unix))]
-#[path = "draft_tests.rs"]
+#[path = "pending_file_tests.rs"]
 mod tests;
