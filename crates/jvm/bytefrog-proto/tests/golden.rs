@@ -6,7 +6,7 @@ use runtap_bytefrog_proto::f1::{
 };
 use runtap_bytefrog_proto::{
     Channel, ClassOutcome, Command, Configuration, Decoder, Dialect, Exit, Extension, Framing, JavaString,
-    Limits, Location, Message, Mode, Record, Side, Stamp, Stream, WhenSlow, decode, to_bytes,
+    Limits, Location, Message, Mode, RecordMode, Side, Stamp, Stream, WhenSlow, decode, to_bytes,
 };
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -248,7 +248,7 @@ fn json_configurations() {
     assert_eq!(hex_of_all.to_message(Dialect::V2).expect("short"), message);
     let f1 = Configuration {
         extension: Extension {
-            record: Record::Counts,
+            record: RecordMode::Counts,
             coarse_clock: true,
             when_slow: WhenSlow::Drop,
             snapshot_interval: 1000,
@@ -263,15 +263,18 @@ fn json_configurations() {
         ok(" { \"later\" : [ { \"a\" : null } , -1.5e3, \"\\ud800\" ] , \"runId\" : 200 } ").expect("JSON");
     assert_eq!(read, Configuration { run: 200, ..Configuration::default() });
     for (json, error) in [
-        ("", "configuration at offset 0: is not where JSON has it"),
+        ("", "configuration at offset 0: is not where JSON requires it"),
         ("{}", "runId at offset 2: is missing"),
-        ("{\"runId\":256}", "runId at offset 9: is no byte"),
-        ("{\"runId\":1.5}", "runId at offset 10: is no integer"),
-        ("{\"runId\":1}}", "end of the configuration at offset 11: more follows"),
-        ("{\"runId\":1,\"numDataSenders\":3000000000}", "numDataSenders at offset 28: is no 32-bit number"),
-        ("{\"record\":\"all\"}", "record at offset 10: is a word that is not known"),
-        ("{\"exclusions\":[\"\\x\"]}", "string at offset 16: has an escape that is none"),
-        ("{\"exclusions\":[\"a", "string at offset 17: has no end"),
+        ("{\"runId\":256}", "runId at offset 9: is not a byte"),
+        ("{\"runId\":1.5}", "runId at offset 10: is not an integer"),
+        ("{\"runId\":1}}", "end of the configuration at offset 11: is followed by more data"),
+        (
+            "{\"runId\":1,\"numDataSenders\":3000000000}",
+            "numDataSenders at offset 28: is not a 32-bit number",
+        ),
+        ("{\"record\":\"all\"}", "record at offset 10: has an unknown value"),
+        ("{\"exclusions\":[\"\\x\"]}", "string at offset 16: has an invalid escape sequence"),
+        ("{\"exclusions\":[\"a", "string at offset 17: is not terminated"),
         (&"{\"a\":[[".replace("[[", &"[".repeat(100)), "value at offset 37: is nested too deeply"),
     ] {
         assert_eq!(ok(json).expect_err(json).to_string(), format!("configuration: {error}"));

@@ -8,7 +8,7 @@ use common::{seed, text};
 use proptest::{collection::vec, prelude::*};
 use runtap_bytefrog_proto::{
     Channel, Configuration, DecodeError, Decoder, Dialect, EncodeError, Extension, JavaStr, JavaString,
-    Limits, Message, Record, Side, Stream, WhenSlow, agent, decode, hq, render, to_bytes,
+    Limits, Message, RecordMode, Side, Stream, WhenSlow, agent, decode, hq, render, to_bytes,
 };
 
 fn dialect() -> impl Strategy<Value = Dialect> {
@@ -68,7 +68,7 @@ fn configuration() -> impl Strategy<Value = Configuration> {
                 queue_retry_count: retry,
                 data_senders: senders,
                 extension: Extension {
-                    record: [Record::Full, Record::Counts, Record::Coverage][usize::from(record)],
+                    record: [RecordMode::Full, RecordMode::Counts, RecordMode::Coverage][usize::from(record)],
                     coarse_clock: coarse,
                     when_slow: [WhenSlow::Block, WhenSlow::Drop, WhenSlow::Counts][usize::from(slow)],
                     snapshot_interval: interval,
@@ -233,10 +233,10 @@ fn what_does_not_fit_is_refused_with_its_field() {
     let long = JavaString::from("x".repeat(65_536).as_str());
     let map = Message::MapMethod { method: 1, signature: long.as_java_str() };
     let error = to_bytes(&map, Dialect::V1).unwrap_err();
-    assert_eq!(error.to_string(), "signature has 65536, the format allows 65535");
+    assert_eq!(error.to_string(), "signature is 65536 long, but the format allows at most 65535");
     let name = Message::MapThreadName { thread: 65_536, time: 0, name: JavaStr::default() };
     let error = to_bytes(&name, Dialect::V4).unwrap_err();
-    assert_eq!(error.to_string(), "thread id is 65536, and version 4 has at most 65535");
+    assert_eq!(error.to_string(), "thread id 65536 is out of range: version 4 allows at most 65535");
     assert_eq!(to_bytes(&name, Dialect::F1).unwrap().len(), 15);
     let big =
         Configuration { inclusions: vec!["x".repeat(70_000).as_str().into()], ..Configuration::default() };
@@ -244,6 +244,6 @@ fn what_does_not_fit_is_refused_with_its_field() {
     assert!(big.to_message(Dialect::F1).is_ok());
     assert_eq!(
         big.to_message(Dialect::V1).unwrap_err().to_string(),
-        "pattern has 70000, the format allows 65535"
+        "pattern is 70000 long, but the format allows at most 65535"
     );
 }

@@ -237,11 +237,11 @@ fn sent_commands_equal_the_recordings() {
         for line in recording.expected["log"].as_array().expect("a log") {
             let Some((_, hex)) = line.as_str().expect("a line").split_once(" ms sent ") else { continue };
             bytes.extend(match hex {
-                "02" => control.go(Mode::Tracing, now).expect("legal"),
-                "03" => control.go(Mode::ShuttingDown, now).expect("legal"),
-                "04" => control.go(Mode::Paused, now).expect("legal"),
-                "05" | "07" => control.go(Mode::Tracing, now).expect("legal"),
-                "06" => control.go(Mode::Suspended, now).expect("legal"),
+                "02" => control.change_mode(Mode::Tracing, now).expect("legal"),
+                "03" => control.change_mode(Mode::ShuttingDown, now).expect("legal"),
+                "04" => control.change_mode(Mode::Paused, now).expect("legal"),
+                "05" | "07" => control.change_mode(Mode::Tracing, now).expect("legal"),
+                "06" => control.change_mode(Mode::Suspended, now).expect("legal"),
                 "630004626f6f6d" => control.fail("boom"),
                 _ => {
                     // The log has the beginning only.

@@ -32,7 +32,7 @@ fn calls(ids: Range<u32>) -> impl Iterator<Item = Vec<u8>> {
 /// Neither waits for heartbeats nor sends a command.
 fn patient() -> Options {
     let configuration = Configuration { heartbeat_interval: 60_000, ..filters() };
-    Options { configuration, begin: None, ..Options::default() }
+    Options { configuration, initial_mode: None, ..Options::default() }
 }
 
 fn agent(hq: &runtap_bytefrog::hq::Hq) -> (FakeAgent, [TcpStream; 2]) {
@@ -61,7 +61,7 @@ fn a_connection_that_is_ahead_waits_for_the_one_behind() {
     // The window has 131,072 events.
     const BEHIND: u32 = 50_000;
     const ALL: u32 = 1_500_000;
-    let (hq, heard) = hq(Options { gap_patience: Duration::from_mins(5), ..patient() });
+    let (hq, heard) = hq(Options { gap_timeout: Duration::from_mins(5), ..patient() });
     let (mut agent, [mut ahead, mut behind]) = agent(&hq);
     let written = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&written);
@@ -119,7 +119,7 @@ fn what_is_beyond_the_window_waits_before_it_is_taken() {
     // All the rest in a chunk; one event and nothing between.
     for ahead in [(BEHIND..ALL).collect::<Vec<_>>(), vec![ALL - 1]] {
         let minutes = Duration::from_mins(5);
-        let (hq, heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+        let (hq, heard) = hq(Options { gap_timeout: minutes, limits: small(64), ..patient() });
         let (mut agent, [mut first, mut second]) = agent(&hq);
         let behind: Vec<Vec<u8>> = (0..ALL).filter(|id| !ahead.contains(id)).map(event).collect();
         first.write_all(&ahead.into_iter().flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
@@ -141,7 +141,7 @@ fn what_all_connections_are_beyond_is_given_up_at_once() {
     const PATIENCE: Duration = Duration::from_secs(1);
     const ALL: u32 = 40_000;
     let lost = |id: &u32| id % 2000 == 1000;
-    let (hq, heard) = hq(Options { gap_patience: PATIENCE, limits: small(64), ..patient() });
+    let (hq, heard) = hq(Options { gap_timeout: PATIENCE, limits: small(64), ..patient() });
     let (mut agent, data) = agent(&hq);
     // Until no further connection is expected.
     thread::sleep(PATIENCE);
@@ -162,7 +162,7 @@ fn what_all_connections_are_beyond_is_given_up_at_once() {
 #[test]
 fn a_connection_that_opens_late_loses_nothing() {
     let minutes = Duration::from_mins(5);
-    let (hq, heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+    let (hq, heard) = hq(Options { gap_timeout: minutes, limits: small(64), ..patient() });
     let (mut agent, [mut first, mut second]) = agent(&hq);
     first.write_all(&(1000..1100).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
     second.write_all(&(1100..1200).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
@@ -182,7 +182,7 @@ fn a_connection_that_opens_late_loses_nothing() {
 #[test]
 fn closing_waits_for_no_event() {
     let minutes = Duration::from_mins(5);
-    let (hq, _heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+    let (hq, _heard) = hq(Options { gap_timeout: minutes, limits: small(64), ..patient() });
     let (_agent, mut data) = agent(&hq);
     for stream in &mut data {
         stream.write_all(&event(1000)).expect("HQ takes it");

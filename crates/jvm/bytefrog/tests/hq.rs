@@ -45,12 +45,12 @@ fn recorded_agents_are_served_and_counted() {
 #[test]
 fn commands_from_the_outside() {
     use Command::{Pause, Start, Stop, Suspend, Unpause, Unsuspend};
-    let (hq, heard) = hq(Options { begin: None, ..Options::default() });
+    let (hq, heard) = hq(Options { initial_mode: None, ..Options::default() });
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
     until(&heard, |_, event| matches!(event, Event::Heartbeat { .. }));
     let id = AgentId(0);
-    assert!(hq.go(AgentId(7), Mode::Tracing).is_err());
+    assert!(hq.change_mode(AgentId(7), Mode::Tracing).is_err());
     let early = hq.command(id, Stop).expect_err("it would hang");
     assert_eq!(early.to_string(), "stop is not possible: the agent is initializing, before start");
     hq.configure(id, |configuration| *configuration = filters()).expect("before start");
@@ -60,14 +60,14 @@ fn commands_from_the_outside() {
     for mode in
         [Mode::Suspended, Mode::Paused, Mode::Tracing, Mode::Suspended, Mode::Tracing, Mode::ShuttingDown]
     {
-        hq.go(id, mode).expect("there is a way");
+        hq.change_mode(id, mode).expect("there is a way");
     }
     agent.run(&[Step::Await(Stop)]).expect("the last one");
     assert_eq!(agent.commands, [Suspend, Start, Unsuspend, Pause, Unpause, Suspend, Unsuspend, Stop]);
     assert_eq!(agent.errors, Vec::<String>::new());
     assert_eq!(
         hq.configure(id, |configuration| *configuration = filters()).expect_err("too late").to_string(),
-        "the configuration can't be changed after start"
+        "the configuration cannot be changed after start"
     );
     assert!(hq.snapshot(id, false).is_err());
     hq.fail(id, "enough").expect("an error can always be said");
@@ -222,7 +222,8 @@ fn a_configuration_is_there_with_one_read() {
         (0..500).map(|n| format!("^com/example/shop/package{n}/").as_str().into()).collect();
     let configuration = Configuration { inclusions, ..filters() };
     for dialect in [Dialect::V1, Dialect::V2, Dialect::V3, Dialect::V4, Dialect::F1] {
-        let options = Options { configuration: configuration.clone(), begin: None, ..Options::default() };
+        let options =
+            Options { configuration: configuration.clone(), initial_mode: None, ..Options::default() };
         let (hq, _) = hq(options);
         let mut agent = std::net::TcpStream::connect(hq.address()).expect("HQ listens");
         agent.write_all(&[0, dialect.hello()]).expect("said");
@@ -240,7 +241,7 @@ fn a_configuration_is_there_with_one_read() {
 #[test]
 fn what_waits_for_an_event_ends_with_hq() {
     let limits = Limits { window: 64, ..Limits::default() };
-    let (hq, heard) = hq(Options { gap_patience: LONG * 10, limits, ..Options::default() });
+    let (hq, heard) = hq(Options { gap_timeout: LONG * 10, limits, ..Options::default() });
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial, Step::Dial]).expect("greeted");
     agent.run(&[Step::Data(0, [entry(0, 1), entry(1000, 3)].concat())]).expect("served");

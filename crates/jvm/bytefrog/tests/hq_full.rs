@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use common::{LONG, hq, until};
-use runtap_bytefrog::hq::{Event, Hq, Options, Refusal};
+use runtap_bytefrog::hq::{Event, Hq, Options, RejectReason};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
@@ -66,8 +66,8 @@ fn without_descriptors_it_closes_and_refuses() {
     drop(rest.pop());
     let address: SocketAddr = hq.address();
     connect(&client, &address).expect("HQ listens");
-    let all = until(&heard, |_, event| matches!(event, Event::Refused { .. }));
-    let refused = |event: &Event| matches!(event, Event::Refused { peer, cause: Refusal::System } if peer.ip().is_loopback());
+    let all = until(&heard, |_, event| matches!(event, Event::Rejected { .. }));
+    let refused = |event: &Event| matches!(event, Event::Rejected { peer, cause: RejectReason::System } if peer.ip().is_loopback());
     assert!(all.iter().all(|(agent, event)| agent.is_none() && refused(event)), "{all:?}");
     fill(&mut rest);
     closes(hq);

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use common::{Heard, LONG, entry, hq, until, violations};
 use runtap_bytefrog::Limits;
-use runtap_bytefrog::hq::{AgentId, Event, Hq, Options, Refusal};
+use runtap_bytefrog::hq::{AgentId, Event, Hq, Options, RejectReason};
 use runtap_bytefrog_proto::{Dialect, Mode};
 use runtap_testkit::fake_agent::{FakeAgent, Step};
 use runtap_testkit::{Skip, eventually, require};
@@ -63,7 +63,7 @@ fn live(heard: &Heard, mut count: usize) {
 }
 
 fn displaced(heard: &Heard) -> (u32, Event) {
-    let all = until(heard, |_, event| matches!(event, Event::Displaced { .. } | Event::Refused { .. }));
+    let all = until(heard, |_, event| matches!(event, Event::Displaced { .. } | Event::Rejected { .. }));
     all.into_iter().next_back().map(|(id, event)| (id.expect("an agent").0, event)).expect("the last")
 }
 
@@ -90,8 +90,8 @@ fn a_user_with_most_agents_gives_way_and_its_sums_are_kept() {
     assert_eq!(displaced(&heard).0, 2);
     let mut refused = as_user(ONE, || FakeAgent::dial(hq.address(), Dialect::V1)).expect("HQ listens");
     refused.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
-    let all = until(&heard, |_, event| matches!(event, Event::Refused { .. }));
-    assert!(matches!(all.last(), Some((None, Event::Refused { cause: Refusal::Agents(4), .. }))));
+    let all = until(&heard, |_, event| matches!(event, Event::Rejected { .. }));
+    assert!(matches!(all.last(), Some((None, Event::Rejected { cause: RejectReason::Agents(4), .. }))));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn an_agent_without_a_place_waits_for_no_event() {
     let limits = Limits { window: 64, ..Limits::default() };
     let patience = LONG * 10;
     let (hq, heard) =
-        of_users(Options { connections: 8, gap_patience: patience, limits, ..Options::default() });
+        of_users(Options { connections: 8, gap_timeout: patience, limits, ..Options::default() });
     let mut agent = living(&hq, ONE);
     live(&heard, 1);
     as_user(ONE, || agent.run(&[const { Step::Dial }; 7]).expect("there is room"));
@@ -170,7 +170,7 @@ fn an_agent_without_a_place_waits_for_no_event() {
     own.run(&[const { Step::Dial }; 7]).expect("there is room");
     // All eight places are its own.
     let all = until(&heard, |_, event| *event == Event::Finished);
-    assert!(!all.iter().any(|(_, event)| matches!(event, Event::Refused { .. })), "{all:?}");
+    assert!(!all.iter().any(|(_, event)| matches!(event, Event::Rejected { .. })), "{all:?}");
     assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
     let (count, report) = hq.former(false).expect("kept");
     assert!(count == 1 && report.counters.entries >= 2, "{:?}", report.counters);
@@ -185,7 +185,7 @@ fn an_agent_without_a_place_waits_for_no_event() {
 #[test]
 fn a_crowd_that_says_nothing_ends_only_its_own() {
     require!(root());
-    let (hq, _heard) = of_users(Options { connections: 8, patience: LONG * 10, ..Options::default() });
+    let (hq, _heard) = of_users(Options { connections: 8, timeout: LONG * 10, ..Options::default() });
     let connect = |address: SocketAddr| TcpStream::connect(address).expect("HQ listens");
     let mut own = connect(hq.address());
     let crowd: Vec<TcpStream> = as_user(ONE, || (0..50).map(|_| connect(hq.address())).collect());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{Heard, LONG, entry, filters, finished, hq, until, violations};
 use runtap_bytefrog::Limits;
-use runtap_bytefrog::hq::{AgentId, Event, HqError, Options, Refusal};
+use runtap_bytefrog::hq::{AgentId, Event, HqError, Options, RejectReason};
 use runtap_bytefrog_proto::{Command, Configuration, Dialect, JavaStr, Message, Mode, Rule};
 use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
 use runtap_testkit::require;
@@ -96,11 +96,11 @@ fn an_agent_that_falls_silent_is_told_of() {
 fn silent_connections_and_too_many_of_them() {
     let mut byte = [0];
     // One that says nothing is closed when its time is over.
-    let (impatient, _) = hq(Options { patience: Duration::from_millis(50), ..Options::default() });
+    let (impatient, _) = hq(Options { timeout: Duration::from_millis(50), ..Options::default() });
     let mut mute = TcpStream::connect(impatient.address()).expect("HQ listens");
     assert_eq!(mute.read(&mut byte).expect("the end"), 0);
     // Here it is not over before the test is.
-    let (hq, heard) = hq(Options { patience: LONG * 100, connections: 3, agents: 1, ..Options::default() });
+    let (hq, heard) = hq(Options { timeout: LONG * 100, connections: 3, agents: 1, ..Options::default() });
     let silent: Vec<TcpStream> =
         (0..3).map(|_| TcpStream::connect(hq.address()).expect("HQ listens")).collect();
     // The oldest that has said nothing makes room.
@@ -115,7 +115,7 @@ fn silent_connections_and_too_many_of_them() {
     let mut second = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     second.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     assert_eq!(second.errors, ["HQ is not expecting a new connection at this time"]);
-    assert_eq!(refused(&heard), Refusal::Agents(1));
+    assert_eq!(refused(&heard), RejectReason::Agents(1));
     first.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
     assert_eq!(finished(&heard, 1), []);
     // One that is over makes room.
@@ -125,10 +125,10 @@ fn silent_connections_and_too_many_of_them() {
 }
 
 /// Whose connection was closed, and why, is told.
-fn refused(heard: &Heard) -> Refusal {
+fn refused(heard: &Heard) -> RejectReason {
     let mut causes = Vec::new();
     until(heard, |agent, event| {
-        if let Event::Refused { peer, cause } = event {
+        if let Event::Rejected { peer, cause } = event {
             assert!(agent.is_none() && peer.ip().is_loopback(), "{event:?}");
             causes.push(*cause);
         }
@@ -143,7 +143,7 @@ fn a_connection_beyond_the_limit_is_told_of() {
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).expect("there is room");
     let mut third = TcpStream::connect(hq.address()).expect("HQ listens");
-    assert_eq!(refused(&heard), Refusal::Connections(2));
+    assert_eq!(refused(&heard), RejectReason::Connections(2));
     let mut byte = [0];
     assert!(!third.read(&mut byte).is_ok_and(|size| size > 0), "it hears nothing");
 }
@@ -151,7 +151,8 @@ fn a_connection_beyond_the_limit_is_told_of() {
 /// What an agent has taken in part ends its control connection: the next command would be read as a part of it.
 #[test]
 fn an_agent_that_takes_half_a_message_gets_nothing_else() {
-    let (hq, heard) = hq(Options { begin: None, patience: Duration::from_secs(2), ..Options::default() });
+    let (hq, heard) =
+        hq(Options { initial_mode: None, timeout: Duration::from_secs(2), ..Options::default() });
     let mut agent = TcpStream::connect(hq.address()).expect("HQ listens");
     agent.write_all(&[0, Dialect::V1.hello()]).expect("taken");
     until(&heard, |_, event| matches!(event, Event::Connected { .. }));
@@ -223,11 +224,11 @@ fn only_the_users_that_may_connect() {
     }
     let mut count = 0;
     let all = until(&heard, |_, event| {
-        count += i32::from(matches!(event, Event::Stranger { .. }));
+        count += i32::from(matches!(event, Event::UserRejected { .. }));
         count == 3
     });
     assert!(all.iter().all(|(agent, event)| agent.is_none()
-        && matches!(event, Event::Stranger { user: Some(user), .. } if *user == us)));
+        && matches!(event, Event::UserRejected { user: Some(user), .. } if *user == us)));
     assert_eq!(strict.agents(), []);
     let (ours, _) = hq(Options { users: Some(vec![us]), ..Options::default() });
     let mut agent = FakeAgent::dial(ours.address(), Dialect::V1).expect("HQ listens");
@@ -301,7 +302,7 @@ fn connections_that_break_at_any_byte() {
 /// What the original agents do wrong: each is served to its end, and nothing of it is taken for something else.
 #[test]
 fn faults_of_the_original_agents() {
-    let suspended = Options { begin: Some(Mode::Suspended), ..Options::default() };
+    let suspended = Options { initial_mode: Some(Mode::Suspended), ..Options::default() };
     let (hq, heard) = hq(suspended);
     let dial = || FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     let served = [Step::Hello, Step::AwaitConfiguration, Step::Await(Command::Start)];
@@ -365,7 +366,7 @@ fn faults_of_the_original_agents() {
 /// An agent that does not read holds up whoever commands it, and nobody who looks at it.
 #[test]
 fn an_agent_that_does_not_read_is_still_seen() {
-    let (hq, heard) = hq(Options { begin: None, patience: LONG * 100, ..Options::default() });
+    let (hq, heard) = hq(Options { initial_mode: None, timeout: LONG * 100, ..Options::default() });
     let hq = Arc::new(hq);
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");

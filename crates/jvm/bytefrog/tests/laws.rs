@@ -109,7 +109,7 @@ proptest! {
         let rows: u64 = tree.rows.iter().map(|row| row.calls).sum();
         let entries: u64 = report.methods.iter().map(|method| method.entries).sum();
         prop_assert!(rows <= entries && entries <= report.counters.entries);
-        prop_assert_eq!(rows + report.untold + report.too_deep, entries);
+        prop_assert_eq!(rows + report.without_node + report.too_deep, entries);
         if !small {
             prop_assert_eq!(entries, report.counters.entries);
         }
@@ -161,7 +161,7 @@ proptest! {
             let (report, tree) = (model.report(), model.call_tree(None));
             let rows: u64 = tree.rows.iter().map(|row| row.calls).sum();
             let entries: u64 = report.methods.iter().map(|method| method.entries).sum();
-            assert_eq!(rows + report.untold + report.too_deep, entries);
+            assert_eq!(rows + report.without_node + report.too_deep, entries);
             report
         };
         let time = if ours { i64::from(at) } else { i64::from(at) * 1_000_000 };

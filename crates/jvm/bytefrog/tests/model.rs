@@ -279,7 +279,7 @@ fn what_has_no_room_is_counted() {
     trace.model.take(&Message::Entry { at: next, method: 1 });
     trace.model.take(&Message::MapMethod { method: 1, signature: text("a") });
     let report = trace.report();
-    assert_eq!((report.untold, report.too_deep, report.beyond), (2, 1, 3));
+    assert_eq!((report.without_node, report.too_deep, report.beyond), (2, 1, 3));
     assert_eq!(report.methods.iter().map(|method| method.entries).collect::<Vec<_>>(), [2, 2, 1]);
     assert_eq!(report.counters.entries, 7);
 }

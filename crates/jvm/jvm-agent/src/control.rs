@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use runtap_bytefrog_proto::agent::{Control, Event, Output};
 use runtap_bytefrog_proto::f1::{self, Process};
 use runtap_bytefrog_proto::{
-    Command, Configuration, Dialect, JavaString, Message, Mode, Record, WhenSlow, to_bytes,
+    Command, Configuration, Dialect, JavaString, Message, Mode, RecordMode, WhenSlow, to_bytes,
 };
 
 use crate::clock;
@@ -158,8 +158,8 @@ fn is_final(error: &io::Error, closed: &mut u32) -> bool {
 /// What an older HQ can't take, if it was asked for.
 fn needs_f1(options: &crate::options::Options) -> Option<&'static str> {
     match (options.record, options.coarse_clock, options.when_slow) {
-        (Some(Record::Counts), ..) => Some("mode=counts"),
-        (Some(Record::Coverage), ..) => Some("mode=coverage"),
+        (Some(RecordMode::Counts), ..) => Some("mode=counts"),
+        (Some(RecordMode::Coverage), ..) => Some("mode=coverage"),
         (_, Some(false), _) => Some("clock=ns"),
         (.., Some(WhenSlow::Counts)) => Some("when-slow=counts"),
         _ => None,
@@ -250,7 +250,7 @@ impl Trace<'_> {
         let options = &self.session.options;
         let extension = &configuration.extension;
         let ours = self.dialect == Dialect::F1;
-        let record = if ours { options.record.unwrap_or(extension.record) } else { Record::Full };
+        let record = if ours { options.record.unwrap_or(extension.record) } else { RecordMode::Full };
         let coarse = self.is_coarse(configuration);
         let texts = |theirs: &[JavaString], ours: &[String]| -> Vec<String> {
             theirs.iter().map(ToString::to_string).chain(ours.iter().cloned()).collect()

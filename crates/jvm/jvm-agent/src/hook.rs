@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use runtap_bytefrog_proto::{ClassOutcome, Record};
+use runtap_bytefrog_proto::{ClassOutcome, RecordMode};
 use runtap_classfile::rewrite::{
     Constructing, Lines as LineProbes, Probe, Probes, Reason, Rewritten, rewrite, rewrite_lines,
 };
@@ -20,7 +20,7 @@ use crate::ring::MOST_METHODS;
 /// What is recorded, as HQ and the options say together.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    pub(crate) record: Record,
+    pub(crate) record: RecordMode,
     pub(crate) coarse: bool,
     /// Whether exits have lines.
     pub(crate) lines: bool,
@@ -69,7 +69,7 @@ impl Plan {
         };
         let one = |name| Some(Probe { name, line: false });
         match self.record {
-            Record::Full => Probes {
+            RecordMode::Full => Probes {
                 class: &self.probe,
                 entry: probe(probe::ENTRY, false),
                 exit: probe(probe::EXIT, self.lines),
@@ -80,13 +80,15 @@ impl Plan {
                     constructed: probe::CONSTRUCTED.get(which).copied().unwrap_or_default(),
                 }),
             },
-            Record::Counts => Probes {
+            RecordMode::Counts => Probes {
                 class: &self.probe,
                 entry: one(probe::COUNT),
                 unwinding: one(probe::COUNT_THROWN),
                 ..Probes::default()
             },
-            Record::Coverage => Probes { class: &self.probe, entry: one(probe::COVER), ..Probes::default() },
+            RecordMode::Coverage => {
+                Probes { class: &self.probe, entry: one(probe::COVER), ..Probes::default() }
+            }
         }
     }
 
@@ -150,7 +152,7 @@ impl Plan {
             let method = u32::try_from(method).ok()?;
             lines.mark(Line { method, number })
         };
-        let rewritten = if self.record == Record::Coverage {
+        let rewritten = if self.record == RecordMode::Coverage {
             let line_probes = LineProbes { name: probe::COVER, id: &mut mark };
             rewrite_lines(&class, &probes, line_probes, choose)
         } else {

@@ -139,7 +139,7 @@ pub(crate) fn control(
         socket.write_all(&std::mem::take(&mut output.transmit))?;
         for event in &output.events {
             match event {
-                Event::Refused { text, fallback } => {
+                Event::Rejected { text, fallback } => {
                     return Err(LinkError::Refused { text: text.to_string(), fallback: *fallback });
                 }
                 Event::Violation(violation) => return Err(LinkError::Violation(violation.to_string())),
@@ -179,7 +179,7 @@ fn data_connection(options: &Options, dialect: Dialect, run: u8) -> Result<TcpSt
                 check_user(options, &socket)?;
                 return Ok(socket);
             }
-            Some(Reply::Refused { text }) => {
+            Some(Reply::Rejected { text }) => {
                 return Err(LinkError::Refused { text: text.to_string(), fallback: None });
             }
             Some(Reply::Violation(violation)) => return Err(LinkError::Violation(violation.to_string())),

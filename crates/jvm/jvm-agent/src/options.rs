@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use runtap_bytefrog_proto::{Dialect, Record, WhenSlow};
+use runtap_bytefrog_proto::{Dialect, RecordMode, WhenSlow};
 use thiserror::Error;
 
 /// The port that HQ listens at if nothing is said.
@@ -38,7 +38,7 @@ pub struct Options {
     /// Expressions of classes to leave alone, beside those of HQ (`exclude`, any number of times).
     pub exclude: Vec<String>,
     /// How to record, whatever HQ says (`mode`): `full`, `counts`, `coverage`.
-    pub record: Option<Record>,
+    pub record: Option<RecordMode>,
     /// Whether the clock has milliseconds only, whatever HQ says (`clock`): `ms`, `ns`.
     pub coarse_clock: Option<bool>,
     /// What to do when HQ is slow, whatever HQ says (`when-slow`): `block`, `drop`, `counts`.
@@ -209,8 +209,8 @@ impl Options {
     }
 }
 
-const RECORDS: [(&str, Record); 3] =
-    [("full", Record::Full), ("counts", Record::Counts), ("coverage", Record::Coverage)];
+const RECORDS: [(&str, RecordMode); 3] =
+    [("full", RecordMode::Full), ("counts", RecordMode::Counts), ("coverage", RecordMode::Coverage)];
 const CLOCKS: [(&str, bool); 2] = [("ms", true), ("ns", false)];
 const WHEN_SLOW: [(&str, WhenSlow); 3] =
     [("block", WhenSlow::Block), ("drop", WhenSlow::Drop), ("counts", WhenSlow::Counts)];
@@ -324,7 +324,7 @@ mod tests {
         assert_eq!(options.include, ["^demo/[A,B]\\$x", "^x/"]);
         assert_eq!(options.exclude, [".*"]);
         assert_eq!((options.host.as_str(), options.port), ("hq", 9000));
-        assert_eq!(options.record, Some(Record::Counts));
+        assert_eq!(options.record, Some(RecordMode::Counts));
         assert_eq!(options.coarse_clock, Some(true));
         assert_eq!(options.when_slow, Some(WhenSlow::Drop));
         assert_eq!(options.version, Some(Dialect::F1));

@@ -96,7 +96,7 @@ fn what_is_recorded_comes_to_what_was_live() {
             assert_eq!(mode & 0o777, 0o600, "{}", stream.bytes.display());
         }
     }
-    assert!(matches!(Folder::create(&path), Err(Error::Taken(_))));
+    assert!(matches!(Folder::create(&path), Err(Error::AlreadyRecorded(_))));
 }
 
 /// One agent of version 1 that calls method 1 with a marker on both sides of the second call.

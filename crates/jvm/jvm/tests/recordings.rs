@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::{ClassOutcome, Dialect, Rule};
-use runtap_jvm::recording::{Error, Options, Recorded, Replayed, find, replay};
+use runtap_jvm::recording::{Error, Options, RecordedAgent, ReplayedAgent, find, replay};
 use runtap_testkit::{jvm_recordings, require, shared_data, shared_dir};
 
 /// The folder of the recordings.
@@ -15,23 +15,23 @@ fn folder() -> Result<PathBuf, runtap_testkit::Skip> {
     Ok(shared_dir().expect("it was read").join("data/bytefrog"))
 }
 
-fn one(path: &Path) -> Recorded {
+fn one(path: &Path) -> RecordedAgent {
     let mut all = find(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert_eq!(all.len(), 1, "{}", path.display());
     all.remove(0)
 }
 
-fn played(path: &Path) -> Replayed {
+fn played(path: &Path) -> ReplayedAgent {
     replay(&one(path), &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn rules(replayed: &Replayed) -> Vec<Rule> {
+fn rules(replayed: &ReplayedAgent) -> Vec<Rule> {
     let broken = replayed.violations.iter().map(|(_, violation)| violation.rule);
     broken.chain(replayed.model.report().findings.iter().map(|finding| finding.rule)).collect()
 }
 
 /// Everything that a replay comes to, as text.
-fn whole(replayed: &Replayed) -> String {
+fn whole(replayed: &ReplayedAgent) -> String {
     let threads = replayed.model.report().threads.len();
     let trees: Vec<_> = (0..threads).map(|thread| replayed.model.call_tree(Some(thread))).collect();
     format!(
@@ -245,6 +245,6 @@ fn what_is_no_recording_is_refused() {
     // The rest can be read.
     let found = find(path).expect("a recording");
     assert_eq!(found[0].marks.names(), ["x"]);
-    let trouble = found[0].marks.trouble().expect("a line is wrong").to_string();
+    let trouble = found[0].marks.problem().expect("a line is wrong").to_string();
     assert!(trouble.contains("line 2"), "{trouble}");
 }

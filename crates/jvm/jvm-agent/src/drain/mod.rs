@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use runtap_bytefrog_proto::{Mode, Record};
+use runtap_bytefrog_proto::{Mode, RecordMode};
 
 use crate::clock;
 use crate::lines::Line;
@@ -36,7 +36,7 @@ pub(crate) struct Drain {
     pub(crate) agent: &'static Agent,
     pub(crate) session: Arc<Session>,
     pub(crate) sockets: Vec<TcpStream>,
-    pub(crate) record: Record,
+    pub(crate) record: RecordMode,
     pub(crate) interval: Duration,
     reading: Reading,
     /// Counts of threads that are gone, and what was counted before the last reset.
@@ -60,7 +60,7 @@ impl Drain {
         session: Arc<Session>,
         stream: Stream,
         sockets: Vec<TcpStream>,
-        record: Record,
+        record: RecordMode,
         interval: Duration,
     ) -> Self {
         let suspended = session.mode() == Mode::Suspended;

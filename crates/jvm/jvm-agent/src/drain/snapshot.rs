@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use runtap_bytefrog_proto::Record;
+use runtap_bytefrog_proto::RecordMode;
 use runtap_bytefrog_proto::f1::Count;
 
 use super::Drain;
@@ -25,7 +25,7 @@ impl Drain {
 
     /// Recording is suspended: what is counted from here on is not told.
     pub(super) fn hold_counts(&mut self) {
-        if self.record == Record::Coverage {
+        if self.record == RecordMode::Coverage {
             self.snapshot(false);
         }
         self.held = Some(self.sums());
@@ -60,7 +60,7 @@ impl Drain {
     }
 
     pub(super) fn snapshot_is_due(&self, finishing: bool) -> bool {
-        if self.record == Record::Full && !self.any_degraded {
+        if self.record == RecordMode::Full && !self.any_degraded {
             return false;
         }
         let due = !self.interval.is_zero() && self.last_snapshot.elapsed() >= self.interval;
@@ -78,7 +78,7 @@ impl Drain {
     pub(super) fn snapshot(&mut self, reset: bool) {
         self.last_snapshot = Instant::now();
         let time = self.reading.stream.since_start(clock::now());
-        if self.record == Record::Coverage {
+        if self.record == RecordMode::Coverage {
             if !self.is_suspended() {
                 self.coverage(time, reset);
             }

@@ -1,7 +1,7 @@
 //! Messages of F1: batches of one thread, drops, events that have a message of their own, snapshots of counts and coverage.
 
 use runtap_bytefrog_proto::f1::{
-    self, BatchEvent, BatchKind, Count, CountRows, DropReason, Hit, HitRows, MOST_ROWS, Rows,
+    self, BatchEvent, BatchKind, Count, CountRows, DropReason, Hit, HitRows, MAX_ROWS, Rows,
 };
 use runtap_bytefrog_proto::{Dialect, Location, Message, Stamp};
 
@@ -24,7 +24,7 @@ impl Stream {
             _ => return self.alone(event),
         };
         let batch = &mut self.batch;
-        let fits = batch.rows.len() < MOST_ROWS as usize;
+        let fits = batch.rows.len() < MAX_ROWS as usize;
         let delta = event.time.checked_sub(batch.base).and_then(|delta| u32::try_from(delta).ok());
         let delta = if let Some(delta) = delta.filter(|_| fits && !batch.rows.is_empty()) {
             delta
@@ -88,7 +88,7 @@ impl Stream {
         let snapshot = self.snapshot;
         self.snapshot = self.snapshot.wrapping_add(1);
         let rows: Vec<[u8; 28]> = counts.iter().map(|count| count.to_bytes()).collect();
-        let mut parts: Vec<&[[u8; 28]]> = rows.chunks(MOST_ROWS as usize).collect();
+        let mut parts: Vec<&[[u8; 28]]> = rows.chunks(MAX_ROWS as usize).collect();
         if parts.is_empty() {
             parts.push(&[]);
         }
@@ -114,7 +114,7 @@ impl Stream {
         let of_methods = methods.iter().map(|method| Hit { method: *method, location: None });
         let of_lines = lines.iter().map(|(id, line)| Hit { method: line.method, location: Some(*id) });
         let rows: Vec<[u8; 8]> = of_methods.chain(of_lines).map(Hit::to_bytes).collect();
-        for part in rows.chunks(MOST_ROWS as usize) {
+        for part in rows.chunks(MAX_ROWS as usize) {
             self.say_first(&Message::Coverage(HitRows { time, rows: Rows::new(part) }));
         }
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use runtap_bytefrog::hq::Options;
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow};
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, RecordMode, WhenSlow};
 use runtap_testkit::{Finished, Jdk, Running, Skip, require};
 
 use crate::common::{Listening, demo, programs, traced};
@@ -18,7 +18,7 @@ const CALLS: &str = "3000000";
 
 struct Case {
     what: &'static str,
-    record: Record,
+    record: RecordMode,
     coarse_clock: bool,
     when_slow: WhenSlow,
     mode: Mode,
@@ -27,7 +27,7 @@ struct Case {
 }
 
 impl Case {
-    const fn new(what: &'static str, record: Record, coarse_clock: bool, bar: Option<[f64; 2]>) -> Self {
+    const fn new(what: &'static str, record: RecordMode, coarse_clock: bool, bar: Option<[f64; 2]>) -> Self {
         Self { what, record, coarse_clock, when_slow: WhenSlow::Block, mode: Mode::Suspended, bar }
     }
 
@@ -38,14 +38,14 @@ impl Case {
 }
 
 const CASES: [Case; 8] = [
-    Case::new("coverage", Record::Coverage, true, Some([1.0, 1.0])).told(WhenSlow::Block),
-    Case::new("counts", Record::Counts, true, None).told(WhenSlow::Block),
-    Case::new("full, ms, discarded", Record::Full, true, Some([25.0, 40.0])),
-    Case::new("full, ns, discarded", Record::Full, false, Some([110.0, 160.0])),
-    Case::new("full, ms, to HQ, block", Record::Full, true, None).told(WhenSlow::Block),
-    Case::new("full, ns, to HQ, block", Record::Full, false, None).told(WhenSlow::Block),
-    Case::new("full, ms, to HQ, drop", Record::Full, true, None).told(WhenSlow::Drop),
-    Case::new("full, ns, to HQ, drop", Record::Full, false, None).told(WhenSlow::Drop),
+    Case::new("coverage", RecordMode::Coverage, true, Some([1.0, 1.0])).told(WhenSlow::Block),
+    Case::new("counts", RecordMode::Counts, true, None).told(WhenSlow::Block),
+    Case::new("full, ms, discarded", RecordMode::Full, true, Some([25.0, 40.0])),
+    Case::new("full, ns, discarded", RecordMode::Full, false, Some([110.0, 160.0])),
+    Case::new("full, ms, to HQ, block", RecordMode::Full, true, None).told(WhenSlow::Block),
+    Case::new("full, ns, to HQ, block", RecordMode::Full, false, None).told(WhenSlow::Block),
+    Case::new("full, ms, to HQ, drop", RecordMode::Full, true, None).told(WhenSlow::Drop),
+    Case::new("full, ns, to HQ, drop", RecordMode::Full, false, None).told(WhenSlow::Drop),
 ];
 
 /// What JFR records of the same methods. A threshold of 0 has it record every call.
@@ -106,13 +106,13 @@ fn ours(jdk: &Jdk, threads: usize, case: &Case) -> Result<(), Skip> {
     let extension = Extension { record, coarse_clock, when_slow, ..Extension::default() };
     let inclusions = vec![JavaString::from("^demo/Bench$")];
     let configuration = Configuration { extension, inclusions, ..demo() };
-    let hq = Listening::new(Options { configuration, begin: Some(case.mode), ..Options::default() });
+    let hq = Listening::new(Options { configuration, initial_mode: Some(case.mode), ..Options::default() });
     let java = traced(jdk, hq.hq.address().port(), "", &["demo.Bench", &threads.to_string(), CALLS])?;
     let finished = Running::start(java).wait_within(LIMIT);
     finished.expect_code(0);
     assert!(finished.stderr.is_empty(), "{finished}");
     let counters = hq.report().counters;
-    let told = if case.mode == Mode::Tracing && record == Record::Full {
+    let told = if case.mode == Mode::Tracing && record == RecordMode::Full {
         format!("HQ: {} pairs, {} events told as dropped", counters.entries, counters.dropped)
     } else {
         String::new()

@@ -61,7 +61,7 @@ impl Listening {
         let tell = Arc::clone(&heard);
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         // A machine that stands still for seconds loses nothing.
-        let options = Options { gap_patience: Duration::from_mins(5), ..options };
+        let options = Options { gap_timeout: Duration::from_mins(5), ..options };
         let hq = Hq::listen(any, options, move |agent, event| tell.lock().unwrap().push((agent, event)));
         Self { hq: hq.unwrap(), heard }
     }

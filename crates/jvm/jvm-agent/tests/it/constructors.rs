@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use runtap_bytefrog::hq::AgentId;
-use runtap_bytefrog_proto::{Configuration, Extension, Record};
+use runtap_bytefrog_proto::{Configuration, Extension, RecordMode};
 use runtap_testkit::{Jdk, JvmCounter, Skip, require};
 
 use crate::common::{Listening, demo, programs, run_both};
@@ -101,7 +101,7 @@ fn callees_of_a_constructor_are_in_its_time() {
 #[test]
 fn they_have_run_in_counts_and_in_coverage() {
     let jdk = require!(Jdk::with_compiler());
-    for record in [Record::Counts, Record::Coverage] {
+    for record in [RecordMode::Counts, RecordMode::Coverage] {
         let extension = Extension { record, ..Extension::default() };
         let hq = Listening::with(Configuration { extension, ..demo() });
         let port = hq.hq.address().port();
@@ -110,7 +110,7 @@ fn they_have_run_in_counts_and_in_coverage() {
         for (name, (calls, ..)) in EXPECTED {
             let method = report.methods.iter().find(|method| method.signature == name).unwrap();
             assert!(method.has_run, "{name}, {record:?}");
-            if record == Record::Counts {
+            if record == RecordMode::Counts {
                 assert_eq!(method.calls(), calls * ROUNDS, "{name}");
             }
         }
@@ -132,10 +132,10 @@ fn judged(jdk: &Jdk) -> Result<(), Skip> {
     };
     let work = folder.path().join("work");
     let plain = load.plain(jdk, &work);
-    for record in [Record::Full, Record::Counts] {
+    for record in [RecordMode::Full, RecordMode::Counts] {
         let (compared, wrong) = load.judged(jdk, &work, &counter, &plain, record).differences();
         assert!(wrong.is_empty(), "JDK {}, {record:?}: {wrong:#?}", jdk.major());
-        let unborn = if record == Record::Full { 0 } else { 200 * 6 };
+        let unborn = if record == RecordMode::Full { 0 } else { 200 * 6 };
         assert_eq!(compared.unborn, unborn, "{compared:?}");
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Many threads at once, and many classes.
 
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Record, WhenSlow};
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, RecordMode, WhenSlow};
 use runtap_testkit::{Jdk, require};
 
 use crate::common::{Listening, demo, run_both};
@@ -30,7 +30,7 @@ fn two_hundred_threads_begin_at_once() {
 #[test]
 fn classes_of_the_boot_loader() {
     for jdk in require!(Jdk::all()) {
-        for record in [Record::Coverage, Record::Counts, Record::Full] {
+        for record in [RecordMode::Coverage, RecordMode::Counts, RecordMode::Full] {
             let extension = Extension { record, when_slow: WhenSlow::Drop, ..Extension::default() };
             let inclusions = vec![JavaString::from("^java/|^jdk/|^sun/|^demo/")];
             let hq = Listening::with(Configuration { extension, inclusions, ..demo() });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use runtap_bytefrog::Report;
 use runtap_bytefrog::hq::Options;
-use runtap_bytefrog_proto::{Configuration, Extension, Record};
+use runtap_bytefrog_proto::{Configuration, Extension, RecordMode};
 use runtap_testkit::{Jdk, require};
 
 use crate::common::{Listening, demo, run_both};
@@ -12,7 +12,7 @@ use crate::common::{Listening, demo, run_both};
 const SOURCE: &str = include_str!("../java/demo/Lines.java");
 
 fn coverage() -> Options {
-    let extension = Extension { record: Record::Coverage, ..Extension::default() };
+    let extension = Extension { record: RecordMode::Coverage, ..Extension::default() };
     Options { configuration: Configuration { extension, ..demo() }, ..Options::default() }
 }
 

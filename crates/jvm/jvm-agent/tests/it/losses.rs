@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use runtap_bytefrog::hq::{AgentId, Event};
-use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Mode, Record, WhenSlow};
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Mode, RecordMode, WhenSlow};
 use runtap_testkit::{Jdk, Skip, eventually, require};
 
 use crate::common::{Listening, demo, library, programs, traced};
@@ -21,9 +21,9 @@ fn extended(extension: Extension) -> Configuration {
 
 /// Waits until the agent says that it is so.
 fn go(hq: &Listening, mode: Mode) {
-    hq.hq.go(AGENT, mode).unwrap();
+    hq.hq.change_mode(AGENT, mode).unwrap();
     eventually("the agent follows", || {
-        let said = hq.hq.agents().first()?.said?;
+        let said = hq.hq.agents().first()?.reported_mode?;
         (said.mode() == Some(mode)).then_some(())
     });
 }
@@ -58,7 +58,7 @@ fn the_end_of_a_pause_loses_nothing() {
 #[test]
 fn suspended_counts_are_left_out() {
     let jdk = require!(Jdk::with_compiler());
-    let extension = Extension { record: Record::Counts, snapshot_interval: 10, ..Extension::default() };
+    let extension = Extension { record: RecordMode::Counts, snapshot_interval: 10, ..Extension::default() };
     let hq = Listening::with(extended(extension));
     let mut turns = require!(Turns::start(&jdk, hq.hq.address().port(), ""));
     let counted = |name: &str| {
@@ -147,7 +147,7 @@ fn turns(jdk: &Jdk) -> Result<Turns, Skip> {
 #[test]
 fn what_runs_before_the_trace_is_told() {
     let tools = require!(Jdk::with_compiler());
-    for record in [Record::Full, Record::Counts, Record::Coverage] {
+    for record in [RecordMode::Full, RecordMode::Counts, RecordMode::Coverage] {
         let mut turns = require!(turns(&tools));
         turns.turn("hold");
         // Without `boot=yes`, which would trace the second one.

@@ -4,7 +4,7 @@ use runtap_bytefrog::Report;
 use runtap_bytefrog::hq::{AgentId, Event, Options};
 use runtap_bytefrog_proto::hq::Settings;
 use runtap_bytefrog_proto::{
-    ClassOutcome, Configuration, Dialect, Extension, JavaString, Mode, Record, WhenSlow,
+    ClassOutcome, Configuration, Dialect, Extension, JavaString, Mode, RecordMode, WhenSlow,
 };
 use runtap_testkit::{Jdk, Skip, eventually, require};
 
@@ -24,7 +24,8 @@ pub(crate) fn calls(report: &Report, method: &str) -> u64 {
 #[test]
 fn counts_are_exact() {
     for jdk in require!(Jdk::all()) {
-        let extension = Extension { record: Record::Counts, snapshot_interval: 20, ..Extension::default() };
+        let extension =
+            Extension { record: RecordMode::Counts, snapshot_interval: 20, ..Extension::default() };
         let hq = Listening::with(extended(extension));
         require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Counts", "3", "400"]));
         let report = hq.report();
@@ -146,7 +147,7 @@ fn a_suspended_program_runs_and_is_not_recorded() {
         let hq = Listening::new(Options {
             configuration: demo(),
             protocol,
-            begin: Some(Mode::Suspended),
+            initial_mode: Some(Mode::Suspended),
             ..Options::default()
         });
         require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Counts", "2", "100"]));
@@ -165,7 +166,7 @@ fn pauses_lose_nothing_and_suspensions_are_told() {
     let agent = AgentId(0);
     let entries = || hq.hq.report(agent).map_or(0, |report| report.counters.entries);
     eventually("it traces", || (entries() > 100_000).then_some(()));
-    hq.hq.go(agent, Mode::Paused).unwrap();
+    hq.hq.change_mode(agent, Mode::Paused).unwrap();
     // What was in its ring comes, and then nothing.
     let mut before = 0;
     eventually("it stands still", || {
@@ -174,20 +175,20 @@ fn pauses_lose_nothing_and_suspensions_are_told() {
         let still = std::mem::replace(&mut before, now) == now;
         still.then_some(())
     });
-    hq.hq.go(agent, Mode::Tracing).unwrap();
+    hq.hq.change_mode(agent, Mode::Tracing).unwrap();
     eventually("it goes on", || (entries() > before + 100_000).then_some(()));
-    hq.hq.go(agent, Mode::Suspended).unwrap();
+    hq.hq.change_mode(agent, Mode::Suspended).unwrap();
     let (mut before, mut still) = (0, 0);
     eventually("nothing is recorded", || {
         let now = entries();
         std::thread::sleep(std::time::Duration::from_millis(100));
-        let said = hq.hq.agents().first()?.said?.mode();
+        let said = hq.hq.agents().first()?.reported_mode?.mode();
         let stands = said == Some(Mode::Suspended) && std::mem::replace(&mut before, now) == now;
         // It may only have had no processor.
         still = if stands { still + 1 } else { 0 };
         (still == 5).then_some(())
     });
-    hq.hq.go(agent, Mode::Tracing).unwrap();
+    hq.hq.change_mode(agent, Mode::Tracing).unwrap();
     eventually("it records again", || (entries() > before + 100_000).then_some(()));
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());

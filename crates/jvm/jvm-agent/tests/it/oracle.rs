@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_bytefrog::Report;
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Record};
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, RecordMode};
 use runtap_testkit::{CountedMethod, Counts, Finished, Jdk, JvmCounter, Running, Skip};
 
 use crate::common::{Listening, library};
@@ -91,7 +91,7 @@ impl Load {
         folder: &Path,
         counter: &JvmCounter,
         plain: &Ran,
-        record: Record,
+        record: RecordMode,
     ) -> Opinions {
         let inclusions = self.packages.iter().map(|package| JavaString::from(format!("^{package}").as_str()));
         let hq = Listening::with(Configuration {
@@ -136,7 +136,7 @@ fn collect(root: &Path, folder: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
 /// What the agent, and what JVMTI says of a run.
 #[derive(Debug)]
 pub(crate) struct Opinions {
-    record: Record,
+    record: RecordMode,
     report: Report,
     counted: BTreeMap<CountedMethod, Counts>,
 }
@@ -163,7 +163,7 @@ impl Opinions {
             let (_, descriptor) = rest.split_once(';').expect("access;descriptor");
             let key = CountedMethod { class: class.into(), name: name.into(), descriptor: descriptor.into() };
             let one = match (self.record, method.counted) {
-                (Record::Full, _) => (method.entries, Some(method.exits), method.bubbles),
+                (RecordMode::Full, _) => (method.entries, Some(method.exits), method.bubbles),
                 (_, Some((calls, thrown, _))) => (calls, None, thrown),
                 (_, None) => continue,
             };
@@ -189,8 +189,8 @@ impl Opinions {
                 continue;
             }
             let (calls, returned, thrown) =
-                is.unwrap_or_else(|| (0, (self.record == Record::Full).then_some(0), 0));
-            let is_counted = self.record != Record::Full && method.name == "<init>";
+                is.unwrap_or_else(|| (0, (self.record == RecordMode::Full).then_some(0), 0));
+            let is_counted = self.record != RecordMode::Full && method.name == "<init>";
             let unborn = if is_counted { counts.thrown.saturating_sub(thrown) } else { 0 };
             let returns = counts.exits.saturating_sub(counts.thrown);
             let equal = calls == counts.entries

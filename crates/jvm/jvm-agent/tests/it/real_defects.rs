@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog::hq::{AgentId, Hq, Options};
 use runtap_bytefrog_proto::hq::Settings;
-use runtap_bytefrog_proto::{Configuration, Dialect, JavaString, Message, Mode, Record, to_bytes};
+use runtap_bytefrog_proto::{Configuration, Dialect, JavaString, Message, Mode, RecordMode, to_bytes};
 use runtap_testkit::{HARD_LIMIT, Jdk, JvmCounter, Skip, eventually, require, run};
 
 use crate::common::{Listening, demo, run_both, traced};
@@ -136,15 +136,19 @@ fn a_second_configuration_replaces_the_first() {
     let jdk = require!(Jdk::with_compiler());
     for dialect in [Dialect::F1, Dialect::V1] {
         let nothing = Configuration { inclusions: Vec::new(), data_senders: 2, ..demo() };
-        let options =
-            Options { configuration: nothing, begin: None, protocol: only(dialect), ..Options::default() };
+        let options = Options {
+            configuration: nothing,
+            initial_mode: None,
+            protocol: only(dialect),
+            ..Options::default()
+        };
         let hq = Listening::new(options);
         let mut java = require!(traced(&jdk, hq.hq.address().port(), "", COUNTS));
         java.stdout(std::process::Stdio::piped());
         let program = runtap_testkit::Running::start(java);
         eventually("it is there", || hq.dialect());
         hq.hq.configure(AgentId(0), |config| *config = demo()).unwrap();
-        hq.hq.go(AgentId(0), Mode::Tracing).unwrap();
+        hq.hq.change_mode(AgentId(0), Mode::Tracing).unwrap();
         program.wait().expect_code(0);
         counts_are_right(&hq, 3, 50);
     }
@@ -180,9 +184,9 @@ fn breaks_of_version_1_are_where_events_are_missing() {
     for number in 1..=3 {
         let before = entries();
         eventually("it records", || (entries() > before + 20_000).then_some(()));
-        hq.hq.go(AgentId(0), Mode::Suspended).unwrap();
+        hq.hq.change_mode(AgentId(0), Mode::Suspended).unwrap();
         eventually("the break is told", || (breaks() == number).then_some(()));
-        hq.hq.go(AgentId(0), Mode::Tracing).unwrap();
+        hq.hq.change_mode(AgentId(0), Mode::Tracing).unwrap();
     }
     let before = entries();
     eventually("it records", || (entries() > before + 20_000).then_some(()));
@@ -322,7 +326,7 @@ fn class_files_newer_than_the_originals() {
         };
         let work = folder.path().join("work");
         let alone = load.plain(jdk, &work);
-        for record in [Record::Full, Record::Counts] {
+        for record in [RecordMode::Full, RecordMode::Counts] {
             let (compared, wrong) = load.judged(jdk, &work, &counter, &alone, record).differences();
             assert_eq!(wrong, Vec::<String>::new(), "JDK {} {record:?}", jdk.major());
             // Two circles with a negative radius fail after `super()`; without a shape, the exception is thrown before.

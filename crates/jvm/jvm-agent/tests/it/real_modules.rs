@@ -9,7 +9,7 @@ use std::process::Command;
 
 use runtap_bytefrog::hq::{AgentId, Event};
 use runtap_bytefrog_proto::f1::{ALREADY_RUNNING, strip_loaded_before};
-use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Record, WhenSlow};
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, RecordMode, WhenSlow};
 use runtap_testkit::{Finished, Jdk, Running, Skip, require};
 
 use crate::common::{Listening, library, programs};
@@ -62,7 +62,7 @@ fn ended(java: Command) -> Finished {
 }
 
 /// What is recorded of the classes of boot loaders and all others.
-fn everything(record: Record) -> Configuration {
+fn everything(record: RecordMode) -> Configuration {
     Configuration {
         inclusions: vec![JavaString::from(".*")],
         extension: Extension { record, when_slow: WhenSlow::Drop, ..Extension::default() },
@@ -89,7 +89,7 @@ fn told(hq: &Listening, outcome: ClassOutcome) -> BTreeSet<String> {
 
 /// Links each of so many classes without and with the agent.
 #[expect(clippy::print_stdout, reason = "how much was tried is what the sweep is read for")]
-fn link(jdk: &Jdk, record: Record, part: Part, jars: &[&str], at_least: usize) -> Result<(), Skip> {
+fn link(jdk: &Jdk, record: RecordMode, part: Part, jars: &[&str], at_least: usize) -> Result<(), Skip> {
     let folder = tempfile::tempdir().unwrap();
     let (without, with) = (folder.path().join("without"), folder.path().join("with"));
     let list = walk(jdk, folder.path(), part, jars)?;
@@ -144,7 +144,7 @@ fn link(jdk: &Jdk, record: Record, part: Part, jars: &[&str], at_least: usize) -
 #[test]
 fn a_tenth_of_all_modules() {
     for (n, jdk) in require!(Jdk::all()).iter().enumerate() {
-        let record = [Record::Full, Record::Counts, Record::Coverage, Record::Full][n % 4];
+        let record = [RecordMode::Full, RecordMode::Counts, RecordMode::Coverage, RecordMode::Full][n % 4];
         require!(link(jdk, record, (jdk.major() as usize % 10, 10), &[], 1500));
     }
 }
@@ -155,9 +155,9 @@ fn all_classes_of_all_modules_and_of_a_big_library() {
     let library = require!(jars(&["eclipse-jdt-core"]));
     let library: Vec<&str> = library.iter().map(|path| path.to_str().unwrap()).collect();
     for jdk in require!(Jdk::all()) {
-        require!(link(&jdk, Record::Full, (0, 1), &[], 15_000));
+        require!(link(&jdk, RecordMode::Full, (0, 1), &[], 15_000));
         // Others need libraries that are not there, and can't be linked without the agent either.
-        require!(link(&jdk, Record::Full, (0, 1), &library, 1500));
+        require!(link(&jdk, RecordMode::Full, (0, 1), &library, 1500));
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use runtap_bytefrog::hq::AgentId;
-use runtap_bytefrog_proto::{Command as HqCommand, Record};
+use runtap_bytefrog_proto::{Command as HqCommand, RecordMode};
 use runtap_testkit::{HARD_LIMIT, Jdk, JvmCounter, Skip, eventually, require, run};
 
 use crate::common::{Listening, demo, library, programs};
@@ -168,7 +168,7 @@ fn classes_are_unloaded() {
         };
         let plain = load.plain(&jdk, &work);
         assert_eq!(plain.finished.text(), "alive 0\n", "JDK {}", jdk.major());
-        for record in [Record::Full, Record::Counts] {
+        for record in [RecordMode::Full, RecordMode::Counts] {
             let opinions = load.judged(&jdk, &work, &counter, &plain, record);
             let (compared, wrong) = opinions.differences();
             assert!(wrong.is_empty(), "JDK {} {record:?}: {wrong:#?}", jdk.major());

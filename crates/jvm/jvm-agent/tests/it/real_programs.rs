@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use runtap_bytefrog_proto::Record;
+use runtap_bytefrog_proto::RecordMode;
 use runtap_testkit::{Jdk, JvmCounter, Skip, require, run};
 
 use crate::common::programs;
@@ -192,7 +192,7 @@ fn proguard(library: &Path, main: &str, filter: &str, options: &str) -> Result<L
 }
 
 #[expect(clippy::print_stdout, reason = "how much was compared is what the sweep is read for")]
-fn judge(load: &Load, jdk: &Jdk, records: &[Record], at_least: u64) -> Result<(), Skip> {
+fn judge(load: &Load, jdk: &Jdk, records: &[RecordMode], at_least: u64) -> Result<(), Skip> {
     let folder = tempfile::tempdir().unwrap();
     let counter = JvmCounter::build(folder.path())?;
     let work = folder.path().join("work");
@@ -229,7 +229,7 @@ fn judge(load: &Load, jdk: &Jdk, records: &[Record], at_least: u64) -> Result<()
     Ok(())
 }
 
-const BOTH: &[Record] = &[Record::Full, Record::Counts];
+const BOTH: &[RecordMode] = &[RecordMode::Full, RecordMode::Counts];
 
 /// The JDK of a version.
 fn on(major: u32) -> Result<Jdk, Skip> {
@@ -244,37 +244,37 @@ fn on_17() -> Result<Jdk, Skip> {
 
 #[test]
 fn the_eclipse_compiler_on_11() {
-    require!(judge(&require!(ecj(1)), &require!(on(11)), &[Record::Full], 100_000));
+    require!(judge(&require!(ecj(1)), &require!(on(11)), &[RecordMode::Full], 100_000));
 }
 
 #[test]
 fn the_eclipse_compiler_on_17() {
-    require!(judge(&require!(ecj(1)), &require!(on_17()), &[Record::Counts], 100_000));
+    require!(judge(&require!(ecj(1)), &require!(on_17()), &[RecordMode::Counts], 100_000));
 }
 
 #[test]
 fn the_eclipse_compiler_on_21() {
-    require!(judge(&require!(ecj(1)), &require!(on(21)), &[Record::Full], 100_000));
+    require!(judge(&require!(ecj(1)), &require!(on(21)), &[RecordMode::Full], 100_000));
 }
 
 #[test]
 fn the_eclipse_compiler_on_25() {
-    require!(judge(&require!(ecj(1)), &require!(on(25)), &[Record::Counts], 100_000));
+    require!(judge(&require!(ecj(1)), &require!(on(25)), &[RecordMode::Counts], 100_000));
 }
 
 #[test]
 fn the_closure_compiler() {
-    require!(judge(&require!(closure(1)), &require!(on_17()), &[Record::Full], 100_000));
+    require!(judge(&require!(closure(1)), &require!(on_17()), &[RecordMode::Full], 100_000));
 }
 
 #[test]
 fn fop_formats() {
-    require!(judge(&require!(fop(1)), &require!(on_17()), &[Record::Counts], 100_000));
+    require!(judge(&require!(fop(1)), &require!(on_17()), &[RecordMode::Counts], 100_000));
 }
 
 #[test]
 fn jython_runs() {
-    require!(judge(&require!(jython(1)), &require!(on_17()), &[Record::Full], 100_000));
+    require!(judge(&require!(jython(1)), &require!(on_17()), &[RecordMode::Full], 100_000));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn proguard_shrinks() {
         "java/lang/*.class,java/io/*.class",
         "-dontwarn\n-dontnote"
     ));
-    require!(judge(&load, &require!(on_17()), &[Record::Counts], 100_000));
+    require!(judge(&load, &require!(on_17()), &[RecordMode::Counts], 100_000));
 }
 
 fn larger(load: Load) -> Load {

@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use runtap_bytefrog::hq::{Event, Options};
 use runtap_bytefrog_proto::hq::Settings;
-use runtap_bytefrog_proto::{Configuration, Dialect, Extension, Record, WhenSlow};
+use runtap_bytefrog_proto::{Configuration, Dialect, Extension, RecordMode, WhenSlow};
 use runtap_jvm::recording::{Folder, Options as Playing, find, replay};
 use runtap_testkit::{Jdk, require};
 
 use crate::common::{Listening, demo, run_both};
 
 /// Everything that can be set, each once with each of its values at least.
-const CASES: &[(&str, Record, bool, WhenSlow, i32)] = &[
-    ("f1", Record::Full, false, WhenSlow::Block, 1),
-    ("f1", Record::Full, true, WhenSlow::Drop, 3),
-    ("f1", Record::Full, false, WhenSlow::Counts, 2),
-    ("f1", Record::Counts, false, WhenSlow::Block, 1),
-    ("f1", Record::Counts, true, WhenSlow::Block, 3),
-    ("f1", Record::Coverage, false, WhenSlow::Block, 2),
-    ("1", Record::Full, true, WhenSlow::Block, 1),
-    ("1", Record::Full, true, WhenSlow::Drop, 3),
-    ("2", Record::Full, true, WhenSlow::Block, 2),
-    ("3", Record::Full, true, WhenSlow::Block, 1),
-    ("4", Record::Full, true, WhenSlow::Drop, 2),
+const CASES: &[(&str, RecordMode, bool, WhenSlow, i32)] = &[
+    ("f1", RecordMode::Full, false, WhenSlow::Block, 1),
+    ("f1", RecordMode::Full, true, WhenSlow::Drop, 3),
+    ("f1", RecordMode::Full, false, WhenSlow::Counts, 2),
+    ("f1", RecordMode::Counts, false, WhenSlow::Block, 1),
+    ("f1", RecordMode::Counts, true, WhenSlow::Block, 3),
+    ("f1", RecordMode::Coverage, false, WhenSlow::Block, 2),
+    ("1", RecordMode::Full, true, WhenSlow::Block, 1),
+    ("1", RecordMode::Full, true, WhenSlow::Drop, 3),
+    ("2", RecordMode::Full, true, WhenSlow::Block, 2),
+    ("3", RecordMode::Full, true, WhenSlow::Block, 1),
+    ("4", RecordMode::Full, true, WhenSlow::Drop, 2),
 ];
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use runtap_jvm_attach::codec::{MAX_TEXT, ReplyError, Request};
-use runtap_jvm_attach::{Answer, AttachError, Jvm, Timeouts};
+use runtap_jvm_attach::{AgentAnswer, AttachError, Jvm, Timeouts};
 use runtap_testkit::{Program, Signal, Skip, eventually};
 use rustix::process::{Pid, kill_process};
 
@@ -56,7 +56,7 @@ fn whoever_would_die_of_the_signal_gets_none() {
         for mode in ["deaf", "ignores"] {
             let fake = Fake::start(mode, "libjvm.so")?;
             let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
-            assert!(matches!(error, AttachError::Deaf { .. }), "{mode}: {error}");
+            assert!(matches!(error, AttachError::SignalNotHandled { .. }), "{mode}: {error}");
             assert!(fake.lives(), "{mode}");
             assert!(!is_there(&format!("/tmp/.attach_pid{}", fake.pid())));
         }
@@ -138,7 +138,7 @@ fn who_never_listens_is_asked_once_more_and_left() {
     said((|| {
         let fake = Fake::start("never", "libjvm.so")?;
         let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
-        assert!(matches!(error, AttachError::Silent { .. }), "{error}");
+        assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
         assert!(!is_there(&format!("/tmp/.attach_pid{}", fake.pid())), "the file is gone");
         assert!(fake.lives());
         Ok::<_, Skip>(())
@@ -190,7 +190,7 @@ fn names_that_others_have_taken_lead_nowhere() {
         symlink(&bait, &trigger).unwrap();
         // As long as it takes the process to look.
         let error = attach(fake.pid(), Timeouts::all(Duration::from_secs(5))).unwrap_err();
-        assert!(matches!(error, AttachError::Silent { .. }), "{error}");
+        assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
         assert!(!bait.exists(), "nothing was made behind the link");
         assert!(is_there(&trigger), "it is another's");
         assert_eq!(fake.program.wait_for("trigger "), "1");
@@ -211,7 +211,7 @@ fn what_an_earlier_process_has_left_behind_does_not_matter() {
         drop(UnixListener::bind(&socket).unwrap());
         // It is asked all the same.
         let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
-        assert!(matches!(error, AttachError::Silent { .. }), "{error}");
+        assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
         Ok::<_, Skip>(())
     })());
 }
@@ -246,7 +246,7 @@ fn an_agent_can_say_why() {
     said((|| {
         let fake = Fake::start("answers", "libjvm.so")?;
         let client = attach(fake.pid(), Timeouts::default()).unwrap();
-        let answer = block_on(Answer::create(client.jvm())).unwrap();
+        let answer = block_on(AgentAnswer::create(client.jvm())).unwrap();
         let path = answer.path().to_owned();
         let folder = path.parent().unwrap().to_owned();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
@@ -257,7 +257,7 @@ fn an_agent_can_say_why() {
         assert_eq!(answer.read().map(|text| text.len()), Some(8 << 10));
         drop(answer);
         assert!(!folder.exists());
-        let answer = block_on(Answer::create(client.jvm())).unwrap();
+        let answer = block_on(AgentAnswer::create(client.jvm())).unwrap();
         symlink("/etc/hostname", answer.path()).unwrap();
         assert_eq!(answer.read(), None, "a link leads nowhere");
         Ok::<_, Skip>(())

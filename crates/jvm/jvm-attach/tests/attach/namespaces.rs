@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runtap_jvm_attach::codec::Request;
-use runtap_jvm_attach::{AttachError, Client, Placed, Timeouts};
+use runtap_jvm_attach::{AttachError, Client, PlacedLibrary, Timeouts};
 use runtap_testkit::{Jdk, OWN_TMP, Program, Skip, eventually, in_own_tmp};
 
 use crate::{agent, attach, block_on, is_there, said, sleeper, start};
@@ -35,9 +35,9 @@ fn child_of(wrapper: &Program) -> u32 {
 
 /// Loads the agent twice, the second time without its file; nothing is left.
 fn load(client: &Client, agent: &'static [u8], out_here: &Path, out_there: &Path) {
-    let version = block_on(client.carry_out(&Request::jcmd("VM.version".as_ref()))).unwrap();
+    let version = block_on(client.execute(&Request::jcmd("VM.version".as_ref()))).unwrap();
     assert!(String::from_utf8_lossy(&version).contains("JDK"));
-    let placed = block_on(Placed::write(client.jvm(), "libfake-agent.so", agent)).unwrap();
+    let placed = block_on(PlacedLibrary::write(client.jvm(), "libfake-agent.so", agent)).unwrap();
     let path = placed.path().to_owned();
     let seen = |below: &Path| PathBuf::from(format!("/proc/{}/root{}", client.jvm().pid(), below.display()));
     let folder = fs::metadata(seen(path.parent().unwrap())).unwrap();

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use runtap_jvm_attach::codec::{NotLoaded, Request, RequestError};
-use runtap_jvm_attach::{AttachError, CLibrary, Placed, Timeouts};
+use runtap_jvm_attach::codec::{LoadError, Request, RequestError};
+use runtap_jvm_attach::{AttachError, CLibrary, PlacedLibrary, Timeouts};
 use runtap_testkit::{Jdk, Skip};
 
 use crate::{agent, attach, block_on, is_there, java, said, sleeper};
@@ -34,12 +34,12 @@ fn each_version() -> Result<(), Skip> {
         let specification = &properties["java.specification.version"];
         assert_eq!(specification.parse(), Ok(major));
         assert!(properties["line.separator"] == "\n" && properties.len() > 30, "{properties:?}");
-        let version = block_on(client.carry_out(&Request::jcmd("VM.version".as_ref()))).unwrap();
+        let version = block_on(client.execute(&Request::jcmd("VM.version".as_ref()))).unwrap();
         assert!(String::from_utf8(version).unwrap().contains(&format!("JDK {major}.")));
-        let error = block_on(client.carry_out(&Request::jcmd("No.such".as_ref()))).unwrap_err();
+        let error = block_on(client.execute(&Request::jcmd("No.such".as_ref()))).unwrap_err();
         assert!(error.to_string().contains("Unknown diagnostic command"), "{error}");
-        let error = block_on(client.carry_out(&Request::new::<&str>("nonsense", []))).unwrap_err();
-        assert!(matches!(&error, AttachError::Refused { code: -1, .. }), "{error}");
+        let error = block_on(client.execute(&Request::new::<&str>("nonsense", []))).unwrap_err();
+        assert!(matches!(&error, AttachError::Rejected { code: -1, .. }), "{error}");
         let error = block_on(client.load(Path::new("/tmp/none/none.so"), "")).unwrap_err();
         assert!(error.to_string().contains("cannot open shared object file"), "{major}: {error}");
 
@@ -47,7 +47,7 @@ fn each_version() -> Result<(), Skip> {
         let client = attach(pid, Timeouts::default()).unwrap();
         let out = classes.path().join("times");
         let options = |code: u8| format!("{}={code}", out.display());
-        let placed = block_on(Placed::write(client.jvm(), "libfake-agent.so", agent)).unwrap();
+        let placed = block_on(PlacedLibrary::write(client.jvm(), "libfake-agent.so", agent)).unwrap();
         let path = placed.path().to_owned();
         block_on(client.load(&path, &options(0))).unwrap();
         let folder = path.parent().unwrap().to_owned();
@@ -55,7 +55,7 @@ fn each_version() -> Result<(), Skip> {
         drop(placed);
         assert!(!folder.exists(), "{major}: nothing is left on the disk");
         let error = block_on(client.load(&path, &options(7))).unwrap_err();
-        assert!(matches!(error, AttachError::NotLoaded(NotLoaded::Refused { code: 7 })), "{error}");
+        assert!(matches!(error, AttachError::NotLoaded(LoadError::Failed { code: 7 })), "{error}");
         // The same library, without its file: it has counted on.
         assert_eq!(client.loaded_libraries("libfake-agent").unwrap(), std::slice::from_ref(&path), "{major}");
         block_on(client.load(&path, &options(0))).unwrap();
@@ -90,7 +90,7 @@ fn told_not_to() -> Result<(), Skip> {
         let program = java(&jdk, classes.path(), &[&format!("@{}", file.display())]);
         let quick = Timeouts::all(std::time::Duration::from_secs(1));
         let error = attach(program.id(), quick).unwrap_err();
-        assert!(matches!(error, AttachError::Silent { .. }), "{error}");
+        assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
         assert!(Path::new(&format!("/proc/{}", program.id())).exists(), "it lives");
         assert!(!is_there(&format!("/tmp/.attach_pid{}", program.id())));
         // SIGQUIT would end it; it listens from the beginning instead.
@@ -100,9 +100,9 @@ fn told_not_to() -> Result<(), Skip> {
         if jdk.major() >= 21 {
             let program = java(&jdk, classes.path(), &["-XX:-EnableDynamicAgentLoading"]);
             let client = attach(program.id(), Timeouts::default()).unwrap();
-            let placed = block_on(Placed::write(client.jvm(), "libfake-agent.so", agent)).unwrap();
+            let placed = block_on(PlacedLibrary::write(client.jvm(), "libfake-agent.so", agent)).unwrap();
             let error = block_on(client.load(placed.path(), "x")).unwrap_err();
-            assert!(matches!(error, AttachError::NotLoaded(NotLoaded::Disabled)), "{error}");
+            assert!(matches!(error, AttachError::NotLoaded(LoadError::Disabled)), "{error}");
         }
     }
     Ok(())

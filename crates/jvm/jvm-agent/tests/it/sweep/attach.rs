@@ -2,7 +2,7 @@
 
 use runtap_bytefrog::Report;
 use runtap_bytefrog::hq::{AgentId, Event};
-use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Record, WhenSlow};
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, RecordMode, WhenSlow};
 use runtap_testkit::{Jdk, Skip, eventually};
 
 use super::{Attached, Part, said};
@@ -103,7 +103,7 @@ fn without_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
     let (program, _) = Attached::start(jdk, &options, &["demo.Loaded", "0", "0"])?;
     let mut growth = Growth::of(part.of(100));
     for _ in 0..part.of(100) {
-        assert_eq!(cycle_of(&program, Record::Full, NOTHING), 0);
+        assert_eq!(cycle_of(&program, RecordMode::Full, NOTHING), 0);
         growth.cycle(&program);
     }
     let (resident, _) = growth.each(&program, &format!("JDK {}, no class", jdk.major()));
@@ -127,7 +127,7 @@ fn with_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
     let before = steady(asks, &mut program, &mut other);
     let mut growth = Growth::of(cycles);
     for cycle in 0..cycles {
-        let record = [Record::Full, Record::Counts, Record::Coverage][cycle % 3];
+        let record = [RecordMode::Full, RecordMode::Counts, RecordMode::Coverage][cycle % 3];
         let changed = cycle_of(&program, record, "^com/sun/org/apache/");
         assert!(changed >= classes, "{major} {record:?}: {changed} classes were changed");
         if cycle % COLLECTS == COLLECTS - 1 {
@@ -170,7 +170,7 @@ fn steady(asks: u32, program: &mut Attached, other: &mut Attached) -> [u64; 2] {
 }
 
 /// Attaches, waits for calls if there will be any, and leaves. Says how many classes HQ was told of as changed.
-fn cycle_of(program: &Attached, record: Record, include: &str) -> usize {
+fn cycle_of(program: &Attached, record: RecordMode, include: &str) -> usize {
     let extension =
         Extension { record, when_slow: WhenSlow::Drop, snapshot_interval: 20, ..Extension::default() };
     let inclusions = vec![JavaString::from(include)];
@@ -178,9 +178,9 @@ fn cycle_of(program: &Attached, record: Record, include: &str) -> usize {
     program.load(&format!("port={},boot=yes", hq.hq.address().port())).unwrap();
     let seen = |report: &Report| {
         report.methods.iter().any(|method| match record {
-            Record::Full => method.entries > 0,
-            Record::Counts => method.counted.is_some_and(|(calls, ..)| calls > 0),
-            Record::Coverage => method.has_run,
+            RecordMode::Full => method.entries > 0,
+            RecordMode::Counts => method.counted.is_some_and(|(calls, ..)| calls > 0),
+            RecordMode::Coverage => method.has_run,
         })
     };
     if include != NOTHING {

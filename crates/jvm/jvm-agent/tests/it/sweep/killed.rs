@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::{Configuration, Extension, JavaString, WhenSlow};
 use runtap_jvm_attach::AttachError;
-use runtap_jvm_attach::codec::NotLoaded;
+use runtap_jvm_attach::codec::LoadError;
 use runtap_testkit::{Jdk, Signal, Skip, eventually};
 
 use super::{Attached, Dice, Part, said};
@@ -136,7 +136,7 @@ fn moments(jdk: &Jdk, when_slow: WhenSlow, count: usize) -> Result<(), Skip> {
         match attached {
             Ok(()) => traced += 1,
             // It was gone before it had said what to trace.
-            Err(AttachError::NotLoaded(NotLoaded::Refused { code: -1 })) => {}
+            Err(AttachError::NotLoaded(LoadError::Failed { code: -1 })) => {}
             Err(error) => panic!("{major} {when_slow:?} {number} {moment:?}: {error}"),
         }
         // Its agent still looks for it, if it was killed that early.

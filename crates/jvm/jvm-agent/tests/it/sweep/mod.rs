@@ -99,7 +99,7 @@ impl Attached {
 
     /// What the JVM says to a command of `jcmd`.
     fn command(&self, command: &str) -> String {
-        let reply = self.runtime.block_on(self.client.carry_out(&Request::jcmd(command.as_ref())));
+        let reply = self.runtime.block_on(self.client.execute(&Request::jcmd(command.as_ref())));
         String::from_utf8(reply.unwrap()).unwrap()
     }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use runtap_bytefrog::hq::{Hq, Options, Recorder};
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow as Slow};
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, RecordMode, WhenSlow as Slow};
 use runtap_jvm::recording::Folder;
 use runtap_os::allow_many_files;
 use runtap_record::Stops;
@@ -127,9 +127,9 @@ fn configuration(tracing: &JvmTracing) -> Configuration {
         data_senders: tracing.senders.into(),
         extension: Extension {
             record: match tracing.mode {
-                JvmMode::Full => Record::Full,
-                JvmMode::Counts => Record::Counts,
-                JvmMode::Coverage => Record::Coverage,
+                JvmMode::Full => RecordMode::Full,
+                JvmMode::Counts => RecordMode::Counts,
+                JvmMode::Coverage => RecordMode::Coverage,
             },
             coarse_clock: tracing.clock == JvmClock::Ms,
             when_slow: match tracing.when_slow.unwrap_or(WhenSlow::Block) {
@@ -176,7 +176,7 @@ pub(super) fn listen(
     for address in addresses {
         let wanted = Options {
             configuration: configuration(&options.tracing),
-            begin: (!options.no_start).then_some(Mode::Tracing),
+            initial_mode: (!options.no_start).then_some(Mode::Tracing),
             users: users.map(<[u32]>::to_vec),
             recorder: recorder.clone(),
             connections,
