@@ -99,8 +99,7 @@ impl<'a> Fields<'a> {
 ///
 /// # Errors
 /// Fails for an ID that is unknown or not allowed on this stream, and for a length above the limits. For an
-/// incomplete
-/// message, [`DecodeError::is_incomplete`] returns true.
+/// incomplete message, [`DecodeError::is_incomplete`] returns true.
 #[inline]
 pub fn decode(
     bytes: &[u8],

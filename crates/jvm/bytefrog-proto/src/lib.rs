@@ -9,8 +9,7 @@
 //! # The protocol in one page
 //!
 //! The *agent* is a tracer inside a JVM, and *HQ* collects what it reports. The agent opens one control connection
-//! and then, to
-//! the same address, as many data connections as its configuration requests:
+//! and then, to the same address, as many data connections as its configuration requests:
 //!
 //! ```text
 //!   agent                                         HQ

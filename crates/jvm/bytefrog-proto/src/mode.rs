@@ -1,9 +1,8 @@
 //! The modes of an agent, the commands that change them, and which command is legal in which mode.
 //!
-//! Contains [`Mode`], [`Command`], and the table of legal transitions ([`AgentState::after`], [`AgentState::path_to`]), which
-//! both sides
-//! use. The source is the code of the original agents (bytefrog 884936f, Code Pulse d12eede); the specification has
-//! no such table.
+//! Contains [`Mode`], [`Command`], and the table of legal transitions ([`AgentState::after`],
+//! [`AgentState::path_to`]), which both sides use. The source is the code of the original agents (bytefrog 884936f,
+//! Code Pulse d12eede); the specification has no such table.
 //!
 //! | command | legal in | leads to | effect on the original agent in other modes |
 //! |---|---|---|---|

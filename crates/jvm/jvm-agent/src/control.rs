@@ -1,6 +1,6 @@
-//! The life of one trace: dialling, what HQ says, what the JVM is told because of it, and the end.
+//! The life cycle of one trace: connecting, HQ's commands, the changes they require in the JVM, and the end.
 //!
-//! Owns: the thread that does so (`runtap-agent`), and through it the one that sends (`runtap-drain`).
+//! Owns: the control thread (`runtap-agent`), which starts the thread that sends (`runtap-drain`).
 
 use std::io::{self, Write as _};
 use std::net::TcpStream;
@@ -25,21 +25,21 @@ use crate::session::{Agent, Phase, Session, locked};
 use crate::silence::Silence;
 use crate::stream::{Stream, text};
 
-/// Between two attempts to reach HQ.
+/// The pause between two attempts to connect to HQ.
 const AGAIN: Duration = Duration::from_millis(500);
-/// The longest time for which nothing is read.
+/// The longest time that one read of the control connection blocks.
 const STEP: Duration = Duration::from_millis(20);
-/// How long a write may take before it is looked whether it is still wanted.
+/// The time-out of a write, after which the thread checks whether the write is still wanted.
 const STUCK: Duration = Duration::from_millis(200);
-/// Characters of a line that is said.
+/// The maximum number of characters of a line on standard error.
 const MOST_SAID: usize = 1000;
 
-/// Begins a trace on a thread of its own.
+/// Starts a trace on a thread of its own.
 pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> {
     let session = Arc::clone(of);
     let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(agent, &session)));
-        // Whatever has happened, nobody waits.
+        // Release the threads that wait for HQ, whatever has happened.
         agent.set_gone(true);
         for ring in agent.rings.all() {
             ring.set_limit(crate::ring::NOBODY);
@@ -59,13 +59,14 @@ pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> 
     Ok(())
 }
 
-/// One line on standard error, and only if there is no trace, or it ends before the program: standard output is the program's.
+/// Writes one line to standard error. Used only if there is no trace, or if the trace ends before the program. Standard
+/// output belongs to the program.
 pub(crate) fn say(line: &str) {
-    // There may be no standard error.
+    // Standard error may be closed.
     let _ = io::stderr().write_all(format!("runtap agent: {}\n", visible(line)).as_bytes());
 }
 
-/// What HQ says can be anything: as one line, in which no terminal finds a command.
+/// Makes a text from HQ safe to print: one line, without control characters that a terminal would interpret.
 pub(crate) fn visible(text: &str) -> String {
     let mut result = String::new();
     for c in text.chars().take(MOST_SAID) {
@@ -106,14 +107,14 @@ fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
     }
     session.set_phase(Phase::Configured);
     let result = trace.run(link.rest);
-    // Nobody wants to know why a trace has ended that was to end.
+    // The end of a trace that was meant to end is not reported.
     let wanted = session.is_finishing();
     trace.end(result.is_err());
     if wanted { Ok(()) } else { result }
 }
 
-/// Until HQ has said what to trace, or nobody waits for it any more. With an HQ that does not know F1, version 1; with one that
-/// does not know that either, versions 4 to 2.
+/// Connects until HQ has sent its configuration, or until the trace is over. Falls back to version 1 if HQ does not support
+/// F1, and to versions 4 to 2 if HQ does not support version 1.
 fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
     let options = &session.options;
     let mut dialect = options.version.unwrap_or(Dialect::F1);
@@ -141,8 +142,8 @@ fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
     }
 }
 
-/// Whether an agent that does not try again gives up: nothing listens any more, or what listens has closed a few connections
-/// without an answer. A crowd of connections can cause one of these.
+/// Returns whether an agent that does not retry gives up: nothing listens any more, or the listener has closed several
+/// connections without an answer. A burst of connections can cause a single such close.
 fn is_final(error: &io::Error, closed: &mut u32) -> bool {
     const MAX_CLOSED: u32 = 3;
     match error.kind() {
@@ -155,7 +156,7 @@ fn is_final(error: &io::Error, closed: &mut u32) -> bool {
     }
 }
 
-/// What an older HQ can't take, if it was asked for.
+/// Returns the requested option that an older HQ does not support, if any.
 fn needs_f1(options: &crate::options::Options) -> Option<&'static str> {
     match (options.record, options.coarse_clock, options.when_slow) {
         (Some(RecordMode::Counts), ..) => Some("mode=counts"),
@@ -213,7 +214,7 @@ impl Trace<'_> {
         }
     }
 
-    /// Does what HQ has said. `true`: the trace ends.
+    /// Executes HQ's commands. Returns `true` if the trace ends.
     fn take(&mut self, output: Output) -> Result<bool, LinkError> {
         self.write(&output.transmit)?;
         for event in output.events {
@@ -239,13 +240,13 @@ impl Trace<'_> {
         Ok(output.close)
     }
 
-    /// Whether milliseconds suffice: that is all that versions 1 to 4 have.
+    /// Returns whether millisecond precision suffices; versions 1 to 4 have no other.
     fn is_coarse(&self, configuration: &Configuration) -> bool {
         let wanted = self.session.options.coarse_clock;
         self.dialect != Dialect::F1 || wanted.unwrap_or(configuration.extension.coarse_clock)
     }
 
-    /// The plan that HQ and the options make together.
+    /// Returns the plan that results from HQ's configuration and the options.
     fn plan(&self, configuration: &Configuration) -> Result<Plan, LinkError> {
         let options = &self.session.options;
         let extension = &configuration.extension;
@@ -257,7 +258,7 @@ impl Trace<'_> {
         };
         let include = texts(&configuration.inclusions, &options.include);
         let mut exclude = texts(&configuration.exclusions, &options.exclude);
-        // An inclusion only wins over exclusions: whoever names some classes wants no others.
+        // An inclusion only overrides exclusions: a user who names classes to include wants no other classes.
         if exclude.is_empty() && !options.include.is_empty() {
             exclude.push(".*".to_owned());
         }
@@ -269,9 +270,9 @@ impl Trace<'_> {
         Ok(Plan { record, coarse, lines, filter, boot: options.boot, probe })
     }
 
-    /// HQ has said start.
+    /// Starts tracing, on HQ's command.
     fn begin(&mut self) -> Result<(), LinkError> {
-        // An agent of version 1 has learned from the configuration which one it is.
+        // An agent of version 1 learns from the configuration which variant of version 1 HQ uses.
         self.dialect = self.control.dialect();
         let configuration = self.configuration();
         let plan = match self.plan(&configuration) {
@@ -283,10 +284,10 @@ impl Trace<'_> {
         };
         let sockets = link::data(&self.session.options, self.dialect, &configuration)?;
         if self.session.is_finishing() || self.session.is_lost() {
-            // Nobody waits for it any more.
+            // No thread waits for the start any more.
             return Err(LinkError::Over);
         }
-        // An older HQ can't be asking for counts: its configuration has no such key. Who asks here was refused (`connect`).
+        // The configuration of an older HQ has no key for counts. An option that requires them was rejected in `connect`.
         let wanted = configuration.extension.when_slow;
         let theirs = if self.dialect == Dialect::F1 { wanted } else { WhenSlow::default() };
         let when_slow = self.session.options.when_slow.unwrap_or(theirs);
@@ -305,7 +306,7 @@ impl Trace<'_> {
         let session = self.agent.session().ok_or(LinkError::Over)?;
         let agent = self.agent;
         agent.set_gone(false);
-        // Made before any class gets probes: what is in the rings, and what was counted, counts as an earlier trace's.
+        // Created before any class gets probes, so that existing events and counts are attributed to an earlier trace.
         let drain = Drain::new(agent, Arc::clone(&session), stream, sockets, plan.record, interval);
         let thread = std::thread::Builder::new().name("runtap-drain".to_owned());
         self.drain = Some(thread.spawn(move || {
@@ -315,8 +316,8 @@ impl Trace<'_> {
             }
         })?);
         self.agent.set_plan(Some(Arc::new(plan)));
-        // A thread of the JVM that waits does it: one of ours would have to become one, which a program can see in the numbers
-        // of the threads that come later.
+        // A waiting thread of the JVM does the work. A thread of the agent would have to be attached to the JVM,
+        // which the program could see in the ids of later threads.
         if !self.session.set_host(false) {
             jvm::trace(self.agent);
         }
@@ -337,7 +338,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// Writes all of it, as long as HQ's machine answers and the trace is not given up: HQ may read nothing here.
+    /// Writes all bytes, for as long as HQ's machine responds and the trace is not abandoned. HQ may be slow to read here.
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.socket.write(bytes) {
@@ -366,7 +367,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// Classes and breaks.
+    /// Reports classes and breaks to HQ.
     fn tell(&mut self) -> io::Result<()> {
         let mut bytes = Vec::new();
         if self.dialect != Dialect::F1 {
@@ -376,7 +377,7 @@ impl Trace<'_> {
         }
         for told in self.session.take_told() {
             let mut name = JavaString::from(text(&told.name));
-            // Collectors of the other versions may read all of it as the name.
+            // Collectors of the other versions might treat the whole text as the name.
             if told.was_loaded && self.dialect == Dialect::F1 {
                 let marked = JavaString::from(&*f1::mark_loaded_before(&name.to_string()));
                 name = JavaString::from(text(marked.as_java_str().as_bytes()));
@@ -386,7 +387,8 @@ impl Trace<'_> {
         self.write(&bytes)
     }
 
-    /// Original classes, everything sent, the last heartbeat, the end. If HQ is lost, there is nobody to tell.
+    /// Ends the trace: restores the original classes, sends all events, the last heartbeat and the end. Sends nothing
+    /// if HQ is lost.
     fn end(&mut self, lost: bool) {
         if lost {
             self.session.set_lost();
@@ -397,7 +399,7 @@ impl Trace<'_> {
             let _ = self.tell();
             let _ = self.beat();
         }
-        // The program that ends keeps its probes: there is no time, and no need.
+        // A program that exits keeps its probes: removing them would take time and has no benefit.
         let ends_with_program = self.session.is_finishing();
         if !ends_with_program {
             jvm::untrace(self.agent);
@@ -406,7 +408,7 @@ impl Trace<'_> {
         if let Some(drain) = self.drain.take() {
             let _ = drain.join();
         }
-        // A class that was being loaded may have had its probes since.
+        // A class that was being loaded may have got its probes since.
         if !ends_with_program {
             jvm::untrace(self.agent);
         }

@@ -1,6 +1,6 @@
-//! What becomes of a class.
+//! The transformation of a class.
 //!
-//! Owns: the decision whether it is traced, and the probes that it gets. Refuses to: call the JVM; a class is bytes here.
+//! Owns: the decision whether a class is traced, and which probes it gets. Does not call the JVM: classes are bytes here.
 
 use std::collections::BTreeMap;
 
@@ -17,32 +17,32 @@ use crate::names::Names;
 use crate::probe;
 use crate::ring::MOST_METHODS;
 
-/// What is recorded, as HQ and the options say together.
+/// What to record, by HQ's configuration and the options.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) record: RecordMode,
     pub(crate) coarse: bool,
-    /// Whether exits have lines.
+    /// Whether exits report lines.
     pub(crate) lines: bool,
     pub(crate) filter: Filter,
     /// Whether classes of the boot loader are traced.
     pub(crate) boot: bool,
-    /// The probe class.
+    /// The name of the probe class.
     pub(crate) probe: String,
 }
 
-/// What became of a class.
+/// The result for a class, as reported to HQ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) outcome: ClassOutcome,
-    /// Its name in modified UTF-8; if something could not be changed, also what and why.
+    /// The class name in modified UTF-8; if parts could not be changed, also which parts and why.
     pub(crate) name: Vec<u8>,
     /// Whether the JVM had loaded it before the trace began.
     pub(crate) was_loaded: bool,
 }
 
 impl Told {
-    /// That this class could not be changed.
+    /// Returns the report that a class could not be changed.
     pub(crate) fn failed(name: &[u8], why: &str) -> Self {
         let mut told = name.to_vec();
         told.extend(format!(" ({why})").into_bytes());
@@ -50,17 +50,17 @@ impl Told {
         Self { outcome: ClassOutcome::Failed, name: told, was_loaded: false }
     }
 
-    /// That this class is not traced.
+    /// Returns the report that a class is not traced.
     pub(crate) fn ignored(name: &[u8]) -> Self {
         Self { outcome: ClassOutcome::Ignored, name: name.to_vec(), was_loaded: false }
     }
 }
 
-/// What the names of most classes of the boot loader begin with. Which loader a superclass is of is not asked.
+/// Prefixes of the names of most classes of the boot loader. The loader of a superclass is not checked.
 const JDK: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
 
 impl Plan {
-    /// The probes of a class.
+    /// Returns the probes for a class.
     fn probes(&self, super_has_probes: bool) -> Probes<'_> {
         let which = usize::from(self.coarse);
         let probe = |names: [&'static str; 2], line| {
@@ -92,12 +92,13 @@ impl Plan {
         }
     }
 
-    /// Whether a class of this name may be traced: what is asked of a loaded one before its bytes are looked at.
+    /// Returns whether a class with this name may be traced. For loaded classes this is checked before their bytes are read.
     pub(crate) fn wants(&self, name: &str, by_boot_loader: bool) -> bool {
         self.filter.keeps(name) && (self.boot || !by_boot_loader)
     }
 
-    /// A class with its probes, if it gets any, and what HQ is told. `name` is what the JVM calls it, which may be nothing.
+    /// Returns a class with its probes, if it gets any, and the report for HQ. `name` is the JVM's name of the class,
+    /// which may be empty.
     pub(crate) fn transform(
         &self,
         names: &Names,
@@ -171,7 +172,7 @@ impl Plan {
     }
 }
 
-/// What is told of a class whose methods were looked at.
+/// Returns the report for a class whose methods were processed.
 fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<Vec<u8>>, Option<Told>) {
     let unchanged = rewritten.unchanged.iter().filter(|left| left.reason != Reason::EmptyFinalizer);
     let unchanged = unchanged.map(|left| (left, ""));
@@ -183,7 +184,7 @@ fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<
         Some(format!("{name}{descriptor}: {what}{}", left.reason))
     });
     if let Some(first) = reasons.next() {
-        // The class is changed but for these.
+        // The class is changed except for these methods.
         let all = reasons.fold(first, |all, next| format!("{all}; {next}"));
         return (rewritten.bytes, Some(Told::failed(own, &all)));
     }

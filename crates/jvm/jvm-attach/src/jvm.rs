@@ -148,8 +148,7 @@ impl Jvm {
         let of_variables = variables.flat_map(|text| text.split(u8::is_ascii_whitespace));
         let of_arguments = arguments.split(|byte| *byte == 0);
         // The command line overrides the variables, except for one of them. The program's own arguments come last,
-        // but are
-        // unlikely to look like options.
+        // but are unlikely to look like options.
         last_of(of_variables.chain(of_arguments), name)
     }
 

@@ -1,8 +1,7 @@
 //! The configuration of versions 2 to 4 and F1, as JSON in modified UTF-8.
 //!
 //! Contains a writer whose keys are in the order of the original HQ, and a reader that accepts any order and skips
-//! unknown
-//! keys. Both work on UTF-16 units, as Java does: a pattern may contain a lone surrogate.
+//! unknown keys. Both work on UTF-16 units, as Java does: a pattern may contain a lone surrogate.
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 

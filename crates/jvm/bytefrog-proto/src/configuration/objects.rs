@@ -1,8 +1,7 @@
 //! A reader for serialized Java objects that have the fields of a configuration.
 //!
-//! Lists may be of any class: the strings that can be reached from a list are its elements, and every other object
-//! is visited
-//! once. This covers `ArrayList`, `LinkedList`, `Arrays.asList`, `List.of` and the wrappers of `Collections`.
+//! Lists may be of any class: the strings that can be reached from a list are its elements, and every other object is
+//! visited once. This covers `ArrayList`, `LinkedList`, `Arrays.asList`, `List.of` and the wrappers of `Collections`.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 

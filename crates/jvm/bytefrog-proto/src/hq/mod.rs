@@ -21,9 +21,8 @@
 //! | data hello of a known run | data hello reply | |
 //! | data hello of an unknown run | error; close | a violation |
 //!
-//! A command that would make the agent fail is rejected ([`CommandError`]): nothing is sent.
-//! [`Control::change_mode`] finds a
-//! sequence of legal commands, such as unsuspend and pause from suspended to paused.
+//! A command that would make the agent fail is rejected ([`CommandError`]): nothing is sent. [`Control::change_mode`]
+//! finds a sequence of legal commands, such as unsuspend and pause from suspended to paused.
 
 mod control;
 mod data;
