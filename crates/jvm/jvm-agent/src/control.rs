@@ -26,13 +26,13 @@ use crate::silence::Silence;
 use crate::stream::{Stream, text};
 
 /// The pause between two attempts to connect to HQ.
-const AGAIN: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// The longest time that one read of the control connection blocks.
-const STEP: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The time-out of a write, after which the thread checks whether the write is still wanted.
-const STUCK: Duration = Duration::from_millis(200);
+const WRITE_TIMEOUT: Duration = Duration::from_millis(200);
 /// The maximum number of characters of a line on standard error.
-const MOST_SAID: usize = 1000;
+const MAX_LINE_CHARS: usize = 1000;
 
 /// Starts a trace on a thread of its own.
 pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> {
@@ -42,7 +42,7 @@ pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> 
         // Release the threads that wait for HQ, whatever has happened.
         agent.set_gone(true);
         for ring in agent.rings.all() {
-            ring.set_limit(crate::ring::NOBODY);
+            ring.set_limit(crate::ring::UNREAD);
         }
         match result {
             Ok(Ok(())) => {}
@@ -69,10 +69,10 @@ pub(crate) fn say(line: &str) {
 /// Makes a text from HQ safe to print: one line, without control characters that a terminal would interpret.
 pub(crate) fn visible(text: &str) -> String {
     let mut result = String::new();
-    for c in text.chars().take(MOST_SAID) {
+    for c in text.chars().take(MAX_LINE_CHARS) {
         if c.is_control() { result.extend(c.escape_default()) } else { result.push(c) }
     }
-    if text.chars().nth(MOST_SAID).is_some() {
+    if text.chars().nth(MAX_LINE_CHARS).is_some() {
         result.push('…');
     }
     result
@@ -80,7 +80,7 @@ pub(crate) fn visible(text: &str) -> String {
 
 fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
     let Some(link) = connect(session)? else { return Ok(()) };
-    link.socket.set_write_timeout(Some(STUCK)).map_err(LinkError::Io)?;
+    link.socket.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(LinkError::Io)?;
     let start = clock::now();
     let wall = clock::wall();
     let mut trace = Trace {
@@ -128,7 +128,7 @@ fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
             Err(LinkError::Over) => return Ok(None),
             Err(LinkError::Io(_)) if session.is_finishing() => return Ok(None),
             Err(LinkError::Io(error)) if !options.retry && is_final(&error, &mut closed) => return Ok(None),
-            Err(LinkError::Io(_)) => std::thread::sleep(AGAIN),
+            Err(LinkError::Io(_)) => std::thread::sleep(RETRY_INTERVAL),
             Err(LinkError::Refused { text, fallback: Some(older) }) if options.version.is_none() => {
                 if let Some(what) = needs_f1(options) {
                     return Err(LinkError::Violation(format!(
@@ -197,7 +197,7 @@ impl Trace<'_> {
                 return Ok(());
             }
             self.answers()?;
-            let wait = self.next_beat.saturating_duration_since(Instant::now()).min(STEP);
+            let wait = self.next_beat.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
             if let Some(count) = read_some(&mut self.socket, &mut buffer, wait)? {
                 if count == 0 {
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "HQ is gone").into());
@@ -434,6 +434,6 @@ mod tests {
             "no \\u{1b}[31mway\\u{1b}[0m\\nrm\\u{9b}é"
         );
         let long = visible(&"x".repeat(70_000));
-        assert_eq!(long.chars().count(), MOST_SAID + 1);
+        assert_eq!(long.chars().count(), MAX_LINE_CHARS + 1);
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control::{self, say, visible};
-use crate::hook::Told;
+use crate::hook::ClassReport;
 use crate::jvm;
 use crate::lines::COVERAGE_BYTES;
 use crate::natives;
@@ -29,20 +29,20 @@ const OK: c_int = 0;
 /// The result that makes a starting JVM exit, and an attaching tool report an error (`JNI_ERR`).
 const FAILED: c_int = -1;
 /// How long HQ may read nothing when the program ends.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// An unlimited time, as far as a condition variable supports it.
-const LONG: Duration = Duration::from_hours(365 * 24);
+const UNLIMITED: Duration = Duration::from_hours(365 * 24);
 
 /// How the library was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum LoadMode {
     /// At the JVM's start, by `-agentpath:`.
     Start,
     /// By attaching to a running JVM.
     Attach,
 }
 
-fn load(way: Way, vm: *mut c_void, options: *const c_char) -> c_int {
+fn load(way: LoadMode, vm: *mut c_void, options: *const c_char) -> c_int {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let text = if options.is_null() {
             String::new()
@@ -55,25 +55,25 @@ fn load(way: Way, vm: *mut c_void, options: *const c_char) -> c_int {
         let misread = options.is_err();
         let done = options.and_then(|options| obey(way, vm, options));
         if let Err(error) = &done {
-            let answer = Options::answer_of(&text).filter(|_| way == Way::Attach);
+            let answer = Options::answer_of(&text).filter(|_| way == LoadMode::Attach);
             if answer.is_none_or(|path| write_answer(&path, error).is_err()) {
                 say(error);
             }
         }
         // A program starts without the agent if the agent fails. Invalid options are a mistake that the user needs to see, so
         // they stop the JVM.
-        done.is_ok() || way == Way::Start && !misread
+        done.is_ok() || way == LoadMode::Start && !misread
     }));
     if matches!(result, Ok(true)) { OK } else { FAILED }
 }
 
-fn obey(way: Way, vm: *mut c_void, options: Options) -> Result<(), String> {
+fn obey(way: LoadMode, vm: *mut c_void, options: Options) -> Result<(), String> {
     if options.detach && agent().is_none() {
         return Ok(());
     }
     let agent = install(vm)?;
     match way {
-        Way::Start => {
+        LoadMode::Start => {
             // The library is specified by a variable and an argument, or by a variable that was extended twice: the last
             // specification is effective, as with other JVM options.
             let (host, port) = (options.host.clone(), options.port);
@@ -86,17 +86,17 @@ fn obey(way: Way, vm: *mut c_void, options: Options) -> Result<(), String> {
             let jvmti = agent.jvmti().ok_or("there is no JVMTI")?;
             jvmti.enable(Event::VmInit, true).map_err(|error| format!("JVMTI: {error:?}"))
         }
-        Way::Attach if options.detach => {
+        LoadMode::Attach if options.detach => {
             if !detach(agent)
                 && let Some(path) = &options.answer
             {
-                // Without the file the caller assumes that there was a trace, and detaching has succeeded in both cases.
+                // Best effort: without the file the caller only does not learn that there was no trace.
                 let _ = write_answer(path, "there was no trace");
             }
             Ok(())
         }
         // An agent that does not start must not leave callbacks in the JVM.
-        Way::Attach => attach(agent, options).inspect_err(|_| {
+        LoadMode::Attach => attach(agent, options).inspect_err(|_| {
             if agent.session().is_none_or(|session| session.phase() == Phase::Ended) {
                 agent.dispose();
             }
@@ -216,7 +216,7 @@ fn detach(agent: &'static Agent) -> bool {
     let is_alive = session.phase() != Phase::Ended;
     // Before the remaining events are sent: calls made meanwhile do not belong to this trace.
     jvm::untrace(agent);
-    session.finish(PATIENCE);
+    session.finish(STALL_TIMEOUT);
     // Again: the trace may just have started, or a class may have got its probes, meanwhile.
     jvm::untrace(agent);
     is_alive
@@ -229,7 +229,7 @@ pub(crate) extern "system" fn Agent_OnLoad(
     options: *const c_char,
     _reserved: *mut c_void,
 ) -> c_int {
-    load(Way::Start, vm, options)
+    load(LoadMode::Start, vm, options)
 }
 
 /// Called on a thread of a running JVM.
@@ -239,7 +239,7 @@ pub(crate) extern "system" fn Agent_OnAttach(
     options: *const c_char,
     _reserved: *mut c_void,
 ) -> c_int {
-    load(Way::Attach, vm, options)
+    load(LoadMode::Attach, vm, options)
 }
 
 /// Called when the JVM has ended, before the library is unloaded.
@@ -256,7 +256,7 @@ extern "system" fn vm_init(_: *mut c_void, env: *mut c_void, _thread: Object) {
             session.set_phase(Phase::Ended);
             return;
         }
-        if let Err(error) = host(agent, &session, session.options.wait, LONG) {
+        if let Err(error) = host(agent, &session, session.options.wait, UNLIMITED) {
             say(&error);
             session.set_phase(Phase::Ended);
         }
@@ -266,7 +266,7 @@ extern "system" fn vm_init(_: *mut c_void, env: *mut c_void, _thread: Object) {
 extern "system" fn vm_death(_: *mut c_void, _env: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if let Some(session) = agent().and_then(Agent::session) {
-            session.finish(PATIENCE);
+            session.finish(STALL_TIMEOUT);
         }
     }));
 }
@@ -306,7 +306,7 @@ extern "system" fn class_file_load_hook(
         if let (Some(told), Some(session)) = (told, agent.session()) {
             // Other agents may also change loaded classes at any time.
             let was_loaded = !redefined.is_null() && agent.is_changing_loaded();
-            session.tell(Told { was_loaded, ..told });
+            session.tell(ClassReport { was_loaded, ..told });
         }
         let Some(changed) = changed else { return };
         let (Ok(place), Ok(length)) = (jvmti.allocate(&changed), c_int::try_from(changed.len())) else {

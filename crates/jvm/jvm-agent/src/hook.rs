@@ -15,7 +15,7 @@ use crate::filter::Filter;
 use crate::lines::{Line, Lines};
 use crate::names::Names;
 use crate::probe;
-use crate::ring::MOST_METHODS;
+use crate::ring::MAX_METHODS;
 
 /// What to record, by HQ's configuration and the options.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
 
 /// The result for a class, as reported to HQ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ClassReport {
     pub(crate) outcome: ClassOutcome,
     /// The class name in modified UTF-8; if parts could not be changed, also which parts and why.
     pub(crate) name: Vec<u8>,
@@ -41,7 +41,7 @@ pub(crate) struct Told {
     pub(crate) was_loaded: bool,
 }
 
-impl Told {
+impl ClassReport {
     /// Returns the report that a class could not be changed.
     pub(crate) fn failed(name: &[u8], why: &str) -> Self {
         let mut told = name.to_vec();
@@ -107,14 +107,14 @@ impl Plan {
         name: Option<&[u8]>,
         by_boot_loader: bool,
         bytes: &[u8],
-    ) -> (Option<Vec<u8>>, Option<Told>) {
+    ) -> (Option<Vec<u8>>, Option<ClassReport>) {
         let text = name.map(|name| Text::new(name).to_string_lossy());
         if let (Some(text), Some(name)) = (&text, name)
             && !self.wants(text, by_boot_loader)
         {
-            return (None, Some(Told::ignored(name)));
+            return (None, Some(ClassReport::ignored(name)));
         }
-        let failed = |why: String| (None, Some(Told::failed(name.unwrap_or(b"?"), &why)));
+        let failed = |why: String| (None, Some(ClassReport::failed(name.unwrap_or(b"?"), &why)));
         let class = match ClassFile::parse(bytes) {
             Ok(class) => class,
             Err(error) => return failed(error.to_string()),
@@ -124,7 +124,7 @@ impl Plan {
             Err(error) => return failed(error.to_string()),
         };
         if name.is_none() && !self.wants(&Text::new(own).to_string_lossy(), by_boot_loader) {
-            return (None, Some(Told::ignored(own)));
+            return (None, Some(ClassReport::ignored(own)));
         }
         let super_has_probes = class.super_name().ok().flatten().is_none_or(|name| {
             let name = name.to_string_lossy();
@@ -142,7 +142,7 @@ impl Plan {
             if method.access.is_abstract() || method.access.is_native() {
                 return None;
             }
-            let id = names.id(&signature, MOST_METHODS);
+            let id = names.id(&signature, MAX_METHODS);
             full |= id.is_none();
             if method.name == "<init>" {
                 constructors.extend(id.map(|id| (method.number, id)));
@@ -165,7 +165,7 @@ impl Plan {
             }
         }
         match rewritten {
-            Ok(_) if full => failed(format!("more than {MOST_METHODS} methods")),
+            Ok(_) if full => failed(format!("more than {MAX_METHODS} methods")),
             Ok(rewritten) => finished(&class, own, rewritten),
             Err(error) => failed(error.to_string()),
         }
@@ -173,7 +173,11 @@ impl Plan {
 }
 
 /// Returns the report for a class whose methods were processed.
-fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<Vec<u8>>, Option<Told>) {
+fn finished(
+    class: &ClassFile<'_>,
+    own: &[u8],
+    rewritten: Rewritten,
+) -> (Option<Vec<u8>>, Option<ClassReport>) {
     let unchanged = rewritten.unchanged.iter().filter(|left| left.reason != Reason::EmptyFinalizer);
     let unchanged = unchanged.map(|left| (left, ""));
     let without_lines = rewritten.without_lines.iter().map(|left| (left, "lines not known: "));
@@ -186,8 +190,8 @@ fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<
     if let Some(first) = reasons.next() {
         // The class is changed except for these methods.
         let all = reasons.fold(first, |all, next| format!("{all}; {next}"));
-        return (rewritten.bytes, Some(Told::failed(own, &all)));
+        return (rewritten.bytes, Some(ClassReport::failed(own, &all)));
     }
-    let told = Told { outcome: ClassOutcome::Transformed, name: own.to_vec(), was_loaded: false };
+    let told = ClassReport { outcome: ClassOutcome::Transformed, name: own.to_vec(), was_loaded: false };
     (rewritten.bytes, Some(told))
 }

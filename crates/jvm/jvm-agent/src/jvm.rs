@@ -9,20 +9,20 @@ use runtap_bytefrog_proto::f1::ALREADY_RUNNING;
 use runtap_classfile::Text;
 
 use crate::clock;
-use crate::hook::Told;
+use crate::hook::ClassReport;
 use crate::natives::natives;
 use crate::probe::{self, Layout};
 use crate::session::{Agent, locked};
 use crate::sys::{Event, Jni, Jvmti, Object, Running, class_name};
 
 /// The name of a thread that is temporarily attached to the JVM.
-const NAME: &std::ffi::CStr = c"runtap-agent";
+const THREAD_NAME: &std::ffi::CStr = c"runtap-agent";
 /// The number of classes changed in one operation, during which the whole program is stopped.
-const AT_ONCE: usize = 64;
+const BATCH_SIZE: usize = 64;
 
 /// The capacity of a frame of local references: the maximum that `HotSpot` accepts (`MaxJNILocalCapacity`). More references
 /// can be created nevertheless.
-const MOST_REFERENCES: i32 = 65_536;
+const MAX_REFERENCES: i32 = 65_536;
 
 /// Defines the probe class, once per JVM and library. Call on a thread of the JVM, in or after `VMInit`.
 pub(crate) fn define_probe(agent: &Agent, jni: Jni) -> Result<(), &'static str> {
@@ -74,7 +74,7 @@ fn define(jni: Jni, name: &str, bytes: &[u8]) -> Result<Object, &'static str> {
 /// Adds the probes of the plan to loaded classes and to all classes loaded from now on. Callable on any thread.
 pub(crate) fn trace(agent: &'static Agent) {
     let (Some(plan), Some(jvmti)) = (agent.plan(), agent.jvmti()) else { return };
-    agent.vm.attached(NAME, |jni| {
+    agent.vm.attached(THREAD_NAME, |jni| {
         let _ = jvmti.enable(Event::ThreadEnd, true);
         let _ = jvmti.enable(Event::ClassFileLoadHook, true);
         let Some(session) = agent.session() else { return };
@@ -84,7 +84,7 @@ pub(crate) fn trace(agent: &'static Agent) {
             let is_wanted = plan.wants(&text, by_boot_loader);
             if !is_wanted && plan.filter.keeps(&text) && !is_hidden(name) {
                 // The hook, which would report this, is not called for the class any more.
-                session.tell(Told::ignored(name));
+                session.tell(ClassReport::ignored(name));
             }
             is_wanted
         };
@@ -93,7 +93,7 @@ pub(crate) fn trace(agent: &'static Agent) {
         };
         let mut running: Vec<Running> = jvmti.running(jni).into_iter().filter(is_traced).collect();
         agent.set_changing_loaded(true);
-        retransform(jvmti, jni, wants, |name, why| session.tell(Told::failed(name, why)));
+        retransform(jvmti, jni, wants, |name, why| session.tell(ClassReport::failed(name, why)));
         agent.set_changing_loaded(false);
         // Calls that started meanwhile, before their classes had probes.
         running.extend(jvmti.running(jni).into_iter().filter(|one| one.is_obsolete && is_traced(one)));
@@ -131,7 +131,7 @@ fn running_virtually(agent: &Agent, jni: Jni) -> Vec<Running> {
 
 /// Reports methods that were already on a stack when their classes got probes. Neither the start nor the end of such a call
 /// is recorded.
-fn already_running(running: Vec<Running>) -> Vec<Told> {
+fn already_running(running: Vec<Running>) -> Vec<ClassReport> {
     let mut classes: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>> = BTreeMap::new();
     for one in running {
         classes.entry(one.class).or_default().insert(one.method);
@@ -139,7 +139,7 @@ fn already_running(running: Vec<Running>) -> Vec<Told> {
     let tell = |(class, methods): (Vec<u8>, BTreeSet<Vec<u8>>)| {
         let method = |name: &Vec<u8>| format!("{}: {ALREADY_RUNNING}", Text::new(name).to_string_lossy());
         let methods: Vec<String> = methods.iter().map(method).collect();
-        Told::failed(&class, &methods.join("; "))
+        ClassReport::failed(&class, &methods.join("; "))
     };
     classes.into_iter().map(tell).collect()
 }
@@ -149,7 +149,7 @@ pub(crate) fn untrace(agent: &'static Agent) {
     agent.set_plan(None);
     let traced = std::mem::take(&mut *locked(&agent.traced));
     let Some(jvmti) = agent.jvmti().filter(|_| !traced.is_empty()) else { return };
-    agent.vm.attached(NAME, |jni| {
+    agent.vm.attached(THREAD_NAME, |jni| {
         // JVMTI passes the original bytes of the class to the hook, which does not change them.
         retransform(jvmti, jni, |name, _| traced.contains(name), |_, _| {});
         let _ = jvmti.enable(Event::ClassFileLoadHook, false);
@@ -164,7 +164,7 @@ fn retransform(
     mut refused: impl FnMut(&[u8], &str),
 ) {
     // One reference for each loaded class; they are freed together.
-    if !jni.push_frame(MOST_REFERENCES) {
+    if !jni.push_frame(MAX_REFERENCES) {
         return;
     }
     let mut chosen = Vec::new();
@@ -177,7 +177,7 @@ fn retransform(
             refused(name, "the JVM lets nobody change it");
         }
     }
-    for part in chosen.chunks(AT_ONCE) {
+    for part in chosen.chunks(BATCH_SIZE) {
         if jvmti.retransform(part).is_err() {
             // One class cannot be changed; retry the others one by one.
             for class in part {

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Mutex;
 
-use crate::ring::MOST_METHODS;
+use crate::ring::MAX_METHODS;
 use crate::session::locked;
 
 /// The number of lines that coverage has room for.
-pub(crate) const MOST_LINES: u32 = 1 << 22;
+pub(crate) const MAX_LINES: u32 = 1 << 22;
 /// The number of bytes of coverage: one for each method, then one for each line.
-pub(crate) const COVERAGE_BYTES: usize = MOST_METHODS as usize + MOST_LINES as usize;
+pub(crate) const COVERAGE_BYTES: usize = MAX_METHODS as usize + MAX_LINES as usize;
 
 /// A line of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ struct Inner {
 
 /// Returns the position of a line's byte, by the line's id.
 pub(crate) fn place(id: usize) -> usize {
-    MOST_METHODS as usize + id
+    MAX_METHODS as usize + id
 }
 
 impl Lines {
@@ -45,7 +45,7 @@ impl Lines {
         let id = match ids.entry(line) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                let id = u32::try_from(list.len()).ok().filter(|id| *id < MOST_LINES)?;
+                let id = u32::try_from(list.len()).ok().filter(|id| *id < MAX_LINES)?;
                 list.push(line);
                 *new.insert(id)
             }

@@ -14,11 +14,11 @@ use crate::options::{HqUser, Options};
 use crate::silence::keep_alive;
 
 /// The time-out for establishing a connection.
-const DIAL: Duration = Duration::from_secs(3);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The time-out for HQ's answer on a data connection.
-const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval at which a wait checks whether it is still wanted.
-const STEP: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The reason why there is no connection.
 #[derive(Debug, Error)]
@@ -87,7 +87,7 @@ pub(crate) struct Link {
 fn dial(options: &Options) -> io::Result<TcpStream> {
     let mut error = io::Error::new(io::ErrorKind::NotFound, format!("{} has no address", options.host));
     for address in (options.host.as_str(), options.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, DIAL) {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 keep_alive(&socket, options.silence)?;
@@ -131,7 +131,7 @@ pub(crate) fn control(
         if over() {
             return Err(LinkError::Over);
         }
-        let Some(count) = read_some(&mut socket, &mut buffer, STEP)? else { continue };
+        let Some(count) = read_some(&mut socket, &mut buffer, POLL_INTERVAL)? else { continue };
         if count == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
@@ -169,8 +169,8 @@ fn data_connection(options: &Options, dialect: Dialect, run: u8) -> Result<TcpSt
     let mut data = Data::new(dialect);
     let mut buffer = [0; 1024];
     let began = Instant::now();
-    while began.elapsed() < ANSWER {
-        let Some(count) = read_some(&mut socket, &mut buffer, STEP)? else { continue };
+    while began.elapsed() < ANSWER_TIMEOUT {
+        let Some(count) = read_some(&mut socket, &mut buffer, POLL_INTERVAL)? else { continue };
         if count == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }

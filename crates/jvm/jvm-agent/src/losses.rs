@@ -5,7 +5,7 @@
 //! them.
 
 /// The number of virtual threads whose losses are kept separately until the reader takes them.
-const MOST: usize = 64;
+const MAX_THREADS: usize = 64;
 
 /// A period in which events are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Losses {
     pub(crate) fn add(&mut self, tid: u64, time: u64) {
         if let Some((_, loss)) = self.of.iter_mut().rev().find(|(one, _)| *one == tid) {
             loss.extend(time);
-        } else if self.of.len() < MOST {
+        } else if self.of.len() < MAX_THREADS {
             self.of.push((tid, Loss::one(time)));
         } else if let Some(loss) = &mut self.others {
             loss.extend(time);
@@ -62,7 +62,7 @@ mod tests {
         for time in 0..1000 {
             losses.add(time % 100, time);
         }
-        assert_eq!(losses.of.len(), MOST);
+        assert_eq!(losses.of.len(), MAX_THREADS);
         assert_eq!(losses.of[7], (7, Loss { first: 7, last: 907, count: 10 }));
         assert_eq!(losses.others, Some(Loss { first: 64, last: 999, count: 360 }));
     }

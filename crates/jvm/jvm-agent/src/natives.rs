@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use runtap_bytefrog_proto::WhenSlow;
 
-use crate::ring::{Kind, Raw, Ring, method_of};
+use crate::ring::{EventKind, RawEvent, Ring, method_of};
 use crate::room::put;
 use crate::session::{Agent, agent};
 use crate::sys::{Jni, Native, Object, class_name};
@@ -49,11 +49,11 @@ extern "system" fn slow(env: *mut c_void, _: Object, what: i64, tid: i64, curren
         let (Some(agent), Some(jni)) = (agent(), Jni::from_raw(env)) else { return };
         let Some(ring) = mine(agent, jni, tid.cast_unsigned()) else { return };
         let word = what.cast_unsigned();
-        match Kind::of(word) {
-            Some(Kind::Count) => ring.count(method_of(word), false),
-            Some(Kind::CountThrown) => ring.count(method_of(word), true),
+        match EventKind::of(word) {
+            Some(EventKind::Count) => ring.count(method_of(word), false),
+            Some(EventKind::CountThrown) => ring.count(method_of(word), true),
             _ => {
-                let event = Raw { time: time.cast_unsigned(), word };
+                let event = RawEvent { time: time.cast_unsigned(), word };
                 put(|| reader(agent), ring, current.cast_unsigned(), &[event]);
             }
         }
@@ -75,12 +75,12 @@ extern "system" fn thrown(
         let (id, full) =
             if throwable.is_null() { (u32::MAX, false) } else { exception(agent, jni, throwable) };
         let (time, word, current) = (time.cast_unsigned(), what.cast_unsigned(), current.cast_unsigned());
-        let unwinds = full && Kind::of(word) == Some(Kind::Bubble);
+        let unwinds = full && EventKind::of(word) == Some(EventKind::Bubble);
         if unwinds && UNWOUND.get() != Some(ring.head()) && !ring.degraded.load(Ordering::Relaxed) {
-            tell_standing(agent, jni, ring, current, Raw { time, word });
+            tell_standing(agent, jni, ring, current, RawEvent { time, word });
         }
-        let more = Raw { time: id.into(), word: Kind::More.word() };
-        put(|| reader(agent), ring, current, &[Raw { time, word }, more]);
+        let more = RawEvent { time: id.into(), word: EventKind::More.word() };
+        put(|| reader(agent), ring, current, &[RawEvent { time, word }, more]);
         UNWOUND.set(unwinds.then(|| ring.head()));
     }));
 }
@@ -116,7 +116,7 @@ fn mine(agent: &'static Agent, jni: Jni, tid: u64) -> Option<&'static Ring> {
 
 /// Writes how many calls of the method remain, when a stack overflow ends a call whose probe had stack space again. Calls
 /// above it may have ended without an event, since their probes had no space.
-fn tell_standing(agent: &Agent, jni: Jni, ring: &Ring, current: u64, ends: Raw) {
+fn tell_standing(agent: &Agent, jni: Jni, ring: &Ring, current: u64, ends: RawEvent) {
     // This is not an event: a thread that would drop events does not wait for it, and it does not count as dropped.
     if !ring.has_room(8) && agent.when_slow() != WhenSlow::Block {
         return;
@@ -124,9 +124,9 @@ fn tell_standing(agent: &Agent, jni: Jni, ring: &Ring, current: u64, ends: Raw) 
     let is_ours =
         |class: &[u8]| class.starts_with(b"Ljava/lang/RuntapProbe_") || class.starts_with(b"Lruntap/Slow_");
     let Some(standing) = agent.jvmti().and_then(|jvmti| jvmti.standing(jni, is_ours)) else { return };
-    let word = Kind::Standing.word() | u64::from(method_of(ends.word));
-    let more = Raw { time: standing, word: Kind::More.word() };
-    put(|| reader(agent), ring, current, &[Raw { time: ends.time, word }, more]);
+    let word = EventKind::Standing.word() | u64::from(method_of(ends.word));
+    let more = RawEvent { time: standing, word: EventKind::More.word() };
+    put(|| reader(agent), ring, current, &[RawEvent { time: ends.time, word }, more]);
 }
 
 /// Returns the id of an exception's class, and whether it is a stack overflow.

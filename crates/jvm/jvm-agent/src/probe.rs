@@ -11,7 +11,7 @@ use runtap_classfile::assemble::{AssembleError, ClassBuilder, CodeBuilder, Label
 use runtap_classfile::code::{FrameKind, Opcode, VerificationType};
 use runtap_classfile::{AccessFlags, Index, Version};
 
-use crate::ring::{CAPACITY, COUNTS, CURRENT, EVENTS, Kind, LIMIT};
+use crate::ring::{CAPACITY, COUNTS, CURRENT, EVENTS, EventKind, LIMIT};
 use crate::table::SLOTS;
 
 /// Properties of the JVM, and addresses of the agent's memory.
@@ -70,8 +70,8 @@ pub(crate) fn class(layout: &Layout) -> Result<Vec<u8>, AssembleError> {
         class.record(coarse)?;
         class.callers(coarse)?;
     }
-    class.count(COUNT, Kind::Count, "(I)V")?;
-    class.count(COUNT_THROWN, Kind::CountThrown, "(Ljava/lang/Throwable;I)V")?;
+    class.count(COUNT, EventKind::Count, "(I)V")?;
+    class.count(COUNT_THROWN, EventKind::CountThrown, "(Ljava/lang/Throwable;I)V")?;
     class.cover()?;
     class.class.finish()
 }
@@ -301,7 +301,7 @@ impl Assembler<'_> {
         entry.op(Opcode::ILOAD_0).op(Opcode::I2L).constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
         self.class.method(STATIC, name_of(ENTRY), "(I)V", Some(&entry))?;
 
-        for (names, kind) in [(CALLED, Kind::Called), (CONSTRUCTED, Kind::Constructed)] {
+        for (names, kind) in [(CALLED, EventKind::Called), (CONSTRUCTED, EventKind::Constructed)] {
             let mut code = CodeBuilder::new(4, 1);
             self.what(&mut code, kind, 0, false);
             code.constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
@@ -310,7 +310,7 @@ impl Assembler<'_> {
 
         for (descriptor, with_line) in [("(I)V", false), ("(II)V", true)] {
             let mut exit = CodeBuilder::new(6, 2);
-            self.what(&mut exit, Kind::Exit, 0, with_line);
+            self.what(&mut exit, EventKind::Exit, 0, with_line);
             exit.constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
             self.class.method(STATIC, name_of(EXIT), descriptor, Some(&exit))?;
         }
@@ -318,8 +318,8 @@ impl Assembler<'_> {
         let thrown = self.method(&name, "thrown", THROWN_DESCRIPTOR);
         let throwable = VerificationType::Object(self.class.constants().class("java/lang/Throwable"));
         for (names, descriptor, kind, with_line) in [
-            (THROWING, "(Ljava/lang/Throwable;II)V", Kind::Throw, true),
-            (UNWINDING, "(Ljava/lang/Throwable;I)V", Kind::Bubble, false),
+            (THROWING, "(Ljava/lang/Throwable;II)V", EventKind::Throw, true),
+            (UNWINDING, "(Ljava/lang/Throwable;I)V", EventKind::Bubble, false),
         ] {
             let mut code = CodeBuilder::new(15, 3);
             let handler = self.handler(&mut code);
@@ -340,7 +340,7 @@ impl Assembler<'_> {
     }
 
     /// Pushes the second word of an event: the method is in a variable, and the line in the next one.
-    fn what(&mut self, code: &mut CodeBuilder, kind: Kind, method: u16, with_line: bool) {
+    fn what(&mut self, code: &mut CodeBuilder, kind: EventKind, method: u16, with_line: bool) {
         code.local(Opcode::ILOAD, method).op(Opcode::I2L);
         self.address(code, kind.word());
         code.op(Opcode::LOR);
@@ -354,8 +354,8 @@ impl Assembler<'_> {
     }
 
     /// Adds a method that increments a count of this thread.
-    fn count(&mut self, name: &str, kind: Kind, descriptor: &str) -> Result<(), AssembleError> {
-        let thrown = kind == Kind::CountThrown;
+    fn count(&mut self, name: &str, kind: EventKind, descriptor: &str) -> Result<(), AssembleError> {
+        let thrown = kind == EventKind::CountThrown;
         let mut code = CodeBuilder::new(10, 10);
         let code = &mut code;
         let (slow, begin) = (code.label(), code.label());

@@ -19,17 +19,17 @@ use runtap_bytefrog_proto::{Mode, RecordMode};
 
 use crate::clock;
 use crate::lines::Line;
-use crate::ring::{NOBODY, Raw};
+use crate::ring::{RawEvent, UNREAD};
 use crate::session::{Agent, Session};
 use crate::stream::Stream;
 use read::Reading;
 
 /// The number of bytes buffered for a connection before they are written.
-const ENOUGH: usize = 64 * 1024;
+const FLUSH_BYTES: usize = 64 * 1024;
 /// The time-out of a write, after which the thread checks whether the write is still wanted.
-const STEP: Duration = Duration::from_millis(200);
+const WRITE_TIMEOUT: Duration = Duration::from_millis(200);
 /// The longest pause between two rounds.
-const REST: Duration = Duration::from_millis(2);
+const MAX_PAUSE: Duration = Duration::from_millis(2);
 
 /// Reads rings and sends their events to HQ.
 pub(crate) struct Drain {
@@ -103,12 +103,12 @@ impl Drain {
     pub(crate) fn run(mut self) {
         let result = self.until_over();
         for reader in &self.reading.readers {
-            reader.ring.set_limit(NOBODY);
+            reader.ring.set_limit(UNREAD);
         }
         self.agent.set_gone(true);
         // Rings that were created meanwhile.
         for ring in self.agent.rings.all() {
-            ring.set_limit(NOBODY);
+            ring.set_limit(UNREAD);
             if ring.ended.load(Ordering::Acquire) {
                 self.agent.rings.forget(&ring);
             }
@@ -124,7 +124,7 @@ impl Drain {
 
     fn until_over(&mut self) -> io::Result<()> {
         for socket in &self.sockets {
-            socket.set_write_timeout(Some(STEP))?;
+            socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         }
         let mut rest = Duration::ZERO;
         loop {
@@ -143,7 +143,7 @@ impl Drain {
                 self.tell_rest()?;
                 return self.flush(0);
             }
-            rest = if any { Duration::ZERO } else { (rest * 2).clamp(Duration::from_micros(50), REST) };
+            rest = if any { Duration::ZERO } else { (rest * 2).clamp(Duration::from_micros(50), MAX_PAUSE) };
             if rest.is_zero() {
                 std::thread::yield_now();
             } else {
@@ -191,7 +191,7 @@ impl Drain {
                 continue;
             }
             any |= self.reading.read(number, *head, u64::MAX);
-            self.flush(ENOUGH)?;
+            self.flush(FLUSH_BYTES)?;
         }
         any |= self.reading.merge(&carriers, &heads, until);
         self.reading.stream.end_round(false);
@@ -267,4 +267,4 @@ impl Drain {
 }
 
 /// Events are read from memory that other threads write.
-const _: () = assert!(size_of::<Raw>() == 16);
+const _: () = assert!(size_of::<RawEvent>() == 16);

@@ -9,7 +9,7 @@ use runtap_bytefrog_proto::f1::{Drop as DropMessage, DropReason};
 
 use crate::clock;
 use crate::losses::Loss;
-use crate::ring::{CAPACITY, Kind, Ring, line_of, method_of};
+use crate::ring::{CAPACITY, EventKind, Ring, line_of, method_of};
 use crate::stream::{Event, Stream};
 
 /// A ring and how far it is read.
@@ -150,18 +150,18 @@ impl Reading {
                 break;
             }
             let name = (tid == ring.tid).then_some(ring.name.as_slice());
-            let kind = Kind::of(event.word).unwrap_or(Kind::More);
+            let kind = EventKind::of(event.word).unwrap_or(EventKind::More);
             let more = || ring.event(at + 1).time;
             let time = self.stream.since_start(event.time);
             at += match kind {
-                Kind::Switch => {
+                EventKind::Switch => {
                     if discarded > 0 {
                         self.stream.discard(tid, name, discarded_since, std::mem::take(&mut discarded));
                     }
                     tid = more();
                     2
                 }
-                Kind::Drop => {
+                EventKind::Drop => {
                     let reason = DropReason(u8::try_from(method_of(event.word)).unwrap_or(u8::MAX));
                     let count = more().saturating_sub(dropped);
                     dropped = dropped.max(more());
@@ -170,16 +170,21 @@ impl Reading {
                     }
                     2
                 }
-                Kind::Standing => {
+                EventKind::Standing => {
                     if !suspended {
                         self.stream.settle(tid, name, time, method_of(event.word), more());
                     }
                     2
                 }
-                Kind::More | Kind::Count | Kind::CountThrown => 1,
-                Kind::Constructed if suspended => 1,
-                Kind::Entry | Kind::Exit | Kind::Throw | Kind::Bubble | Kind::Called | Kind::Constructed => {
-                    let long = matches!(kind, Kind::Throw | Kind::Bubble);
+                EventKind::More | EventKind::Count | EventKind::CountThrown => 1,
+                EventKind::Constructed if suspended => 1,
+                EventKind::Entry
+                | EventKind::Exit
+                | EventKind::Throw
+                | EventKind::Bubble
+                | EventKind::Called
+                | EventKind::Constructed => {
+                    let long = matches!(kind, EventKind::Throw | EventKind::Bubble);
                     if suspended {
                         if discarded == 0 {
                             discarded_since = time;

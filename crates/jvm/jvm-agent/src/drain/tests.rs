@@ -8,7 +8,7 @@ use runtap_bytefrog_proto::{Decoder, Dialect, Stream as Direction, WhenSlow};
 
 use super::read::Reading;
 use crate::names::Names;
-use crate::ring::{CAPACITY, Kind, Raw, Ring};
+use crate::ring::{CAPACITY, EventKind, RawEvent, Ring};
 use crate::room::put;
 use crate::stream::Stream;
 
@@ -75,11 +75,11 @@ impl Program {
         Self { when_slow, rings, reading, threads, time: 0, round: None, written: 0, lost: 0 }
     }
 
-    fn event(&mut self, thread: usize, kind: Kind, method: u32) {
+    fn event(&mut self, thread: usize, kind: EventKind, method: u32) {
         self.time += 1;
         let ring = &self.rings[self.threads[thread].1];
         let before = ring.head();
-        let event = Raw { time: self.time, word: kind.word() | u64::from(method) };
+        let event = RawEvent { time: self.time, word: kind.word() | u64::from(method) };
         put(|| Some(self.when_slow), ring, 100 + thread as u64, &[event]);
         if ring.head() > before {
             self.written += 1;
@@ -104,12 +104,12 @@ impl Program {
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Call(thread) if self.threads[thread].0 < DEPTH => {
-                self.event(thread, Kind::Entry, self.threads[thread].0);
+                self.event(thread, EventKind::Entry, self.threads[thread].0);
                 self.threads[thread].0 += 1;
             }
             Step::Return(thread) if self.threads[thread].0 > 0 => {
                 self.threads[thread].0 -= 1;
-                self.event(thread, Kind::Exit, self.threads[thread].0);
+                self.event(thread, EventKind::Exit, self.threads[thread].0);
             }
             Step::Call(_) | Step::Return(_) => {}
             Step::Move(thread, carrier) => self.threads[thread].1 = carrier,
