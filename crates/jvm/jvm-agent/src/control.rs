@@ -120,7 +120,7 @@ fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
     let mut dialect = options.version.unwrap_or(Dialect::F1);
     let mut closed = 0;
     if let Some(what) = needs_f1(options).filter(|_| dialect != Dialect::F1) {
-        return Err(LinkError::Violation(format!("version={dialect} is not F1, and {what} needs it")));
+        return Err(LinkError::Violation(format!("{what} requires F1, but version={dialect} was specified")));
     }
     loop {
         match link::control(options, dialect, || session.is_finishing()) {
@@ -132,7 +132,7 @@ fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
             Err(LinkError::Refused { text, fallback: Some(older) }) if options.version.is_none() => {
                 if let Some(what) = needs_f1(options) {
                     return Err(LinkError::Violation(format!(
-                        "HQ does not know F1 ({text}), and {what} needs it"
+                        "{what} requires F1, which HQ does not support ({text})"
                     )));
                 }
                 dialect = older;
@@ -200,7 +200,9 @@ impl Trace<'_> {
             let wait = self.next_beat.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
             if let Some(count) = read_some(&mut self.socket, &mut buffer, wait)? {
                 if count == 0 {
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "HQ is gone").into());
+                    return Err(
+                        io::Error::new(io::ErrorKind::UnexpectedEof, "HQ closed the connection").into()
+                    );
                 }
                 let output = self.control.handle_bytes(buffer.get(..count).unwrap_or_default());
                 if self.take(output)? || self.stop {
@@ -231,7 +233,7 @@ impl Trace<'_> {
                 }
                 Event::Snapshot { reset } => self.session.ask_snapshot(reset),
                 Event::Error { text } => {
-                    return Err(LinkError::Violation(format!("HQ ends the trace: {text}")));
+                    return Err(LinkError::Violation(format!("HQ ended the trace: {text}")));
                 }
                 Event::Violation(violation) => return Err(LinkError::Violation(violation.to_string())),
                 _ => {}
@@ -265,7 +267,8 @@ impl Trace<'_> {
         let filter =
             Filter::new(include, exclude).map_err(|error| LinkError::Violation(error.to_string()))?;
         let probe = self.agent.probe.get().cloned();
-        let probe = probe.ok_or_else(|| LinkError::Violation("this JVM takes no probe class".to_owned()))?;
+        let probe =
+            probe.ok_or_else(|| LinkError::Violation("this JVM accepts no probe class".to_owned()))?;
         let lines = self.dialect == Dialect::V1;
         Ok(Plan { record, coarse, lines, filter, boot: options.boot, probe })
     }
@@ -333,7 +336,7 @@ impl Trace<'_> {
 
     fn answers(&mut self) -> io::Result<()> {
         if self.silence.is_over(&self.socket) {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "HQ's machine does not answer any more"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "HQ's machine does not respond any more"));
         }
         Ok(())
     }

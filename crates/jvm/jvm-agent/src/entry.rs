@@ -83,7 +83,7 @@ fn obey(way: LoadMode, vm: *mut c_void, options: Options) -> Result<(), String> 
                     "the library is specified twice; using the last options, with HQ at {host}:{port}"
                 ));
             }
-            let jvmti = agent.jvmti().ok_or("there is no JVMTI")?;
+            let jvmti = agent.jvmti().ok_or("JVMTI is not available")?;
             jvmti.enable(Event::VmInit, true).map_err(|error| format!("JVMTI: {error:?}"))
         }
         LoadMode::Attach if options.detach => {
@@ -119,7 +119,7 @@ fn install(vm: *mut c_void) -> Result<&'static Agent, String> {
         return Ok(agent);
     }
     refuse_musl()?;
-    let vm = Vm::new(vm).ok_or("there is no JVM")?;
+    let vm = Vm::new(vm).ok_or("the JVM passed no JavaVM pointer")?;
     let jvmti = vm.jvmti().ok_or("this JVM has no JVMTI 1.2")?;
     let callbacks = Callbacks { vm_init, vm_death, thread_start: None, thread_end, class_file_load_hook };
     let prepared = jvmti
@@ -149,7 +149,7 @@ fn install(vm: *mut c_void) -> Result<&'static Agent, String> {
 fn refuse_musl() -> Result<(), String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     if has_musl(&maps) {
-        Err("this JVM runs on musl, and the agent is made for glibc".to_owned())
+        Err("this JVM runs on musl, but the agent is built for glibc".to_owned())
     } else {
         Ok(())
     }
@@ -161,12 +161,12 @@ fn has_musl(maps: &str) -> bool {
 }
 
 fn attach(agent: &'static Agent, options: Options) -> Result<(), String> {
-    let jni = agent.vm.jni().ok_or("the attaching thread is not one of the JVM's")?;
+    let jni = agent.vm.jni().ok_or("the attaching thread is not attached to the JVM")?;
     jvm::define_probe(agent, jni)?;
     let wait = options.wait;
     let session = Arc::new(Session::new(options));
     if !agent.begin(&session) {
-        return Err("this program is traced already: detach first".to_owned());
+        return Err("this program is traced already; detach first".to_owned());
     }
     // The attaching tool waits for the result; the running program does not wait for HQ.
     session.set_awaited(true);
@@ -179,7 +179,7 @@ fn attach(agent: &'static Agent, options: Options) -> Result<(), String> {
         if let Some(thread) = thread {
             let _ = thread.join();
         }
-        return Err(failure.unwrap_or_else(|| "HQ has ended the trace at once".to_owned()));
+        return Err(failure.unwrap_or_else(|| "HQ ended the trace immediately".to_owned()));
     }
     if let Some(failure) = failure {
         say(&failure);

@@ -16,7 +16,7 @@ use crate::session::locked;
 
 /// An error for an invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the expression {pattern:?} can't be used: {reason}")]
+#[error("invalid expression {pattern:?}: {reason}")]
 pub struct FilterError {
     /// The pattern, shortened if it is long.
     pub pattern: String,
@@ -61,7 +61,7 @@ impl Filter {
             let first = include.iter().chain(&exclude).next().map(AsRef::as_ref).unwrap_or_default();
             return Err(FilterError {
                 pattern: shortened(first),
-                reason: format!("there are more than {MAX_PATTERNS} expressions"),
+                reason: format!("more than {MAX_PATTERNS} expressions"),
             });
         }
         let limit = (MAX_COMPILED / count.max(1)).min(MAX_COMPILED_EACH);
@@ -146,7 +146,7 @@ mod tests {
         };
         assert!(Filter::new(names(MAX_PATTERNS - 1), names(1)).is_ok());
         let error = Filter::new(names(MAX_PATTERNS), names(1)).unwrap_err();
-        assert_eq!(error.reason, "there are more than 20000 expressions");
+        assert_eq!(error.reason, "more than 20000 expressions");
         // A few bytes of pattern that would compile to gigabytes.
         let nested = || "(?:(?:(?:a{0,60}){0,60}){0,60}){0,60}".to_owned();
         assert!(Filter::new([nested()], Vec::new()).is_err());

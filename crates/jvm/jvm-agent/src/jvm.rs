@@ -36,7 +36,7 @@ pub(crate) fn define_probe(agent: &Agent, jni: Jni) -> Result<(), &'static str> 
         jni.delete_local_ref(class);
         jni.field_offset(thread, c"tid", name).map(|offset| (name, offset))
     });
-    let (unsafe_class, tid_offset) = found.ok_or("the field Thread.tid can't be found")?;
+    let (unsafe_class, tid_offset) = found.ok_or("the field Thread.tid was not found")?;
     let carriers = jni.static_method(thread, c"currentCarrierThread", c"()Ljava/lang/Thread;").is_some();
     // The address distinguishes copies of this library in one process.
     let layout = Layout {
@@ -55,7 +55,7 @@ pub(crate) fn define_probe(agent: &Agent, jni: Jni) -> Result<(), &'static str> 
     let bytes = probe::slow_class(&slow, &layout.name).map_err(|_no_class| assembled)?;
     let slow = define(jni, &slow, &bytes)?;
     if !jni.register_natives(slow, &natives()) {
-        return Err("the JVM refuses the native methods of the probe class");
+        return Err("the JVM rejected the native methods of the probe class");
     }
     // Initialize both classes here, so that no program thread has to.
     jni.static_method(probe, c"entry", c"(I)V").ok_or("the probe class can't be initialized")?;
@@ -66,9 +66,9 @@ pub(crate) fn define_probe(agent: &Agent, jni: Jni) -> Result<(), &'static str> 
 
 /// Defines a class in the boot loader, permanently.
 fn define(jni: Jni, name: &str, bytes: &[u8]) -> Result<Object, &'static str> {
-    let name = CString::new(name).map_err(|_nul| "the name of the probe class")?;
-    let class = jni.define_class(&name, bytes).ok_or("the JVM refuses the probe class")?;
-    jni.global(class).ok_or("there is no memory")
+    let name = CString::new(name).map_err(|_nul| "the name of the probe class contains NUL")?;
+    let class = jni.define_class(&name, bytes).ok_or("the JVM rejected the probe class")?;
+    jni.global(class).ok_or("out of memory")
 }
 
 /// Adds the probes of the plan to loaded classes and to all classes loaded from now on. Callable on any thread.

@@ -53,10 +53,10 @@ pub(crate) enum LinkError {
 fn stranger(address: SocketAddr, user: Option<u32>) -> String {
     match user {
         Some(user) => format!(
-            "the collector at {address} belongs to user {user}, not to this program's user or root: it is not obeyed (hq-user={user} in the agent's options allows it)"
+            "the collector at {address} belongs to user {user}, not to this program's user or root; to trust it, add hq-user={user} to the agent's options"
         ),
         None => format!(
-            "the system does not say whose collector is at {address}: it is not obeyed (hq-user=any in the agent's options allows it)"
+            "the owner of the collector at {address} is unknown; to trust it, add hq-user=any to the agent's options"
         ),
     }
 }
@@ -186,5 +186,5 @@ fn data_connection(options: &Options, dialect: Dialect, run: u8) -> Result<TcpSt
             None => {}
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "HQ does not answer a data connection").into())
+    Err(io::Error::new(io::ErrorKind::TimedOut, "HQ did not answer on a data connection").into())
 }

@@ -94,10 +94,10 @@ impl Default for Options {
 #[non_exhaustive]
 pub enum OptionsError {
     /// The key is unknown.
-    #[error("there is no option {0:?}")]
+    #[error("unknown option {0:?}")]
     Unknown(String),
     /// The value is invalid for the key.
-    #[error("{key} can't be {value:?}: it is {expected}")]
+    #[error("invalid value {value:?} for {key}: expected {expected}")]
     Value {
         /// The key.
         key: String,
@@ -343,13 +343,16 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let error = |text| Options::parse(text).unwrap_err().to_string();
-        assert_eq!(error("prot=1"), "there is no option \"prot\"");
-        assert_eq!(error("port=0"), "port can't be \"0\": it is 1 to 65535");
-        assert_eq!(error("mode=all"), "mode can't be \"all\": it is full, counts or coverage");
-        assert_eq!(error("version=5"), "version can't be \"5\": it is 1, 2, 3, 4 or f1");
-        assert_eq!(error("hq-user=root"), "hq-user can't be \"root\": it is the number of a user, or any");
-        assert_eq!(error("answer=a"), "answer can't be \"a\": it is an absolute path");
-        assert_eq!(error("detach=now"), "detach can't be \"now\": it is a word without a value");
+        assert_eq!(error("prot=1"), "unknown option \"prot\"");
+        assert_eq!(error("port=0"), "invalid value \"0\" for port: expected 1 to 65535");
+        assert_eq!(error("mode=all"), "invalid value \"all\" for mode: expected full, counts or coverage");
+        assert_eq!(error("version=5"), "invalid value \"5\" for version: expected 1, 2, 3, 4 or f1");
+        assert_eq!(
+            error("hq-user=root"),
+            "invalid value \"root\" for hq-user: expected the number of a user, or any"
+        );
+        assert_eq!(error("answer=a"), "invalid value \"a\" for answer: expected an absolute path");
+        assert_eq!(error("detach=now"), "invalid value \"now\" for detach: expected a word without a value");
     }
 
     proptest! {

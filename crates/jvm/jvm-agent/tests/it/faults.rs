@@ -134,7 +134,7 @@ fn what_an_old_hq_can_not_take_is_refused() {
             let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
             let options = format!(",{wish}{version}");
             let finished = require!(run_both(&jdk, hq.hq.address().port(), &options, COUNTS));
-            assert!(finished.stderr.contains(&format!("{wish} needs it")), "{finished}");
+            assert!(finished.stderr.contains(&format!("{wish} requires F1")), "{finished}");
             assert_eq!(hq.dialect(), None, "it has got no configuration");
         }
     }
@@ -309,6 +309,10 @@ fn a_refusal_is_the_end_of_the_agent_and_not_of_the_program() {
         let said = String::from_utf8_lossy(&output.stderr);
         let agent: Vec<_> = said.lines().filter(|line| line.starts_with("runtap agent")).collect();
         // Only what nobody else could be told.
-        assert_eq!(agent, ["runtap agent: mode can't be \"x\": it is full, counts or coverage"], "{said}");
+        assert_eq!(
+            agent,
+            ["runtap agent: invalid value \"x\" for mode: expected full, counts or coverage"],
+            "{said}"
+        );
     }
 }
