@@ -1,5 +1,5 @@
-//! Frames made by hand: each byte as the tables of the specification, of the notes on versions 2 to 4, and of
-//! docs/bytefrog-f1.md have it. No recording of versions 2, 3 and F1 exists.
+//! Frames made by hand from the tables of the specification, of the notes on versions 2 to 4, and of
+//! docs/bytefrog-f1.md, byte by byte. No recording of versions 2, 3 and F1 exists.
 
 use runtap_bytefrog_proto::f1::{
     Batch, BatchEvent, BatchKind, Count, CountRows, Drop, DropReason, Hit, HitRows, Process, Rows,
@@ -18,7 +18,7 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The frame has this meaning on its stream, in these dialects and in no other.
+/// Checks that a frame has this meaning on its stream, in these dialects and in no other.
 fn check(hex: &str, message: &Message<'_>, channel: Channel, from: Side, dialects: &[Dialect]) {
     let bytes = bytes(hex);
     for dialect in Dialect::ALL {
@@ -182,7 +182,7 @@ fn data_messages_of_f1() {
     control("75 0000002a 0102030405060708 00000001 0001 6b 0002 7676", &Message::Process(process), F1);
 }
 
-/// A whole run of a version, cut into bytes: the stream switches to its version by itself.
+/// A complete run of a version, split into single bytes: the stream detects its version by itself.
 #[test]
 fn whole_streams_of_versions_2_and_3() {
     for (version, dialect) in [(2, Dialect::V2), (3, Dialect::V3)] {
@@ -281,7 +281,7 @@ fn json_configurations() {
     }
 }
 
-/// Objects as other writers make them: another capacity, a string that is referred to, `Arrays.asList`.
+/// Objects as other writers encode them: another capacity, a back-reference to a string, `Arrays.asList`.
 #[test]
 fn java_configurations_of_other_writers() {
     let original = Configuration { run: 7, inclusions: vec!["^a/".into()], ..Configuration::default() };
@@ -298,7 +298,7 @@ fn java_configurations_of_other_writers() {
     // Handle 6 is the string: 0 class, 1 type, 2 object, 3 ArrayList, 4 and 5 the lists.
     let twice = read("00000002 7704 00000002 74 0003 5e612f 71 007e0006 78").expect("a list");
     assert_eq!(twice.0, [original.inclusions.clone(), original.inclusions.clone()].concat());
-    // In the place of that list `73 72 Arrays$ArrayList …{ [Ljava/lang/String; }`.
+    // Replaces that list by `73 72 Arrays$ArrayList …{ [Ljava/lang/String; }`.
     let mut other = written[..at - 6].to_vec();
     other.extend(bytes("73 72 001a"));
     other.extend(b"java.util.Arrays$ArrayList");

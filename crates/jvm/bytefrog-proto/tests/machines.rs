@@ -1,4 +1,4 @@
-//! What both sides do about what they are told, right and wrong.
+//! The state machines of both sides, with valid and invalid input.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn beat(mode: Mode) -> Vec<u8> {
     vec![8, mode.byte().0, 0, 0]
 }
 
-/// An HQ whose agent has said hello and was given the default configuration: a heartbeat each second.
+/// Returns an HQ whose agent has said hello and has got the default configuration, with a heartbeat each second.
 fn configured(version: u8) -> hq::Control {
     let mut control = hq::Control::new(hq::Settings::default(), NOW);
     assert!(matches!(control.handle_bytes(&[0, version], NOW).events[..], [hq::Event::Hello { .. }]));
@@ -73,7 +73,7 @@ fn an_f1_agent_says_hello_again_to_an_hq_that_does_not_know_it() {
     let bytes = control.configure(&Configuration::default()).expect("after hello");
     assert!(matches!(second.handle_bytes(&bytes).events[..], [agent::Event::Configured(_)]));
     assert_eq!(second.dialect(), Dialect::V1);
-    // Each version of an HQ is found in the end, unless it refuses for another reason.
+    // The agent finds each HQ's version, unless HQ rejects it for another reason.
     for known in [Dialect::V1, Dialect::V2, Dialect::V3, Dialect::V4] {
         let (mut dialect, mut tried) = (Dialect::F1, Vec::new());
         while dialect != known {
@@ -133,7 +133,7 @@ fn commands_that_the_agent_would_die_of_are_not_sent() {
         control.command(Command::Pause, NOW),
         "pause is not possible: the agent is initializing, before start",
     );
-    // Suspended from the beginning.
+    // Suspended from the start.
     assert_eq!(control.command(Command::Suspend, NOW), Ok(vec![6]));
     assert_eq!(control.configure(&Configuration::default()).map(|bytes| bytes[0]), Ok(1));
     assert_eq!(control.command(Command::Start, NOW), Ok(vec![2]));
@@ -164,7 +164,7 @@ fn the_watch_over_heartbeats() {
         late[0].to_string(),
         "FROG014: no heartbeat arrived for three intervals: none for 3001 ms, expected every 1000 ms"
     );
-    // Said once, until one comes.
+    // Reported once, until the next heartbeat.
     assert_eq!((control.handle_timeout(ms(9000)), control.next_timeout()), (vec![], None));
     control.handle_bytes(&beat(Mode::Initializing), ms(10_000));
     assert_eq!(control.handle_timeout(ms(13_001))[0].rule, Rule::HeartbeatMissing);
@@ -185,7 +185,7 @@ fn the_watch_over_heartbeats() {
     assert_eq!(control.handle_timeout(ms(4000)), []);
     let mut hasty = configured(1);
     let all = hasty.configure(&Configuration { heartbeat_interval: 10, ..Configuration::default() });
-    // The agent is in the middle of its former interval.
+    // The agent is in the middle of its previous interval.
     assert!(all.is_ok() && hasty.handle_timeout(ms(3000)).is_empty());
     hasty.handle_bytes(&beat(Mode::Initializing), ms(3000));
     assert_eq!(hasty.next_timeout(), Some(ms(3031)));
@@ -196,7 +196,7 @@ fn the_watch_over_heartbeats() {
 fn heartbeats_that_say_something_odd() {
     let mut control = configured(1);
     assert_eq!(rules(&control.handle_bytes(&[8, b'?', 0, 0], NOW)), [Rule::UnknownMode]);
-    // The program ends by itself: its agent says so, and commands are over.
+    // The program exits: its agent reports that, and accepts no more commands.
     control.command(Command::Start, NOW).expect("legal");
     assert_eq!(rules(&control.handle_bytes(&beat(Mode::ShuttingDown), NOW)), []);
     assert!(control.command(Command::Pause, NOW).is_err());

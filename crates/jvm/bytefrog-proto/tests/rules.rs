@@ -1,4 +1,4 @@
-//! The rules have stable ids, and their page has them all.
+//! The rules have stable ids, and their documentation lists all of them.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn the_page_has_every_rule() {
     assert_eq!(rows, expected, "the table of docs/bytefrog-rules.md should be:\n{}", expected.join("\n"));
 }
 
-/// Where an agent can be, as the page has it.
+/// The states of an agent, with their names in the documentation.
 const STATES: [(AgentState, &str); 6] = [
     (AgentState::NEW, "initializing"),
     (AgentState { mode: Mode::Suspended, started: false }, "suspended, waits for start"),

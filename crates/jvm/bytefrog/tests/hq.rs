@@ -1,4 +1,4 @@
-//! HQ on loopback, with agents that do right.
+//! An HQ on a loopback address, with well-behaved agents.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn recorded_agents_are_served_and_counted() {
         let report = hq.report(AgentId(0)).expect("it is kept");
         assert_eq!(report.counters.entries, entries, "{scenario}");
         assert_eq!((report.counters.missing, report.counters.repeated), (0, 0), "{scenario}");
-        // The configuration in one piece, and nothing but start.
+        // The configuration in one piece, and then only start.
         let expected = Configuration { run: 0, ..filters() }.to_message(dialect).expect("short");
         assert_eq!(agent.heard, [expected, vec![2]].concat(), "{scenario}");
         let state = &hq.agents()[0];
@@ -117,7 +117,7 @@ fn an_agent_of_f1() {
     assert_eq!(agent.heard.last(), Some(&2));
 }
 
-/// A call and the name of its method, as each version has them.
+/// Returns a call and its method's name in the encoding of a version.
 #[test]
 fn agents_of_all_versions() {
     let (hq, heard) = hq(Options::default());
@@ -151,7 +151,7 @@ fn agents_of_all_versions() {
     }
 }
 
-/// What an agent does once it is configured: it sends these events, and ends.
+/// Returns the steps of an agent after its configuration: it sends these events, and ends.
 fn traced(events: Vec<u8>) -> [Step; 7] {
     [
         Step::Heartbeat(Mode::Initializing),
@@ -164,11 +164,11 @@ fn traced(events: Vec<u8>) -> [Step; 7] {
     ]
 }
 
-/// Agents one after the other, more than are kept: what the first ones had is added up.
+/// More consecutive agents than HQ keeps: the reports of the first ones are combined.
 #[test]
 fn agents_that_make_room_are_added_up() {
     let (hq, heard) = hq(Options { agents: 2, ..Options::default() });
-    // Not every system knows whose they are.
+    // Some systems do not report the user of a connection.
     let former = || [true, false].into_iter().find_map(|own| hq.former(own));
     assert_eq!(former().map(|(count, _)| count), None);
     for number in 0..5 {
@@ -192,7 +192,7 @@ fn agents_that_make_room_are_added_up() {
     assert_eq!((report.counters.entries, report.threads.len(), report.has_losses()), (3, 3, false));
 }
 
-/// An HQ that does not know F1, as the originals: the agent says hello again with what is left to it.
+/// An HQ that does not support F1, as the originals: the agent says hello again with an older version.
 #[test]
 fn an_agent_of_f1_falls_back() {
     let mut options = Options::default();
@@ -200,7 +200,7 @@ fn an_agent_of_f1_falls_back() {
     let (hq, heard) = hq(options);
     let mut first = FakeAgent::dial(hq.address(), Dialect::F1).expect("HQ listens");
     first.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
-    // Who is refused is no agent.
+    // A rejected connection is not an agent.
     let refused = until(&heard, |agent, event| agent.is_none() && matches!(event, Event::Violation(_)));
     assert_eq!(violations(&refused), [Rule::UnknownVersion]);
     assert_eq!(first.errors, ["Invalid Protocol Version"]);
@@ -213,8 +213,8 @@ fn an_agent_of_f1_falls_back() {
     assert_eq!(hq.agents()[0].dialect, Dialect::V1);
 }
 
-/// The original agents call `read` once and take what it gives for the whole configuration. Larger than a page, and smaller
-/// than a segment of loopback, so that it comes in as many pieces as it was written in.
+/// The original agents call `read` once and treat its result as the whole configuration. The text is larger than a page, and
+/// smaller than a segment of loopback, so that it arrives in as many pieces as it was written in.
 #[test]
 fn a_configuration_is_there_with_one_read() {
     use std::io::{Read as _, Write as _};
@@ -237,7 +237,7 @@ fn a_configuration_is_there_with_one_read() {
     }
 }
 
-/// Connections that wait for each other's events do not keep HQ from its end.
+/// Connections that wait for each other's events do not prevent HQ from closing.
 #[test]
 fn what_waits_for_an_event_ends_with_hq() {
     let limits = Limits { window: 64, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! Traces as profiles: what sinks get to see of them.
+//! Traces as profiles, as sinks receive them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ fn view(trace: &Trace, info: KindInfo) -> View {
     View::Kind(kind, info)
 }
 
-/// Frames from the root on, with `;` between them.
+/// Returns the frames from the root, separated by `;`.
 fn stack(trace: &Trace, stack: Option<StackHandle>) -> String {
     let frames = stack.into_iter().flat_map(|stack| trace.stacks().frames(stack));
     let mut names: Vec<String> = frames.map(|frame| trace.frame(frame).to_string()).collect();
@@ -26,7 +26,7 @@ fn stack(trace: &Trace, stack: Option<StackHandle>) -> String {
     names.join(";")
 }
 
-/// `THREAD;STACK WEIGHT`, summed and sorted: what folded stacks have.
+/// Returns `THREAD;STACK WEIGHT`, summed and sorted, as folded stacks have it.
 fn folded(trace: &Trace, info: KindInfo) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for (_, thread) in trace.threads() {
@@ -38,7 +38,7 @@ fn folded(trace: &Trace, info: KindInfo) -> Vec<String> {
     sums.into_iter().map(|(path, sum)| format!("{path} {sum}")).collect()
 }
 
-/// `FROM..UNTIL STACK` of each piece of time.
+/// Returns `FROM..UNTIL STACK` of each interval.
 fn pieces(trace: &Trace) -> Vec<String> {
     let all = trace.threads().flat_map(|(_, thread)| thread.samples(view(trace, SELF_TIME)));
     let piece = |sample: runtap_model::Sample| {
@@ -52,7 +52,7 @@ fn text(text: &'static str) -> JavaStr<'static> {
     JavaStr::from_bytes(text.as_bytes())
 }
 
-/// An F1 agent whose thread 3 calls `outer`, and that `inner` twice, the second time across a loss.
+/// Returns an F1 agent whose thread 3 calls `outer`, which calls `inner` twice, the second time across a loss.
 fn made_by_hand(folder: &Path) -> RecordedAgent {
     let say = |message: &Message<'_>| to_bytes(message, Dialect::F1).expect("it fits");
     let event = |kind, method, delta| BatchEvent { kind, method, delta }.to_bytes();
@@ -147,7 +147,7 @@ fn a_timeline_opens_and_closes_calls_and_bridges_no_loss() {
         ]
     );
     assert_eq!(timeline("", 2).left_out(), 3);
-    // The call began in the part, so all of it is there; of its callees those that began in it.
+    // The call started in the part, so all of it is included, with those of its callees that started in the part.
     let part = timeline("1us..1.02us", 100);
     assert_eq!(
         pieces(&part),

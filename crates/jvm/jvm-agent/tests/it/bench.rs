@@ -1,5 +1,5 @@
-//! What a traced call costs, beside what the JDK's own method timing and tracing cost (JEP 520, JDK 25). Not a gate:
-//! `cargo xtask bench jvm` runs it with the library as it is shipped, and docs/performance.md has the results.
+//! The cost of a traced call, compared with the JDK's own method timing and tracing (JEP 520, JDK 25). Not part of the tests:
+//! `cargo xtask bench jvm` runs it with the shipped library, and docs/performance.md has the results.
 
 #![expect(clippy::print_stdout, reason = "it is read by people")]
 
@@ -11,7 +11,7 @@ use runtap_testkit::{Finished, Jdk, Running, Skip, require};
 
 use crate::common::{Listening, demo, programs, traced};
 
-/// How long a run may take, on a machine with much else to do.
+/// The time limit of a run, on a busy machine.
 const LIMIT: Duration = Duration::from_mins(15);
 /// Calls of each thread in a round; there are five.
 const CALLS: &str = "3000000";
@@ -22,7 +22,7 @@ struct Case {
     coarse_clock: bool,
     when_slow: WhenSlow,
     mode: Mode,
-    /// Nanoseconds a pair that are wanted: of one thread, and of each of two.
+    /// The target in nanoseconds per pair: for one thread, and for each of two.
     bar: Option<[f64; 2]>,
 }
 
@@ -31,7 +31,7 @@ impl Case {
         Self { what, record, coarse_clock, when_slow: WhenSlow::Block, mode: Mode::Suspended, bar }
     }
 
-    /// With an HQ that takes it.
+    /// Adds an HQ that reads the events.
     const fn told(self, when_slow: WhenSlow) -> Self {
         Self { when_slow, mode: Mode::Tracing, ..self }
     }
@@ -48,7 +48,7 @@ const CASES: [Case; 8] = [
     Case::new("full, ns, to HQ, drop", RecordMode::Full, false, None).told(WhenSlow::Drop),
 ];
 
-/// What JFR records of the same methods. A threshold of 0 has it record every call.
+/// JFR's recordings of the traced methods. A threshold of 0 makes it record every call.
 const RIVALS: [(&str, &str); 3] = [
     ("JFR, method timing", "jdk.MethodTiming#filter=demo.Bench"),
     (
@@ -89,7 +89,7 @@ fn bench() {
     }
 }
 
-/// The program, without our agent.
+/// Runs the program without the agent.
 fn alone(jdk: &Jdk, threads: usize, recording: Option<&str>) -> Result<Finished, Skip> {
     let mut java = jdk.java();
     if let Some(recording) = recording {
@@ -121,7 +121,7 @@ fn ours(jdk: &Jdk, threads: usize, case: &Case) -> Result<(), Skip> {
     Ok(())
 }
 
-/// `5.1 5.2 ns a pair; 12.34 million pairs a second`, with what is wanted.
+/// Prints `5.1 5.2 ns a pair; 12.34 million pairs a second`, with the target.
 fn row(jdk: &Jdk, threads: usize, what: &str, finished: &Finished, bar: Option<[f64; 2]>, more: &str) {
     let said = finished.text().trim();
     let costs = said.split_once(" ns").map_or(said, |(costs, _)| costs).split(' ');

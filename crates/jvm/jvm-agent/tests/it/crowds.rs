@@ -6,7 +6,7 @@ use runtap_testkit::{Jdk, require};
 use crate::common::{Listening, demo, run_both};
 use crate::counts::{expected, plain, seen};
 
-/// The original agent hangs here: each of its threads holds a buffer and wants another one.
+/// The original agent hangs here: each of its threads holds a buffer and waits for another one.
 #[test]
 fn two_hundred_threads_begin_at_once() {
     for jdk in require!(Jdk::all()) {
@@ -26,7 +26,7 @@ fn two_hundred_threads_begin_at_once() {
     }
 }
 
-/// Classes of the JDK itself, those that the probes' own work needs too: the program runs, and prints the same.
+/// Classes of the JDK itself, including those that the probes use: the program runs, and its output is unchanged.
 #[test]
 fn classes_of_the_boot_loader() {
     for jdk in require!(Jdk::all()) {

@@ -16,7 +16,7 @@ fn coverage() -> Options {
     Options { configuration: Configuration { extension, ..demo() }, ..Options::default() }
 }
 
-/// The numbers of the lines that have run.
+/// Returns the numbers of the lines that have run.
 fn lines(report: &Report, class: &str) -> BTreeSet<u32> {
     let lines = report.lines.iter().filter(|line| line.signature.starts_with(class));
     let places = lines.map(|line| line.location.expect("each line has a place"));
@@ -26,7 +26,7 @@ fn lines(report: &Report, class: &str) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The numbers of the lines of the source with a mark.
+/// Returns the numbers of the source lines with a mark.
 fn marked(mark: &str) -> BTreeSet<u32> {
     let marked = (1..).zip(SOURCE.lines()).filter(|(_, line)| line.ends_with(mark));
     marked.map(|(number, _)| number).collect()
@@ -44,7 +44,7 @@ fn lines_are_told_that_have_run_and_no_others() {
         assert_eq!(told.difference(&ran).collect::<Vec<_>>(), Vec::<&u32>::new(), "JDK {}", jdk.major());
         assert_eq!(silent.intersection(&ran).collect::<Vec<_>>(), Vec::<&u32>::new(), "JDK {}", jdk.major());
         assert_eq!(report.findings, [], "JDK {}", jdk.major());
-        // A constructor that has ended before its object was one was called all the same, and what never ran was not.
+        // A constructor that ended before `super()` returned was called nevertheless; code that never ran was not.
         let has_run = |name: &str| {
             report.methods.iter().any(|method| method.signature.starts_with(name) && method.has_run)
         };

@@ -1,5 +1,5 @@
-//! What the original agents get wrong: docs/design/jvm-agent.md has the list, with the test of each. Those that need no test of
-//! their own are elsewhere (`crowds`, `faults`, `modes`).
+//! Defects of the original agents: docs/design/jvm-agent.md has the list, with the test of each. Some are covered by tests in
+//! `crowds`, `faults` and `modes`.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -18,7 +18,7 @@ use crate::oracle::Load;
 
 const COUNTS: &[&str] = &["demo.Counts", "3", "50"];
 
-/// The program, whose counts have to be right.
+/// Runs the program and checks its counts.
 #[track_caller]
 fn counts_are_right(hq: &Listening, threads: u64, rounds: u64) {
     let report = hq.report();
@@ -30,7 +30,7 @@ fn only(dialect: Dialect) -> Settings {
     Settings { dialects: vec![dialect], ..Settings::default() }
 }
 
-/// An HQ that says these bytes to hello, and these to data hello, and takes everything.
+/// Starts an HQ that answers hello and data hello with fixed bytes, and reads everything.
 fn saying(control: Vec<u8>, data: Vec<u8>) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -49,7 +49,7 @@ fn saying(control: Vec<u8>, data: Vec<u8>) -> u16 {
     port
 }
 
-/// Between agents and HQ: what HQ says comes byte by byte.
+/// Starts a proxy between agents and HQ that passes HQ's messages byte by byte.
 fn in_pieces(to: SocketAddr) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -80,8 +80,8 @@ fn error(text: &str) -> Vec<u8> {
     to_bytes(&Message::Error { text: text.as_java_str() }, Dialect::F1).unwrap()
 }
 
-/// The originals take the first `read` for the whole configuration, and lose the place in a command that comes in two parts,
-/// with a heartbeat in between.
+/// The originals treat the first `read` as the whole configuration, and lose track of a command that arrives in two
+/// parts with a heartbeat in between.
 #[test]
 fn every_byte_of_hq_comes_alone() {
     let jdk = require!(Jdk::with_compiler());
@@ -96,7 +96,7 @@ fn every_byte_of_hq_comes_alone() {
     }
 }
 
-/// The originals can't take more than 65,535 bytes in versions 2 to 4, and abort if they come in parts.
+/// The originals do not accept more than 65,535 bytes in versions 2 to 4, and abort if they arrive in parts.
 #[test]
 fn a_configuration_of_300_kilobytes() {
     let jdk = require!(Jdk::with_compiler());
@@ -109,8 +109,8 @@ fn a_configuration_of_300_kilobytes() {
     counts_are_right(&hq, 3, 50);
 }
 
-/// With no data senders the program of an original never ends; with so few bytes of buffers it is not started. Before it ends
-/// an original sleeps for the interval of heartbeats.
+/// With no data senders the program of an original never ends; with such small buffers it does not start. An original
+/// sleeps for the heartbeat interval before it ends.
 #[test]
 fn a_configuration_with_extremes() {
     let jdk = require!(Jdk::with_compiler());
@@ -130,7 +130,7 @@ fn a_configuration_with_extremes() {
     }
 }
 
-/// As Code Pulse does: nothing at first, and what the user has ticked afterwards.
+/// As Code Pulse does: first nothing is traced, then the classes that the user has selected.
 #[test]
 fn a_second_configuration_replaces_the_first() {
     let jdk = require!(Jdk::with_compiler());
@@ -154,7 +154,7 @@ fn a_second_configuration_replaces_the_first() {
     }
 }
 
-/// In the originals events of one connection are in no order, and ids have to be contiguous over all of them.
+/// In the originals the events of one connection are unordered, and ids have to be contiguous over all connections.
 #[test]
 fn version_1_on_three_connections() {
     for jdk in require!(Jdk::all()) {
@@ -170,7 +170,7 @@ fn version_1_on_three_connections() {
     }
 }
 
-/// An original tells of the break before it has stopped to record: a few events behind it may be from before.
+/// An original reports the break before it has stopped recording: a few events after it may be from before.
 #[test]
 fn breaks_of_version_1_are_where_events_are_missing() {
     let jdk = require!(Jdk::with_compiler());
@@ -197,7 +197,7 @@ fn breaks_of_version_1_are_where_events_are_missing() {
     assert_eq!(report.findings, []);
 }
 
-/// An error of HQ ends the JVM of an original with SIGABRT, or with status 0, which says that all is well.
+/// An error of HQ ends the JVM of an original with SIGABRT, or with status 0, which means success.
 #[test]
 fn the_program_keeps_its_status() {
     let jdk = require!(Jdk::with_compiler());
@@ -274,7 +274,7 @@ public static void main(String[] words) throws Exception {{
     )
     .unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Its name with `.java` may be as long as names of files are.
+    // The file name with `.java` may have the maximum length.
     let file = folder.path().join(format!("{class}.java"));
     std::fs::write(&file, source).unwrap();
     jdk.compile([&file], folder.path());
@@ -302,7 +302,7 @@ public static void main(String[] words) throws Exception {{
     }
 }
 
-/// Records, sealed classes and nests are more than the originals can read.
+/// The originals cannot read records, sealed classes and nests.
 #[test]
 fn class_files_newer_than_the_originals() {
     let tools = require!(Jdk::with_compiler());

@@ -43,7 +43,7 @@ fn each_version() -> Result<(), Skip> {
         let error = block_on(client.load(Path::new("/tmp/none/none.so"), "")).unwrap_err();
         assert!(error.to_string().contains("cannot open shared object file"), "{major}: {error}");
 
-        // A second tool finds it listening.
+        // A second tool finds the JVM listening.
         let client = attach(pid, Timeouts::default()).unwrap();
         let out = classes.path().join("times");
         let options = |code: u8| format!("{}={code}", out.display());
@@ -56,12 +56,12 @@ fn each_version() -> Result<(), Skip> {
         assert!(!folder.exists(), "{major}: nothing is left on the disk");
         let error = block_on(client.load(&path, &options(7))).unwrap_err();
         assert!(matches!(error, AttachError::NotLoaded(LoadError::Failed { code: 7 })), "{error}");
-        // The same library, without its file: it has counted on.
+        // The library is loaded already, so that its counter continues, although its file is gone.
         assert_eq!(client.loaded_libraries("libfake-agent").unwrap(), std::slice::from_ref(&path), "{major}");
         block_on(client.load(&path, &options(0))).unwrap();
         assert_eq!(fs::read_to_string(&out).unwrap(), "3", "{major}");
 
-        // What only the newer protocol can say.
+        // Only the newer protocol supports this.
         let long = format!("/{}{}", "x".repeat(3000), options(0));
         match block_on(client.load(&path, &long)) {
             Err(AttachError::Request(RequestError::TooLong { limit: 1024, .. })) => assert!(major < 24),
@@ -84,7 +84,7 @@ fn told_not_to() -> Result<(), Skip> {
         let error = attach(program.id(), Timeouts::default()).unwrap_err();
         assert!(matches!(error, AttachError::Disabled { .. }), "{error}");
         program.kill();
-        // By an option that is not seen from outside: it prints its stacks, and that is all.
+        // By an option that is not visible from outside: the JVM only prints its stacks.
         let file = classes.path().join("options");
         fs::write(&file, "-XX:+DisableAttachMechanism\n").unwrap();
         let program = java(&jdk, classes.path(), &[&format!("@{}", file.display())]);
@@ -93,7 +93,7 @@ fn told_not_to() -> Result<(), Skip> {
         assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
         assert!(Path::new(&format!("/proc/{}", program.id())).exists(), "it lives");
         assert!(!is_there(&format!("/tmp/.attach_pid{}", program.id())));
-        // SIGQUIT would end it; it listens from the beginning instead.
+        // SIGQUIT would end this JVM; it listens from its start instead.
         let program = java(&jdk, classes.path(), &["-Xrs"]);
         let client = attach(program.id(), Timeouts::default()).unwrap();
         assert!(block_on(client.properties()).is_ok());
