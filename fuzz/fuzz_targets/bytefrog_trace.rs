@@ -25,7 +25,7 @@ libfuzzer_sys::fuzz_target!(|input: &[u8]| {
     let (report, tree) = trace(dialect, &limits, bytes, usize::from(*chunk).max(1));
     let rows: u64 = tree.rows.iter().map(|row| row.calls).sum();
     let entries: u64 = report.methods.iter().map(|method| method.entries).sum();
-    assert_eq!(rows + report.untold + report.too_deep, entries);
+    assert_eq!(rows + report.without_node + report.too_deep, entries);
     assert!(entries <= report.counters.entries);
     assert!(report.counters.entries <= bytes.len() as u64 / 8);
     assert!(

@@ -196,7 +196,7 @@ impl FakeAgent {
             match event {
                 Event::Configured(configuration) => self.configurations.push(*configuration),
                 Event::Command(command, _) => self.commands.push(command),
-                Event::Refused { text, fallback } => {
+                Event::Rejected { text, fallback } => {
                     self.fallback = fallback;
                     self.errors.push(text.to_string());
                 }

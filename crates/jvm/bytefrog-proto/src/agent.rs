@@ -1,133 +1,135 @@
-//! An agent's side: its control connection, and its data connections.
+//! The agent's side of the protocol: its control connection and its data connections.
 //!
 //! ```text
 //! Control::new(dialect) ─▶ hello() ─▶ handle_bytes(…) ─▶ Event::Configured ─▶ heartbeat(…) … ─▶ Event::Command(start) …
 //! Data::new(dialect)    ─▶ hello(run) ─▶ handle_bytes(…) ─▶ Reply::Ready ─▶ write events
 //! ```
 //!
-//! What an agent does about what it is told:
+//! How an agent reacts to what HQ sends:
 //!
-//! | what comes | ours | the originals |
+//! | HQ sends | this implementation | the original agents |
 //! |---|---|---|
-//! | a configuration before start | applied; replaces the one before | the same |
-//! | a configuration after start | error; the program goes on untraced | the same |
-//! | one that can't be read | error; the program goes on untraced | the JVM aborts |
-//! | a command in a mode that does not have it | the same | the same |
-//! | stop before start | the program starts, untraced | hangs for ever |
-//! | an error in place of the first configuration | [`Event::Refused`]: an F1 agent says hello again, with 1; one that is refused for its version, with 4, 3, and 2 | the JVM aborts |
-//! | an error before start | the program goes on untraced | the program ends, with status 0 |
-//! | an error later | said back; shutting down; the program goes on | the same |
+//! | a configuration before start | applies it; it replaces the previous one | same |
+//! | a configuration after start | sends an error; the program continues untraced | same |
+//! | an unreadable configuration | sends an error; the program continues untraced | the JVM aborts |
+//! | a command that the current mode does not have | sends an error; the program continues untraced | same |
+//! | stop before start | the program starts, untraced | the program hangs forever |
+//! | an error in place of the first configuration | reports [`Event::Rejected`]: an F1 agent sends hello again with
+//! version 1; an agent whose version was rejected, with 4, 3, and 2 | the JVM aborts |
+//! | an error before start | the program continues untraced | the program exits with status 0 |
+//! | an error after start | sends the error back and shuts down; the program continues | same |
 
 use thiserror::Error;
 
-use crate::mode::Effect;
+use crate::mode::CommandEffect;
 use crate::rules::quoted;
 use crate::{
-    ClassOutcome, Command, Configuration, Decoder, Dialect, EncodeError, JavaStr, JavaString, Message, Mode,
-    Rule, State, Stream, Violation, encode, f1, hq,
+    AgentState, ClassOutcome, Command, Configuration, Decoder, Dialect, EncodeError, JavaStr, JavaString,
+    Message, Mode, Rule, Stream, Violation, encode, f1, hq,
 };
 
-/// What HQ has said.
+/// An event that a message of HQ caused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// What to trace. The first one, or another one before start.
+    /// HQ sent a configuration: the first one, or another one before start.
     Configured(Box<Configuration>),
-    /// A legal command, and where it leads.
-    Command(Command, State),
-    /// Send counts and coverage.
+    /// HQ sent a legal command, which leads to this state.
+    Command(Command, AgentState),
+    /// HQ requested a snapshot of counts and coverage.
     Snapshot {
-        /// And count from zero then.
+        /// Whether to reset the counts to zero afterwards.
         reset: bool,
     },
-    /// HQ does not want this agent, or not this version.
-    Refused {
-        /// Why.
+    /// HQ rejected this agent, or this version of the protocol.
+    Rejected {
+        /// The error text of HQ.
         text: JavaString,
-        /// Whether to say hello again on a new connection, and with what.
+        /// The version to say hello with on a new connection; `None` if the agent should give up.
         fallback: Option<Dialect>,
     },
-    /// HQ ends the trace.
+    /// HQ aborted the trace.
     Error {
-        /// Why.
+        /// The error text of HQ.
         text: JavaString,
     },
-    /// HQ has broken a rule. The agent shuts down; its program goes on.
+    /// HQ broke a rule of the protocol. The agent shuts down; its program continues.
     Violation(Violation),
 }
 
-/// What follows from what has come.
+/// The result of handling received bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Output {
-    /// What has happened, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
-    /// What to write.
+    /// The bytes to send.
     pub transmit: Vec<u8>,
-    /// Whether the trace ends: what is buffered is sent, and the connections are closed.
+    /// Whether the trace is over: send what is buffered, then close the connections.
     pub close: bool,
 }
 
-/// Something that can't be said now.
+/// A message that cannot be sent now.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum SayError {
-    /// Hello is said once, and first.
-    #[error("{0} has to wait for the configuration")]
+pub enum SendError {
+    /// A message that requires a configuration, which HQ has not sent yet.
+    #[error("{0} must not be sent before the configuration")]
     NotConfigured(&'static str),
-    /// It was said.
-    #[error("{0} was said before")]
+    /// A message that was already sent and may be sent only once.
+    #[error("{0} was already sent")]
     Twice(&'static str),
-    /// It has no encoding.
+    /// A message that cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
-/// A control connection.
+/// The agent's end of a control connection.
 #[derive(Debug)]
 pub struct Control {
     dialect: Dialect,
     decoder: Decoder,
     greeted: bool,
     configuration: Option<Configuration>,
-    state: State,
+    state: AgentState,
     closed: bool,
 }
 
 impl Control {
-    /// A connection to HQ.
+    /// Creates the state machine of a new connection to HQ.
     pub fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
             decoder: Decoder::new(Stream::control_from_hq(dialect)),
             greeted: false,
             configuration: None,
-            state: State::NEW,
+            state: AgentState::NEW,
             closed: false,
         }
     }
 
-    /// What this agent speaks. An agent of version 1 learns from the configuration which one it is.
+    /// Returns the dialect of this agent. For an agent of version 1, the configuration determines which of two
+    /// dialects it is.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// Where it is.
-    pub fn state(&self) -> State {
+    /// Returns the current state of the agent.
+    pub fn state(&self) -> AgentState {
         self.state
     }
 
-    /// The configuration in force.
+    /// Returns the configuration in force; `None` before the first one.
     pub fn configuration(&self) -> Option<&Configuration> {
         self.configuration.as_ref()
     }
 
-    /// The first message; with a project if the dialect has it.
+    /// Returns the first message, hello; with a project if the dialect has projects.
     ///
     /// # Errors
-    /// It was said, or has no such form in this dialect.
-    pub fn hello(&mut self, project: Option<u32>) -> Result<Vec<u8>, SayError> {
+    /// Fails if hello was already sent, or if the dialect has no hello of this form.
+    pub fn hello(&mut self, project: Option<u32>) -> Result<Vec<u8>, SendError> {
         if self.greeted {
-            return Err(SayError::Twice("hello"));
+            return Err(SendError::Twice("hello"));
         }
         let version = self.dialect.hello();
         let message = match project {
@@ -139,51 +141,53 @@ impl Control {
         Ok(bytes)
     }
 
-    fn say(&self, what: &'static str, message: &Message<'_>) -> Result<Vec<u8>, SayError> {
+    fn message(&self, what: &'static str, message: &Message<'_>) -> Result<Vec<u8>, SendError> {
         if self.configuration.is_none() {
-            return Err(SayError::NotConfigured(what));
+            return Err(SendError::NotConfigured(what));
         }
         Ok(encode::to_bytes(message, self.dialect)?)
     }
 
-    /// A heartbeat: at once after the configuration, and then after each interval. `queue` is the number of buffers that wait.
+    /// Returns a heartbeat: to be sent right after the configuration, and then once per interval. `queue` is the
+    /// number of buffers that wait to be sent.
     ///
     /// # Errors
-    /// No configuration yet.
-    pub fn heartbeat(&self, queue: u16) -> Result<Vec<u8>, SayError> {
-        self.say("a heartbeat", &Message::Heartbeat { mode: self.state.mode.byte(), queue })
+    /// Fails before the configuration.
+    pub fn heartbeat(&self, queue: u16) -> Result<Vec<u8>, SendError> {
+        self.message("a heartbeat", &Message::Heartbeat { mode: self.state.mode.byte(), queue })
     }
 
-    /// What became of a class.
+    /// Returns the message that reports what the agent did with a class.
     ///
     /// # Errors
-    /// No configuration yet, or a name that is too long.
-    pub fn class(&self, outcome: ClassOutcome, name: &JavaString) -> Result<Vec<u8>, SayError> {
-        self.say("a class", &Message::Class { outcome, name: name.as_java_str() })
+    /// Fails before the configuration, or if the name is too long.
+    pub fn class(&self, outcome: ClassOutcome, name: &JavaString) -> Result<Vec<u8>, SendError> {
+        self.message("a class", &Message::Class { outcome, name: name.as_java_str() })
     }
 
-    /// The trace has a break before this event: to be said when recording stops, from tracing to suspended.
+    /// Returns the message that reports a gap in the trace before this event: to be sent when recording stops, on
+    /// the change from tracing to suspended.
     ///
     /// # Errors
-    /// No configuration yet; F1, where each thread has a drop instead.
-    pub fn data_break(&self, sequence: u32) -> Result<Vec<u8>, SayError> {
-        self.say("a data break", &Message::DataBreak { sequence })
+    /// Fails before the configuration, and for F1, which has a drop message per thread instead.
+    pub fn data_break(&self, sequence: u32) -> Result<Vec<u8>, SendError> {
+        self.message("a data break", &Message::DataBreak { sequence })
     }
 
-    /// The process, which F1 begins with.
+    /// Returns the message that describes the process, which an F1 agent sends first.
     ///
     /// # Errors
-    /// No configuration yet; another dialect.
-    pub fn process(&self, process: &f1::Process<'_>) -> Result<Vec<u8>, SayError> {
-        self.say("the process", &Message::Process(*process))
+    /// Fails before the configuration, and for dialects other than F1.
+    pub fn process(&self, process: &f1::Process<'_>) -> Result<Vec<u8>, SendError> {
+        self.message("the process", &Message::Process(*process))
     }
 
-    /// The program ends: heartbeats say so from now on.
+    /// Notes that the program is exiting: heartbeats report the mode "shutting down" from now on.
     pub fn shut_down(&mut self) {
         self.state.mode = Mode::ShuttingDown;
     }
 
-    /// Takes what HQ has sent.
+    /// Handles bytes that HQ sent.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> Output {
         let mut output = Output::default();
         if self.closed {
@@ -193,22 +197,22 @@ impl Control {
         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(stream));
         let read = decoder.feed(bytes, |offset, message| {
             if !output.close {
-                self.take(offset, &message, &mut output);
+                self.handle(offset, &message, &mut output);
             }
             None
         });
         if let Err(error) = read
             && !output.close
         {
-            self.end(Rule::Undecodable, error.to_string(), error.offset, &mut output);
+            self.fail(Rule::Undecodable, error.to_string(), error.offset, &mut output);
         }
         self.decoder = decoder;
         self.closed |= output.close;
         output
     }
 
-    /// The trace ends because of HQ.
-    fn end(&mut self, rule: Rule, detail: String, offset: u64, output: &mut Output) {
+    /// Ends the trace because HQ broke a rule.
+    fn fail(&mut self, rule: Rule, detail: String, offset: u64, output: &mut Output) {
         let violation = Violation::new(rule, detail, Some(offset));
         output.transmit.extend(hq::error(&violation.to_string()));
         output.events.push(Event::Violation(violation));
@@ -216,31 +220,31 @@ impl Control {
         self.state.mode = Mode::ShuttingDown;
     }
 
-    fn take(&mut self, offset: u64, message: &Message<'_>, output: &mut Output) {
+    fn handle(&mut self, offset: u64, message: &Message<'_>, output: &mut Output) {
         match *message {
             Message::Configuration { payload } => self.configure(payload, offset, output),
             Message::Error { text } if self.configuration.is_none() => {
                 let fallback = fallback(self.dialect, text);
-                output.events.push(Event::Refused { text: text.into(), fallback });
+                output.events.push(Event::Rejected { text: text.into(), fallback });
                 output.close = true;
             }
             Message::Error { text } => {
-                // Said back, as the originals do: an HQ that waits for it knows that it was heard.
+                // Sent back, as the original agents do: an HQ that waits for the reply learns that the error arrived.
                 output.transmit.extend(hq::error(&format!("received error from HQ: {text}")));
                 output.events.push(Event::Error { text: text.into() });
                 output.close = true;
                 self.state.mode = Mode::ShuttingDown;
             }
             Message::Command(command) if self.configuration.is_some() => match self.state.after(command) {
-                Effect::To(state) => {
+                CommandEffect::To(state) => {
                     self.state = state;
                     output.events.push(Event::Command(command, state));
                 }
-                Effect::Ignored => {}
-                Effect::Illegal => {
+                CommandEffect::Ignored => {}
+                CommandEffect::Illegal => {
                     let before = if self.state.started { "" } else { ", before start" };
                     let detail = format!("{command} while {}{before}", self.state.mode);
-                    self.end(Rule::IllegalCommand, detail, offset, output);
+                    self.fail(Rule::IllegalCommand, detail, offset, output);
                 }
             },
             Message::Snapshot { reset } if self.configuration.is_some() => {
@@ -248,7 +252,7 @@ impl Control {
             }
             _ => {
                 let detail = format!("{message} before the configuration");
-                self.end(Rule::IllegalCommand, detail, offset, output);
+                self.fail(Rule::IllegalCommand, detail, offset, output);
             }
         }
     }
@@ -256,7 +260,7 @@ impl Control {
     fn configure(&mut self, payload: &[u8], offset: u64, output: &mut Output) {
         if self.state.started {
             let detail = format!("while {}", self.state.mode);
-            return self.end(Rule::LateConfiguration, detail, offset, output);
+            return self.fail(Rule::LateConfiguration, detail, offset, output);
         }
         match Configuration::decode(payload, self.dialect.framing()) {
             Ok((configuration, class)) => {
@@ -266,17 +270,18 @@ impl Control {
                 self.configuration = Some(configuration.clone());
                 output.events.push(Event::Configured(Box::new(configuration)));
             }
-            Err(error) => self.end(Rule::Configuration, quoted_error(&error.to_string()), offset, output),
+            Err(error) => self.fail(Rule::Configuration, quoted_error(&error.to_string()), offset, output),
         }
     }
 }
 
-/// What to say hello with next. An HQ that does not know F1 says so with an error, and most know 1: docs/bytefrog-f1.md. There
-/// are some that know only a later one; who refuses for another reason would do so in every version.
-fn fallback(refused: Dialect, text: JavaStr<'_>) -> Option<Dialect> {
-    match refused {
+/// Returns the version to say hello with next. An HQ that does not know F1 rejects it with an error, and most know
+/// version 1: see `docs/bytefrog-f1.md`. Some know later versions only; an HQ that rejects for another reason would
+/// do so for every version.
+fn fallback(rejected: Dialect, text: JavaStr<'_>) -> Option<Dialect> {
+    match rejected {
         Dialect::F1 => Some(Dialect::V1),
-        _ if !hq::is_version_refused(text) => None,
+        _ if !hq::is_version_rejected(text) => None,
         Dialect::V1 | Dialect::V1CodePulse => Some(Dialect::V4),
         Dialect::V4 => Some(Dialect::V3),
         Dialect::V3 => Some(Dialect::V2),
@@ -288,21 +293,21 @@ fn quoted_error(text: &str) -> String {
     quoted(JavaString::from(text).as_java_str())
 }
 
-/// What HQ has answered on a data connection.
+/// HQ's answer on a data connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// It is ready for events.
+    /// HQ is ready for events.
     Ready,
-    /// It is not.
-    Refused {
-        /// Why.
+    /// HQ rejected the connection.
+    Rejected {
+        /// The error text of HQ.
         text: JavaString,
     },
-    /// It has broken a rule.
+    /// HQ broke a rule of the protocol.
     Violation(Violation),
 }
 
-/// A data connection.
+/// The agent's end of a data connection.
 #[derive(Debug)]
 pub struct Data {
     decoder: Decoder,
@@ -310,24 +315,24 @@ pub struct Data {
 }
 
 impl Data {
-    /// A connection to HQ, at the same address.
+    /// Creates the state machine of a new connection, to the address of the control connection.
     pub fn new(dialect: Dialect) -> Self {
         Self { decoder: Decoder::new(Stream::data_from_hq(dialect)), ready: false }
     }
 
-    /// The first message, with the run of the configuration.
+    /// Returns the first message, which names the run that the configuration gave.
     pub fn hello(run: u8) -> [u8; 2] {
         [crate::MessageId::DATA_HELLO.0, run]
     }
 
-    /// Takes what HQ has sent: nothing but the reply is due.
+    /// Handles bytes that HQ sent; only its reply is legal. Returns `None` if the reply is still incomplete.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> Option<Reply> {
         let mut reply = None;
         let mut ready = self.ready;
         let read = self.decoder.feed(bytes, |offset, message| {
             if reply.as_ref().is_none_or(|reply| *reply == Reply::Ready) {
                 reply = Some(match message {
-                    Message::Error { text } => Reply::Refused { text: text.into() },
+                    Message::Error { text } => Reply::Rejected { text: text.into() },
                     _ if !ready => Reply::Ready,
                     _ => Reply::Violation(Violation::new(Rule::SecondHello, "a second reply", Some(offset))),
                 });

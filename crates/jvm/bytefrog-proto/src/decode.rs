@@ -1,30 +1,31 @@
-//! Bytes to messages: one at a time ([`decode`]), and a stream in any chunks ([`Decoder`]).
+//! Decoding of messages: a single one ([`decode`]), or a stream in chunks of any size ([`Decoder`](crate::Decoder)).
 //!
-//! There are no delimiters and no lengths: after a message that is not known, nothing can be read any more.
+//! Messages have neither delimiters nor lengths: nothing can be decoded after an unknown message.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
-use crate::f1::{Batch, CountRows, Drop, DropReason, HitRows, MOST_ROWS, Process, Rows};
+use crate::f1::{Batch, CountRows, Drop, DropReason, HitRows, MAX_ROWS, Process, Rows};
 use crate::{
     Channel, ClassOutcome, Command, Dialect, Exit, Framing, JavaStr, Location, Message, MessageId, ModeByte,
     Side, Stamp, Stream,
 };
 
-/// How much is accepted from the other side.
+/// Limits on what is accepted from the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest configuration, in bytes. The originals have no limit; 186 KB were seen.
+    /// The longest configuration, in bytes. The original implementations have no limit; 186 KB has been seen in
+    /// practice.
     pub configuration: u32,
 }
 
 impl Default for Limits {
-    /// 16 MiB.
+    /// Returns limits of 16 MiB for a configuration.
     fn default() -> Self {
         Self { configuration: 16 << 20 }
     }
 }
 
-/// The big-endian fields of a message.
+/// A reader of the big-endian fields of a message.
 struct Fields<'a>(Reader<'a>);
 
 impl<'a> Fields<'a> {
@@ -63,8 +64,8 @@ impl<'a> Fields<'a> {
     fn rows<const N: usize>(&mut self, what: &'static str) -> Result<Rows<'a, N>, DecodeError> {
         let start = self.0.clone();
         let count = self.u32(what)?;
-        if count > MOST_ROWS {
-            let kind = DecodeErrorKind::TooLarge { value: count.into(), limit: MOST_ROWS.into() };
+        if count > MAX_ROWS {
+            let kind = DecodeErrorKind::TooLarge { value: count.into(), limit: MAX_ROWS.into() };
             return Err(start.error(what, kind));
         }
         let size = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(N);
@@ -72,7 +73,7 @@ impl<'a> Fields<'a> {
         Ok(Rows(rows))
     }
 
-    /// Time, sequence, method: the order of versions 1 to 4, where the thread comes last.
+    /// Reads time, sequence and method: the order of versions 1 to 4, where the thread comes last.
     #[inline]
     fn stamp(&mut self) -> Result<(Stamp, u32), DecodeError> {
         let time = self.u32("timestamp")?.into();
@@ -85,7 +86,7 @@ impl<'a> Fields<'a> {
         Ok(self.u16("thread id")?.into())
     }
 
-    /// Thread, sequence, time: the order of F1.
+    /// Reads thread, sequence and time: the order of F1.
     fn stamp_f1(&mut self) -> Result<Stamp, DecodeError> {
         let thread = self.u32("thread id")?;
         let sequence = self.u64("sequence")?;
@@ -93,11 +94,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The message at the beginning of `bytes`, which stand at `offset` of the stream, and how many bytes it has.
+/// Decodes the message at the beginning of `bytes`, which are at `offset` of the stream. Returns it with its length
+/// in bytes.
 ///
 /// # Errors
-/// An id that is unknown or does not belong on this stream, or a length above the limits. A message that is not complete is
-/// an error that [is incomplete](DecodeError::is_incomplete).
+/// Fails for an ID that is unknown or not allowed on this stream, and for a length above the limits. For an
+/// incomplete message, [`DecodeError::is_incomplete`] returns true.
 #[inline]
 pub fn decode(
     bytes: &[u8],
@@ -105,16 +107,16 @@ pub fn decode(
     stream: Stream,
     limits: Limits,
 ) -> Result<(Message<'_>, usize), DecodeError> {
-    match frequent(bytes, stream) {
+    match decode_frequent(bytes, stream) {
         Some(found) => Ok(found),
-        None => any(bytes, offset, stream, limits),
+        None => decode_any(bytes, offset, stream, limits),
     }
 }
 
-/// Whole entries and exits of versions 1 to 4, which nearly all messages are. Nothing else.
+/// Decodes complete entries and exits of versions 1 to 4, which nearly all messages are, and nothing else.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the message has to stay in registers: three times as fast")]
-pub(crate) fn frequent(bytes: &[u8], stream: Stream) -> Option<(Message<'_>, usize)> {
+pub(crate) fn decode_frequent(bytes: &[u8], stream: Stream) -> Option<(Message<'_>, usize)> {
     let Stream { channel: Channel::Data, from: Side::Agent, dialect: Some(dialect) } = stream else {
         return None;
     };
@@ -153,7 +155,7 @@ fn stamp(time: [u8; 4], sequence: [u8; 4], thread: [u8; 2]) -> Stamp {
 }
 
 #[inline(never)]
-fn any(
+fn decode_any(
     bytes: &[u8],
     offset: u64,
     stream: Stream,
@@ -169,10 +171,10 @@ fn any(
         return wrong("a known message");
     }
     if !id.belongs(stream.channel, stream.from) {
-        return wrong("a message that is sent on this connection and in this direction");
+        return wrong("a message of this connection and direction");
     }
     let Some(dialect) = stream.dialect else {
-        return match greeting(id, &mut fields)? {
+        return match decode_greeting(id, &mut fields)? {
             Some(message) => Ok((message, bytes.len() - fields.0.remaining())),
             None => wrong("hello"),
         };
@@ -180,16 +182,16 @@ fn any(
     if !id.is_in(dialect) {
         return wrong("a message of the version that the agent speaks");
     }
-    let message = match greeting(id, &mut fields)? {
+    let message = match decode_greeting(id, &mut fields)? {
         Some(message) => message,
-        None if dialect == Dialect::F1 => ours(id, &mut fields, limits)?,
-        None => old(id, &mut fields, dialect, limits)?,
+        None if dialect == Dialect::F1 => decode_f1(id, &mut fields, limits)?,
+        None => decode_v1_to_v4(id, &mut fields, dialect, limits)?,
     };
     Ok((message, bytes.len() - fields.0.remaining()))
 }
 
-/// The messages that can be read before the version is known.
-fn greeting<'a>(id: MessageId, fields: &mut Fields<'a>) -> Result<Option<Message<'a>>, DecodeError> {
+/// Decodes the messages that can be read before the version is known.
+fn decode_greeting<'a>(id: MessageId, fields: &mut Fields<'a>) -> Result<Option<Message<'a>>, DecodeError> {
     Ok(Some(match id {
         MessageId::HELLO => Message::Hello { version: fields.u8("protocol version")? },
         MessageId::PROJECT_HELLO => Message::ProjectHello {
@@ -202,8 +204,8 @@ fn greeting<'a>(id: MessageId, fields: &mut Fields<'a>) -> Result<Option<Message
     }))
 }
 
-/// The messages of versions 1 to 4.
-fn old<'a>(
+/// Decodes the messages of versions 1 to 4.
+fn decode_v1_to_v4<'a>(
     id: MessageId,
     fields: &mut Fields<'a>,
     dialect: Dialect,
@@ -252,12 +254,12 @@ fn old<'a>(
             Message::LocationCount { method: fields.u32("method id")?, count: fields.u32("count")? }
         }
         MessageId::DATA_BREAK => Message::DataBreak { sequence: fields.u32("sequence")? },
-        _ => return common(id, fields, dialect, limits),
+        _ => return decode_common(id, fields, dialect, limits),
     })
 }
 
-/// The messages that all versions have alike.
-fn common<'a>(
+/// Decodes the messages that are identical in all versions.
+fn decode_common<'a>(
     id: MessageId,
     fields: &mut Fields<'a>,
     dialect: Dialect,
@@ -305,14 +307,14 @@ fn common<'a>(
         MessageId::DATA_HELLO_REPLY => Message::DataHelloReply,
         MessageId(raw) => match Command::ALL.into_iter().find(|command| command.id() == raw) {
             Some(command) => Message::Command(command),
-            // `is_in` has let nothing else through.
+            // Unreachable: `is_in` accepts no other ID.
             None => return Err(fields.0.error("message id", DecodeErrorKind::Invalid("has no layout"))),
         },
     })
 }
 
-/// The messages of F1.
-fn ours<'a>(id: MessageId, fields: &mut Fields<'a>, limits: Limits) -> Result<Message<'a>, DecodeError> {
+/// Decodes the messages of F1.
+fn decode_f1<'a>(id: MessageId, fields: &mut Fields<'a>, limits: Limits) -> Result<Message<'a>, DecodeError> {
     Ok(match id {
         MessageId::BATCH => {
             let Stamp { time: base, sequence, thread } = fields.stamp_f1()?;
@@ -362,11 +364,11 @@ fn ours<'a>(id: MessageId, fields: &mut Fields<'a>, limits: Limits) -> Result<Me
             main: fields.text("main class")?,
         }),
         MessageId::SNAPSHOT => Message::Snapshot { reset: flags(fields, 1)? != 0 },
-        _ => return common(id, fields, Dialect::F1, limits),
+        _ => return decode_common(id, fields, Dialect::F1, limits),
     })
 }
 
-/// A byte of which only some bits have a meaning. The others are for later versions, which have another hello.
+/// Reads a byte of flags. Unknown flags are rejected: a later version that defines them has another hello.
 fn flags(fields: &mut Fields<'_>, known: u8) -> Result<u8, DecodeError> {
     let start = fields.0.clone();
     let flags = fields.u8("flags")?;

@@ -1,63 +1,65 @@
-//! A stream in any chunks to its messages.
+//! A decoder for a stream that arrives in chunks of any size.
 //!
-//! Owns: [`Decoder`]. Whole messages are read where they were received; only one that is cut by the end of a chunk is copied.
+//! Complete messages are decoded in place; only a message that a chunk truncates is copied.
 
 use runtap_wire::DecodeError;
 
-use crate::decode::{Limits, decode, frequent};
+use crate::decode::{Limits, decode, decode_frequent};
 use crate::{Dialect, Message, Stream};
 
-/// Reads one direction of one connection. After an error it reads no more: there is no way to find the next message.
+/// A decoder of one direction of one connection. It stops at the first error, because the next message cannot be
+/// found.
 ///
-/// Memory is bounded by the longest message that has begun to come, of which nothing is reserved ahead.
+/// The memory used is bounded by the longest message that has arrived in part; nothing is reserved in advance.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     stream: Stream,
     limits: Limits,
-    /// The beginning of a message whose end has not come.
-    cut: Vec<u8>,
-    /// Stream offset of the next message.
+    /// The received part of an incomplete message.
+    partial: Vec<u8>,
+    /// The stream offset of the next message.
     offset: u64,
     broken: Option<DecodeError>,
 }
 
 impl Decoder {
-    /// A decoder of a stream of which nothing has come yet.
+    /// Creates a decoder at the beginning of a stream.
     pub fn new(stream: Stream) -> Self {
         Self::with_limits(stream, Limits::default())
     }
 
-    /// The same with limits of one's own.
+    /// Creates a decoder with custom limits.
     pub fn with_limits(stream: Stream, limits: Limits) -> Self {
-        Self { stream, limits, cut: Vec::new(), offset: 0, broken: None }
+        Self { stream, limits, partial: Vec::new(), offset: 0, broken: None }
     }
 
-    /// What is read, and in which dialect.
+    /// Returns the stream that is decoded, with its current dialect.
     pub fn stream(&self) -> Stream {
         self.stream
     }
 
-    /// Reads in this dialect from the next message on: when a data connection has said which run it belongs to. A hello of
-    /// version 1 to 4 or F1 does that by itself.
+    /// Sets the dialect from the next message on: required for a data connection, once its run is known. A hello
+    /// sets the dialect automatically.
     pub fn set_dialect(&mut self, dialect: Dialect) {
         self.stream.dialect = Some(dialect);
     }
 
-    /// Stream offset of the next message.
+    /// Returns the stream offset of the next message.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Bytes of a message whose end has not come.
+    /// Returns the number of bytes received of an incomplete message.
     pub fn leftover(&self) -> usize {
-        self.cut.len()
+        self.partial.len()
     }
 
-    /// Gives every message that `bytes` complete to `take`, with its offset in the stream. `take` may change the dialect:
-    /// that is what it returns (`None`: as before).
+    /// Passes every message that `bytes` completes to `take`, with its offset in the stream. `take` returns the new
+    /// dialect, or `None` to keep the current one.
     ///
     /// # Errors
-    /// What is no message; everything before it was given. Every further call has the same error.
+    /// Fails if a message is invalid, after all messages before it were passed. All further calls return the same
+    /// error.
     #[inline]
     pub fn feed(
         &mut self,
@@ -67,11 +69,11 @@ impl Decoder {
         if let Some(error) = &self.broken {
             return Err(error.clone());
         }
-        let rest = if self.cut.is_empty() { bytes } else { self.mend(bytes, &mut take)? };
+        let rest = if self.partial.is_empty() { bytes } else { self.complete(bytes, &mut take)? };
         let mut at = 0;
         loop {
             let ahead = rest.get(at..).unwrap_or_default();
-            if let Some((message, size)) = frequent(ahead, self.stream) {
+            if let Some((message, size)) = decode_frequent(ahead, self.stream) {
                 if let Some(dialect) = take(self.offset, message) {
                     self.stream.dialect = Some(dialect);
                 }
@@ -90,11 +92,11 @@ impl Decoder {
                     if let Some(dialect) = dialect {
                         self.stream.dialect = Some(dialect);
                     } else if self.stream.dialect.is_none() {
-                        self.greet(&message);
+                        self.set_dialect_of(&message);
                     }
                 }
                 Err(error) if error.is_incomplete() => {
-                    self.cut.extend_from_slice(ahead);
+                    self.partial.extend_from_slice(ahead);
                     return Ok(());
                 }
                 Err(error) => return Err(self.break_with(error)),
@@ -102,50 +104,50 @@ impl Decoder {
         }
     }
 
-    /// Completes the message that was cut, with as few bytes as it takes, and gives it. Returns what is left.
+    /// Completes the truncated message with as few bytes as necessary and passes it on. Returns the remaining bytes.
     #[cold]
-    fn mend<'a>(
+    fn complete<'a>(
         &mut self,
         bytes: &'a [u8],
         take: &mut impl FnMut(u64, Message<'_>) -> Option<Dialect>,
     ) -> Result<&'a [u8], DecodeError> {
         let mut rest = bytes;
-        let mut cut = std::mem::take(&mut self.cut);
-        // Doubles what is added: a long message in small chunks is not read again for each of its bytes.
+        let mut partial = std::mem::take(&mut self.partial);
+        // The step doubles, so that a long message in small chunks is not decoded again for each byte.
         let mut step = 32;
         loop {
-            let had = cut.len();
+            let had = partial.len();
             let (head, tail) = rest.split_at_checked(step).unwrap_or((rest, &[]));
-            cut.extend_from_slice(head);
-            match decode(&cut, self.offset, self.stream, self.limits) {
+            partial.extend_from_slice(head);
+            match decode(&partial, self.offset, self.stream, self.limits) {
                 Ok((message, size)) => {
                     let dialect = take(self.offset, message);
                     self.offset += size as u64;
                     if let Some(dialect) = dialect {
                         self.stream.dialect = Some(dialect);
                     } else if self.stream.dialect.is_none() {
-                        self.greet(&message);
+                        self.set_dialect_of(&message);
                     }
-                    // What was cut alone was no message, so this is not beyond what was added.
+                    // The partial message alone was incomplete, so `size` is greater than `had`.
                     return Ok(rest.get(size.saturating_sub(had)..).unwrap_or_default());
                 }
                 Err(error) if error.is_incomplete() => {
                     rest = tail;
                     step = step.saturating_mul(2);
                     if rest.is_empty() {
-                        self.cut = cut;
+                        self.partial = partial;
                         return Ok(&[]);
                     }
                 }
                 Err(error) => {
-                    self.cut = cut;
+                    self.partial = partial;
                     return Err(self.break_with(error));
                 }
             }
         }
     }
 
-    fn greet(&mut self, message: &Message<'_>) {
+    fn set_dialect_of(&mut self, message: &Message<'_>) {
         if let Message::Hello { version } | Message::ProjectHello { version, .. } = message {
             self.stream.dialect = Dialect::of_hello(*version);
         }

@@ -1,19 +1,20 @@
-//! Versions of the protocol, and what differs between them.
+//! The versions of the protocol and their differences.
 //!
-//! Owns: [`Dialect`], which decides every layout, and where a stream comes from ([`Stream`]).
+//! [`Dialect`] determines the layout of messages, and [`Stream`] names the connection and direction they belong to.
 
 use std::fmt;
 
-/// The hello byte of our own version.
+/// The hello byte of F1, the version of runtap.
 pub const HELLO_F1: u8 = 0xf1;
 
-/// A version of the protocol as its messages are laid out. The hello byte does not suffice: an agent that says 1 gets its
-/// layout of method exits from the class of its configuration.
+/// A version of the protocol, as far as the layout of its messages differs. The hello byte does not suffice: for an
+/// agent of version 1, the class of its configuration determines the layout of method exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
-    /// Hello 1 with the configuration of bytefrog: exits have 17 bytes. What the specification describes.
+    /// Hello 1 with the configuration class of bytefrog: exits have 17 bytes. This is what the specification
+    /// describes.
     V1,
-    /// Hello 1 with the configuration of Code Pulse: exits have 16 bytes.
+    /// Hello 1 with the configuration class of Code Pulse: exits have 16 bytes.
     V1CodePulse,
     /// Hello 2, Code Pulse 2.0: the configuration is JSON.
     V2,
@@ -25,7 +26,7 @@ pub enum Dialect {
     F1,
 }
 
-/// How the configuration is sent.
+/// The encoding of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// A 32-bit length and a serialized Java object.
@@ -37,10 +38,10 @@ pub enum Framing {
 }
 
 impl Dialect {
-    /// All of them, oldest first.
+    /// All dialects, oldest first.
     pub const ALL: [Self; 6] = [Self::V1, Self::V1CodePulse, Self::V2, Self::V3, Self::V4, Self::F1];
 
-    /// What an agent speaks that says hello with this version; `None` is a version that nobody knows.
+    /// Returns the dialect of an agent that says hello with this version; `None` if the version is unknown.
     pub fn of_hello(version: u8) -> Option<Self> {
         Some(match version {
             1 => Self::V1,
@@ -52,7 +53,7 @@ impl Dialect {
         })
     }
 
-    /// The version in hello.
+    /// Returns the version byte in hello.
     pub fn hello(self) -> u8 {
         match self {
             Self::V1 | Self::V1CodePulse => 1,
@@ -63,7 +64,7 @@ impl Dialect {
         }
     }
 
-    /// How the configuration is sent.
+    /// Returns the encoding of the configuration.
     pub fn framing(self) -> Framing {
         match self {
             Self::V1 | Self::V1CodePulse => Framing::Java,
@@ -72,7 +73,7 @@ impl Dialect {
         }
     }
 
-    /// Nanoseconds in a unit of time: timestamps are milliseconds but for F1.
+    /// Returns the length of one unit of time, in nanoseconds: a millisecond, except in F1.
     pub fn nanoseconds(self) -> u64 {
         if self == Self::F1 { 1 } else { 1_000_000 }
     }
@@ -91,53 +92,53 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// One of the two sides.
+/// A side of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The tracer inside the JVM, which dials.
+    /// The tracer inside the JVM, which connects.
     Agent,
     /// The collector, which listens.
     Hq,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Channel {
-    /// The first one, on which the agent says hello.
+    /// The first connection of an agent, on which it says hello.
     Control,
-    /// The others, on which it says data hello.
+    /// Any further connection, on which the agent says data hello.
     Data,
 }
 
 /// One direction of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Stream {
-    /// What the connection is for.
+    /// The purpose of the connection.
     pub channel: Channel,
-    /// Who sends.
+    /// The sender.
     pub from: Side,
-    /// The layout of its messages. `None`: no hello has come yet, and only hellos and errors can be read.
+    /// The layout of the messages. `None` before hello: then only hellos and errors can be decoded.
     pub dialect: Option<Dialect>,
 }
 
 impl Stream {
-    /// What an agent sends on its first connection.
+    /// Returns the stream from an agent to HQ on a control connection.
     pub fn control_from_agent() -> Self {
         Self { channel: Channel::Control, from: Side::Agent, dialect: None }
     }
 
-    /// What an agent sends on another connection. The dialect is that of the control connection that the run in data hello
-    /// belongs to.
+    /// Returns the stream from an agent to HQ on a data connection. Its dialect is that of the control connection
+    /// with the run that is named in data hello.
     pub fn data_from_agent(dialect: Option<Dialect>) -> Self {
         Self { channel: Channel::Data, from: Side::Agent, dialect }
     }
 
-    /// What HQ sends to an agent that has said hello.
+    /// Returns the stream from HQ to an agent that has said hello.
     pub fn control_from_hq(dialect: Dialect) -> Self {
         Self { channel: Channel::Control, from: Side::Hq, dialect: Some(dialect) }
     }
 
-    /// What HQ sends on a data connection: the reply, or an error.
+    /// Returns the stream from HQ to an agent on a data connection: the reply, or an error.
     pub fn data_from_hq(dialect: Dialect) -> Self {
         Self { channel: Channel::Data, from: Side::Hq, dialect: Some(dialect) }
     }

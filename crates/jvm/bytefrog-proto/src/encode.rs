@@ -1,12 +1,12 @@
-//! Messages to bytes.
+//! Encoding of messages.
 
-use crate::f1::{MOST_ROWS, Rows};
+use crate::f1::{MAX_ROWS, Rows};
 use crate::{Dialect, EncodeError, Exit, Framing, JavaStr, Message, MessageId, Stamp};
 
-/// Appends a message as `dialect` has it. After an error nothing was appended.
+/// Appends a message in the layout of `dialect`. Nothing is appended in case of an error.
 ///
 /// # Errors
-/// A message that the dialect does not have, a number or a text that does not fit.
+/// Fails for a message that the dialect does not have, and for a number or text that does not fit.
 pub fn encode(message: &Message<'_>, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let before = out.len();
     let written = write(message, &mut Out { bytes: out, dialect, message: message.id() });
@@ -16,10 +16,10 @@ pub fn encode(message: &Message<'_>, dialect: Dialect, out: &mut Vec<u8>) -> Res
     written
 }
 
-/// The bytes of a message: [`encode`].
+/// Returns the encoded bytes of a message.
 ///
 /// # Errors
-/// As there.
+/// Fails as [`encode`] does.
 pub fn to_bytes(message: &Message<'_>, dialect: Dialect) -> Result<Vec<u8>, EncodeError> {
     let mut bytes = Vec::new();
     encode(message, dialect, &mut bytes)?;
@@ -49,7 +49,7 @@ impl Out<'_> {
         self.bytes.extend(value.to_be_bytes());
     }
 
-    fn is_ours(&self) -> bool {
+    fn is_f1(&self) -> bool {
         self.dialect == Dialect::F1
     }
 
@@ -60,9 +60,9 @@ impl Out<'_> {
         Err(EncodeError::OutOfRange { what, value, limit, dialect: self.dialect })
     }
 
-    /// A time or sequence: 64 bits in F1, else 32.
+    /// Writes a time or sequence: 64 bits in F1, otherwise 32.
     fn wide(&mut self, what: &'static str, value: u64) -> Result<(), EncodeError> {
-        if self.is_ours() {
+        if self.is_f1() {
             self.u64(value);
         } else {
             let value = self.narrow(what, value, u32::MAX.into())?;
@@ -71,9 +71,9 @@ impl Out<'_> {
         Ok(())
     }
 
-    /// 32 bits in F1, else 16.
+    /// Writes a thread: 32 bits in F1, otherwise 16.
     fn thread(&mut self, thread: u32) -> Result<(), EncodeError> {
-        if self.is_ours() {
+        if self.is_f1() {
             self.u32(thread);
         } else {
             let thread = self.narrow("thread id", thread.into(), u16::MAX.into())?;
@@ -95,9 +95,9 @@ impl Out<'_> {
 
     fn rows<const N: usize>(&mut self, what: &'static str, rows: &Rows<'_, N>) -> Result<(), EncodeError> {
         match u32::try_from(rows.len()) {
-            Ok(count) if count <= MOST_ROWS => self.u32(count),
+            Ok(count) if count <= MAX_ROWS => self.u32(count),
             _ => {
-                let (length, limit) = (rows.len() as u64, MOST_ROWS.into());
+                let (length, limit) = (rows.len() as u64, MAX_ROWS.into());
                 return Err(EncodeError::TooLong { what, length, limit });
             }
         }
@@ -105,14 +105,14 @@ impl Out<'_> {
         Ok(())
     }
 
-    /// An event: `middle` writes what stands between the method and the thread, or after the method in F1.
+    /// Writes an event. `middle` writes the fields between the method and the thread, or after the method in F1.
     fn event(
         &mut self,
         at: &Stamp,
         method: u32,
         middle: impl FnOnce(&mut Self) -> Result<(), EncodeError>,
     ) -> Result<(), EncodeError> {
-        if self.is_ours() {
+        if self.is_f1() {
             self.stamp_f1(at);
             self.u32(method);
             return middle(self);
@@ -130,14 +130,14 @@ impl Out<'_> {
         self.u64(at.time);
     }
 
-    fn refuse(&self) -> Result<(), EncodeError> {
+    fn not_in_dialect(&self) -> Result<(), EncodeError> {
         Err(EncodeError::NotInDialect { message: self.message, dialect: self.dialect })
     }
 }
 
 fn write(message: &Message<'_>, out: &mut Out<'_>) -> Result<(), EncodeError> {
     if !message.id().is_in(out.dialect) {
-        return out.refuse();
+        return out.not_in_dialect();
     }
     out.u8(message.id().0);
     match *message {
@@ -185,7 +185,7 @@ fn write(message: &Message<'_>, out: &mut Out<'_>) -> Result<(), EncodeError> {
                     (Exit::Thrown(flag), Dialect::V1CodePulse | Dialect::V2 | Dialect::V3 | Dialect::V4) => {
                         out.u8(flag);
                     }
-                    _ => return out.refuse(),
+                    _ => return out.not_in_dialect(),
                 }
                 Ok(())
             });
@@ -205,13 +205,13 @@ fn write(message: &Message<'_>, out: &mut Out<'_>) -> Result<(), EncodeError> {
             });
         }
         Message::Marker { time, sequence, thread, key, value } => {
-            match (thread, out.is_ours()) {
+            match (thread, out.is_f1()) {
                 (Some(thread), true) => out.stamp_f1(&Stamp { time, sequence, thread }),
                 (None, false) => {
                     out.wide("timestamp", time)?;
                     out.wide("sequence", sequence)?;
                 }
-                _ => return out.refuse(),
+                _ => return out.not_in_dialect(),
             }
             out.text("key", key)?;
             return out.text("value", value);

@@ -1,38 +1,38 @@
-//! Why a value has no bytes.
+//! The error of encoding.
 
 use thiserror::Error;
 
 use crate::{Dialect, MessageId};
 
-/// A message or configuration that can't be sent.
+/// An error that occurs when a message or configuration is encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// A text, table or configuration is longer than its length can say. The original agents end with an error too, and lose
-    /// what they had buffered.
-    #[error("{what} has {length}, the format allows {limit}")]
+    /// A text, table or configuration is longer than its length field can represent. The original agents fail in
+    /// this case too, and lose what they had buffered.
+    #[error("{what} is {length} long, but the format allows at most {limit}")]
     TooLong {
         /// The field.
         what: &'static str,
         /// Its length, in bytes or rows.
         length: u64,
-        /// The most that can be said.
+        /// The largest length that the format allows.
         limit: u64,
     },
     /// A number is too large for the dialect.
-    #[error("{what} is {value}, and version {dialect} has at most {limit}")]
+    #[error("{what} {value} is out of range: version {dialect} allows at most {limit}")]
     OutOfRange {
         /// The field.
         what: &'static str,
         /// Its value.
         value: u64,
-        /// The largest.
+        /// The largest value that the dialect allows.
         limit: u64,
         /// The dialect.
         dialect: Dialect,
     },
-    /// The dialect has no such message, or not in this form.
-    #[error("version {dialect} has no such {message}")]
+    /// The dialect does not have the message, or not in this form.
+    #[error("version {dialect} of the protocol does not have this form of the message {message}")]
     NotInDialect {
         /// The message.
         message: MessageId,

@@ -1,23 +1,25 @@
-//! What only our own version has: batches of fixed-size events, drops, counts, coverage, the agent's process.
+//! The parts of F1, the version of runtap: batches of fixed-size events, drops, counts, coverage, and the agent's
+//! process.
 //!
-//! Owns: the values and the tables inside of messages, read in place. `docs/bytefrog-f1.md` is their specification.
+//! Contains the values and the tables inside of messages, which are decoded in place. The specification is
+//! `docs/bytefrog-f1.md`.
 
 use std::borrow::Cow;
 
 use crate::JavaStr;
 
-/// The most events of a batch, and rows of a table.
-pub const MOST_ROWS: u32 = 65_536;
+/// The largest number of events in a batch, and of rows in a table.
+pub const MAX_ROWS: u32 = 65_536;
 
-/// The reason that an agent gives in a "transform failed" message for a method that was running when its class got its
-/// probes: neither the beginning nor the end of such a call is seen.
+/// The reason in a "transform failed" message for a method that was running when its class was instrumented: the
+/// trace has neither the entry nor the exit of such a call.
 pub const ALREADY_RUNNING: &str = "already running when the trace began";
 
-/// What an agent adds to the name of a class that the JVM had loaded before the trace began: methods of such a class may have
-/// run before.
+/// The mark that an agent adds to the name of a class that the JVM had loaded before the trace began: methods of
+/// such a class may have run before.
 pub const LOADED_BEFORE: &str = "loaded before the trace began";
 
-/// Adds [`LOADED_BEFORE`] to what an agent reports of a class: its name, with or without reasons in brackets.
+/// Adds [`LOADED_BEFORE`] to an agent's report on a class: its name, with or without reasons in parentheses.
 pub fn mark_loaded_before(report: &str) -> String {
     match report.split_once(" (") {
         Some((class, reasons)) => format!("{class} ({LOADED_BEFORE}; {reasons}"),
@@ -25,7 +27,7 @@ pub fn mark_loaded_before(report: &str) -> String {
     }
 }
 
-/// Returns the report without [`LOADED_BEFORE`], and whether it had that.
+/// Removes [`LOADED_BEFORE`] from a report; also returns whether the report had that mark.
 pub fn strip_loaded_before(report: &str) -> (Cow<'_, str>, bool) {
     let Some((class, reasons)) = report.split_once(" (") else { return (report.into(), false) };
     match reasons.strip_prefix(LOADED_BEFORE) {
@@ -38,38 +40,37 @@ pub fn strip_loaded_before(report: &str) -> (Cow<'_, str>, bool) {
     }
 }
 
-/// What happened to a method, in a batch.
+/// The type of an event in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BatchKind {
-    /// A call has begun.
+    /// The entry of a call.
     Entry,
-    /// A call has ended.
+    /// The exit of a call.
     Exit,
-    /// The two kinds that F1 does not use. The raw number, 2 or 3.
+    /// One of the two types that F1 does not use: the raw number, 2 or 3.
     Reserved(u8),
 }
 
-/// An event of a batch: kind and method in four bytes, the time in another four.
+/// An event of a batch: the type and the method take four bytes, the time another four.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchEvent {
-    /// What happened.
+    /// The type of the event.
     pub kind: BatchKind,
-    /// The method, below 2^30.
+    /// The ID of the method, below 2^30.
     pub method: u32,
-    /// Nanoseconds since [`Batch::base`].
+    /// The time in nanoseconds since [`Batch::base`].
     pub delta: u32,
 }
 
-/// The largest id of a method that a batch can have.
-pub const MOST_METHOD: u32 = (1 << 30) - 1;
+/// The largest method ID that a batch can contain.
+pub const MAX_METHOD: u32 = (1 << 30) - 1;
 
 impl BatchEvent {
-    /// Reads the eight bytes.
+    /// Decodes an event.
     #[inline]
     pub fn from_bytes(bytes: [u8; 8]) -> Self {
         let both = u64::from_be_bytes(bytes);
-        // The halves of a u64.
-        #[expect(clippy::cast_possible_truncation, reason = "shifted to what the type has")]
+        #[expect(clippy::cast_possible_truncation, reason = "splits a u64 into its halves")]
         let (high, delta) = ((both >> 32) as u32, both as u32);
         let kind = match high >> 30 {
             0 => BatchKind::Entry,
@@ -77,10 +78,10 @@ impl BatchEvent {
             2 => BatchKind::Reserved(2),
             _ => BatchKind::Reserved(3),
         };
-        Self { kind, method: high & MOST_METHOD, delta }
+        Self { kind, method: high & MAX_METHOD, delta }
     }
 
-    /// The eight bytes. Bits of the method above the 30th are lost.
+    /// Encodes the event. The two highest bits of the method ID are lost.
     #[inline]
     pub fn to_bytes(self) -> [u8; 8] {
         let kind = match self.kind {
@@ -88,58 +89,58 @@ impl BatchEvent {
             BatchKind::Exit => 1,
             BatchKind::Reserved(raw) => u64::from(raw & 3),
         };
-        (kind << 62 | u64::from(self.method & MOST_METHOD) << 32 | u64::from(self.delta)).to_be_bytes()
+        (kind << 62 | u64::from(self.method & MAX_METHOD) << 32 | u64::from(self.delta)).to_be_bytes()
     }
 }
 
-/// Entries and exits of one thread, without gaps.
+/// Consecutive entries and exits of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Batch<'a> {
-    /// Whose they are.
+    /// The thread of the events.
     pub thread: u32,
-    /// The number of the first one among all events of the thread, from 0.
+    /// The number of the first event among all events of the thread, from 0.
     pub sequence: u64,
-    /// The time that those of the events are relative to, in nanoseconds.
+    /// The time that the times of the events are relative to, in nanoseconds.
     pub base: u64,
-    /// The events.
+    /// The encoded events.
     pub rows: Rows<'a, 8>,
 }
 
 impl<'a> Batch<'a> {
-    /// The events.
+    /// Returns the decoded events.
     #[inline]
     pub fn events(&self) -> impl ExactSizeIterator<Item = BatchEvent> + use<'a> {
         self.rows.0.iter().map(|row| BatchEvent::from_bytes(*row))
     }
 }
 
-/// The rows of a table, of `N` bytes each, borrowed.
+/// The borrowed rows of a table, of `N` bytes each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rows<'a, const N: usize>(pub(crate) &'a [[u8; N]]);
 
 impl<'a, const N: usize> Rows<'a, N> {
-    /// The rows.
+    /// Creates a table of these rows.
     pub fn new(rows: &'a [[u8; N]]) -> Self {
         Self(rows)
     }
 
-    /// How many.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Their bytes.
+    /// Returns the bytes of all rows.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0.as_flattened()
     }
 }
 
-/// Why events are missing.
+/// The reason why events were dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DropReason(pub u8);
 
@@ -148,10 +149,10 @@ impl DropReason {
     pub const SUSPENDED: Self = Self(0);
     /// The buffer of the thread was full.
     pub const FULL: Self = Self(1);
-    /// The agent went on with counts only.
+    /// The agent continued with counts only.
     pub const DEGRADED: Self = Self(2);
 
-    /// What it means, if it is known.
+    /// Returns the name of the reason; `None` if it is unknown.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::SUSPENDED => Some("suspended"),
@@ -162,56 +163,57 @@ impl DropReason {
     }
 }
 
-/// Events of a thread that were not sent. They take no sequence numbers.
+/// Events of a thread that were dropped. They have no sequence numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Drop {
-    /// Whose they were.
+    /// The thread of the events.
     pub thread: u32,
-    /// The number of the next event that is sent.
+    /// The number of the next event that the agent sends.
     pub sequence: u64,
-    /// When the first one was missed, in nanoseconds.
+    /// The time of the first dropped event, in nanoseconds.
     pub time: u64,
-    /// How many; [`Drop::UNKNOWN`] if nobody counted.
+    /// The number of dropped events; [`Drop::UNKNOWN`] if it was not counted.
     pub count: u64,
-    /// Why.
+    /// The reason.
     pub reason: DropReason,
 }
 
 impl Drop {
-    /// The count of what nobody counted.
+    /// The value of `count` if the number of dropped events is unknown.
     pub const UNKNOWN: u64 = u64::MAX;
 }
 
-/// Calls of methods, or a part of them: a snapshot may take several messages.
+/// A snapshot of call counts, or a part of it: a snapshot may take several messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CountRows<'a> {
     /// The number of the snapshot, from 0.
     pub snapshot: u32,
-    /// When it was taken, in nanoseconds.
+    /// The time of the snapshot, in nanoseconds.
     pub time: u64,
-    /// Whether this is its last message.
+    /// Whether this is the last message of the snapshot.
     pub last: bool,
-    /// Whether the agent counts from zero after this snapshot.
+    /// Whether the agent reset its counts to zero after this snapshot.
     pub reset: bool,
-    /// The rows.
+    /// The encoded rows.
     pub rows: Rows<'a, 28>,
 }
 
-/// Calls of one method since the trace began, or since the last snapshot that said reset.
+/// The calls of one method since the trace began, or since the last snapshot with a reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Count {
-    /// Which one.
+    /// The ID of the method.
     pub method: u32,
-    /// Calls that began.
+    /// The number of calls that began.
     pub calls: u64,
-    /// Calls that an exception ended.
+    /// The number of calls that ended with an exception.
     pub thrown: u64,
-    /// Time in those that ended, callees included, in nanoseconds; 0 if the agent measures none.
+    /// The total time of the calls that ended, including callees, in nanoseconds; 0 if the agent does not measure
+    /// time.
     pub nanoseconds: u64,
 }
 
 impl CountRows<'_> {
-    /// The rows.
+    /// Returns the decoded rows.
     pub fn counts(&self) -> impl ExactSizeIterator<Item = Count> {
         self.rows.0.iter().map(|row| {
             let [m0, m1, m2, m3, rest @ ..] = *row;
@@ -228,7 +230,7 @@ impl CountRows<'_> {
 }
 
 impl Count {
-    /// The bytes of a row.
+    /// Encodes the row.
     pub fn to_bytes(self) -> [u8; 28] {
         let mut row = [0; 28];
         let bytes = self
@@ -243,26 +245,26 @@ impl Count {
     }
 }
 
-/// What has run for the first time since the trace began, or since the last reset.
+/// The methods and locations that ran for the first time since the trace began, or since the last reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HitRows<'a> {
-    /// Until when, in nanoseconds.
+    /// The end of the interval that this message covers, in nanoseconds.
     pub time: u64,
-    /// The rows.
+    /// The encoded rows.
     pub rows: Rows<'a, 8>,
 }
 
-/// A method, or a place in it, that has run.
+/// A method, or a location in it, that has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hit {
-    /// The method.
+    /// The ID of the method.
     pub method: u32,
-    /// The place; `None` is the method as such.
+    /// The ID of the location; `None` for the method itself.
     pub location: Option<u32>,
 }
 
 impl HitRows<'_> {
-    /// The rows.
+    /// Returns the decoded rows.
     pub fn hits(&self) -> impl ExactSizeIterator<Item = Hit> {
         self.rows.0.iter().map(|row| {
             let [m0, m1, m2, m3, l0, l1, l2, l3] = *row;
@@ -276,7 +278,7 @@ impl HitRows<'_> {
 }
 
 impl Hit {
-    /// The bytes of a row.
+    /// Encodes the row.
     pub fn to_bytes(self) -> [u8; 8] {
         let [m0, m1, m2, m3] = self.method.to_be_bytes();
         let [l0, l1, l2, l3] = self.location.unwrap_or(u32::MAX).to_be_bytes();
@@ -287,14 +289,14 @@ impl Hit {
 /// The process of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Process<'a> {
-    /// Its id, in its own namespace.
+    /// The process ID, in the namespace of the process.
     pub pid: u32,
-    /// Nanoseconds since 1970 at the agent's time 0.
+    /// The wall-clock time at the agent's time 0, in nanoseconds since 1970.
     pub wall: u64,
-    /// The clock moves in steps of so many nanoseconds: 1, or 1,000,000.
+    /// The resolution of the clock in nanoseconds: 1 or 1,000,000.
     pub resolution: u32,
     /// The version of the JVM.
     pub jvm: JavaStr<'a>,
-    /// The class, module or jar that was started.
+    /// The class, module or JAR file that was started.
     pub main: JavaStr<'a>,
 }

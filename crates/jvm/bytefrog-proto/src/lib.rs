@@ -1,14 +1,15 @@
-//! Bytefrog, the tracing protocol of Java programs: messages and state machines of both sides, without I/O.
+//! Bytefrog, the tracing protocol of Code Pulse for Java programs: messages and state machines of both sides,
+//! without I/O.
 //!
-//! This crate turns values into bytes and bytes into values, and knows what may be said when. It opens no socket and reads
-//! no clock: the caller moves the bytes and says what time it is. Specification: "Message Protocol" of codedx/bytefrog, which
-//! describes version 1; where the original programs do something else (bytefrog 884936f, Code Pulse d12eede), the
-//! documentation of the item says so.
+//! This crate encodes and decodes messages, and enforces which message may be sent when. It opens no socket and
+//! reads no clock: the caller moves the bytes and passes the current time. The specification is "Message Protocol"
+//! of codedx/bytefrog, which describes version 1. Where the original programs differ from it (bytefrog 884936f,
+//! Code Pulse d12eede), the documentation of the item says so.
 //!
 //! # The protocol in one page
 //!
-//! The *agent* is a tracer inside a JVM, *HQ* collects what it reports. The agent dials one control connection and then, at
-//! the same address, as many data connections as its configuration says:
+//! The *agent* is a tracer inside a JVM, and *HQ* collects what it reports. The agent opens one control connection
+//! and then, to the same address, as many data connections as its configuration requests:
 //!
 //! ```text
 //!   agent                                         HQ
@@ -16,20 +17,20 @@
 //!     │─── hello: version ─────────────────────────▶│
 //!     │◀── configuration: run, filters, senders ────│   or error, close
 //!     │─── heartbeat: mode I, … each interval ─────▶│
-//!     │◀── suspend (optional), start ───────────────│   the program begins
+//!     │◀── suspend (optional), start ───────────────│   the program starts
 //!     │─── class transformed, ignored, failed ─────▶│
 //!     │◀── pause, unpause, suspend, unsuspend, stop │   see [`mode`]
 //!     │─── data break: next sequence id ───────────▶│   when suspended
-//!     │─── heartbeat: mode X, then the end ────────▶│
+//!     │─── heartbeat: mode X, then close ────────▶│
 //!     │═ data, N times ═════════════════════════════│
 //!     │─── data hello: run ────────────────────────▶│
 //!     │◀── data hello reply ────────────────────────│   or error, close
 //!     │─── names, entries, exits, exceptions ──────▶│   …many
 //! ```
 //!
-//! A message is a byte for its id and fields of fixed size, but for texts, which have a 16-bit length and are
-//! [modified UTF-8](JavaStr), and tables. Numbers are big-endian. There are no delimiters: after a message that is not
-//! known, nothing can be read. What differs between versions is a [`Dialect`]:
+//! A message is a byte for its ID, followed by fields of fixed size, texts (a 16-bit length and [modified
+//! UTF-8](JavaStr)), and tables. Numbers are big-endian. There are no delimiters: nothing can be decoded after an
+//! unknown message. Each version is a [`Dialect`]:
 //!
 //! | hello | sent by | configuration | method exit | more |
 //! |---|---|---|---|---|
@@ -39,9 +40,10 @@
 //! | 4 | Code Pulse 2.7 | JSON | 16 bytes | hello with a project |
 //! | 0xF1 | runtap | 32-bit length, JSON | 8 bytes, in a batch | nanoseconds, 32-bit threads, counts, coverage, drops |
 //!
-//! Entries, exits, exceptions, bubbles, visits and markers of versions 1 to 4 have sequence ids: contiguous from 0 over all
-//! data connections, wrapping after 2^32, and in no order, not even on one connection. Names may come after the events that
-//! use them. In F1 each thread has its own sequence, and stays on one connection.
+//! In versions 1 to 4, entries, exits, exceptions, bubbles, visits and markers have sequence IDs. The IDs are
+//! contiguous from 0 over all data connections and wrap after 2^32, but are in no order, not even on one
+//! connection. Names may arrive after the events that use them. In F1 each thread has its own sequence and stays on
+//! one connection.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]
@@ -62,14 +64,14 @@ pub mod render;
 mod rules;
 mod text;
 
-pub use configuration::{Configuration, ConfigurationError, Extension, JavaClass, Record, WhenSlow};
+pub use configuration::{Configuration, ConfigurationError, Extension, JavaClass, RecordMode, WhenSlow};
 pub use decode::{Limits, decode};
 pub use decoder::Decoder;
 pub use dialect::{Channel, Dialect, Framing, HELLO_F1, Side, Stream};
 pub use encode::{encode, to_bytes};
 pub use error::EncodeError;
 pub use message::{ClassOutcome, Exit, Location, Message, MessageId, Stamp};
-pub use mode::{Command, Mode, ModeByte, State};
+pub use mode::{AgentState, Command, Mode, ModeByte};
 pub use rules::{Rule, Violation};
 pub use runtap_wire::Severity;
 pub use runtap_wire::{DecodeError, DecodeErrorKind};

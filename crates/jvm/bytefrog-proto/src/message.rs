@@ -1,7 +1,7 @@
 //! The messages of all versions.
 //!
-//! Owns: [`Message`], their ids and names ([`MessageId`]), and who sends which one where. Refuses to: know layouts; `decode`
-//! and `encode` do.
+//! Contains [`Message`], the IDs and names of messages ([`MessageId`]), and which side sends them on which
+//! connection. The layouts are in `decode` and `encode`.
 
 use std::fmt;
 
@@ -17,10 +17,10 @@ macro_rules! ids {
         impl MessageId {
             $(#[doc = concat!("`", $text, "`, ", stringify!($id), ".")] pub const $name: Self = Self($id);)*
 
-            /// All that are known, in the order of their ids.
+            /// All known IDs, in ascending order.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The name, as the specification or the code of the originals has it.
+            /// Returns the name, as in the specification or the original code; `None` if the ID is unknown.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($id => Some($text),)*
@@ -28,18 +28,18 @@ macro_rules! ids {
                 }
             }
 
-            /// Whether such a message belongs on a stream.
+            /// Returns whether messages with this ID are allowed on a stream.
             pub fn belongs(self, channel: Channel, from: Side) -> bool {
                 match self.0 {
-                    $($id => Place::$channel.fits(channel) && Place::$from.sends(from),)*
+                    $($id => StreamPart::$channel.fits(channel) && StreamPart::$from.sends(from),)*
                     _ => false,
                 }
             }
 
-            /// Whether a dialect has it.
+            /// Returns whether a dialect has this message.
             pub fn is_in(self, dialect: Dialect) -> bool {
                 match self.0 {
-                    $($id => Since::$since.has(dialect),)*
+                    $($id => Versions::$since.has(dialect),)*
                     _ => false,
                 }
             }
@@ -57,7 +57,7 @@ ids! {
     SUSPEND = 0x06 "suspend" Control Hq All;
     UNSUSPEND = 0x07 "unsuspend" Control Hq All;
     HEARTBEAT = 0x08 "heartbeat" Control Agent All;
-    DATA_BREAK = 0x09 "dataBreak" Control Agent Old;
+    DATA_BREAK = 0x09 "dataBreak" Control Agent UpToV4;
     MAP_THREAD_NAME = 0x0a "mapThreadName" Data Agent All;
     MAP_METHOD_SIGNATURE = 0x0b "mapMethodSignature" Data Agent All;
     MAP_EXCEPTION = 0x0c "mapException" Data Agent All;
@@ -65,8 +65,8 @@ ids! {
     METHOD_VISIT = 0x0e "methodVisit" Data Agent Visits;
     SOURCE_LOCATION_COUNT = 0x0f "sourceLocationCount" Data Agent Visits;
     PROJECT_HELLO = 0x10 "projectHello" Control Agent Projects;
-    METHOD_ENTRY = 0x14 "methodEntry" Data Agent Old;
-    METHOD_EXIT = 0x15 "methodExit" Data Agent Old;
+    METHOD_ENTRY = 0x14 "methodEntry" Data Agent UpToV4;
+    METHOD_EXIT = 0x15 "methodExit" Data Agent UpToV4;
     EXCEPTION = 0x16 "exception" Data Agent All;
     EXCEPTION_BUBBLE = 0x17 "exceptionBubble" Data Agent All;
     DATA_HELLO = 0x1e "dataHello" Data Agent All;
@@ -76,17 +76,17 @@ ids! {
     CLASS_TRANSFORM_FAILED = 0x2a "classTransformFailed" Control Agent All;
     MARKER = 0x32 "marker" Data Agent All;
     ERROR = 0x63 "error" Any Any All;
-    BATCH = 0x70 "batch" Data Agent Ours;
-    THREAD_END = 0x71 "threadEnd" Data Agent Ours;
-    DROP = 0x72 "drop" Data Agent Ours;
-    COUNTS = 0x73 "counts" Data Agent Ours;
-    COVERAGE = 0x74 "coverage" Data Agent Ours;
-    PROCESS = 0x75 "process" Control Agent Ours;
-    SNAPSHOT = 0x76 "snapshot" Control Hq Ours;
+    BATCH = 0x70 "batch" Data Agent F1;
+    THREAD_END = 0x71 "threadEnd" Data Agent F1;
+    DROP = 0x72 "drop" Data Agent F1;
+    COUNTS = 0x73 "counts" Data Agent F1;
+    COVERAGE = 0x74 "coverage" Data Agent F1;
+    PROCESS = 0x75 "process" Control Agent F1;
+    SNAPSHOT = 0x76 "snapshot" Control Hq F1;
 }
 
-/// The words of the table above.
-enum Place {
+/// A channel or a sender in the table above.
+enum StreamPart {
     Control,
     Data,
     Agent,
@@ -94,7 +94,7 @@ enum Place {
     Any,
 }
 
-impl Place {
+impl StreamPart {
     fn fits(&self, channel: Channel) -> bool {
         match self {
             Self::Control => channel == Channel::Control,
@@ -112,28 +112,28 @@ impl Place {
     }
 }
 
-/// Which dialects have a message.
-enum Since {
+/// The dialects that have a message.
+enum Versions {
     All,
-    /// All but ours.
-    Old,
+    /// All but F1.
+    UpToV4,
     /// Code Pulse 2.5 and later.
     Visits,
-    /// The same, and ours.
+    /// Code Pulse 2.5 and later, and F1.
     Lines,
     Projects,
-    Ours,
+    F1,
 }
 
-impl Since {
+impl Versions {
     fn has(&self, dialect: Dialect) -> bool {
         match self {
             Self::All => true,
-            Self::Old => dialect != Dialect::F1,
+            Self::UpToV4 => dialect != Dialect::F1,
             Self::Visits => matches!(dialect, Dialect::V3 | Dialect::V4),
             Self::Lines => matches!(dialect, Dialect::V3 | Dialect::V4 | Dialect::F1),
             Self::Projects => dialect == Dialect::V4,
-            Self::Ours => dialect == Dialect::F1,
+            Self::F1 => dialect == Dialect::F1,
         }
     }
 }
@@ -147,55 +147,56 @@ impl fmt::Display for MessageId {
     }
 }
 
-/// When and where an event was.
+/// The time, number and thread of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Stamp {
-    /// Time since the agent was made, after start: milliseconds with 32 bits, nanoseconds with 64 in F1.
+    /// The time since the agent was initialized: milliseconds (32 bits), or nanoseconds (64 bits) in F1.
     pub time: u64,
-    /// The number of the event: of all that the agent has sent, with 32 bits; of its thread, with 64, in F1.
+    /// The number of the event: among all events of the agent (32 bits), or among those of its thread (64 bits) in
+    /// F1.
     pub sequence: u64,
-    /// The thread: 16 bits, 32 in F1.
+    /// The ID of the thread: 16 bits, or 32 in F1.
     pub thread: u32,
 }
 
-/// What a method exit says besides.
+/// The additional information in a method exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exit {
     /// Version 1: the last line that was seen before the exit; 65,535 without debug information.
     Line(u16),
-    /// Later versions: not 0 if an exception has ended the method.
+    /// Later versions: nonzero if an exception ended the method.
     Thrown(u8),
 }
 
-/// What became of a class.
+/// What an agent did with a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClassOutcome {
-    /// It reports its calls.
+    /// The class was instrumented.
     Transformed,
-    /// It was left alone: excluded, or loaded by the boot loader.
+    /// The class was skipped: excluded, or loaded by the boot loader.
     Ignored,
-    /// It could not be changed.
+    /// The class could not be instrumented.
     Failed,
 }
 
-/// Where code stands in a source file.
+/// A location in a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// The id of the place.
+    /// The ID of the location.
     pub location: u32,
-    /// The method that it is in.
+    /// The ID of the method.
     pub method: u32,
-    /// First line.
+    /// The first line.
     pub start_line: u32,
-    /// Last line.
+    /// The last line.
     pub end_line: u32,
-    /// First column; 65,535 is unknown, which Java agents always say.
+    /// The first column; 65,535 if unknown, which Java agents always send.
     pub start_char: u16,
-    /// Last column, likewise.
+    /// The last column; 65,535 if unknown.
     pub end_char: u16,
 }
 
-/// A message. Numbers are as wide as in the widest dialect; [`encode`](crate::encode) checks that they fit.
+/// A message. The numbers are as wide as in the widest dialect; [`encode`](crate::encode) checks that they fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     missing_docs,
@@ -204,64 +205,65 @@ pub struct Location {
 pub enum Message<'a> {
     /// The first message of a control connection.
     Hello { version: u8 },
-    /// The same of version 4, with the number of a project.
+    /// The first message of a control connection of version 4, with the number of a project.
     ProjectHello { version: u8, project: u32 },
-    /// What to trace: [`Configuration::decode`](crate::Configuration::decode) reads the payload.
+    /// The configuration; [`Configuration::decode`](crate::Configuration::decode) decodes the payload.
     Configuration { payload: &'a [u8] },
-    /// Start, stop, pause, unpause, suspend, unsuspend.
+    /// One of start, stop, pause, unpause, suspend and unsuspend.
     Command(Command),
-    /// The agent lives. The queue is the number of its buffers that wait to be sent, not of bytes as the specification says.
+    /// A sign of life. The queue is the number of buffers that wait to be sent, not of bytes as the specification
+    /// says.
     Heartbeat { mode: ModeByte, queue: u16 },
     /// Recording stopped before the event with this sequence id, or a few events after it.
     DataBreak { sequence: u32 },
-    /// A thread has this name from now on.
+    /// The name of a thread from this time on.
     MapThreadName { thread: u32, time: u64, name: JavaStr<'a> },
     /// `internal/Class.method;ACCESS;descriptor`, ACCESS in decimal.
     MapMethod { method: u32, signature: JavaStr<'a> },
     /// The name of an exception's class, with dots.
     MapException { exception: u32, name: JavaStr<'a> },
-    /// A place in a source file.
+    /// A location in a source file.
     MapLocation(Location),
-    /// How many places a method has. Sent for JSP classes only.
+    /// The number of locations in a method. Sent for JSP classes only.
     LocationCount { method: u32, count: u32 },
-    /// A call has begun.
+    /// The entry of a call.
     Entry { at: Stamp, method: u32 },
-    /// A call has ended.
+    /// The exit of a call.
     Exit { at: Stamp, method: u32, exit: Exit },
-    /// A `throw` of the program. Exceptions of the JVM itself have none.
+    /// A `throw` statement of the program. The JVM's own exceptions are not reported.
     Exception { at: Stamp, method: u32, exception: u32, line: u16 },
-    /// A call was ended by an exception.
+    /// The end of a call by an exception.
     Bubble { at: Stamp, method: u32, exception: u32 },
-    /// A line has run; sent at the exit of the method.
+    /// A line that ran; sent at the exit of the method.
     Visit { at: Stamp, method: u32, location: u32 },
-    /// Something that the program says itself. The thread is known in F1 only.
+    /// A text that the program reports itself. The thread is present in F1 only.
     Marker { time: u64, sequence: u64, thread: Option<u32>, key: JavaStr<'a>, value: JavaStr<'a> },
     /// The first message of a data connection.
     DataHello { run: u8 },
-    /// Its reply.
+    /// The reply to data hello.
     DataHelloReply,
-    /// A class was loaded. Its name has slashes.
+    /// A class that was loaded, by its name with slashes.
     Class { outcome: ClassOutcome, name: JavaStr<'a> },
-    /// The trace ends.
+    /// An error, which ends the trace.
     Error { text: JavaStr<'a> },
     /// F1: entries and exits of one thread.
     Batch(Batch<'a>),
-    /// F1: a thread is gone. Its id may not come again.
+    /// F1: the end of a thread. Its ID is not reused.
     ThreadEnd { thread: u32, time: u64 },
-    /// F1: events of a thread are missing.
+    /// F1: dropped events of a thread.
     Drop(Drop),
-    /// F1: calls of methods since the trace began, or since they were last reset.
+    /// F1: calls of methods since the trace began, or since the last reset.
     Counts(CountRows<'a>),
-    /// F1: what has run for the first time.
+    /// F1: methods and locations that ran for the first time.
     Coverage(HitRows<'a>),
-    /// F1: the agent's process. Comes after the configuration, before anything else.
+    /// F1: the agent's process. Sent after the configuration and before everything else.
     Process(Process<'a>),
-    /// F1: send counts and coverage now; and begin at zero again.
+    /// F1: a request to send counts and coverage now, and optionally to reset them.
     Snapshot { reset: bool },
 }
 
 impl Message<'_> {
-    /// The id.
+    /// Returns the ID of the message.
     pub fn id(&self) -> MessageId {
         match self {
             Self::Hello { .. } => MessageId::HELLO,
@@ -297,7 +299,7 @@ impl Message<'_> {
         }
     }
 
-    /// The texts of the message, with the names of their fields.
+    /// Returns the texts in the message, with the names of their fields.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, JavaStr<'_>)> {
         let texts = match *self {
             Self::MapThreadName { name, .. } => [Some(("thread name", name)), None],

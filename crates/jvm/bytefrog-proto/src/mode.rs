@@ -1,35 +1,36 @@
-//! Modes of an agent, the commands that change them, and which command is legal when.
+//! The modes of an agent, the commands that change them, and which command is legal in which mode.
 //!
-//! Owns: [`Mode`], [`Command`], and the one table of legal transitions ([`State::after`], [`State::path_to`]), which both sides
-//! use. Source: the code of the original agents (bytefrog 884936f, Code Pulse d12eede); the specification has no table.
+//! Contains [`Mode`], [`Command`], and the table of legal transitions ([`AgentState::after`],
+//! [`AgentState::path_to`]), which both sides use. The source is the code of the original agents (bytefrog 884936f,
+//! Code Pulse d12eede); the specification has no such table.
 //!
-//! | command | legal in | leads to | in any other mode the original agent |
+//! | command | legal in | leads to | effect on the original agent in other modes |
 //! |---|---|---|---|
-//! | start | initializing, once | tracing, or suspended if suspend came before | ends with an error |
-//! | stop | after start | shutting down | before start: hangs in `premain` for ever |
-//! | pause | tracing | paused | ends with an error |
-//! | unpause | paused | tracing | ends with an error; ignores it when shutting down |
-//! | suspend | initializing, tracing | suspended | ends with an error |
-//! | unsuspend | initializing, suspended | tracing | ends with an error; ignores it when shutting down |
+//! | start | initializing, once | tracing, or suspended if suspend came before | fails with an error |
+//! | stop | after start | shutting down | before start: hangs in `premain` forever |
+//! | pause | tracing | paused | fails with an error |
+//! | unpause | paused | tracing | fails with an error; ignores it when shutting down |
+//! | suspend | initializing, tracing | suspended | fails with an error |
+//! | unsuspend | initializing, suspended | tracing | fails with an error; ignores it when shutting down |
 
 use std::fmt;
 
-/// The mode in a heartbeat: an ASCII letter. Others than those below can come, and are kept.
+/// The mode in a heartbeat, an ASCII letter. Unknown letters are preserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModeByte(pub u8);
 
-/// What an agent does.
+/// The mode of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
-    /// `I`: waits for start.
+    /// `I`: the agent waits for start.
     Initializing,
-    /// `T`: traces.
+    /// `T`: the agent traces the program.
     Tracing,
-    /// `P`: the program waits at its next traced call.
+    /// `P`: the threads of the program block at their next traced call.
     Paused,
-    /// `S`: the program runs and nothing is recorded.
+    /// `S`: the program runs, but nothing is recorded.
     Suspended,
-    /// `X`: what is buffered is sent, then the connections end.
+    /// `X`: the agent sends what is buffered and then closes its connections.
     ShuttingDown,
 }
 
@@ -38,7 +39,7 @@ impl Mode {
     pub const ALL: [Self; 5] =
         [Self::Initializing, Self::Tracing, Self::Paused, Self::Suspended, Self::ShuttingDown];
 
-    /// The letter in a heartbeat.
+    /// Returns the letter in heartbeats.
     pub fn byte(self) -> ModeByte {
         ModeByte(match self {
             Self::Initializing => b'I',
@@ -51,7 +52,7 @@ impl Mode {
 }
 
 impl ModeByte {
-    /// The mode, if it is a known one.
+    /// Returns the mode; `None` if the letter is unknown.
     pub fn mode(self) -> Option<Mode> {
         Mode::ALL.into_iter().find(|mode| mode.byte() == self)
     }
@@ -69,29 +70,29 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A message of HQ without content: its id is all there is.
+/// A message of HQ that has no fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Command {
-    /// Run the program.
+    /// Start the program.
     Start,
-    /// Detach from it. The program goes on.
+    /// Detach from the program, which continues.
     Stop,
-    /// Block its threads at their next traced call.
+    /// Block the program's threads at their next traced call.
     Pause,
-    /// Let them go on.
+    /// Unblock the program's threads.
     Unpause,
     /// Stop recording.
     Suspend,
-    /// Record again.
+    /// Resume recording.
     Unsuspend,
 }
 
 impl Command {
-    /// All commands in the order of their ids.
+    /// All commands, in the order of their IDs.
     pub const ALL: [Self; 6] =
         [Self::Start, Self::Stop, Self::Pause, Self::Unpause, Self::Suspend, Self::Unsuspend];
 
-    /// The id on the wire, 2 to 7.
+    /// Returns the message ID, 2 to 7.
     pub fn id(self) -> u8 {
         match self {
             Self::Start => 2,
@@ -103,7 +104,7 @@ impl Command {
         }
     }
 
-    /// The name, as the specification has it.
+    /// Returns the name of the command, as in the specification.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -122,38 +123,45 @@ impl fmt::Display for Command {
     }
 }
 
-/// Where an agent is: its mode, and whether its program runs. Between suspend and start it says `S` and still waits.
+/// The state of an agent: its mode, and whether its program was started. Between suspend and start the mode is
+/// suspended, but the program still waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct State {
-    /// What its heartbeats say.
+pub struct AgentState {
+    /// The mode that its heartbeats report.
     pub mode: Mode,
-    /// Whether start has come.
+    /// Whether start was sent.
     pub started: bool,
 }
 
-/// What a command does.
+/// The effect of a command on an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// The agent is in this state then.
-    To(State),
-    /// Nothing: it is shutting down.
+pub enum CommandEffect {
+    /// The agent changes to this state.
+    To(AgentState),
+    /// The command has no effect: the agent is shutting down.
     Ignored,
-    /// The agent ends with an error; on stop before start the originals hang instead.
+    /// The agent fails with an error; on stop before start, the original agents hang instead.
     Illegal,
 }
 
-impl State {
-    /// Before anything was sent.
+impl AgentState {
+    /// The state before any command.
     pub const NEW: Self = Self { mode: Mode::Initializing, started: false };
 
-    /// What a command does to an agent in this state.
-    pub fn after(self, command: Command) -> Effect {
-        let to = |mode| Effect::To(Self { mode, ..self });
+    /// Returns the effect of a command on an agent in this state.
+    pub fn after(self, command: Command) -> CommandEffect {
+        let to = |mode| CommandEffect::To(Self { mode, ..self });
         match (command, self.mode) {
-            (Command::Start, _) if self.started => Effect::Illegal,
-            (Command::Start, Mode::Suspended) => Effect::To(Self { mode: Mode::Suspended, started: true }),
-            (Command::Start, Mode::Initializing) => Effect::To(Self { mode: Mode::Tracing, started: true }),
-            (Command::Unpause | Command::Unsuspend | Command::Stop, Mode::ShuttingDown) => Effect::Ignored,
+            (Command::Start, _) if self.started => CommandEffect::Illegal,
+            (Command::Start, Mode::Suspended) => {
+                CommandEffect::To(Self { mode: Mode::Suspended, started: true })
+            }
+            (Command::Start, Mode::Initializing) => {
+                CommandEffect::To(Self { mode: Mode::Tracing, started: true })
+            }
+            (Command::Unpause | Command::Unsuspend | Command::Stop, Mode::ShuttingDown) => {
+                CommandEffect::Ignored
+            }
             (Command::Stop, _) if self.started => to(Mode::ShuttingDown),
             (Command::Pause, Mode::Tracing) => to(Mode::Paused),
             (Command::Unpause, Mode::Paused) => to(Mode::Tracing),
@@ -161,11 +169,12 @@ impl State {
             (Command::Unsuspend, Mode::Initializing) => to(Mode::Initializing),
             (Command::Unsuspend, Mode::Suspended) if self.started => to(Mode::Tracing),
             (Command::Unsuspend, Mode::Suspended) => to(Mode::Initializing),
-            _ => Effect::Illegal,
+            _ => CommandEffect::Illegal,
         }
     }
 
-    /// The commands that lead to a mode, in their order: from suspended to paused it is unsuspend and pause. `None`: none do.
+    /// Returns the commands that lead to a mode, in order, such as unsuspend and pause from suspended to paused.
+    /// `None` if there are none.
     pub fn path_to(self, mode: Mode) -> Option<&'static [Command]> {
         use Command::{Pause, Start, Stop, Suspend, Unpause, Unsuspend};
         Some(match (self.mode, self.started, mode) {
@@ -182,7 +191,7 @@ impl State {
             (Mode::Paused, true, Mode::Suspended) => &[Unpause, Suspend],
             (Mode::Suspended, true, Mode::Tracing) => &[Unsuspend],
             (Mode::Suspended, true, Mode::Paused) => &[Unsuspend, Pause],
-            // A paused program can't be left waiting.
+            // A paused program must not stay blocked.
             (Mode::Paused, true, Mode::ShuttingDown) => &[Unpause, Stop],
             (_, true, Mode::ShuttingDown) => &[Stop],
             _ => return None,
@@ -194,18 +203,18 @@ impl State {
 mod tests {
     use super::*;
 
-    fn all() -> impl Iterator<Item = State> {
-        Mode::ALL.into_iter().flat_map(|mode| [false, true].map(|started| State { mode, started }))
+    fn all() -> impl Iterator<Item = AgentState> {
+        Mode::ALL.into_iter().flat_map(|mode| [false, true].map(|started| AgentState { mode, started }))
     }
 
-    /// The states that legal commands lead to.
-    fn reachable() -> Vec<State> {
-        let mut found = vec![State::NEW];
+    /// Returns the states that legal commands lead to.
+    fn reachable() -> Vec<AgentState> {
+        let mut found = vec![AgentState::NEW];
         let mut next = 0;
         while let Some(state) = found.get(next).copied() {
             next += 1;
             for command in Command::ALL {
-                if let Effect::To(to) = state.after(command)
+                if let CommandEffect::To(to) = state.after(command)
                     && !found.contains(&to)
                 {
                     found.push(to);
@@ -219,7 +228,7 @@ mod tests {
     fn six_states_can_be_reached() {
         let reachable = reachable();
         assert_eq!(reachable.len(), 6);
-        let waiting = State { mode: Mode::Suspended, started: false };
+        let waiting = AgentState { mode: Mode::Suspended, started: false };
         assert!(reachable.contains(&waiting));
         assert!(all().filter(|state| !reachable.contains(state)).all(|state| {
             !state.started && state.mode != Mode::Initializing
@@ -228,28 +237,29 @@ mod tests {
     }
 
     #[test]
-    fn every_path_is_legal_and_ends_where_it_says() {
+    fn every_path_is_legal_and_leads_to_its_mode() {
         let mut paths = 0;
         for from in reachable() {
             for mode in Mode::ALL {
                 let Some(path) = from.path_to(mode) else { continue };
                 let end = path.iter().fold(from, |state, command| match state.after(*command) {
-                    Effect::To(state) => state,
+                    CommandEffect::To(state) => state,
                     effect => panic!("{command} in {state:?} of {from:?} to {mode}: {effect:?}"),
                 });
                 assert_eq!((end.mode, end.started), (mode, true), "{from:?}");
                 paths += 1;
             }
         }
-        // Back to initializing nothing leads; from shutting down, and to it before start, neither.
+        // No path leads to initializing, from shutting down, or to shutting down before start.
         assert_eq!(paths, 3 * 2 + 3 * 4 + 1);
     }
 
     #[test]
-    fn what_the_originals_refuse() {
-        let state = |mode| State { mode, started: true };
-        let illegal =
-            |mode, command| assert_eq!(state(mode).after(command), Effect::Illegal, "{command} in {mode}");
+    fn commands_that_the_originals_reject_are_illegal() {
+        let state = |mode| AgentState { mode, started: true };
+        let illegal = |mode, command| {
+            assert_eq!(state(mode).after(command), CommandEffect::Illegal, "{command} in {mode}")
+        };
         for mode in [Mode::Paused, Mode::Suspended, Mode::ShuttingDown] {
             illegal(mode, Command::Pause);
             illegal(mode, Command::Suspend);
@@ -258,9 +268,9 @@ mod tests {
         illegal(Mode::Tracing, Command::Unsuspend);
         illegal(Mode::Paused, Command::Unsuspend);
         illegal(Mode::Tracing, Command::Start);
-        assert_eq!(State::NEW.after(Command::Stop), Effect::Illegal);
-        assert_eq!(State::NEW.after(Command::Pause), Effect::Illegal);
-        assert_eq!(state(Mode::ShuttingDown).after(Command::Unpause), Effect::Ignored);
-        assert_eq!(State::NEW.after(Command::Unsuspend), Effect::To(State::NEW));
+        assert_eq!(AgentState::NEW.after(Command::Stop), CommandEffect::Illegal);
+        assert_eq!(AgentState::NEW.after(Command::Pause), CommandEffect::Illegal);
+        assert_eq!(state(Mode::ShuttingDown).after(Command::Unpause), CommandEffect::Ignored);
+        assert_eq!(AgentState::NEW.after(Command::Unsuspend), CommandEffect::To(AgentState::NEW));
     }
 }

@@ -1,17 +1,18 @@
-//! Expressions for names of classes, as a configuration has them: what all that compile them have in common.
+//! Limits and quoting of regular expressions for class names, shared by all code that compiles them.
 //!
-//! Owns: their bounds, and Java's quotes. Refuses to: compile one.
+//! This module compiles nothing itself.
 
-/// The most expressions, inclusions and exclusions together.
+/// The largest number of expressions, inclusions and exclusions together.
 pub const MAX_PATTERNS: usize = 20_000;
-/// Bytes of all compiled expressions together. A search takes up to three times as much again.
+/// The largest size of all compiled expressions together, in bytes. A search takes up to three times as much in
+/// addition.
 pub const MAX_COMPILED: usize = 40 << 20;
-/// Bytes of a single compiled expression.
+/// The largest size of one compiled expression, in bytes.
 pub const MAX_COMPILED_EACH: usize = 4 << 20;
-/// Groups within groups.
+/// The deepest nesting of groups.
 pub const MAX_NESTING: u32 = 50;
 
-/// The expression with each character of what is quoted (`\Q…\E`, which `Pattern.quote` of Java makes) escaped by itself.
+/// Replaces quoted parts (`\Q…\E`, as Java's `Pattern.quote` writes them) by their escaped text.
 pub fn without_quotes(pattern: &str, escape: impl Fn(&str) -> String) -> String {
     let mut result = String::with_capacity(pattern.len());
     let mut rest = pattern;
@@ -26,7 +27,8 @@ pub fn without_quotes(pattern: &str, escape: impl Fn(&str) -> String) -> String 
     }
 }
 
-/// What is before `\Q`, what is quoted, and what is behind `\E`. A `\\` before the Q quotes nothing.
+/// Splits at the first quoted part: the text before `\Q`, the quoted text, and the text after `\E`. `\\Q` is not a
+/// quote.
 fn find_quote(text: &str) -> Option<(&str, &str, &str)> {
     let mut escaped = false;
     for (at, c) in text.char_indices() {

@@ -1,6 +1,6 @@
-//! Messages as named fields, for people.
+//! Messages as named fields, to display.
 //!
-//! Owns: the names of fields, as the specification has them, and their order on the wire. Refuses to: lay them out.
+//! The names are those of the specification, and the order is that of the wire.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub enum Value {
     Number(u64),
     /// A number with its meaning, such as a mode.
     Coded(u64, &'static str),
-    /// A text. What has no character is U+FFFD.
+    /// A text. Invalid parts are U+FFFD.
     Text(String),
-    /// So many bytes that have a form of their own.
+    /// The length of binary data.
     Bytes(usize),
     /// The rows of a table.
     Rows(Vec<Vec<Field>>),
@@ -25,14 +25,14 @@ pub enum Value {
 /// A field of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// The name, as in the specification.
     pub name: &'static str,
-    /// Its value.
+    /// The value.
     pub value: Value,
 }
 
 impl fmt::Display for Value {
-    /// On one line; tables as the number of their rows.
+    /// Formats the value on one line; a table as the number of its rows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => number.fmt(f),
@@ -58,7 +58,7 @@ fn text(name: &'static str, value: impl fmt::Display) -> Field {
     Field { name, value: Value::Text(value.to_string()) }
 }
 
-/// The fields of a message without its id.
+/// Returns the fields of a message without its ID.
 pub fn fields(message: &Message<'_>) -> Vec<Field> {
     let stamp = |at: &Stamp| {
         vec![number("timestamp", at.time), number("sequence", at.sequence), number("thread id", at.thread)]

@@ -1,62 +1,62 @@
-//! The rules of the protocol, and what it is to break one.
+//! The rules of the protocol.
 //!
-//! Owns: the list of rules ([`Rule`]) and [`Violation`]. Refuses to: check
-//! anything. `hq` and `agent` check what is said on connections; whoever puts the events in order checks the rest.
+//! Contains the list of rules ([`Rule`]) and [`Violation`]. The modules `hq` and `agent` check the rules of
+//! connections; code that orders the events has to check the rest.
 
 use std::fmt;
 
 use runtap_wire::Severity;
 
 runtap_wire::rules! {
-    /// A rule that agents and HQs have to follow.
+    /// A rule of the protocol for agents and HQs.
     pub enum Rule;
     Undecodable "FROG001" Error
-        "bytes are no message of this connection, direction and version"
-        "both original sides end the connection: there are no delimiters";
+        "the bytes are not a valid message of this connection, direction and version"
+        "both original sides close the connection: there are no delimiters";
     CutMessage "FROG002" Error
         "the connection ended in the middle of a message"
         "specification, message layouts";
     BeforeHello "FROG003" Error
-        "a connection does not begin with its hello"
+        "a connection does not start with its hello"
         "specification, hello and data hello";
     SecondHello "FROG004" Error
-        "a connection says hello twice"
+        "a connection has a second hello"
         "specification, hello";
     UnknownVersion "FROG005" Error
-        "the version in hello is not known, or not accepted"
-        "original HQs answer with the error \"Invalid Protocol Version\"";
+        "the version in hello is unknown, or not accepted"
+        "the original HQs answer with the error \"Invalid Protocol Version\"";
     BeforeConfiguration "FROG006" Error
-        "the agent sent more than hello before it had a configuration"
+        "the agent sent more than hello before it received a configuration"
         "specification, configuration";
     UnknownRun "FROG007" Error
-        "data hello names a run that is not there"
-        "original HQs answer with an error";
+        "data hello names an unknown run"
+        "the original HQs answer with an error";
     BeforeReply "FROG008" Warning
-        "data came before the reply to data hello"
+        "data arrived before the reply to data hello"
         "specification, data hello";
     Configuration "FROG009" Error
-        "the configuration can't be read"
-        "the original agent ends its JVM";
+        "the configuration is invalid"
+        "the original agent aborts its JVM";
     LateConfiguration "FROG010" Error
-        "a configuration came after start"
-        "the original agent ends with an error";
+        "a configuration arrived after start"
+        "the original agent fails with an error";
     IllegalCommand "FROG011" Error
-        "a command came in a mode that does not have it"
-        "the original agent ends with an error; on stop before start it hangs";
+        "a command arrived in a mode that does not have it"
+        "the original agent fails with an error; on stop before start it hangs";
     UnknownMode "FROG012" Warning
-        "a heartbeat has a mode that is not known"
+        "a heartbeat has an unknown mode"
         "specification, heartbeat";
     ModeNotFollowed "FROG013" Warning
-        "2 seconds after a command the agent is not in the mode that it leads to"
-        "the original HQ is concerned then";
+        "2 seconds after a command the agent is not in the mode that the command leads to"
+        "the original HQ warns at that time";
     HeartbeatMissing "FROG014" Warning
-        "no heartbeat came for three intervals"
-        "the original HQ calls it unhealthy";
+        "no heartbeat arrived for three intervals"
+        "the original HQ reports the agent as unhealthy";
     ModeAfterShutdown "FROG015" Warning
-        "an agent that was shutting down says another mode"
+        "an agent that was shutting down reports another mode"
         "the original agent does not leave that mode";
     EndWithoutShutdown "FROG016" Warning
-        "the control connection ended and no heartbeat had said that the agent was shutting down"
+        "the control connection ended although no heartbeat had reported that the agent was shutting down"
         "the original agent sends at least one such heartbeat";
     AgentError "FROG017" Error
         "the agent reports an error"
@@ -65,50 +65,51 @@ runtap_wire::rules! {
         "a text is not modified UTF-8"
         "DataInputStream.readUTF throws UTFDataFormatException";
     SequenceGap "FROG019" Error
-        "events are missing: their sequence ids never came, or too late"
-        "the original HQ waits for ever";
+        "events are missing: their sequence ids never arrived, or too late"
+        "the original HQ waits forever";
     SequenceRepeated "FROG020" Error
-        "an event has the sequence id of another one, or one that was given up"
+        "an event has the sequence id of another event, or of one that was considered lost"
         "the ids of all data connections together are contiguous";
     UnknownMethod "FROG021" Warning
-        "events of a method whose signature never came"
+        "events of a method whose signature never arrived"
         "specification, map method signature";
     UnknownException "FROG022" Warning
-        "events of an exception whose name never came"
+        "events of an exception whose name never arrived"
         "specification, map exception";
     Remapped "FROG023" Warning
-        "an id was given to something else"
+        "an id was mapped a second time, to something else"
         "specification, map method signature: ids must be unique";
     ExitWithoutEntry "FROG024" Warning
-        "a call ended that had not begun, though nothing was missing"
+        "a call ended that had not begun, although no events were missing"
         "in the original agents entries equal exits and bubbles and what is open at the end";
     ClockBackwards "FROG025" Warning
-        "the clock of a thread goes back"
+        "the clock of a thread goes backwards"
         "the original agents use the time of day; 1 ms is normal between threads";
     LateBreak "FROG026" Warning
-        "a data break was told when events behind it had been used"
-        "it races the data connections; the original HQ's control thread dies of it";
+        "a data break arrived after later events had been used"
+        "it races with the data connections; the control thread of the original HQ crashes";
     Reserved "FROG027" Error
         "a batch has an event of a kind that F1 does not use"
         "docs/bytefrog-f1.md";
     ThreadReused "FROG028" Error
-        "events of a thread came after its end"
+        "events of a thread arrived after its end"
         "docs/bytefrog-f1.md";
     BeforeProcess "FROG029" Warning
-        "an F1 agent does not begin with its process"
+        "an F1 agent does not describe its process first"
         "docs/bytefrog-f1.md";
     ThreadsExhausted "FROG030" Warning
-        "all 65,536 ids of threads are used: threads may have shared one"
+        "all 65,536 thread ids are used: threads may have shared one"
         "the original agents wrap silently";
 }
 
 impl Rule {
-    /// Whether something of what the agent had to say is missing when it is broken.
+    /// Returns whether breaking this rule means that events or names are missing.
     pub fn loses(self) -> bool {
         self.severity() == Severity::Error && !self.is_early_end()
     }
 
-    /// Whether it tells that an agent has ended before its program has: what was sent until then may be whole.
+    /// Returns whether breaking this rule means that the agent stopped before its program: what was sent until then
+    /// may be complete.
     pub fn is_early_end(self) -> bool {
         matches!(self, Self::AgentError | Self::EndWithoutShutdown)
     }
@@ -117,11 +118,11 @@ impl Rule {
 /// A rule that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// The rule.
     pub rule: Rule,
-    /// What exactly it was. Texts of the other side are quoted, and cut if they are long.
+    /// The details. Texts of the peer are quoted, and truncated if they are long.
     pub detail: String,
-    /// Where in what the connection has received.
+    /// The offset in the bytes that the connection received; `None` if there is none.
     pub offset: Option<u64>,
 }
 
@@ -132,21 +133,21 @@ impl fmt::Display for Violation {
 }
 
 impl Violation {
-    /// A broken rule.
+    /// Creates a violation.
     pub fn new(rule: Rule, detail: impl Into<String>, offset: Option<u64>) -> Self {
         Self { rule, detail: detail.into(), offset }
     }
 }
 
-/// A text of the other side for a sentence: quoted, and cut after 200 characters.
+/// Quotes a text of the peer, truncated after 200 characters.
 pub(crate) fn quoted(text: crate::JavaStr<'_>) -> String {
-    let mut cut: String = char::decode_utf16(text.units())
+    let mut quoted: String = char::decode_utf16(text.units())
         .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
         .take(201)
         .collect();
-    if cut.chars().count() > 200 {
-        cut.pop();
-        cut.push('…');
+    if quoted.chars().count() > 200 {
+        quoted.pop();
+        quoted.push('…');
     }
-    format!("{cut:?}")
+    format!("{quoted:?}")
 }

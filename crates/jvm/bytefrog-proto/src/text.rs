@@ -1,40 +1,40 @@
-//! Java's strings on the wire: modified UTF-8, as `DataOutputStream.writeUTF` writes it.
+//! Java strings on the wire: modified UTF-8, as `DataOutputStream.writeUTF` writes it.
 //!
-//! Owns: [`JavaStr`], the bytes of such a string, and [`JavaString`], the same with memory of its own. Both keep the bytes
-//! as they came, so what is read is written again alike. Refuses to: repair anything.
+//! [`JavaStr`] borrows the bytes of such a string, and [`JavaString`] owns them. Both keep the bytes unchanged,
+//! even invalid ones, so that a string is encoded exactly as it was received.
 //!
-//! It differs from UTF-8 in two ways: NUL is `C0 80`, and a character above U+FFFF is a pair of surrogates with three bytes
-//! each. A surrogate without its other half is legal, and does occur (thread names).
+//! Modified UTF-8 differs from UTF-8 in two ways: NUL is `C0 80`, and a character above U+FFFF is a pair of
+//! surrogates with three bytes each. A surrogate without its other half is legal, and does occur (in thread names).
 
 use std::fmt::{self, Write as _};
 
-/// A string in modified UTF-8, borrowed from where it was received.
+/// A borrowed string in modified UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct JavaStr<'a>(&'a [u8]);
 
 impl<'a> JavaStr<'a> {
-    /// A string of these bytes, which may break the rules of the encoding: [`is_valid`](Self::is_valid).
+    /// Creates a string of these bytes, which may be invalid: see [`is_valid`](Self::is_valid).
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes as they are on the wire, without a length.
+    /// Returns the bytes as on the wire, without a length.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether Java's own reader (`DataInputStream.readUTF`) accepts the bytes.
+    /// Returns whether Java's own reader (`DataInputStream.readUTF`) accepts the bytes.
     pub fn is_valid(self) -> bool {
         self.0.is_ascii() || Units(self.0).all(|unit| unit.is_some())
     }
 
-    /// The UTF-16 units, as Java has them. A byte that is no part of a character is U+FFFD.
+    /// Returns the UTF-16 units of the string. An invalid byte is U+FFFD.
     pub fn units(self) -> impl Iterator<Item = u16> + 'a {
         Units(self.0).map(|unit| unit.unwrap_or(0xfffd))
     }
 }
 
-/// The text. A lone surrogate, and a byte that is no part of a character, are U+FFFD.
+/// Formats the text. A lone surrogate and an invalid byte are U+FFFD.
 impl fmt::Display for JavaStr<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in char::decode_utf16(self.units()) {
@@ -50,12 +50,12 @@ impl fmt::Debug for JavaStr<'_> {
     }
 }
 
-/// A string in modified UTF-8 with memory of its own.
+/// An owned string in modified UTF-8.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct JavaString(Vec<u8>);
 
 impl JavaString {
-    /// The string of these UTF-16 units, of which surrogates may be alone.
+    /// Creates a string from UTF-16 units, which may contain lone surrogates.
     pub fn from_units(units: impl IntoIterator<Item = u16>) -> Self {
         let mut bytes = Vec::new();
         for unit in units {
@@ -64,7 +64,7 @@ impl JavaString {
         Self(bytes)
     }
 
-    /// The same, borrowed.
+    /// Borrows the string.
     pub fn as_java_str(&self) -> JavaStr<'_> {
         JavaStr(&self.0)
     }
@@ -94,7 +94,7 @@ impl fmt::Debug for JavaString {
     }
 }
 
-/// Appends one unit. `& 0x3f` and the shifts leave what fits into a byte.
+/// Appends one UTF-16 unit. The shifts and `& 0x3f` leave values that fit into a byte.
 fn push(bytes: &mut Vec<u8>, unit: u16) {
     let low = |shift: u16| {
         let [_, low] = ((unit >> shift) & 0x3f | 0x80).to_be_bytes();
@@ -107,7 +107,7 @@ fn push(bytes: &mut Vec<u8>, unit: u16) {
     }
 }
 
-/// Reads units. `None` is a byte that is no part of a character.
+/// An iterator over UTF-16 units, with `None` for each invalid byte.
 struct Units<'a>(&'a [u8]);
 
 impl Iterator for Units<'_> {
@@ -144,26 +144,26 @@ mod tests {
     }
 
     #[test]
-    fn what_java_does_not_read() {
+    fn bytes_that_java_rejects_are_invalid() {
         for bytes in [&[0x80][..], &[0xc3], &[0xc3, 0x41], &[0xe2, 0x82], &[0xf0, 0x9f, 0x98, 0x80], &[0xff]]
         {
             assert!(!JavaStr::from_bytes(bytes).is_valid(), "{bytes:x?}");
             assert!(JavaStr::from_bytes(bytes).to_string().starts_with('\u{fffd}'));
         }
-        // Java reads a NUL byte and overlong forms, but writes none.
+        // Java reads a NUL byte and overlong encodings, but writes neither.
         assert!(JavaStr::from_bytes(&[0, 0xc1, 0x81]).is_valid());
     }
 
     proptest! {
         #[test]
-        fn units_come_back(units: Vec<u16>) {
+        fn units_round_trip(units: Vec<u16>) {
             let text = JavaString::from_units(units.iter().copied());
             prop_assert!(text.as_java_str().is_valid());
             prop_assert_eq!(text.as_java_str().units().collect::<Vec<_>>(), units);
         }
 
         #[test]
-        fn text_comes_back(text: String) {
+        fn text_round_trips(text: String) {
             prop_assert_eq!(JavaString::from(text.as_str()).to_string(), text);
         }
     }

@@ -1,12 +1,12 @@
-//! Frames made by hand: each byte as the tables of the specification, of the notes on versions 2 to 4, and of
-//! docs/bytefrog-f1.md have it. No recording of versions 2, 3 and F1 exists.
+//! Frames made by hand from the tables of the specification, of the notes on versions 2 to 4, and of
+//! docs/bytefrog-f1.md, byte by byte. No recording of versions 2, 3 and F1 exists.
 
 use runtap_bytefrog_proto::f1::{
     Batch, BatchEvent, BatchKind, Count, CountRows, Drop, DropReason, Hit, HitRows, Process, Rows,
 };
 use runtap_bytefrog_proto::{
     Channel, ClassOutcome, Command, Configuration, Decoder, Dialect, Exit, Extension, Framing, JavaString,
-    Limits, Location, Message, Mode, Record, Side, Stamp, Stream, WhenSlow, decode, to_bytes,
+    Limits, Location, Message, Mode, RecordMode, Side, Stamp, Stream, WhenSlow, decode, to_bytes,
 };
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -18,7 +18,7 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The frame has this meaning on its stream, in these dialects and in no other.
+/// Checks that a frame has this meaning on its stream, in these dialects and in no other.
 fn check(hex: &str, message: &Message<'_>, channel: Channel, from: Side, dialects: &[Dialect]) {
     let bytes = bytes(hex);
     for dialect in Dialect::ALL {
@@ -182,7 +182,7 @@ fn data_messages_of_f1() {
     control("75 0000002a 0102030405060708 00000001 0001 6b 0002 7676", &Message::Process(process), F1);
 }
 
-/// A whole run of a version, cut into bytes: the stream switches to its version by itself.
+/// A complete run of a version, split into single bytes: the stream detects its version by itself.
 #[test]
 fn whole_streams_of_versions_2_and_3() {
     for (version, dialect) in [(2, Dialect::V2), (3, Dialect::V3)] {
@@ -248,7 +248,7 @@ fn json_configurations() {
     assert_eq!(hex_of_all.to_message(Dialect::V2).expect("short"), message);
     let f1 = Configuration {
         extension: Extension {
-            record: Record::Counts,
+            record: RecordMode::Counts,
             coarse_clock: true,
             when_slow: WhenSlow::Drop,
             snapshot_interval: 1000,
@@ -263,22 +263,25 @@ fn json_configurations() {
         ok(" { \"later\" : [ { \"a\" : null } , -1.5e3, \"\\ud800\" ] , \"runId\" : 200 } ").expect("JSON");
     assert_eq!(read, Configuration { run: 200, ..Configuration::default() });
     for (json, error) in [
-        ("", "configuration at offset 0: is not where JSON has it"),
+        ("", "configuration at offset 0: is not where JSON requires it"),
         ("{}", "runId at offset 2: is missing"),
-        ("{\"runId\":256}", "runId at offset 9: is no byte"),
-        ("{\"runId\":1.5}", "runId at offset 10: is no integer"),
-        ("{\"runId\":1}}", "end of the configuration at offset 11: more follows"),
-        ("{\"runId\":1,\"numDataSenders\":3000000000}", "numDataSenders at offset 28: is no 32-bit number"),
-        ("{\"record\":\"all\"}", "record at offset 10: is a word that is not known"),
-        ("{\"exclusions\":[\"\\x\"]}", "string at offset 16: has an escape that is none"),
-        ("{\"exclusions\":[\"a", "string at offset 17: has no end"),
+        ("{\"runId\":256}", "runId at offset 9: is not a byte"),
+        ("{\"runId\":1.5}", "runId at offset 10: is not an integer"),
+        ("{\"runId\":1}}", "end of the configuration at offset 11: is followed by more data"),
+        (
+            "{\"runId\":1,\"numDataSenders\":3000000000}",
+            "numDataSenders at offset 28: is not a 32-bit number",
+        ),
+        ("{\"record\":\"all\"}", "record at offset 10: has an unknown value"),
+        ("{\"exclusions\":[\"\\x\"]}", "string at offset 16: has an invalid escape sequence"),
+        ("{\"exclusions\":[\"a", "string at offset 17: is not terminated"),
         (&"{\"a\":[[".replace("[[", &"[".repeat(100)), "value at offset 37: is nested too deeply"),
     ] {
         assert_eq!(ok(json).expect_err(json).to_string(), format!("configuration: {error}"));
     }
 }
 
-/// Objects as other writers make them: another capacity, a string that is referred to, `Arrays.asList`.
+/// Objects as other writers encode them: another capacity, a back-reference to a string, `Arrays.asList`.
 #[test]
 fn java_configurations_of_other_writers() {
     let original = Configuration { run: 7, inclusions: vec!["^a/".into()], ..Configuration::default() };
@@ -295,7 +298,7 @@ fn java_configurations_of_other_writers() {
     // Handle 6 is the string: 0 class, 1 type, 2 object, 3 ArrayList, 4 and 5 the lists.
     let twice = read("00000002 7704 00000002 74 0003 5e612f 71 007e0006 78").expect("a list");
     assert_eq!(twice.0, [original.inclusions.clone(), original.inclusions.clone()].concat());
-    // In the place of that list `73 72 Arrays$ArrayList …{ [Ljava/lang/String; }`.
+    // Replaces that list by `73 72 Arrays$ArrayList …{ [Ljava/lang/String; }`.
     let mut other = written[..at - 6].to_vec();
     other.extend(bytes("73 72 001a"));
     other.extend(b"java.util.Arrays$ArrayList");

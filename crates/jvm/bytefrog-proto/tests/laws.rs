@@ -1,4 +1,4 @@
-//! Laws that hold for all messages and all bytes.
+//! Properties of all messages and all bytes.
 
 mod common;
 
@@ -8,14 +8,14 @@ use common::{seed, text};
 use proptest::{collection::vec, prelude::*};
 use runtap_bytefrog_proto::{
     Channel, Configuration, DecodeError, Decoder, Dialect, EncodeError, Extension, JavaStr, JavaString,
-    Limits, Message, Record, Side, Stream, WhenSlow, agent, decode, hq, render, to_bytes,
+    Limits, Message, RecordMode, Side, Stream, WhenSlow, agent, decode, hq, render, to_bytes,
 };
 
 fn dialect() -> impl Strategy<Value = Dialect> {
     (0..Dialect::ALL.len()).prop_map(|i| Dialect::ALL[i])
 }
 
-/// The streams that a message belongs on.
+/// Returns the streams on which a message may be sent.
 fn streams(message: &Message<'_>, dialect: Dialect) -> Vec<Stream> {
     all_streams(Some(dialect))
         .into_iter()
@@ -30,7 +30,7 @@ fn all_streams(dialect: Option<Dialect>) -> Vec<Stream> {
         .collect()
 }
 
-/// What a decoder says to chunks: messages as text with their offsets, the error, what is left over.
+/// Returns a decoder's results for chunks: messages as text with their offsets, the error, the remaining bytes.
 fn said<'a>(
     stream: Stream,
     chunks: impl Iterator<Item = &'a [u8]>,
@@ -68,7 +68,7 @@ fn configuration() -> impl Strategy<Value = Configuration> {
                 queue_retry_count: retry,
                 data_senders: senders,
                 extension: Extension {
-                    record: [Record::Full, Record::Counts, Record::Coverage][usize::from(record)],
+                    record: [RecordMode::Full, RecordMode::Counts, RecordMode::Coverage][usize::from(record)],
                     coarse_clock: coarse,
                     when_slow: [WhenSlow::Block, WhenSlow::Drop, WhenSlow::Counts][usize::from(slow)],
                     snapshot_interval: interval,
@@ -87,7 +87,7 @@ proptest! {
             Err(error) => {
                 let refused = matches!(error, EncodeError::NotInDialect { .. });
                 prop_assert!(refused, "{}", error);
-                // Exits have one form in each dialect; everything else is refused by its id.
+                // Exits have one form in each dialect; all other messages are rejected by their id.
                 let exit = matches!(message, Message::Exit { .. });
                 prop_assert!(exit || !message.id().is_in(dialect));
                 return Ok(());
@@ -104,7 +104,7 @@ proptest! {
                 prop_assert!(error.is_incomplete() && error.offset >= 9, "{}", error);
             }
         }
-        // And nowhere else.
+        // On all other streams the message is rejected.
         for stream in all_streams(Some(dialect)) {
             let reads = decode(&bytes, 0, stream, Limits::default()).is_ok();
             prop_assert_eq!(reads, message.id().belongs(stream.channel, stream.from));
@@ -154,7 +154,7 @@ proptest! {
 
     #[test]
     fn any_bytes_as_a_configuration(mut payload: Vec<u8>, start in 0..300usize, dialect in dialect()) {
-        // Bytes in the middle of a good one get further than bytes alone.
+        // Random bytes inside a valid stream get further than random bytes alone.
         let good = Configuration { inclusions: vec![JavaString::from("^a/")], ..Configuration::default() };
         let mut all = good.payload(dialect).unwrap();
         all.truncate(start);
@@ -173,7 +173,7 @@ proptest! {
         let run_hq = |bytes: &[u8], size: usize| {
             let mut control = hq::Control::new(hq::Settings::default(), now);
             let mut all = hq::Output::default();
-            // The configuration is sent as soon as hello is there, whatever came with it.
+            // The configuration is sent as soon as hello is complete, however its bytes arrived.
             for chunk in [&[0, dialect.hello()][..]].into_iter().chain(bytes.chunks(size)) {
                 let output = control.handle_bytes(chunk, now);
                 if output.events.iter().any(|event| matches!(event, hq::Event::Hello { .. })) {
@@ -233,10 +233,10 @@ fn what_does_not_fit_is_refused_with_its_field() {
     let long = JavaString::from("x".repeat(65_536).as_str());
     let map = Message::MapMethod { method: 1, signature: long.as_java_str() };
     let error = to_bytes(&map, Dialect::V1).unwrap_err();
-    assert_eq!(error.to_string(), "signature has 65536, the format allows 65535");
+    assert_eq!(error.to_string(), "signature is 65536 long, but the format allows at most 65535");
     let name = Message::MapThreadName { thread: 65_536, time: 0, name: JavaStr::default() };
     let error = to_bytes(&name, Dialect::V4).unwrap_err();
-    assert_eq!(error.to_string(), "thread id is 65536, and version 4 has at most 65535");
+    assert_eq!(error.to_string(), "thread id 65536 is out of range: version 4 allows at most 65535");
     assert_eq!(to_bytes(&name, Dialect::F1).unwrap().len(), 15);
     let big =
         Configuration { inclusions: vec!["x".repeat(70_000).as_str().into()], ..Configuration::default() };
@@ -244,6 +244,6 @@ fn what_does_not_fit_is_refused_with_its_field() {
     assert!(big.to_message(Dialect::F1).is_ok());
     assert_eq!(
         big.to_message(Dialect::V1).unwrap_err().to_string(),
-        "pattern has 70000, the format allows 65535"
+        "pattern is 70000 long, but the format allows at most 65535"
     );
 }

@@ -1,9 +1,9 @@
-//! What both sides do about what they are told, right and wrong.
+//! The state machines of both sides, with valid and invalid input.
 
 use std::time::Duration;
 
 use runtap_bytefrog_proto::{
-    Command, Configuration, Dialect, JavaString, Message, Mode, Rule, State, agent, hq, to_bytes,
+    AgentState, Command, Configuration, Dialect, JavaString, Message, Mode, Rule, agent, hq, to_bytes,
 };
 
 const NOW: Duration = Duration::from_secs(100);
@@ -25,7 +25,7 @@ fn beat(mode: Mode) -> Vec<u8> {
     vec![8, mode.byte().0, 0, 0]
 }
 
-/// An HQ whose agent has said hello and was given the default configuration: a heartbeat each second.
+/// Returns an HQ whose agent has said hello and has got the default configuration, with a heartbeat each second.
 fn configured(version: u8) -> hq::Control {
     let mut control = hq::Control::new(hq::Settings::default(), NOW);
     assert!(matches!(control.handle_bytes(&[0, version], NOW).events[..], [hq::Event::Hello { .. }]));
@@ -62,10 +62,10 @@ fn an_f1_agent_says_hello_again_to_an_hq_that_does_not_know_it() {
     let refused = control.handle_bytes(&first.hello(None).expect("the first"), NOW);
     assert!(refused.close);
     let output = first.handle_bytes(&refused.transmit);
-    let [agent::Event::Refused { text, fallback: Some(fallback) }] = &output.events[..] else {
+    let [agent::Event::Rejected { text, fallback: Some(fallback) }] = &output.events[..] else {
         panic!("{output:?}")
     };
-    assert!(hq::is_version_refused(text.as_java_str()) && output.close && output.transmit.is_empty());
+    assert!(hq::is_version_rejected(text.as_java_str()) && output.close && output.transmit.is_empty());
     let mut second = agent::Control::new(*fallback);
     let mut control = hq::Control::new(old, NOW);
     let output = control.handle_bytes(&second.hello(None).expect("the first"), NOW);
@@ -73,7 +73,7 @@ fn an_f1_agent_says_hello_again_to_an_hq_that_does_not_know_it() {
     let bytes = control.configure(&Configuration::default()).expect("after hello");
     assert!(matches!(second.handle_bytes(&bytes).events[..], [agent::Event::Configured(_)]));
     assert_eq!(second.dialect(), Dialect::V1);
-    // Each version of an HQ is found in the end, unless it refuses for another reason.
+    // The agent finds each HQ's version, unless HQ rejects it for another reason.
     for known in [Dialect::V1, Dialect::V2, Dialect::V3, Dialect::V4] {
         let (mut dialect, mut tried) = (Dialect::F1, Vec::new());
         while dialect != known {
@@ -83,7 +83,7 @@ fn an_f1_agent_says_hello_again_to_an_hq_that_does_not_know_it() {
             let hello = agent.hello(None).expect("the first");
             let refused = hq::Control::new(settings, NOW).handle_bytes(&hello, NOW);
             let output = agent.handle_bytes(&refused.transmit);
-            let [agent::Event::Refused { fallback: Some(fallback), .. }] = &output.events[..] else {
+            let [agent::Event::Rejected { fallback: Some(fallback), .. }] = &output.events[..] else {
                 panic!("{output:?}")
             };
             dialect = *fallback;
@@ -92,9 +92,9 @@ fn an_f1_agent_says_hello_again_to_an_hq_that_does_not_know_it() {
         assert!(order.starts_with(&tried), "{known}: {tried:?}");
     }
     let output = agent::Control::new(Dialect::V2).handle_bytes(&error("Invalid Protocol Version"));
-    assert!(matches!(output.events[..], [agent::Event::Refused { fallback: None, .. }]));
+    assert!(matches!(output.events[..], [agent::Event::Rejected { fallback: None, .. }]));
     let output = agent::Control::new(Dialect::V1).handle_bytes(&error("no"));
-    assert_eq!(output.events, [agent::Event::Refused { text: "no".into(), fallback: None }]);
+    assert_eq!(output.events, [agent::Event::Rejected { text: "no".into(), fallback: None }]);
 }
 
 #[test]
@@ -133,20 +133,20 @@ fn commands_that_the_agent_would_die_of_are_not_sent() {
         control.command(Command::Pause, NOW),
         "pause is not possible: the agent is initializing, before start",
     );
-    // Suspended from the beginning.
+    // Suspended from the start.
     assert_eq!(control.command(Command::Suspend, NOW), Ok(vec![6]));
     assert_eq!(control.configure(&Configuration::default()).map(|bytes| bytes[0]), Ok(1));
     assert_eq!(control.command(Command::Start, NOW), Ok(vec![2]));
-    assert_eq!(control.state(), State { mode: Mode::Suspended, started: true });
+    assert_eq!(control.state(), AgentState { mode: Mode::Suspended, started: true });
     illegal(control.command(Command::Pause, NOW), "pause is not possible: the agent is suspended");
     illegal(control.command(Command::Start, NOW), "start is not possible: the agent is suspended");
-    illegal(control.configure(&Configuration::default()), "the configuration can't be changed after start");
-    assert_eq!(control.go(Mode::Paused, NOW), Ok(vec![7, 4]));
-    assert_eq!(control.go(Mode::Suspended, NOW), Ok(vec![5, 6]));
-    assert_eq!(control.go(Mode::Suspended, NOW), Ok(vec![]));
-    illegal(control.go(Mode::Initializing, NOW), "an agent that is suspended can't be made initializing");
-    illegal(control.snapshot(false), "version 1 of the protocol does not have it");
-    assert_eq!(control.go(Mode::ShuttingDown, NOW), Ok(vec![3]));
+    illegal(control.configure(&Configuration::default()), "the configuration cannot be changed after start");
+    assert_eq!(control.change_mode(Mode::Paused, NOW), Ok(vec![7, 4]));
+    assert_eq!(control.change_mode(Mode::Suspended, NOW), Ok(vec![5, 6]));
+    assert_eq!(control.change_mode(Mode::Suspended, NOW), Ok(vec![]));
+    illegal(control.change_mode(Mode::Initializing, NOW), "no command leads from suspended to initializing");
+    illegal(control.snapshot(false), "version 1 of the protocol does not support this");
+    assert_eq!(control.change_mode(Mode::ShuttingDown, NOW), Ok(vec![3]));
     illegal(
         control.command(Command::Unsuspend, NOW),
         "unsuspend is not possible: the agent is shutting down",
@@ -162,9 +162,9 @@ fn the_watch_over_heartbeats() {
     let late = control.handle_timeout(ms(3001));
     assert_eq!(
         late[0].to_string(),
-        "FROG014: no heartbeat came for three intervals: none for 3001 ms, one each 1000 ms"
+        "FROG014: no heartbeat arrived for three intervals: none for 3001 ms, expected every 1000 ms"
     );
-    // Said once, until one comes.
+    // Reported once, until the next heartbeat.
     assert_eq!((control.handle_timeout(ms(9000)), control.next_timeout()), (vec![], None));
     control.handle_bytes(&beat(Mode::Initializing), ms(10_000));
     assert_eq!(control.handle_timeout(ms(13_001))[0].rule, Rule::HeartbeatMissing);
@@ -185,7 +185,7 @@ fn the_watch_over_heartbeats() {
     assert_eq!(control.handle_timeout(ms(4000)), []);
     let mut hasty = configured(1);
     let all = hasty.configure(&Configuration { heartbeat_interval: 10, ..Configuration::default() });
-    // The agent is in the middle of its former interval.
+    // The agent is in the middle of its previous interval.
     assert!(all.is_ok() && hasty.handle_timeout(ms(3000)).is_empty());
     hasty.handle_bytes(&beat(Mode::Initializing), ms(3000));
     assert_eq!(hasty.next_timeout(), Some(ms(3031)));
@@ -196,7 +196,7 @@ fn the_watch_over_heartbeats() {
 fn heartbeats_that_say_something_odd() {
     let mut control = configured(1);
     assert_eq!(rules(&control.handle_bytes(&[8, b'?', 0, 0], NOW)), [Rule::UnknownMode]);
-    // The program ends by itself: its agent says so, and commands are over.
+    // The program exits: its agent reports that, and accepts no more commands.
     control.command(Command::Start, NOW).expect("legal");
     assert_eq!(rules(&control.handle_bytes(&beat(Mode::ShuttingDown), NOW)), []);
     assert!(control.command(Command::Pause, NOW).is_err());
@@ -229,7 +229,7 @@ fn data_connections() {
     assert_eq!(output.violations[0].rule, Rule::BeforeReply);
     assert_eq!(
         data.handle_close().map(|violation| violation.to_string()),
-        Some("FROG002: the connection ended in the middle of a message: 3 bytes of one".to_owned())
+        Some("FROG002: the connection ended in the middle of a message: 3 bytes of a message".to_owned())
     );
     let mut data = hq::Data::new();
     data.handle_bytes(&[0x1e, 7], known, |_, _| {});
@@ -239,17 +239,20 @@ fn data_connections() {
     assert!(matches!(side.handle_bytes(&[0x1f]), Some(agent::Reply::Violation(_))));
     assert_eq!(
         agent::Data::new(Dialect::V1).handle_bytes(&error("no")),
-        Some(agent::Reply::Refused { text: "no".into() })
+        Some(agent::Reply::Rejected { text: "no".into() })
     );
 }
 
 #[test]
 fn an_agent_ends_on_what_is_illegal_and_says_why() {
     for (commands, last) in [
-        (&[Command::Stop][..], State::NEW),
-        (&[Command::Start, Command::Unpause], State { mode: Mode::Tracing, started: true }),
-        (&[Command::Start, Command::Suspend, Command::Pause], State { mode: Mode::Suspended, started: true }),
-        (&[Command::Start, Command::Start], State { mode: Mode::Tracing, started: true }),
+        (&[Command::Stop][..], AgentState::NEW),
+        (&[Command::Start, Command::Unpause], AgentState { mode: Mode::Tracing, started: true }),
+        (
+            &[Command::Start, Command::Suspend, Command::Pause],
+            AgentState { mode: Mode::Suspended, started: true },
+        ),
+        (&[Command::Start, Command::Start], AgentState { mode: Mode::Tracing, started: true }),
     ] {
         let mut control = agent(Dialect::V1);
         let (illegal, legal) = commands.split_last().expect("one at least");
@@ -289,7 +292,7 @@ fn an_agent_says_an_error_back_and_ignores_what_comes_while_it_shuts_down() {
     let early = agent::Control::new(Dialect::V1);
     assert_eq!(
         early.heartbeat(0).expect_err("too early").to_string(),
-        "a heartbeat has to wait for the configuration"
+        "a heartbeat must not be sent before the configuration"
     );
     assert!(control.data_break(7).is_ok() && agent(Dialect::F1).data_break(7).is_err());
     assert_eq!(agent(Dialect::F1).handle_bytes(&[0x76, 0]).events, [agent::Event::Snapshot { reset: false }]);

@@ -1,4 +1,4 @@
-//! The recordings of the original agents: decoded, encoded again, and both sides' machines run over them.
+//! The recordings of the original agents are decoded and encoded again, and replayed through both sides' machines.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn there() -> Result<(), runtap_testkit::Skip> {
     shared_data("bytefrog/v1_basic.json").map(drop)
 }
 
-/// Every message of a stream, which ends with a whole one.
+/// Calls a function with every message of a stream, which ends with a complete message.
 fn each(bytes: &[u8], stream: Stream, mut take: impl FnMut(u64, Message<'_>)) {
     let mut decoder = Decoder::new(stream);
     let read = decoder.feed(bytes, |offset, message| {
@@ -121,11 +121,11 @@ fn sequences_are_contiguous() {
         assert!(seen.iter().copied().eq(0..seen.len() as u64), "{scenario}");
         match scenario {
             "v1_basic" => assert_eq!(seen.len(), 5134),
-            // The agent was told to die before it sent any.
+            // The agent was stopped before it sent any.
             "v1_config_split" | "v1_never_start" => assert!(seen.is_empty()),
             _ => assert!(!seen.is_empty()),
         }
-        // Version 4 keeps the order of a connection, version 1 does not.
+        // Version 4 keeps the order within a connection, version 1 does not.
         assert!(late == 0 || dialect == Dialect::V1, "{scenario}: {late}");
     }
 }
@@ -219,7 +219,7 @@ fn both_configurations_of_the_original_class() {
     }
 }
 
-/// Both machines: what HQ sends equals the recording, and an agent that hears it and the recorded agent agree.
+/// What HQ's machine sends equals the recording, and the agent's machine responds to it as the recorded agent did.
 #[test]
 fn sent_commands_equal_the_recordings() {
     for recording in require!(jvm_recordings()) {
@@ -237,14 +237,14 @@ fn sent_commands_equal_the_recordings() {
         for line in recording.expected["log"].as_array().expect("a log") {
             let Some((_, hex)) = line.as_str().expect("a line").split_once(" ms sent ") else { continue };
             bytes.extend(match hex {
-                "02" => control.go(Mode::Tracing, now).expect("legal"),
-                "03" => control.go(Mode::ShuttingDown, now).expect("legal"),
-                "04" => control.go(Mode::Paused, now).expect("legal"),
-                "05" | "07" => control.go(Mode::Tracing, now).expect("legal"),
-                "06" => control.go(Mode::Suspended, now).expect("legal"),
+                "02" => control.change_mode(Mode::Tracing, now).expect("legal"),
+                "03" => control.change_mode(Mode::ShuttingDown, now).expect("legal"),
+                "04" => control.change_mode(Mode::Paused, now).expect("legal"),
+                "05" | "07" => control.change_mode(Mode::Tracing, now).expect("legal"),
+                "06" => control.change_mode(Mode::Suspended, now).expect("legal"),
                 "630004626f6f6d" => control.fail("boom"),
                 _ => {
-                    // The log has the beginning only.
+                    // The log has only the start of the text.
                     assert!(hex.starts_with("0100000144ac"), "{hex}");
                     let second = Configuration {
                         run: 9,

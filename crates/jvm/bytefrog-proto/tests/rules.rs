@@ -1,9 +1,9 @@
-//! The rules have stable ids, and their page has them all.
+//! The rules have stable ids, and their documentation lists all of them.
 
 use std::collections::BTreeSet;
 
-use runtap_bytefrog_proto::mode::Effect;
-use runtap_bytefrog_proto::{Command, Mode, Rule, State};
+use runtap_bytefrog_proto::mode::CommandEffect;
+use runtap_bytefrog_proto::{AgentState, Command, Mode, Rule};
 
 #[test]
 fn ids_are_in_order_and_unique() {
@@ -28,14 +28,14 @@ fn the_page_has_every_rule() {
     assert_eq!(rows, expected, "the table of docs/bytefrog-rules.md should be:\n{}", expected.join("\n"));
 }
 
-/// Where an agent can be, as the page has it.
-const STATES: [(State, &str); 6] = [
-    (State::NEW, "initializing"),
-    (State { mode: Mode::Suspended, started: false }, "suspended, waits for start"),
-    (State { mode: Mode::Tracing, started: true }, "tracing"),
-    (State { mode: Mode::Paused, started: true }, "paused"),
-    (State { mode: Mode::Suspended, started: true }, "suspended"),
-    (State { mode: Mode::ShuttingDown, started: true }, "shutting down"),
+/// The states of an agent, with their names in the documentation.
+const STATES: [(AgentState, &str); 6] = [
+    (AgentState::NEW, "initializing"),
+    (AgentState { mode: Mode::Suspended, started: false }, "suspended, waits for start"),
+    (AgentState { mode: Mode::Tracing, started: true }, "tracing"),
+    (AgentState { mode: Mode::Paused, started: true }, "paused"),
+    (AgentState { mode: Mode::Suspended, started: true }, "suspended"),
+    (AgentState { mode: Mode::ShuttingDown, started: true }, "shutting down"),
 ];
 
 #[test]
@@ -47,12 +47,12 @@ fn the_page_has_every_transition() {
         vec![format!("| command | {} |", titles.join(" | ")), format!("| --- |{}", " --- |".repeat(6))];
     for command in Command::ALL {
         let cells = STATES.map(|(state, _)| match state.after(command) {
-            Effect::To(next) => {
+            CommandEffect::To(next) => {
                 let known = STATES.iter().find(|(state, _)| *state == next);
                 known.unwrap_or_else(|| panic!("{command} leads to {next:?}, which has no column")).1
             }
-            Effect::Ignored => "*nothing*",
-            Effect::Illegal => "**illegal**",
+            CommandEffect::Ignored => "*nothing*",
+            CommandEffect::Illegal => "**illegal**",
         });
         expected.push(format!("| `{command}` | {} |", cells.join(" | ")));
     }

@@ -1,12 +1,12 @@
-//! When the original sides have sent what they have sent: writes of whole messages, replies before data, commands at the times
-//! of the log, and our machine in the place of HQ at those times, to which no agent is late.
+//! The timing of the original sides: each message is written in one call, replies precede data, and commands were sent at the
+//! times of the log. This crate's HQ, run at those times, finds no agent late.
 
 use std::time::Duration;
 
 use runtap_bytefrog_proto::{Channel, Command, Decoder, Dialect, MessageId, Mode, Side, Stream, agent, hq};
 use runtap_testkit::{JvmRecording, jvm_recordings, require};
 
-/// Reads or writes of a stream, with their times.
+/// Returns the reads or writes of a stream, with their times.
 fn chunks(recording: &JvmRecording, stream: &str) -> Vec<(f64, Vec<u8>)> {
     let mut rest = &recording.bytes(stream)[..];
     let mut chunks = Vec::new();
@@ -38,7 +38,7 @@ fn every_byte_has_a_time_and_times_do_not_go_back() {
     }
 }
 
-/// HQ writes a message in one call, the configuration too. In one recording it does not, of which the agent dies.
+/// HQ writes each message in one call, the configuration too. In one recording it does not, which crashes the agent.
 #[test]
 fn what_is_sent_are_whole_messages() {
     for recording in require!(jvm_recordings()) {
@@ -63,7 +63,7 @@ fn what_is_sent_are_whole_messages() {
     }
 }
 
-/// An agent says data hello, and nothing else until it has a reply.
+/// An agent sends data hello, and nothing else until it has a reply.
 #[test]
 fn events_come_behind_the_reply_and_behind_start() {
     for recording in require!(jvm_recordings()) {
@@ -85,8 +85,8 @@ fn events_come_behind_the_reply_and_behind_start() {
     }
 }
 
-/// What our machine says when it is told to at the recorded times is what was written then, chunk for chunk; and no agent
-/// is late for it: heartbeats come in time, and modes follow commands.
+/// Given commands at the recorded times, this crate's HQ sends the recorded chunks, and finds no agent late:
+/// heartbeats come in time, and modes follow commands.
 #[test]
 fn the_machine_at_the_recorded_times() {
     for recording in require!(jvm_recordings()) {
@@ -110,7 +110,7 @@ fn the_machine_at_the_recorded_times() {
             agent::Event::Configured(configuration) => Some(configuration),
             _ => None,
         });
-        // What is left of a message that was written in pieces.
+        // The rest of a message that was written in pieces.
         let mut unsaid: Vec<u8> = Vec::new();
         let mut commands = Vec::new();
         for (at, sent, bytes) in all {

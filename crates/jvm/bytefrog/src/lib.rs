@@ -1,12 +1,14 @@
-//! HQ for Bytefrog agents, as a library.
+//! HQ, the collector for Bytefrog agents, as a library.
 //!
-//! [`Model`] makes of the messages of one agent what its program does: a call tree with counts and times, exceptions,
-//! segments, slow calls, lines that have run. It takes the data connections in any order, opens no frame that no event has
-//! opened, and has bounds for its memory. [`Report`] and [`CallTree`] are what it has come to, at any time.
+//! [`Model`] derives what a program does from the messages of its agent: a call tree with counts and times,
+//! exceptions, segments, slow calls, and lines that have run. It accepts the data connections in any order, opens
+//! stack frames only for entries, and uses bounded memory. [`Report`] and [`CallTree`] present its results at any
+//! time.
 //!
-//! [`hq::Hq`] listens: several agents at a time, each with its own trace, commanded from any thread.
+//! [`hq::Hq`] listens for several agents at the same time, each with its own trace, and can be controlled from any
+//! thread.
 //!
-//! The protocol itself is in `runtap-bytefrog-proto`.
+//! The protocol itself is implemented by `runtap-bytefrog-proto`.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![warn(clippy::cast_possible_truncation)]
@@ -17,9 +19,10 @@ mod signature;
 
 pub use model::call_tree::{CallTree, TreeRow};
 pub use model::report::{
-    Detail, ExceptionReport, LONGEST_PATH, Line, MethodReport, Report, SegmentReport, SlowCall, ThreadReport,
+    Detail, ExceptionReport, Line, MAX_PATH_LENGTH, MethodReport, Report, SegmentReport, SlowCall,
+    ThreadReport,
 };
 pub use model::{
-    Change, Counters, Fate, Finding, Limits, Model, Segment, Selection, StackChange, Sums, in_order,
+    Change, CombinedReport, Counters, Fate, Finding, Limits, Model, Segment, Selection, StackChange, in_order,
 };
 pub use signature::{fitted, readable};

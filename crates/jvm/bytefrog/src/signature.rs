@@ -1,11 +1,11 @@
-//! Signatures as people read them.
+//! Readable forms of method signatures.
 //!
-//! Owns: [`readable`], `demo.Counts.fib(int)` for the agent's `demo/Counts.fib;9;(I)I`, and [`fitted`], which makes a name
-//! short without losing its method. Source of the form: the class `MethodSignature` of the original agents; descriptors are
-//! those of JVMS 4.3.3.
+//! [`readable`] converts the agent's `demo/Counts.fib;9;(I)I` to `demo.Counts.fib(int)`, and [`fitted`] shortens a
+//! name but keeps its method. The format is that of the class `MethodSignature` of the original agents; descriptors
+//! are those of JVMS 4.3.3.
 
-/// A signature as it stands in source code: class with dots, method, parameters with the simple names of their classes.
-/// What is no signature stays as it is.
+/// Converts a signature to the form in source code: the class with dots, the method, and the simple names of the
+/// parameter types. Returns an invalid signature unchanged.
 pub fn readable(signature: &str) -> String {
     let mut parts = signature.splitn(3, ';');
     let (Some(name), Some(access), Some(descriptor)) = (parts.next(), parts.next(), parts.next()) else {
@@ -19,7 +19,7 @@ pub fn readable(signature: &str) -> String {
     }
 }
 
-/// The types of a descriptor up to its closing bracket. `None`: it is no descriptor.
+/// Returns the types of a descriptor up to its closing parenthesis; `None` if the descriptor is invalid.
 fn parameters(mut rest: &str) -> Option<Vec<String>> {
     let mut types = Vec::new();
     loop {
@@ -50,8 +50,8 @@ fn parameters(mut rest: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A readable name of at most so many characters, if it can be: parameters become `…`, then packages their first letters,
-/// then the beginning is left out. The name of the method is what is kept longest.
+/// Shortens a readable name to at most `columns` characters if possible: first parameters become `…`, then packages
+/// their first letters, and then the start is truncated. The name of the method is kept longest.
 pub fn fitted(name: &str, columns: usize) -> String {
     if name.chars().count() <= columns {
         return name.to_owned();
@@ -63,20 +63,20 @@ pub fn fitted(name: &str, columns: usize) -> String {
         None => (name, ""),
     };
     let mut short = format!("{path}{parameters}");
-    // Packages: all words but the class and the method.
+    // The packages are all words except the class and the method.
     let words: Vec<&str> = path.split('.').collect();
     for whole in (2..words.len()).rev() {
         if short.chars().count() <= columns {
             return short;
         }
-        let cut = words.len() - whole;
-        let ahead: String = words
+        let abbreviated = words.len() - whole;
+        let initials: String = words
             .iter()
-            .take(cut)
+            .take(abbreviated)
             .map(|word| word.chars().next().map_or_else(String::new, |c| format!("{c}.")))
             .collect();
-        let rest: Vec<&str> = words.iter().skip(cut).copied().collect();
-        short = format!("{ahead}{}{parameters}", rest.join("."));
+        let rest: Vec<&str> = words.iter().skip(abbreviated).copied().collect();
+        short = format!("{initials}{}{parameters}", rest.join("."));
     }
     let size = short.chars().count();
     if size <= columns {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_are_read_as_source_code_has_them() {
+    fn signatures_are_shown_as_in_source_code() {
         for (signature, read) in [
             ("demo/Counts.fib;9;(I)I", "demo.Counts.fib(int)"),
             ("demo/Counts$Node.<init>;1;(I)V", "demo.Counts$Node.<init>(int)"),
@@ -100,7 +100,7 @@ mod tests {
                 "a/B.m;1;([[JLjava/lang/String;[Ljava/util/List;Z)V",
                 "a.B.m(long[][], String, List[], boolean)",
             ),
-            // What is none.
+            // Invalid signatures.
             ("(method 17)", "(method 17)"),
             ("a/B.m;x;()V", "a/B.m;x;()V"),
             ("a/B.m;1;(Q)V", "a/B.m;1;(Q)V"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_gets_short_and_keeps_its_method() {
+    fn a_shortened_name_keeps_its_method() {
         let name = "com.example.shop.OrderService.place(String, int)";
         for (columns, fits) in [
             (48, name),

@@ -1,4 +1,4 @@
-//! Data connections of one agent that are not read at the same time.
+//! Data connections of one agent that are read at different times.
 
 mod common;
 
@@ -24,15 +24,15 @@ fn event(id: u32) -> Vec<u8> {
     say(Dialect::V1, if id.is_multiple_of(2) { &entry } else { &exit })
 }
 
-/// Calls of a method, in pieces of a thousand events.
+/// Returns calls of a method, in pieces of a thousand events.
 fn calls(ids: Range<u32>) -> impl Iterator<Item = Vec<u8>> {
     ids.step_by(1000).map(move |from| (from..from + 1000).flat_map(event).collect())
 }
 
-/// Neither waits for heartbeats nor sends a command.
+/// Returns options without heartbeat time-outs.
 fn patient() -> Options {
     let configuration = Configuration { heartbeat_interval: 60_000, ..filters() };
-    Options { configuration, begin: None, ..Options::default() }
+    Options { configuration, initial_mode: None, ..Options::default() }
 }
 
 fn agent(hq: &runtap_bytefrog::hq::Hq) -> (FakeAgent, [TcpStream; 2]) {
@@ -43,7 +43,7 @@ fn agent(hq: &runtap_bytefrog::hq::Hq) -> (FakeAgent, [TcpStream; 2]) {
     (agent, data)
 }
 
-/// Until nothing has been written for a while, or everything has.
+/// Waits until nothing has been written for a while, or everything has.
 fn until_it_stands_still(written: &AtomicU32, all: u32) {
     let mut before = None;
     loop {
@@ -61,7 +61,7 @@ fn a_connection_that_is_ahead_waits_for_the_one_behind() {
     // The window has 131,072 events.
     const BEHIND: u32 = 50_000;
     const ALL: u32 = 1_500_000;
-    let (hq, heard) = hq(Options { gap_patience: Duration::from_mins(5), ..patient() });
+    let (hq, heard) = hq(Options { gap_timeout: Duration::from_mins(5), ..patient() });
     let (mut agent, [mut ahead, mut behind]) = agent(&hq);
     let written = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&written);
@@ -72,7 +72,7 @@ fn a_connection_that_is_ahead_waits_for_the_one_behind() {
         }
     });
     until_it_stands_still(&written, ALL - BEHIND);
-    // Each piece brings what is awaited, and lets nobody go on who is still too far ahead.
+    // Each piece has awaited events, and does not let a connection continue that is still too far ahead.
     for piece in calls(0..BEHIND) {
         behind.write_all(&piece).expect("HQ takes it");
         thread::sleep(Duration::from_millis(2));
@@ -105,25 +105,25 @@ fn what_never_comes_holds_nobody_up() {
     assert!(report.findings.iter().any(|finding| finding.rule == Rule::SequenceGap), "{:?}", report.findings);
 }
 
-/// A window of so many events.
+/// Returns limits with a window of this many events.
 fn small(window: usize) -> Limits {
     Limits { window, ..Limits::default() }
 }
 
-/// What one connection brings at once may be longer than the window, and a single event beyond it: nothing is given up while
-/// another connection has it.
+/// A single chunk of one connection may be longer than the window, and an event may be beyond the window: nothing is given up
+/// while another connection has the awaited events.
 #[test]
 fn what_is_beyond_the_window_waits_before_it_is_taken() {
     const BEHIND: u32 = 1000;
     const ALL: u32 = 12_000;
-    // All the rest in a chunk; one event and nothing between.
+    // All remaining events in a chunk, and one event with nothing in between.
     for ahead in [(BEHIND..ALL).collect::<Vec<_>>(), vec![ALL - 1]] {
         let minutes = Duration::from_mins(5);
-        let (hq, heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+        let (hq, heard) = hq(Options { gap_timeout: minutes, limits: small(64), ..patient() });
         let (mut agent, [mut first, mut second]) = agent(&hq);
         let behind: Vec<Vec<u8>> = (0..ALL).filter(|id| !ahead.contains(id)).map(event).collect();
         first.write_all(&ahead.into_iter().flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
-        // It is read meanwhile, or shows nothing.
+        // The connection is read meanwhile, or shows nothing.
         thread::sleep(Duration::from_millis(200));
         second.write_all(&behind.concat()).expect("HQ takes it");
         drop((second, first));
@@ -135,13 +135,13 @@ fn what_is_beyond_the_window_waits_before_it_is_taken() {
     }
 }
 
-/// An id that is lost costs no time when every connection has come to what is behind it.
+/// A missing sequence id causes no delay once every connection has passed it.
 #[test]
 fn what_all_connections_are_beyond_is_given_up_at_once() {
     const PATIENCE: Duration = Duration::from_secs(1);
     const ALL: u32 = 40_000;
     let lost = |id: &u32| id % 2000 == 1000;
-    let (hq, heard) = hq(Options { gap_patience: PATIENCE, limits: small(64), ..patient() });
+    let (hq, heard) = hq(Options { gap_timeout: PATIENCE, limits: small(64), ..patient() });
     let (mut agent, data) = agent(&hq);
     // Until no further connection is expected.
     thread::sleep(PATIENCE);
@@ -158,11 +158,11 @@ fn what_all_connections_are_beyond_is_given_up_at_once() {
     assert_eq!(counters.entries + counters.exits, u64::from(ALL) - 20);
 }
 
-/// All that are open wait, and the one that has the awaited events opens only then.
+/// All open connections wait, and the connection with the awaited events opens last.
 #[test]
 fn a_connection_that_opens_late_loses_nothing() {
     let minutes = Duration::from_mins(5);
-    let (hq, heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+    let (hq, heard) = hq(Options { gap_timeout: minutes, limits: small(64), ..patient() });
     let (mut agent, [mut first, mut second]) = agent(&hq);
     first.write_all(&(1000..1100).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
     second.write_all(&(1100..1200).flat_map(event).collect::<Vec<u8>>()).expect("HQ takes it");
@@ -178,11 +178,11 @@ fn a_connection_that_opens_late_loses_nothing() {
     assert_eq!(counters.entries + counters.exits, 1200);
 }
 
-/// Connections that wait for one that has not begun are not waited for.
+/// HQ does not wait for connections that have sent nothing.
 #[test]
 fn closing_waits_for_no_event() {
     let minutes = Duration::from_mins(5);
-    let (hq, _heard) = hq(Options { gap_patience: minutes, limits: small(64), ..patient() });
+    let (hq, _heard) = hq(Options { gap_timeout: minutes, limits: small(64), ..patient() });
     let (_agent, mut data) = agent(&hq);
     for stream in &mut data {
         stream.write_all(&event(1000)).expect("HQ takes it");

@@ -1,4 +1,4 @@
-//! HQ on loopback, with agents that do right.
+//! An HQ on a loopback address, with well-behaved agents.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn recorded_agents_are_served_and_counted() {
         let report = hq.report(AgentId(0)).expect("it is kept");
         assert_eq!(report.counters.entries, entries, "{scenario}");
         assert_eq!((report.counters.missing, report.counters.repeated), (0, 0), "{scenario}");
-        // The configuration in one piece, and nothing but start.
+        // The configuration in one piece, and then only start.
         let expected = Configuration { run: 0, ..filters() }.to_message(dialect).expect("short");
         assert_eq!(agent.heard, [expected, vec![2]].concat(), "{scenario}");
         let state = &hq.agents()[0];
@@ -45,12 +45,12 @@ fn recorded_agents_are_served_and_counted() {
 #[test]
 fn commands_from_the_outside() {
     use Command::{Pause, Start, Stop, Suspend, Unpause, Unsuspend};
-    let (hq, heard) = hq(Options { begin: None, ..Options::default() });
+    let (hq, heard) = hq(Options { initial_mode: None, ..Options::default() });
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
     until(&heard, |_, event| matches!(event, Event::Heartbeat { .. }));
     let id = AgentId(0);
-    assert!(hq.go(AgentId(7), Mode::Tracing).is_err());
+    assert!(hq.change_mode(AgentId(7), Mode::Tracing).is_err());
     let early = hq.command(id, Stop).expect_err("it would hang");
     assert_eq!(early.to_string(), "stop is not possible: the agent is initializing, before start");
     hq.configure(id, |configuration| *configuration = filters()).expect("before start");
@@ -60,14 +60,14 @@ fn commands_from_the_outside() {
     for mode in
         [Mode::Suspended, Mode::Paused, Mode::Tracing, Mode::Suspended, Mode::Tracing, Mode::ShuttingDown]
     {
-        hq.go(id, mode).expect("there is a way");
+        hq.change_mode(id, mode).expect("there is a way");
     }
     agent.run(&[Step::Await(Stop)]).expect("the last one");
     assert_eq!(agent.commands, [Suspend, Start, Unsuspend, Pause, Unpause, Suspend, Unsuspend, Stop]);
     assert_eq!(agent.errors, Vec::<String>::new());
     assert_eq!(
         hq.configure(id, |configuration| *configuration = filters()).expect_err("too late").to_string(),
-        "the configuration can't be changed after start"
+        "the configuration cannot be changed after start"
     );
     assert!(hq.snapshot(id, false).is_err());
     hq.fail(id, "enough").expect("an error can always be said");
@@ -117,7 +117,7 @@ fn an_agent_of_f1() {
     assert_eq!(agent.heard.last(), Some(&2));
 }
 
-/// A call and the name of its method, as each version has them.
+/// Returns a call and its method's name in the encoding of a version.
 #[test]
 fn agents_of_all_versions() {
     let (hq, heard) = hq(Options::default());
@@ -151,7 +151,7 @@ fn agents_of_all_versions() {
     }
 }
 
-/// What an agent does once it is configured: it sends these events, and ends.
+/// Returns the steps of an agent after its configuration: it sends these events, and ends.
 fn traced(events: Vec<u8>) -> [Step; 7] {
     [
         Step::Heartbeat(Mode::Initializing),
@@ -164,11 +164,11 @@ fn traced(events: Vec<u8>) -> [Step; 7] {
     ]
 }
 
-/// Agents one after the other, more than are kept: what the first ones had is added up.
+/// More consecutive agents than HQ keeps: the reports of the first ones are combined.
 #[test]
 fn agents_that_make_room_are_added_up() {
     let (hq, heard) = hq(Options { agents: 2, ..Options::default() });
-    // Not every system knows whose they are.
+    // Some systems do not report the user of a connection.
     let former = || [true, false].into_iter().find_map(|own| hq.former(own));
     assert_eq!(former().map(|(count, _)| count), None);
     for number in 0..5 {
@@ -192,7 +192,7 @@ fn agents_that_make_room_are_added_up() {
     assert_eq!((report.counters.entries, report.threads.len(), report.has_losses()), (3, 3, false));
 }
 
-/// An HQ that does not know F1, as the originals: the agent says hello again with what is left to it.
+/// An HQ that does not support F1, as the originals: the agent says hello again with an older version.
 #[test]
 fn an_agent_of_f1_falls_back() {
     let mut options = Options::default();
@@ -200,7 +200,7 @@ fn an_agent_of_f1_falls_back() {
     let (hq, heard) = hq(options);
     let mut first = FakeAgent::dial(hq.address(), Dialect::F1).expect("HQ listens");
     first.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
-    // Who is refused is no agent.
+    // A rejected connection is not an agent.
     let refused = until(&heard, |agent, event| agent.is_none() && matches!(event, Event::Violation(_)));
     assert_eq!(violations(&refused), [Rule::UnknownVersion]);
     assert_eq!(first.errors, ["Invalid Protocol Version"]);
@@ -213,8 +213,8 @@ fn an_agent_of_f1_falls_back() {
     assert_eq!(hq.agents()[0].dialect, Dialect::V1);
 }
 
-/// The original agents call `read` once and take what it gives for the whole configuration. Larger than a page, and smaller
-/// than a segment of loopback, so that it comes in as many pieces as it was written in.
+/// The original agents call `read` once and treat its result as the whole configuration. The text is larger than a page, and
+/// smaller than a segment of loopback, so that it arrives in as many pieces as it was written in.
 #[test]
 fn a_configuration_is_there_with_one_read() {
     use std::io::{Read as _, Write as _};
@@ -222,7 +222,8 @@ fn a_configuration_is_there_with_one_read() {
         (0..500).map(|n| format!("^com/example/shop/package{n}/").as_str().into()).collect();
     let configuration = Configuration { inclusions, ..filters() };
     for dialect in [Dialect::V1, Dialect::V2, Dialect::V3, Dialect::V4, Dialect::F1] {
-        let options = Options { configuration: configuration.clone(), begin: None, ..Options::default() };
+        let options =
+            Options { configuration: configuration.clone(), initial_mode: None, ..Options::default() };
         let (hq, _) = hq(options);
         let mut agent = std::net::TcpStream::connect(hq.address()).expect("HQ listens");
         agent.write_all(&[0, dialect.hello()]).expect("said");
@@ -236,11 +237,11 @@ fn a_configuration_is_there_with_one_read() {
     }
 }
 
-/// Connections that wait for each other's events do not keep HQ from its end.
+/// Connections that wait for each other's events do not prevent HQ from closing.
 #[test]
 fn what_waits_for_an_event_ends_with_hq() {
     let limits = Limits { window: 64, ..Limits::default() };
-    let (hq, heard) = hq(Options { gap_patience: LONG * 10, limits, ..Options::default() });
+    let (hq, heard) = hq(Options { gap_timeout: LONG * 10, limits, ..Options::default() });
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial, Step::Dial]).expect("greeted");
     agent.run(&[Step::Data(0, [entry(0, 1), entry(1000, 3)].concat())]).expect("served");

@@ -1,4 +1,4 @@
-//! HQ in a process that is out of descriptors. This file has one test: the limit is the process's.
+//! An HQ in a process that is out of descriptors. This file has one test, because the limit applies to the process.
 #![cfg(unix)]
 
 mod common;
@@ -11,22 +11,22 @@ use std::thread;
 
 use common::{LONG, hq, until};
 use runtap_bytefrog::hq::{Event, Hq, Options};
-use rustix::io::write;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
+use rustix::io::write;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// As many as the process may have.
+/// The limit of descriptors of the process.
 const DESCRIPTORS: usize = 64;
 
-/// Takes all descriptors that are left. A thread that waits in `accept` reserves one at each look, and gives it back: that
-/// none can be had at some moment does not mean that none is left.
+/// Opens all remaining descriptors. A thread that waits in `accept` reserves a descriptor for each poll and frees it
+/// afterwards, so a temporary failure does not mean that none is left.
 #[cfg(target_os = "linux")]
 fn fill(rest: &mut Vec<File>) {
-    // The look itself takes one.
+    // Reading the folder needs one descriptor.
     drop(rest.pop());
     let all = fs::read_dir("/proc/self/fd").expect("a descriptor is left").flatten();
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<usize>().ok();
-    // Higher ones were there before the limit, which they do not count for.
+    // Descriptors above the limit were opened before it was set, and do not count.
     let held = all.filter_map(number).filter(|number| *number < DESCRIPTORS).count() - 1;
     let until = rest.len() + DESCRIPTORS - held;
     while rest.len() < until {
@@ -61,7 +61,7 @@ fn without_descriptors_it_serves_and_closes() {
     let mut rest = Vec::new();
     fill(&mut rest);
     closes(idle);
-    // The connection itself has the only one that is left.
+    // The connection itself has the only descriptor that is left.
     fill(&mut rest);
     drop(rest.pop());
     connect(&client, &hq.address()).expect("HQ listens");

@@ -1,4 +1,4 @@
-//! What HQ hands to whoever records it.
+//! The bytes that HQ passes to a recorder.
 
 mod common;
 
@@ -15,7 +15,7 @@ use runtap_testkit::{require, shared_data};
 
 type Streams = Arc<Mutex<BTreeMap<String, (Vec<u8>, Vec<Duration>)>>>;
 
-/// Keeps everything, but for what goes beyond `room` bytes of a connection.
+/// Keeps all bytes, except those beyond `room` bytes of a connection.
 #[derive(Debug, Default)]
 struct Memory {
     streams: Streams,
@@ -83,7 +83,7 @@ fn every_byte_is_recorded_in_its_direction() {
         assert_eq!(bytes("0.ctl.Agent"), file("ctl.a2h.bin"), "{scenario}");
         let sent = Configuration { run: 0, ..filters() }.to_message(dialect).expect("short");
         assert_eq!(bytes("0.ctl.Hq"), [sent, vec![2]].concat(), "{scenario}");
-        // Data hello names the run that HQ has given, which is not that of the file.
+        // Data hello contains the run that HQ has assigned, which is not the run of the file.
         assert_eq!(bytes("0.data0.Agent")[..2], [0x1e, 0], "{scenario}");
         assert_eq!(bytes("0.data0.Agent")[2..], file("data0.a2h.bin")[2..], "{scenario}");
         assert_eq!(bytes("0.data0.Hq"), [0x1f], "{scenario}");
@@ -120,7 +120,7 @@ fn a_full_disk_is_told_once_and_the_trace_goes_on() {
     assert_eq!(hq.report(AgentId(0)).expect("it is kept").counters.entries, 2542);
 }
 
-/// Whoever may connect can say hello, thousands of times.
+/// Every program that can connect can say hello, thousands of times.
 #[test]
 fn what_has_only_said_hello_is_not_recorded() {
     let memory = Memory::default();
@@ -134,7 +134,7 @@ fn what_has_only_said_hello_is_not_recorded() {
     until(&heard, |_, event| *event == Event::Finished);
     assert!(streams.lock().expect("no panic").is_empty());
 
-    // Events say more, also without a heartbeat, and behind the end of the control connection.
+    // Events are evidence as well, without a heartbeat and after the end of the control connection.
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&hello).expect("served");
     agent.run(&[Step::CloseControl]).expect("served");

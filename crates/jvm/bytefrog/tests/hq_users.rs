@@ -1,4 +1,4 @@
-//! HQ on loopback with agents of several users: they share its places, and each has some.
+//! An HQ on a loopback address with agents of several users, who share its slots; each user is granted some.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use common::{Heard, LONG, entry, hq, until, violations};
 use runtap_bytefrog::Limits;
-use runtap_bytefrog::hq::{AgentId, Event, Hq, Options, Refusal};
+use runtap_bytefrog::hq::{AgentId, Event, Hq, Options, RejectReason};
 use runtap_bytefrog_proto::{Dialect, Mode};
 use runtap_testkit::fake_agent::{FakeAgent, Step};
 use runtap_testkit::{Skip, eventually, require};
@@ -21,13 +21,13 @@ const OWN: u32 = 0;
 const ONE: u32 = 65_534;
 const OTHER: u32 = 65_533;
 
-/// Only root can act as other users.
+/// Skips the test unless run by root, who can act as other users.
 fn root() -> Result<(), Skip> {
     let is_root = geteuid().as_raw() == OWN;
     if is_root { Ok(()) } else { Err(Skip::because("acting as other users needs root")) }
 }
 
-/// Runs something as a user, who is that of the sockets that it opens.
+/// Runs a function as a user, who owns the sockets that it opens.
 fn as_user<T: Send>(user: u32, run: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -43,7 +43,7 @@ fn of_users(options: Options) -> (Hq, Heard) {
     hq(Options { users: Some(vec![OWN, OWN, ONE, OTHER]), ..options })
 }
 
-/// An agent of a user that says that it lives.
+/// Returns an agent of a user that has sent a heartbeat.
 fn living(hq: &Hq, user: u32) -> FakeAgent {
     as_user(user, || {
         let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
@@ -54,7 +54,7 @@ fn living(hq: &Hq, user: u32) -> FakeAgent {
     })
 }
 
-/// Waits until as many agents have said that they live.
+/// Waits until this many agents have sent a heartbeat.
 fn live(heard: &Heard, mut count: usize) {
     until(heard, |_, event| {
         count -= usize::from(matches!(event, Event::Heartbeat { .. }));
@@ -63,7 +63,7 @@ fn live(heard: &Heard, mut count: usize) {
 }
 
 fn displaced(heard: &Heard) -> (u32, Event) {
-    let all = until(heard, |_, event| matches!(event, Event::Displaced { .. } | Event::Refused { .. }));
+    let all = until(heard, |_, event| matches!(event, Event::Displaced { .. } | Event::Rejected { .. }));
     all.into_iter().next_back().map(|(id, event)| (id.expect("an agent").0, event)).expect("the last")
 }
 
@@ -85,13 +85,13 @@ fn a_user_with_most_agents_gives_way_and_its_sums_are_kept() {
     let (count, report) = hq.former(false).expect("kept");
     assert_eq!((count, report.counters.entries), (1, 2));
     assert!(hq.former(true).is_none(), "their sums are apart");
-    // Each of the others has one less than that user, who could take it back.
+    // Each other user has one slot less than that user, who could reclaim it.
     let _other = living(&hq, OTHER);
     assert_eq!(displaced(&heard).0, 2);
     let mut refused = as_user(ONE, || FakeAgent::dial(hq.address(), Dialect::V1)).expect("HQ listens");
     refused.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
-    let all = until(&heard, |_, event| matches!(event, Event::Refused { .. }));
-    assert!(matches!(all.last(), Some((None, Event::Refused { cause: Refusal::Agents(4), .. }))));
+    let all = until(&heard, |_, event| matches!(event, Event::Rejected { .. }));
+    assert!(matches!(all.last(), Some((None, Event::Rejected { cause: RejectReason::Agents(4), .. }))));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn own_agents_leave_for_no_other_user() {
     assert!(hq.agents().iter().all(|state| !state.ended) && hq.agents().len() == own.len());
 }
 
-/// What is over has a report of its own until its place is needed by a user with fewer.
+/// A finished trace keeps its own report until its slot is needed by a user with fewer slots.
 #[test]
 fn agents_that_are_over_stay_where_another_user_has_most() {
     require!(root());
@@ -141,14 +141,14 @@ fn a_user_with_most_connections_gives_way() {
     agent.run(&[Step::AwaitEnd]).expect("closed");
 }
 
-/// Events that wait for one that does not come hold no place when their agent has lost its own.
+/// Events that wait for a missing one occupy no slot when their agent has lost its own.
 #[test]
 fn an_agent_without_a_place_waits_for_no_event() {
     require!(root());
     let limits = Limits { window: 64, ..Limits::default() };
     let patience = LONG * 10;
     let (hq, heard) =
-        of_users(Options { connections: 8, gap_patience: patience, limits, ..Options::default() });
+        of_users(Options { connections: 8, gap_timeout: patience, limits, ..Options::default() });
     let mut agent = living(&hq, ONE);
     live(&heard, 1);
     as_user(ONE, || agent.run(&[const { Step::Dial }; 7]).expect("there is room"));
@@ -168,35 +168,35 @@ fn an_agent_without_a_place_waits_for_no_event() {
     let began = Instant::now();
     let mut own = living(&hq, OWN);
     own.run(&[const { Step::Dial }; 7]).expect("there is room");
-    // All eight places are its own.
+    // All eight slots belong to this user.
     let all = until(&heard, |_, event| *event == Event::Finished);
-    assert!(!all.iter().any(|(_, event)| matches!(event, Event::Refused { .. })), "{all:?}");
+    assert!(!all.iter().any(|(_, event)| matches!(event, Event::Rejected { .. })), "{all:?}");
     assert!(began.elapsed() < LONG, "{:?}", began.elapsed());
     let (count, report) = hq.former(false).expect("kept");
     assert!(count == 1 && report.counters.entries >= 2, "{:?}", report.counters);
-    // Whether before that end or behind it.
+    // Before or after that end.
     let last = (Some(AgentId(1)), Event::Data(7));
     if !all.contains(&last) {
         until(&heard, |agent, event| (agent, event) == (last.0, &last.1));
     }
 }
 
-/// Silent connections of one user don't end those of another one.
+/// Silent connections of one user do not close those of another user.
 #[test]
 fn a_crowd_that_says_nothing_ends_only_its_own() {
     require!(root());
-    let (hq, _heard) = of_users(Options { connections: 8, patience: LONG * 10, ..Options::default() });
+    let (hq, _heard) = of_users(Options { connections: 8, timeout: LONG * 10, ..Options::default() });
     let connect = |address: SocketAddr| TcpStream::connect(address).expect("HQ listens");
     let mut own = connect(hq.address());
     let crowd: Vec<TcpStream> = as_user(ONE, || (0..50).map(|_| connect(hq.address())).collect());
-    // HQ has taken all of the crowd when the first of it have left.
+    // HQ has accepted all connections of the crowd when the first of them have closed.
     let mut byte = [0];
     assert_eq!((&crowd[40]).read(&mut byte).expect("the end"), 0);
     own.set_nonblocking(true).expect("a socket");
     assert_eq!(own.read(&mut byte).map_err(|error| error.kind()), Err(std::io::ErrorKind::WouldBlock));
 }
 
-/// Of the large traces, one is left for each user.
+/// One large trace is kept for each user.
 #[test]
 fn each_user_has_a_large_trace() {
     require!(root());
@@ -215,7 +215,7 @@ fn each_user_has_a_large_trace() {
     }
 }
 
-/// Whoever may connect, and however many users these are.
+/// Limits hold for any number of users and connections.
 #[test]
 fn one_large_trace_is_left_for_the_own_user() {
     require!(root());
@@ -236,7 +236,7 @@ fn one_large_trace_is_left_for_the_own_user() {
     }
 }
 
-/// A collector that serves many programs has room for the tenth.
+/// A collector that serves many programs has room for a tenth one.
 #[test]
 fn a_small_trace_that_has_ended_leaves_its_large_place_to_others() {
     let limits = Limits { methods: 16, frames: 800, ..Limits::default() };

@@ -1,4 +1,4 @@
-//! HQ on loopback, with agents that do wrong: nobody else notices, and what was whole is kept.
+//! An HQ on a loopback address with misbehaving agents: other agents are not affected, and complete messages are kept.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{Heard, LONG, entry, filters, finished, hq, until, violations};
 use runtap_bytefrog::Limits;
-use runtap_bytefrog::hq::{AgentId, Event, HqError, Options, Refusal};
+use runtap_bytefrog::hq::{AgentId, Event, HqError, Options, RejectReason};
 use runtap_bytefrog_proto::{Command, Configuration, Dialect, JavaStr, Message, Mode, Rule};
 use runtap_testkit::fake_agent::{FakeAgent, Step, recorded, say};
 use runtap_testkit::require;
@@ -28,7 +28,7 @@ fn many_agents_at_a_time_and_a_hostile_one_among_them() {
                 if number % 2 == 0 {
                     return agent.run(&steps);
                 }
-                // Half a message, junk, and gone.
+                // Half a message, random bytes, and the end.
                 let wrong = [
                     Step::Hello,
                     Step::AwaitConfiguration,
@@ -74,7 +74,7 @@ fn versions_that_are_not_accepted_are_told_so() {
     assert_eq!(said[3..], *b"Invalid Protocol Version");
     let all = until(&heard, |_, event| matches!(event, Event::Violation(_)));
     assert_eq!(violations(&all), [Rule::UnknownVersion]);
-    // A run that nobody has.
+    // The number of an unknown run.
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::DialAs(200)]).expect("said");
     let all = until(&heard, |_, event| matches!(event, Event::Violation(_)));
@@ -95,19 +95,19 @@ fn an_agent_that_falls_silent_is_told_of() {
 #[test]
 fn silent_connections_and_too_many_of_them() {
     let mut byte = [0];
-    // One that says nothing is closed when its time is over.
-    let (impatient, _) = hq(Options { patience: Duration::from_millis(50), ..Options::default() });
+    // A silent connection is closed after its time-out.
+    let (impatient, _) = hq(Options { timeout: Duration::from_millis(50), ..Options::default() });
     let mut mute = TcpStream::connect(impatient.address()).expect("HQ listens");
     assert_eq!(mute.read(&mut byte).expect("the end"), 0);
-    // Here it is not over before the test is.
-    let (hq, heard) = hq(Options { patience: LONG * 100, connections: 3, agents: 1, ..Options::default() });
+    // This time-out is longer than the test.
+    let (hq, heard) = hq(Options { timeout: LONG * 100, connections: 3, agents: 1, ..Options::default() });
     let silent: Vec<TcpStream> =
         (0..3).map(|_| TcpStream::connect(hq.address()).expect("HQ listens")).collect();
-    // The oldest that has said nothing makes room.
+    // The oldest silent connection is closed to make room.
     let mut fourth = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     fourth.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room");
     assert_eq!((&silent[0]).read(&mut byte).expect("the end"), 0);
-    // So does one that has said hello, and nothing else.
+    // So is a connection that has only sent hello.
     let mut first = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     first.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");
     fourth.run(&[Step::AwaitEnd]).expect("closed");
@@ -115,20 +115,20 @@ fn silent_connections_and_too_many_of_them() {
     let mut second = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     second.run(&[Step::Hello, Step::AwaitEnd]).expect("refused");
     assert_eq!(second.errors, ["HQ is not expecting a new connection at this time"]);
-    assert_eq!(refused(&heard), Refusal::Agents(1));
+    assert_eq!(refused(&heard), RejectReason::Agents(1));
     first.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
     assert_eq!(finished(&heard, 1), []);
-    // One that is over makes room.
+    // A finished one is closed to make room.
     let mut third = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     third.run(&[Step::Hello, Step::AwaitConfiguration]).expect("there is room again");
     assert!(hq.report(AgentId(1)).is_err());
 }
 
-/// Whose connection was closed, and why, is told.
-fn refused(heard: &Heard) -> Refusal {
+/// Returns why the next connection was closed, from HQ's events.
+fn refused(heard: &Heard) -> RejectReason {
     let mut causes = Vec::new();
     until(heard, |agent, event| {
-        if let Event::Refused { peer, cause } = event {
+        if let Event::Rejected { peer, cause } = event {
             assert!(agent.is_none() && peer.ip().is_loopback(), "{event:?}");
             causes.push(*cause);
         }
@@ -143,15 +143,16 @@ fn a_connection_beyond_the_limit_is_told_of() {
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Dial]).expect("there is room");
     let mut third = TcpStream::connect(hq.address()).expect("HQ listens");
-    assert_eq!(refused(&heard), Refusal::Connections(2));
+    assert_eq!(refused(&heard), RejectReason::Connections(2));
     let mut byte = [0];
     assert!(!third.read(&mut byte).is_ok_and(|size| size > 0), "it hears nothing");
 }
 
-/// What an agent has taken in part ends its control connection: the next command would be read as a part of it.
+/// A command that was written in part ends the control connection: the next command would be read as its continuation.
 #[test]
 fn an_agent_that_takes_half_a_message_gets_nothing_else() {
-    let (hq, heard) = hq(Options { begin: None, patience: Duration::from_secs(2), ..Options::default() });
+    let (hq, heard) =
+        hq(Options { initial_mode: None, timeout: Duration::from_secs(2), ..Options::default() });
     let mut agent = TcpStream::connect(hq.address()).expect("HQ listens");
     agent.write_all(&[0, Dialect::V1.hello()]).expect("taken");
     until(&heard, |_, event| matches!(event, Event::Connected { .. }));
@@ -160,7 +161,7 @@ fn an_agent_that_takes_half_a_message_gets_nothing_else() {
         configuration.inclusions = vec!["a".repeat(60_000).as_str().into(); 1000];
     });
     assert!(matches!(configured, Err(HqError::Write(_))), "{configured:?}");
-    // From now on it reads, and has room for more.
+    // From now on the agent reads, and has room for more.
     agent.set_read_timeout(Some(LONG)).expect("a time");
     let (mut buffer, mut size) = (vec![0; 1 << 16], 0);
     let mut command = Some(Command::Start);
@@ -175,12 +176,12 @@ fn an_agent_that_takes_half_a_message_gets_nothing_else() {
             assert!(hq.command(AgentId(0), command).is_err(), "in the midst of a message");
         }
     };
-    // The end, or a reset.
+    // The end of the stream, or a reset.
     assert!(!end.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock), "it is open");
     assert_eq!(command, None);
 }
 
-/// A machine that was switched off says nothing for ever, as an idle one does.
+/// A machine that was switched off sends nothing, as an idle one does.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_other_machine_is_asked_whether_it_is_there() {
@@ -194,12 +195,12 @@ fn the_other_machine_is_asked_whether_it_is_there() {
             let [_, local, _, state, _, timer, ..] = *line.split_whitespace().collect::<Vec<_>>() else {
                 return None;
             };
-            // Those that are established, by the kind of their timer.
+            // Established connections, by the kind of their timer.
             (local.ends_with(&port) && state == "01").then(|| timer.starts_with("02:"))
         });
         accepted.filter(|asked| *asked).count()
     };
-    // Until what was written is acknowledged, the timer is another one.
+    // Until the written bytes are acknowledged, the connection has another timer.
     let began = Instant::now();
     while asked() < 2 && began.elapsed() < LONG {
         std::thread::sleep(Duration::from_millis(10));
@@ -207,7 +208,7 @@ fn the_other_machine_is_asked_whether_it_is_there() {
     assert_eq!(asked(), 2, "the control and the data connection");
 }
 
-/// Everybody on a machine reaches its loopback interface.
+/// Every user of a machine can connect to its loopback interface.
 #[test]
 #[cfg(target_os = "linux")]
 fn only_the_users_that_may_connect() {
@@ -218,23 +219,23 @@ fn only_the_users_that_may_connect() {
     for _ in 0..3 {
         let mut stranger = TcpStream::connect(strict.address()).expect("HQ listens");
         let mut byte = [0];
-        // It hears nothing: the end, or a reset.
+        // The connection is closed: the end of the stream, or a reset.
         assert!(!stranger.read(&mut byte).is_ok_and(|size| size > 0));
     }
     let mut count = 0;
     let all = until(&heard, |_, event| {
-        count += i32::from(matches!(event, Event::Stranger { .. }));
+        count += i32::from(matches!(event, Event::UserRejected { .. }));
         count == 3
     });
     assert!(all.iter().all(|(agent, event)| agent.is_none()
-        && matches!(event, Event::Stranger { user: Some(user), .. } if *user == us)));
+        && matches!(event, Event::UserRejected { user: Some(user), .. } if *user == us)));
     assert_eq!(strict.agents(), []);
     let (ours, _) = hq(Options { users: Some(vec![us]), ..Options::default() });
     let mut agent = FakeAgent::dial(ours.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration]).expect("served");
 }
 
-/// A crowd of agents has less room each than a few: what has no room is counted.
+/// In a crowd, each agent has less room than in a small group; events without room are counted.
 #[test]
 fn all_agents_together_are_bounded() {
     let limits = Limits { methods: 16, ..Limits::default() };
@@ -256,7 +257,7 @@ fn all_agents_together_are_bounded() {
         assert_eq!(report.methods.len(), kept, "agent {number}");
         assert_eq!(report.has_losses(), kept < 10, "agent {number}");
     }
-    // A large one that was forgotten makes room for the next.
+    // A large trace that was forgotten makes room for the next.
     hq.forget(AgentId(0));
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     let steps = [
@@ -272,7 +273,7 @@ fn all_agents_together_are_bounded() {
     assert_eq!(hq.report(AgentId(3)).expect("kept").methods.len(), 10);
 }
 
-/// Every place where a connection can break: what was whole is kept, and the next agent is served.
+/// The connection may break at any point: complete messages are kept, and the next agent is served.
 #[test]
 fn connections_that_break_at_any_byte() {
     let (hq, heard) = hq(Options { agents: 100, ..Options::default() });
@@ -298,24 +299,24 @@ fn connections_that_break_at_any_byte() {
     }
 }
 
-/// What the original agents do wrong: each is served to its end, and nothing of it is taken for something else.
+/// Defects of the original agents: each agent is served to its end, and none of its messages is misinterpreted.
 #[test]
 fn faults_of_the_original_agents() {
-    let suspended = Options { begin: Some(Mode::Suspended), ..Options::default() };
+    let suspended = Options { initial_mode: Some(Mode::Suspended), ..Options::default() };
     let (hq, heard) = hq(suspended);
     let dial = || FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     let served = [Step::Hello, Step::AwaitConfiguration, Step::Await(Command::Start)];
-    // Suspended before start: it says so, and sends every event all the same.
+    // Suspended before start: the agent confirms, but sends every event.
     let mut agent = dial();
     agent.run(&served).expect("served");
     assert_eq!(agent.commands, [Command::Suspend, Command::Start]);
     let all = [entry(0, 1), entry(1, 2)].concat();
     agent.run(&[Step::Heartbeat(Mode::Suspended), Step::Dial, Step::Data(0, all)]).expect("served");
-    // Control is lost, and it goes on sending without it.
+    // The control connection is lost, and the agent continues to send without it.
     agent.run(&[Step::Heartbeat(Mode::ShuttingDown), Step::CloseControl]).expect("closed");
     until(&heard, |_, event| *event == Event::ControlEnded);
     assert_eq!(hq.agents()[0].data, 1);
-    // A text that was too long: a sequence id is lost, and all that was in its buffer.
+    // A text that was too long: a sequence id is lost, with the contents of its buffer.
     agent.run(&[Step::Data(0, [entry(7, 3), entry(8, 4)].concat()), Step::CloseData(0)]).expect("taken");
     assert_eq!(finished(&heard, 0), []);
     let report = hq.report(AgentId(0)).expect("kept");
@@ -325,12 +326,12 @@ fn faults_of_the_original_agents() {
         hq.call_tree(AgentId(0), None).expect("kept").rows.iter().map(|row| row.depth).collect();
     assert_eq!(depths, [0, 1, 0, 1], "nothing after the gap has a caller from before it");
 
-    // The configuration makes the JVM abort: its sockets end at once.
+    // The configuration makes the JVM abort: its sockets close at once.
     let mut agent = dial();
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::CloseControl]).expect("closed");
     assert_eq!(finished(&heard, 1), [Rule::EndWithoutShutdown]);
 
-    // An error is said back before it shuts down, and the program goes on.
+    // The agent sends an error before it shuts down, and the program continues.
     let mut agent = dial();
     agent.run(&served).expect("served");
     hq.fail(AgentId(2), "boom").expect("written");
@@ -362,10 +363,10 @@ fn faults_of_the_original_agents() {
     assert_eq!(report.counters.data_breaks, 1);
 }
 
-/// An agent that does not read holds up whoever commands it, and nobody who looks at it.
+/// An agent that does not read blocks commands to it, but not queries about it.
 #[test]
 fn an_agent_that_does_not_read_is_still_seen() {
-    let (hq, heard) = hq(Options { begin: None, patience: LONG * 100, ..Options::default() });
+    let (hq, heard) = hq(Options { initial_mode: None, timeout: LONG * 100, ..Options::default() });
     let hq = Arc::new(hq);
     let mut agent = FakeAgent::dial(hq.address(), Dialect::V1).expect("HQ listens");
     agent.run(&[Step::Hello, Step::AwaitConfiguration, Step::Heartbeat(Mode::Initializing)]).expect("served");

@@ -1,4 +1,4 @@
-//! Whatever an agent says: no panic, nothing invented, memory within the limits.
+//! For any input from an agent: no panic, nothing invented, memory within the limits.
 
 use std::collections::BTreeMap;
 
@@ -105,11 +105,11 @@ proptest! {
         prop_assert_eq!(model.waiting(), 0);
         let report = model.report();
         let tree = model.call_tree(None);
-        // Each row is a call that began, and every call that began is told, or counted as untold.
+        // Each row is a call that started, and every call that started is listed, or counted as without a node.
         let rows: u64 = tree.rows.iter().map(|row| row.calls).sum();
         let entries: u64 = report.methods.iter().map(|method| method.entries).sum();
         prop_assert!(rows <= entries && entries <= report.counters.entries);
-        prop_assert_eq!(rows + report.untold + report.too_deep, entries);
+        prop_assert_eq!(rows + report.without_node + report.too_deep, entries);
         if !small {
             prop_assert_eq!(entries, report.counters.entries);
         }
@@ -119,7 +119,7 @@ proptest! {
             let caller = tree.rows[..i].iter().rev().find(|above| above.depth < row.depth);
             prop_assert_eq!(caller.map_or(0, |caller| caller.depth + 1), row.depth);
         }
-        // What threads have, the whole has.
+        // The sums over threads equal the total.
         let each: u64 = (0..report.threads.len())
             .flat_map(|thread| model.call_tree(Some(thread)).rows)
             .map(|row| row.calls)
@@ -148,7 +148,7 @@ proptest! {
         prop_assert_eq!(model.report(), report);
     }
 
-    /// Parts that make up the whole have together what the whole has.
+    /// The parts of a whole have the sums of the whole.
     #[test]
     fn parts_add_up(all in vec(said(), 0..120), ours: bool, at in 0..60u32, by_sequence: bool) {
         let dialect = if ours { Dialect::F1 } else { Dialect::V4 };
@@ -161,7 +161,7 @@ proptest! {
             let (report, tree) = (model.report(), model.call_tree(None));
             let rows: u64 = tree.rows.iter().map(|row| row.calls).sum();
             let entries: u64 = report.methods.iter().map(|method| method.entries).sum();
-            assert_eq!(rows + report.untold + report.too_deep, entries);
+            assert_eq!(rows + report.without_node + report.too_deep, entries);
             report
         };
         let time = if ours { i64::from(at) } else { i64::from(at) * 1_000_000 };
@@ -173,7 +173,7 @@ proptest! {
         };
         let whole = report(Selection::All);
         let parts = parts.map(report);
-        // By signature: a part need not know of every method.
+        // By signature: a part need not contain every method.
         let add = |sums: &mut BTreeMap<String, Vec<u64>>, report: &Report| {
             for method in &report.methods {
                 let numbers = [method.entries, method.exits, method.bubbles, method.own, method.throws];
@@ -195,7 +195,7 @@ proptest! {
         prop_assert_eq!(&parts[0].counters, &whole.counters);
     }
 
-    /// The log has every call that has a frame, and every end, in an order that a stack can have.
+    /// The log has every call that has a frame, and every end, in a possible order for a stack.
     #[test]
     fn changes_are_those_of_stacks(all in vec(said(), 0..120), ours: bool, at in 0..60i64) {
         let dialect = if ours { Dialect::F1 } else { Dialect::V4 };

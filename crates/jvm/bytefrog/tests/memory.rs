@@ -1,10 +1,10 @@
-//! What a large trace takes. Alone in its process: the memory is that of the whole.
+//! The memory of a large trace. This test has its own process, because the memory is measured for the process.
 
 use runtap_bytefrog::{Limits, Model};
 use runtap_bytefrog_proto::{Dialect, Exit, Message, Stamp};
 use runtap_testkit::Skip;
 
-/// Bytes of memory that are in use, at the most so far.
+/// Returns the peak memory use so far, in bytes.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
@@ -39,9 +39,9 @@ fn ten_thousand_methods_in_each_of_a_hundred_threads() {
     let once = calls(1);
     let more = calls(1);
     assert!(once <= 100 << 20, "{once} bytes");
-    // Calls that were seen before take nothing.
+    // Calls that were seen before need no memory.
     assert!(more - once < 1 << 20, "{once}, then {more} bytes");
     let report = model.report();
-    assert_eq!((report.untold, report.too_deep, report.beyond), (0, 0, 0));
+    assert_eq!((report.without_node, report.too_deep, report.beyond), (0, 0, 0));
     assert_eq!(report.counters.entries, 2_000_000);
 }

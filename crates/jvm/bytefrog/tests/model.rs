@@ -1,4 +1,4 @@
-//! Small traces made by hand, right and wrong.
+//! Small traces made by hand, valid and invalid.
 
 #[path = "common/shown.rs"]
 mod shown;
@@ -8,7 +8,7 @@ use runtap_bytefrog_proto::{Dialect, Exit, JavaStr, Message, Rule, Stamp};
 
 use crate::shown::tree;
 
-/// A trace that is told event by event; ids and times go on by themselves.
+/// A trace built event by event; ids and times increase by themselves.
 struct Trace {
     model: Model,
     sequence: u32,
@@ -67,7 +67,7 @@ impl Trace {
         self.model.report()
     }
 
-    /// `depth method calls/inclusive/own`, with `cut` and `open` if there are any.
+    /// Returns lines `depth method calls/inclusive/own`, with `cut` and `open` where they apply.
     fn tree(&self) -> Vec<String> {
         tree(&self.model)
     }
@@ -117,11 +117,11 @@ fn missing_events_cut_stacks_and_open_none() {
     trace.sequence += 3;
     trace.wait(10).exit(2).exit(1).enter(3).wait(1).exit(3);
     let report = trace.report();
-    // What was cut had taken a millisecond by then: it is sorted by that, and it is in no sum of calls that have ended.
+    // The truncated call had taken a millisecond by then: it is sorted by that, but not included in sums of ended calls.
     assert_eq!(trace.tree(), ["0 (method 1) 1/0/0 cut 1", "1 (method 2) 1/0/0 cut 1", "0 (method 3) 1/1/1"]);
     assert_eq!((report.counters.missing, report.counters.orphans), (3, 0));
     assert_eq!(rules(&report)[0], (Rule::SequenceGap, 3));
-    // Without anything missing an exit that has no entry is a lie.
+    // If no events are missing, an exit without entry is invalid.
     let mut trace = self::trace();
     trace.enter(1).exit(7).exit(1).exit(1);
     let report = trace.report();
@@ -153,7 +153,7 @@ fn events_out_of_order_repeated_and_too_late() {
 #[test]
 fn ids_and_clocks_wrap() {
     let mut trace = trace();
-    // To 2^32 - 2 in two jumps, as no trace does; the time likewise.
+    // To 2^32 - 2 in two jumps, which no real trace makes; the time likewise.
     for _ in 0..2 {
         trace.sequence = trace.sequence.wrapping_add(0x7fff_ff00);
         trace.time = trace.time.wrapping_add(0x7fff_ff00);
@@ -197,10 +197,10 @@ fn breaks_before_and_after_their_events() {
 #[test]
 fn fates_of_exceptions() {
     let mut trace = trace();
-    // Thrown in 3, through 2, caught in 1, which then throws another one that nobody catches.
+    // Thrown in 3, passed through 2, caught in 1, which then throws another exception that is never caught.
     trace.enter(1).enter(2).enter(3).throw(3, 10, 33).bubble(3, 10).bubble(2, 10);
     trace.throw(1, 11, 65_535).bubble(1, 11);
-    // From the JVM, caught where it began to be seen next.
+    // From the JVM, caught where it was seen next.
     trace.enter(4).enter(5).bubble(5, 12).enter(6).exit(6).exit(4);
     let report = trace.report();
     let places: Vec<_> = report
@@ -279,7 +279,7 @@ fn what_has_no_room_is_counted() {
     trace.model.take(&Message::Entry { at: next, method: 1 });
     trace.model.take(&Message::MapMethod { method: 1, signature: text("a") });
     let report = trace.report();
-    assert_eq!((report.untold, report.too_deep, report.beyond), (2, 1, 3));
+    assert_eq!((report.without_node, report.too_deep, report.beyond), (2, 1, 3));
     assert_eq!(report.methods.iter().map(|method| method.entries).collect::<Vec<_>>(), [2, 2, 1]);
     assert_eq!(report.counters.entries, 7);
 }

@@ -1,4 +1,4 @@
-//! Small traces of F1 made by hand, right and wrong.
+//! Small traces of F1 made by hand, valid and invalid.
 
 #[path = "common/shown.rs"]
 mod shown;
@@ -39,7 +39,7 @@ fn batches_of_f1() {
         tree(&model),
         ["0 (method 1) 1/100/80", "1 (method 2) 1/15/15", "1 (method 3) 1/5/5 thrown 1",]
     );
-    // A gap of one thread is none of another.
+    // A gap in one thread is not a gap in another.
     batch(&mut model, 1, 0, 0, &[(Entry, 7, 0)]);
     batch(&mut model, 70_000, 7, 1 << 41, &[(Entry, 4, 0)]);
     batch(&mut model, 70_000, 10, 1 << 41, &[(Exit, 4, 9), (Entry, 5, 10), (Exit, 5, 11)]);
@@ -68,7 +68,7 @@ fn batches_of_f1() {
     assert!(tree(&model).contains(&"0 (method 7) 1/9/9".to_owned()), "{:?}", tree(&model));
 }
 
-/// A thread that was too fast for HQ: its first calls are events, the others are counts. One sum has both.
+/// A thread that was too fast for HQ has events for its first calls and counts for the others, which are added up.
 #[test]
 fn calls_of_events_and_of_counts_are_one_sum() {
     use BatchKind::{Entry, Exit};
@@ -92,7 +92,7 @@ fn calls_of_events_and_of_counts_are_one_sum() {
     assert_eq!((report.methods[1].ended_total(), report.methods[2].ended_total()), (Some(10), None));
     let counters = report.counters;
     assert_eq!((counters.calls(), counters.counted_besides(), counters.degraded), (11, 9, 1));
-    // Nothing was dropped without being counted, but the times are not complete.
+    // No drop without a count, but the times are incomplete.
     assert_eq!((counters.dropped, counters.drops_unknown), (0, 0));
     assert!(report.has_losses());
 }

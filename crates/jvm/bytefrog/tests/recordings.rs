@@ -1,4 +1,4 @@
-//! What the recordings of the original agents come to, whatever the order in which their connections are heard.
+//! The results of the original agents' recordings, which do not depend on the order in which connections are read.
 
 use runtap_bytefrog::{CallTree, Fate, Limits, Model, Report};
 use runtap_bytefrog_proto::{Channel, Decoder, Dialect, Message, Rule, Side, Stream};
@@ -41,7 +41,7 @@ fn method<'a>(report: &'a Report, name: &str) -> &'a runtap_bytefrog::MethodRepo
     report.methods.iter().find(|method| method.signature.starts_with(name)).expect(name)
 }
 
-/// Rows as `depth name calls`, without signatures' tails.
+/// Returns rows as `depth name calls`, without the rest of signatures.
 fn rows(tree: &CallTree) -> Vec<String> {
     let name = |row: &runtap_bytefrog::TreeRow| {
         tree.signatures[row.signature].split(';').next().unwrap_or_default().to_owned()
@@ -54,7 +54,7 @@ fn every_recording_comes_to_what_its_answer_says() {
     for recording in require!(jvm_recordings()) {
         let scenario = &*recording.name;
         let streams: Vec<&str> = recording.data().collect();
-        // Two agents end before they have said anything.
+        // Two agents end before they have sent any event.
         if streams.is_empty() {
             assert_eq!(recording.count("methodEntry"), 0, "{scenario}");
             continue;
@@ -114,7 +114,7 @@ fn methods_have_the_calls_that_another_tool_has_counted() {
     assert_eq!(compared, 3);
 }
 
-/// The arithmetic of the traced program: loops of ten, threads of two, fib of 15.
+/// The calls that the traced program makes: loops of ten, threads of two, fib of 15.
 #[test]
 fn the_tree_is_that_of_the_program() {
     require!(there());
@@ -202,7 +202,7 @@ fn a_break_cuts_what_is_open_and_invents_nothing() {
     require!(there());
     let model = model("v1_suspend", &["ctl", "data0"]);
     let tree = rows(&model.call_tree(None));
-    // `main` was left open by the break; what came after it has no caller.
+    // `main` was left open by the break; later calls have no caller.
     assert!(tree.contains(&"0 demo/Ticker.main 1".to_owned()), "{tree:?}");
     let ticks: u64 =
         model.call_tree(None).rows.iter().filter(|row| row.depth <= 1).map(|row| row.calls).sum();
@@ -221,7 +221,7 @@ fn lines_of_version_4() {
     assert!(report.lines.len() <= 32 && report.lines.len() >= 20, "{}", report.lines.len());
 }
 
-/// The events of one connection dealt to four, as an agent with four senders may: the same trace.
+/// Dealing the events of one connection to four, as an agent with four senders may do, gives an equal trace.
 #[test]
 fn connections_may_be_heard_in_any_order() {
     require!(there());
@@ -252,7 +252,7 @@ fn connections_may_be_heard_in_any_order() {
         }
         model.finish();
         let report = model.report();
-        // A thread's last name may be another one: these messages have no number.
+        // A thread's last name may differ: these messages have no sequence number.
         assert_eq!(
             (report.methods, report.exceptions),
             (expected.methods.clone(), expected.exceptions.clone())

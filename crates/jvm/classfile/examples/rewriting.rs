@@ -1,11 +1,12 @@
-//! What it takes to put probes into classes: processor time a class, and with `valgrind --tool=callgrind` instructions.
+//! Measures the insertion of probes into classes: processor time per class, and with `valgrind --tool=callgrind`
+//! instructions.
 //!
 //! ```sh
 //! jimage extract --include 'regex:/java.xml/.*' --dir CLASSES "$JAVA_HOME/lib/modules"
 //! cargo run --profile profiling -p runtap-classfile --example rewriting CLASSES 10
 //! ```
 
-#![expect(clippy::print_stdout, reason = "a program that measures")]
+#![expect(clippy::print_stdout, reason = "a measuring program")]
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -32,13 +33,13 @@ fn main() -> io::Result<()> {
     }
     let count = u64::try_from(classes.len().max(1)).unwrap_or(1);
     println!(
-        "{count} classes of {bytes} bytes: {changed} methods changed, {after} bytes; {:.1} µs a class (least of {rounds} rounds)",
+        "{count} classes of {bytes} bytes: {changed} methods changed, {after} bytes; {:.1} µs per class (minimum of {rounds} rounds)",
         f64::from(u32::try_from(best / count).unwrap_or(u32::MAX)) / 1e3
     );
     Ok(())
 }
 
-/// As the agent does it with `mode=full` for F1.
+/// Inserts probes as the agent does with `mode=full` for F1.
 fn probed(bytes: &[u8]) -> Rewritten {
     let probe = |name| Some(Probe { name, line: false });
     let probes = Probes {
@@ -72,7 +73,7 @@ fn collect(folder: &Path, classes: &mut Vec<Vec<u8>>) -> io::Result<()> {
     Ok(())
 }
 
-/// Of this thread, in nanoseconds.
+/// Returns the processor time of this thread, in nanoseconds.
 fn processor_time() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
     let first = text.split_whitespace().next().and_then(|first| first.parse().ok());

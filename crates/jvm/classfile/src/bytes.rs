@@ -1,13 +1,13 @@
-//! Big-endian cursors over class files, and the one trait that every structure of theirs has.
+//! Big-endian readers and writers for class files, and the trait of their structures.
 //!
-//! Owns: [`Input`], which checks every step and says where it failed; [`Output`], which remembers the first count that its
-//! field can't hold; [`Layout`], both directions of one structure, and the macro that writes them from one list of fields.
-//! Refuses to: know any structure. (`runtap-wire`'s cursors are little-endian; its errors are the ones here.)
+//! [`Input`] checks every read, and reports the offset of errors. [`Output`] remembers the first count that is too
+//! large for its field. [`Layout`] decodes and encodes a structure; a macro implements it from a list of fields.
+//! (The cursors of `runtap-wire` are little-endian, but its errors are used here.)
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 use thiserror::Error;
 
-/// Reads big-endian fields from a slice, and knows the offset of each in the file.
+/// A reader of big-endian fields that tracks the offset in the file.
 #[derive(Debug, Clone)]
 pub(crate) struct Input<'a> {
     rest: &'a [u8],
@@ -15,7 +15,7 @@ pub(crate) struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// A cursor whose first byte stands at `offset` of the file.
+    /// Creates a reader whose first byte is at `offset` of the file.
     pub(crate) fn at(bytes: &'a [u8], offset: usize) -> Self {
         Self { rest: bytes, offset }
     }
@@ -39,7 +39,9 @@ impl<'a> Input<'a> {
 
     #[inline]
     pub(crate) fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
-        let Some((head, tail)) = self.rest.split_first_chunk::<N>() else { return Err(self.ends(what, N)) };
+        let Some((head, tail)) = self.rest.split_first_chunk::<N>() else {
+            return Err(self.unexpected_end(what, N));
+        };
         self.rest = tail;
         self.offset += N;
         Ok(*head)
@@ -47,13 +49,15 @@ impl<'a> Input<'a> {
 
     #[inline]
     pub(crate) fn bytes(&mut self, n: usize, what: &'static str) -> Result<&'a [u8], DecodeError> {
-        let Some((head, tail)) = self.rest.split_at_checked(n) else { return Err(self.ends(what, n)) };
+        let Some((head, tail)) = self.rest.split_at_checked(n) else {
+            return Err(self.unexpected_end(what, n));
+        };
         self.rest = tail;
         self.offset += n;
         Ok(head)
     }
 
-    /// Bytes behind a length of four bytes.
+    /// Reads a four-byte length and that number of bytes.
     pub(crate) fn counted(&mut self, what: &'static str) -> Result<&'a [u8], DecodeError> {
         let mut ahead = self.clone();
         let length = usize::try_from(ahead.u32(what)?).unwrap_or(usize::MAX);
@@ -87,7 +91,7 @@ impl<'a> Input<'a> {
         Ok(i32::from_be_bytes(self.array(what)?))
     }
 
-    /// An error unless everything was read.
+    /// Returns an error unless everything was read.
     pub(crate) fn finish(&self, what: &'static str) -> Result<(), DecodeError> {
         if self.is_empty() {
             return Ok(());
@@ -96,30 +100,30 @@ impl<'a> Input<'a> {
     }
 
     #[cold]
-    fn ends(&self, what: &'static str, needed: usize) -> DecodeError {
+    fn unexpected_end(&self, what: &'static str, needed: usize) -> DecodeError {
         let available = self.rest.len() as u64;
         self.error(what, DecodeErrorKind::UnexpectedEnd { needed: needed as u64, available })
     }
 }
 
-/// A structure has more of something than its field for the number can say.
+/// An error for a number that is too large for its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{what}: {value} is more than {limit}")]
+#[error("{what} is {value}, but at most {limit} is allowed")]
 pub struct TooMany {
     /// The field.
     pub what: &'static str,
-    /// What would have to be written there.
+    /// The number.
     pub value: usize,
-    /// The most that fits.
+    /// The largest number that fits.
     pub limit: usize,
 }
 
-/// Collects big-endian fields.
+/// A writer of big-endian fields.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
     failure: Option<TooMany>,
-    /// How many attributes lie in each other at the moment.
+    /// The current nesting of attributes.
     pub(crate) depth: u8,
 }
 
@@ -152,19 +156,19 @@ impl Output {
         self.bytes(&value.to_be_bytes());
     }
 
-    /// A count of two bytes.
+    /// Writes a count of two bytes.
     pub(crate) fn count16(&mut self, value: usize, what: &'static str) {
         let number = u16::try_from(value).unwrap_or_else(|_| self.fail(what, value, usize::from(u16::MAX)));
         self.u16(number);
     }
 
-    /// A count of one byte.
+    /// Writes a count of one byte.
     pub(crate) fn count8(&mut self, value: usize, what: &'static str) {
         let number = u8::try_from(value).unwrap_or_else(|_| self.fail(what, value, usize::from(u8::MAX)));
         self.u8(number);
     }
 
-    /// What `write` writes, behind its length in four bytes.
+    /// Writes the output of `write` after its length in four bytes.
     pub(crate) fn counted(&mut self, what: &'static str, write: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
         self.u32(0);
@@ -172,8 +176,8 @@ impl Output {
         let length = self.bytes.len().saturating_sub(at + 4);
         let length = u32::try_from(length)
             .unwrap_or_else(|_| self.fail(what, length, usize::try_from(u32::MAX).unwrap_or(0)));
-        if let Some(place) = self.bytes.get_mut(at..at + 4) {
-            place.copy_from_slice(&length.to_be_bytes());
+        if let Some(field) = self.bytes.get_mut(at..at + 4) {
+            field.copy_from_slice(&length.to_be_bytes());
         }
     }
 
@@ -182,15 +186,15 @@ impl Output {
         T::default()
     }
 
-    /// What was written, or the first number that did not fit.
+    /// Returns the written bytes, or an error for the first number that did not fit.
     pub(crate) fn finish(self) -> Result<Vec<u8>, TooMany> {
         self.failure.map_or(Ok(self.bytes), Err)
     }
 }
 
-/// One structure of a class file, read and written.
+/// A structure of a class file that can be decoded and encoded.
 pub(crate) trait Layout<'a>: Sized {
-    /// Reads one; `what` is the name of the field that has it.
+    /// Decodes the structure; `what` is the name of its field, for errors.
     fn read(input: &mut Input<'a>, what: &'static str) -> Result<Self, DecodeError>;
     fn write(&self, output: &mut Output);
 }
@@ -211,11 +215,11 @@ macro_rules! numbers {
 
 numbers!(u8, u16, u32, i32);
 
-/// A table behind a count of two bytes.
+/// A table with a two-byte count.
 impl<'a, T: Layout<'a>> Layout<'a> for Vec<T> {
     fn read(input: &mut Input<'a>, what: &'static str) -> Result<Self, DecodeError> {
         let count = input.u16(what)?;
-        // No entry is of zero bytes: what is not there is not allocated.
+        // Every entry has at least one byte, so no more entries are allocated than can be present.
         let mut table = Self::with_capacity(usize::from(count).min(input.rest.len()));
         for _ in 0..count {
             table.push(T::read(input, what)?);
@@ -231,7 +235,7 @@ impl<'a, T: Layout<'a>> Layout<'a> for Vec<T> {
     }
 }
 
-/// Structures whose fields follow each other: the struct and both directions, from one list.
+/// Defines structs of consecutive fields and implements [`Layout`] for them.
 macro_rules! layouts {
     ($($(#[$meta:meta])* pub struct $name:ident $(<$life:lifetime>)? {
         $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)*

@@ -1,8 +1,7 @@
-//! A class file as a whole (JVMS 4.1), its fields and its methods (4.5, 4.6).
+//! A class file (JVMS 4.1), with its fields and methods (4.5, 4.6).
 //!
-//! Owns: the structure of the file: everything is found in one pass, and nothing inside an attribute is looked at before
-//! it is asked for. Refuses to: judge a class. What a virtual machine would refuse can be read, as long as it has the
-//! structure.
+//! The structure of the file is determined in one pass; attributes are decoded on request. Classes are not
+//! verified: a class that a virtual machine would reject can be read as long as its structure is valid.
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 
@@ -13,19 +12,19 @@ use crate::flags::AccessFlags;
 use crate::pool::{Index, Pool};
 use crate::text::Text;
 
-/// What a class file begins with.
+/// The first four bytes of a class file.
 pub const MAGIC: u32 = 0xcafe_babe;
 
 /// The version of a class file: 45.3 is JDK 1.0.2, 52 is JDK 8, 69 is JDK 25.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// The major version, 45 and higher.
+    /// The major version, at least 45.
     pub major: u16,
-    /// The minor version; 65,535 for a class that uses features in preview.
+    /// The minor version; 65,535 for a class that uses preview features.
     pub minor: u16,
 }
 
-/// A class file, borrowed.
+/// A borrowed class file.
 #[derive(Debug, Clone)]
 pub struct ClassFile<'a> {
     pub(crate) bytes: &'a [u8],
@@ -43,18 +42,18 @@ pub struct ClassFile<'a> {
 /// A field or a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// Its flags.
+    /// The access flags.
     pub access: AccessFlags,
-    /// Its name.
+    /// The name, as an index of a `CONSTANT_Utf8`.
     pub name: Index,
-    /// Its descriptor.
+    /// The descriptor, as an index of a `CONSTANT_Utf8`.
     pub descriptor: Index,
-    /// Its attributes.
+    /// The attributes.
     pub attributes: Attributes<'a>,
 }
 
 impl<'a> ClassFile<'a> {
-    /// Reads a class file from its first to its last byte.
+    /// Parses a class file, which must be complete and have no trailing bytes.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut input = Input::at(bytes, 0);
         let magic = input.u32("magic")?;
@@ -81,67 +80,67 @@ impl<'a> ClassFile<'a> {
         Ok(class)
     }
 
-    /// The whole file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The version of the format.
+    /// Returns the version of the format.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The constants.
+    /// Returns the constants.
     pub fn pool(&self) -> &Pool<'a> {
         &self.pool
     }
 
-    /// The flags of the class.
+    /// Returns the access flags of the class.
     pub fn access(&self) -> AccessFlags {
         self.access
     }
 
-    /// The name of the class: `java/lang/String`.
+    /// Returns the name of the class: `java/lang/String`.
     pub fn name(&self) -> Result<Text<'a>, DecodeError> {
         self.pool.class(self.this_class, "this_class")
     }
 
-    /// `this_class`.
+    /// Returns the index of the class itself.
     pub(crate) fn this_class(&self) -> Index {
         self.this_class
     }
 
-    /// The name of the superclass; `java/lang/Object` and modules have none.
+    /// Returns the name of the superclass; `None` for `java/lang/Object` and modules.
     pub fn super_name(&self) -> Result<Option<Text<'a>>, DecodeError> {
         self.super_class.optional().map(|index| self.pool.class(index, "super_class")).transpose()
     }
 
-    /// The interfaces that the class names itself.
+    /// Returns the direct superinterfaces.
     pub fn interfaces(&self) -> impl Iterator<Item = Result<Text<'a>, DecodeError>> {
         self.interfaces.iter().map(|&index| self.pool.class(index, "interfaces"))
     }
 
-    /// The fields, in the order of the file.
+    /// Returns the fields, in the order of the file.
     pub fn fields(&self) -> &[Member<'a>] {
         &self.fields
     }
 
-    /// The methods, in the order of the file.
+    /// Returns the methods, in the order of the file.
     pub fn methods(&self) -> &[Member<'a>] {
         &self.methods
     }
 
-    /// The attributes of the class.
+    /// Returns the attributes of the class.
     pub fn attributes(&self) -> &Attributes<'a> {
         &self.attributes
     }
 
-    /// The first attribute with this name, decoded.
+    /// Returns the first attribute with this name in decoded form; `None` if there is none.
     pub fn attribute(&self, name: &str) -> Result<Option<Attribute<'a>>, DecodeError> {
         self.attributes.find(&self.pool, name)?.map(|found| found.parse(&self.pool)).transpose()
     }
 
-    /// The name of the source file, without a folder.
+    /// Returns the name of the source file, without a folder; `None` if there is none.
     pub fn source_file(&self) -> Result<Option<Text<'a>>, DecodeError> {
         match self.attribute("SourceFile")? {
             Some(Attribute::SourceFile(index)) => self.pool.text(index, "sourcefile_index").map(Some),
@@ -149,9 +148,9 @@ impl<'a> ClassFile<'a> {
         }
     }
 
-    /// The class written from its parts, down to each instruction and each annotation, instead of copied: equal to
-    /// [`bytes`](Self::bytes) if all of it was understood, which is what it is for. To change a class, use
-    /// [`rewrite`](crate::rewrite): that touches nothing but what is to change.
+    /// Encodes the class from its decoded parts, down to each instruction and annotation, instead of copying it.
+    /// The result equals [`bytes`](Self::bytes) if everything was decoded correctly; this is meant for tests. To
+    /// change a class, use [`rewrite`](crate::rewrite), which preserves everything else.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let mut output = Output::new();
         output.u32(MAGIC);
@@ -179,30 +178,30 @@ impl<'a> ClassFile<'a> {
     }
 }
 
-/// A class can't be written again from its parts.
+/// An error that occurs when a class is encoded from its parts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// A part of it could not be read.
+    /// A part could not be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// A number does not fit its field.
+    /// A number is too large for its field.
     #[error(transparent)]
     TooMany(#[from] TooMany),
 }
 
 impl<'a> Member<'a> {
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self, pool: &Pool<'a>) -> Result<Text<'a>, DecodeError> {
         pool.text(self.name, "name_index")
     }
 
-    /// Its descriptor.
+    /// Returns the descriptor.
     pub fn descriptor(&self, pool: &Pool<'a>) -> Result<Text<'a>, DecodeError> {
         pool.text(self.descriptor, "descriptor_index")
     }
 
-    /// The code of a method that has some: not of abstract and native ones.
+    /// Returns the code of a method; `None` for abstract and native methods.
     pub fn code(&self, pool: &Pool<'a>) -> Result<Option<Code<'a>>, DecodeError> {
         self.attributes.find(pool, "Code")?.map(|found| Code::parse(&found)).transpose()
     }

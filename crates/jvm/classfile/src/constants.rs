@@ -1,4 +1,4 @@
-//! New constants: the pool of a class that is assembled, or what is appended to that of a class that is there.
+//! New constants: the pool of an assembled class, or constants that are appended to the pool of an existing class.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,11 @@ use crate::bytes::{Output, TooMany};
 use crate::pool::{Constant, Index};
 use crate::text::{Text, encode};
 
-/// The most entries that a pool can have, with the unused one of index 0.
+/// The maximum count of a pool, including the unused entry 0.
 const MAX_COUNT: u16 = u16::MAX;
 
-/// Constants, each one once. What does not fit any more gets [`Index::NONE`], and [`check`](Self::check) says so.
+/// A set of constants without duplicates. A constant that exceeds a limit gets [`Index::NONE`], which
+/// [`check`](Self::check) reports.
 #[derive(Debug, Clone)]
 pub struct Constants {
     bytes: Vec<u8>,
@@ -18,22 +19,22 @@ pub struct Constants {
     known: HashMap<Vec<u8>, Index>,
 }
 
-/// A state to which they can be set back.
+/// A state that the constants can be reset to.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct Checkpoint {
     length: usize,
     next: u16,
 }
 
 impl Default for Constants {
     fn default() -> Self {
-        Self::behind(1)
+        Self::starting_at(1)
     }
 }
 
 impl Constants {
-    /// Those from an index on.
-    pub(crate) fn behind(next: u16) -> Self {
+    /// Creates an empty set whose first constant has the index `next`.
+    pub(crate) fn starting_at(next: u16) -> Self {
         Self { bytes: Vec::new(), next, full: false, known: HashMap::new() }
     }
 
@@ -41,29 +42,29 @@ impl Constants {
         &self.bytes
     }
 
-    /// The index of the next one, which is the count of all.
+    /// Returns the index of the next constant, which is the count of the pool.
     pub(crate) fn next(&self) -> u16 {
         self.next
     }
 
-    pub(crate) fn mark(&self) -> Mark {
-        Mark { length: self.bytes.len(), next: self.next }
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { length: self.bytes.len(), next: self.next }
     }
 
-    pub(crate) fn back_to(&mut self, mark: Mark) {
-        self.bytes.truncate(mark.length);
-        self.next = mark.next;
+    pub(crate) fn reset_to(&mut self, checkpoint: Checkpoint) {
+        self.bytes.truncate(checkpoint.length);
+        self.next = checkpoint.next;
         self.full = false;
-        self.known.retain(|_, index| index.0 < mark.next);
+        self.known.retain(|_, index| index.0 < checkpoint.next);
     }
 
-    /// An error if there was no room for one, or if one was too long.
+    /// Returns an error if the pool was full, or a constant was too long.
     pub fn check(&self) -> Result<(), TooMany> {
         let (value, limit) = (usize::from(MAX_COUNT) + 1, usize::from(MAX_COUNT));
         if self.full { Err(TooMany { what: "constant_pool_count", value, limit }) } else { Ok(()) }
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub fn add(&mut self, constant: &Constant<'_>) -> Index {
         let mut output = Output::new();
         constant.write(&mut output);
@@ -85,65 +86,65 @@ impl Constants {
         Index(index)
     }
 
-    /// A text in modified UTF-8.
+    /// Adds a text in modified UTF-8.
     pub(crate) fn encoded(&mut self, text: &[u8]) -> Index {
         self.add(&Constant::Utf8(Text::new(text)))
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self, text: &str) -> Index {
         self.encoded(&encode(text))
     }
 
-    /// A class by its name: `java/lang/Object`.
+    /// Adds a class by its name: `java/lang/Object`.
     pub fn class(&mut self, name: &str) -> Index {
         let name = self.text(name);
         self.add(&Constant::Class { name })
     }
 
-    /// A string that code can load.
+    /// Adds a string that code can load.
     pub fn string(&mut self, text: &str) -> Index {
         let text = self.text(text);
         self.add(&Constant::String { text })
     }
 
-    /// An `int`.
+    /// Adds an `int`.
     pub fn integer(&mut self, value: i32) -> Index {
         self.add(&Constant::Integer { value })
     }
 
-    /// A `long`.
+    /// Adds a `long`.
     pub fn long(&mut self, value: i64) -> Index {
         let half =
             |shift: u32| u32::try_from((value.cast_unsigned() >> shift) & u64::from(u32::MAX)).unwrap_or(0);
         self.add(&Constant::Long { high: half(32), low: half(0) })
     }
 
-    /// A name with a descriptor.
+    /// Adds a name with a descriptor.
     pub fn name_and_type(&mut self, name: &str, descriptor: &str) -> Index {
         let (name, descriptor) = (self.text(name), self.text(descriptor));
         self.add(&Constant::NameAndType { name, descriptor })
     }
 
-    /// A field.
+    /// Adds a reference to a field.
     pub fn field(&mut self, class: &str, name: &str, descriptor: &str) -> Index {
         let (class, name_and_type) = (self.class(class), self.name_and_type(name, descriptor));
         self.add(&Constant::Fieldref { class, name_and_type })
     }
 
-    /// A method of a class.
+    /// Adds a reference to a method of a class.
     pub fn method(&mut self, class: &str, name: &str, descriptor: &str) -> Index {
         let (class, name_and_type) = (self.class(class), self.name_and_type(name, descriptor));
         self.add(&Constant::Methodref { class, name_and_type })
     }
 
-    /// A method of an interface.
+    /// Adds a reference to a method of an interface.
     pub fn interface_method(&mut self, class: &str, name: &str, descriptor: &str) -> Index {
         let (class, name_and_type) = (self.class(class), self.name_and_type(name, descriptor));
         self.add(&Constant::InterfaceMethodref { class, name_and_type })
     }
 
-    /// The instruction that pushes a number, in its shortest form.
+    /// Appends the shortest instruction that pushes a number.
     pub(crate) fn push(&mut self, value: i32, code: &mut Vec<u8>) {
         use crate::code::Opcode;
         let [_, _, high, low] = value.to_be_bytes();

@@ -1,10 +1,10 @@
-//! Access flags (JVMS tables 4.1, 4.5, 4.6): the same bits mean different things for classes, fields and methods.
+//! Access flags (JVMS tables 4.1, 4.5, 4.6): some bits have different meanings for classes, fields and methods.
 
 use runtap_wire::DecodeError;
 
 use crate::bytes::{Input, Layout, Output};
 
-/// The flags of a class, a field, a method, a parameter or a part of a module.
+/// The access flags of a class, a field, a method, a parameter or a part of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct AccessFlags(pub u16);
 
@@ -13,7 +13,7 @@ macro_rules! flags {
         impl AccessFlags {
             $($(#[$meta])* pub const $name: Self = Self($bit);)*
             $(
-                #[doc = concat!("Whether the bit of [`", stringify!($name), "`](Self::", stringify!($name), ") is set.")]
+                #[doc = concat!("Returns whether the bit of [`", stringify!($name), "`](Self::", stringify!($name), ") is set.")]
                 pub fn $is(self) -> bool {
                     self.0 & $bit != 0
                 }
@@ -33,11 +33,11 @@ flags! {
     STATIC = 0x0008, is_static;
     /// `final`.
     FINAL = 0x0010, is_final;
-    /// A method that is `synchronized`; of a class, `ACC_SUPER`.
+    /// A `synchronized` method; for a class, `ACC_SUPER`.
     SYNCHRONIZED = 0x0020, is_synchronized;
-    /// A method that a compiler added for a changed signature; of a field, `volatile`.
+    /// A bridge method, which a compiler adds for a changed signature; for a field, `volatile`.
     BRIDGE = 0x0040, is_bridge;
-    /// A method with a variable number of arguments; of a field, `transient`.
+    /// A method with a variable number of arguments; for a field, `transient`.
     VARARGS = 0x0080, is_varargs;
     /// `native`.
     NATIVE = 0x0100, is_native;
@@ -47,13 +47,13 @@ flags! {
     ABSTRACT = 0x0400, is_abstract;
     /// `strictfp`.
     STRICT = 0x0800, is_strict;
-    /// Not in the source.
+    /// An item that is not in the source.
     SYNTHETIC = 0x1000, is_synthetic;
     /// An annotation interface.
     ANNOTATION = 0x2000, is_annotation;
-    /// An enum class or one of its constants.
+    /// An enum class, or one of its constants.
     ENUM = 0x4000, is_enum;
-    /// A module; of a parameter, `mandated`.
+    /// A module; for a parameter, `mandated`.
     MODULE = 0x8000, is_module;
 }
 

@@ -1,14 +1,16 @@
-//! Java class files, and the classes of jars.
+//! Java class files, and the classes of JAR files.
 //!
 //! - [`ClassFile`] reads a class: the constants of every version from JDK 1.0.2 to the newest, fields, methods, all
-//!   [attributes](attribute) of the specification, all instructions and frames of [code]. It borrows, finds the parts in
-//!   one pass, and decodes what is asked for. An error has the offset and the name of the field.
-//! - [`jar::list`] has the classes of a jar and of the jars in it, with methods, source files and lines.
-//! - [`rewrite::rewrite`] inserts calls of probes into methods, and keeps every byte that it does not have to change.
-//! - [`assemble::ClassBuilder`] makes a class from nothing.
+//!   [attributes](attribute) of the specification, and all instructions and frames of [code]. It borrows the bytes,
+//!   determines the structure in one pass, and decodes the rest on request. Errors have the offset and the name of
+//!   the field.
+//! - [`jar::list`] returns the classes of a JAR file and of inner JAR files, with methods, source files and lines.
+//! - [`rewrite::rewrite`] inserts calls of probes into methods, and preserves everything else.
+//! - [`assemble::ClassBuilder`] assembles new classes.
 //!
-//! Nothing here touches a file, a socket, a clock or a thread, and nothing allocates by a count that a file claims. What a
-//! virtual machine would refuse can be read, as long as it has the structure of a class: this is no verifier.
+//! This crate uses no files, sockets, clocks or threads, and never allocates memory for a count that a file merely
+//! claims. It is not a verifier: a class that a virtual machine would reject can be read as long as its structure
+//! is valid.
 //!
 //! # Example
 //!
@@ -18,7 +20,7 @@
 //! use runtap_classfile::rewrite::{Probe, Probes, rewrite};
 //! use runtap_classfile::{AccessFlags, ClassFile, Version};
 //!
-//! // A class, as a compiler or a jar would give it: `public static int one() { return 1; }`.
+//! // A class as from a compiler or a JAR file: `public static int one() { return 1; }`.
 //! let mut demo = ClassBuilder::new(Version { major: 52, minor: 0 }, AccessFlags::PUBLIC, "Demo", "java/lang/Object");
 //! let mut one = CodeBuilder::new(1, 0);
 //! one.line(7).op(Opcode::ICONST_1).op(Opcode::IRETURN);
@@ -32,7 +34,7 @@
 //! let code = method.code(class.pool())?.expect("it is neither abstract nor native");
 //! assert_eq!(code.lines(class.pool())?[0].line_number, 7);
 //!
-//! // Its entries and exits, with the id 42, as calls of `Probe.entry(int)` and `Probe.exit(int, int)`.
+//! // Report its entries and exits, with the ID 42, as calls of `Probe.entry(int)` and `Probe.exit(int, int)`.
 //! let probes = Probes {
 //!     class: "Probe",
 //!     entry: Some(Probe { name: "entry", line: false }),
@@ -48,7 +50,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Source: *The Java Virtual Machine Specification*, chapters 4 and 6 (`JVMS 4.7.3` in the documentation is its section).
+//! Source: *The Java Virtual Machine Specification*, chapters 4 and 6 (cited as, for example, `JVMS 4.7.3`).
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]

@@ -1,15 +1,14 @@
-//! The constant pool (JVMS 4.4): what every index of a class file points at.
+//! The constant pool (JVMS 4.4), which the indexes in a class file refer to.
 //!
-//! Owns: where each entry begins, found once, and entries decoded when they are asked for; the constants of all versions
-//! up to the newest. Refuses to: resolve more than what an entry itself says, or to judge whether a version may have a
-//! constant.
+//! The offsets of the entries are determined once, and entries are decoded on request. The constants of all
+//! versions up to the newest are supported, whatever the version of the class.
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 
 use crate::bytes::{Input, Layout, Output};
 use crate::text::Text;
 
-/// The number of an entry in the constant pool. 0 means that there is nothing, where that is allowed.
+/// The index of an entry in the constant pool. 0 means that there is no entry, where that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Index(pub u16);
 
@@ -17,7 +16,7 @@ impl Index {
     /// No entry.
     pub const NONE: Self = Self(0);
 
-    /// The index, or `None` for 0.
+    /// Returns the index, or `None` for 0.
     pub fn optional(self) -> Option<Self> {
         (self.0 != 0).then_some(self)
     }
@@ -80,14 +79,14 @@ macro_rules! constants {
 }
 
 constants! {
-    /// An `int`, and what is narrower
+    /// An `int`, also for narrower types
     Integer 3 {
-        /// Its value.
+        /// The value.
         value: i32,
     }
     /// A `float`
     Float 4 {
-        /// Its bits, which tell NaNs apart.
+        /// The bits, which distinguish NaNs.
         bits: u32,
     }
     /// A `long`, which takes two indexes
@@ -99,9 +98,9 @@ constants! {
     }
     /// A `double`, which takes two indexes
     Double 6 {
-        /// The upper half of its bits.
+        /// The upper half of the bits.
         high: u32,
-        /// The lower half of its bits.
+        /// The lower half of the bits.
         low: u32,
     }
     /// A class, an interface or an array type
@@ -111,7 +110,7 @@ constants! {
     }
     /// A `String`
     String 8 {
-        /// `CONSTANT_Utf8`: its text.
+        /// `CONSTANT_Utf8`: the text.
         text: Index,
     }
     /// A field
@@ -144,7 +143,7 @@ constants! {
     }
     /// A method handle, from version 51
     MethodHandle 15 {
-        /// How the member is used: 1 to 9.
+        /// The use of the member: 1 to 9.
         kind: u8,
         /// A field, a method or an interface method.
         reference: Index,
@@ -154,16 +153,16 @@ constants! {
         /// `CONSTANT_Utf8`.
         descriptor: Index,
     }
-    /// A constant that is computed, from version 55
+    /// A dynamically computed constant, from version 55
     Dynamic 17 {
-        /// Number in `BootstrapMethods`.
+        /// The number of the row in `BootstrapMethods`.
         bootstrap_method: u16,
         /// `CONSTANT_NameAndType`.
         name_and_type: Index,
     }
-    /// A call site that is computed, from version 51
+    /// A dynamically computed call site, from version 51
     InvokeDynamic 18 {
-        /// Number in `BootstrapMethods`.
+        /// The number of the row in `BootstrapMethods`.
         bootstrap_method: u16,
         /// `CONSTANT_NameAndType`.
         name_and_type: Index,
@@ -181,7 +180,7 @@ constants! {
 }
 
 impl Constant<'_> {
-    /// Whether the index behind this one's can't be used.
+    /// Returns whether the constant takes two indexes, so that the next index is unusable.
     pub fn is_wide(&self) -> bool {
         matches!(self, Self::Long { .. } | Self::Double { .. })
     }
@@ -194,16 +193,16 @@ pub struct MemberRef<'a> {
     pub class: Text<'a>,
     /// The name of the field or method.
     pub name: Text<'a>,
-    /// Its descriptor.
+    /// The descriptor.
     pub descriptor: Text<'a>,
 }
 
-/// The constants of a class.
+/// The constant pool of a class.
 #[derive(Clone)]
 pub struct Pool<'a> {
-    /// From the start of the file to the end of the pool.
+    /// The file from its start to the end of the pool.
     file: &'a [u8],
-    /// Where the entry of each index begins in the file; 0 for those that can't be used.
+    /// The offset of each entry in the file; 0 for unusable indexes.
     starts: Vec<u32>,
 }
 
@@ -214,14 +213,14 @@ impl std::fmt::Debug for Pool<'_> {
 }
 
 impl<'a> Pool<'a> {
-    /// Reads `constant_pool_count` and what follows; `file` is the whole class file.
+    /// Reads `constant_pool_count` and the entries; `file` is the whole class file.
     pub(crate) fn read(file: &'a [u8], input: &mut Input<'a>) -> Result<Self, DecodeError> {
         let count = input.u16("constant_pool_count")?;
         if count == 0 {
             let kind = DecodeErrorKind::TooSmall { value: 0, least: 1 };
             return Err(DecodeError::new(input.offset() as u64 - 2, "constant_pool_count", kind));
         }
-        // No entry has less than three bytes.
+        // Every entry has at least three bytes.
         let mut starts = Vec::with_capacity(usize::from(count).min(input.rest().len() / 3 + 1));
         starts.push(0);
         while starts.len() < usize::from(count) {
@@ -239,17 +238,17 @@ impl<'a> Pool<'a> {
         Ok(Self { file: file.get(..input.offset()).unwrap_or_default(), starts })
     }
 
-    /// One more than the highest index.
+    /// Returns the count of the pool: one more than the highest index.
     pub fn count(&self) -> u16 {
         u16::try_from(self.starts.len()).unwrap_or(u16::MAX)
     }
 
-    /// Where the pool ends in the file.
+    /// Returns the offset of the end of the pool in the file.
     pub(crate) fn end(&self) -> usize {
         self.file.len()
     }
 
-    /// All entries with their indexes.
+    /// Returns an iterator over all entries with their indexes.
     pub fn iter(&self) -> impl Iterator<Item = (Index, Constant<'a>)> {
         (1..self.count()).filter_map(|index| Some((Index(index), self.find(Index(index))?)))
     }
@@ -260,12 +259,12 @@ impl<'a> Pool<'a> {
         Constant::read(&mut Input::at(bytes, start)).ok()
     }
 
-    /// The entry of an index. `what` names the field with the index, for the error.
+    /// Returns an entry. `what` names the field that has the index, for errors.
     pub fn get(&self, index: Index, what: &'static str) -> Result<Constant<'a>, DecodeError> {
         self.find(index).ok_or_else(|| self.wrong(index, what, "an index of the constant pool"))
     }
 
-    /// The string of an index.
+    /// Returns a string.
     #[inline]
     pub fn text(&self, index: Index, what: &'static str) -> Result<Text<'a>, DecodeError> {
         match self.find(index) {
@@ -274,7 +273,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// The name of a class.
+    /// Returns the name of a class.
     pub fn class(&self, index: Index, what: &'static str) -> Result<Text<'a>, DecodeError> {
         match self.find(index) {
             Some(Constant::Class { name }) => self.text(name, what),
@@ -282,7 +281,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// A name and its descriptor.
+    /// Returns a name and its descriptor.
     pub fn name_and_type(
         &self,
         index: Index,
@@ -296,7 +295,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// A field, a method or an interface method.
+    /// Returns a reference to a field, a method or an interface method.
     pub fn member(&self, index: Index, what: &'static str) -> Result<MemberRef<'a>, DecodeError> {
         let Some(
             Constant::Fieldref { class, name_and_type }
@@ -310,7 +309,7 @@ impl<'a> Pool<'a> {
         Ok(MemberRef { class: self.class(class, what)?, name, descriptor })
     }
 
-    /// The first entry with this text.
+    /// Returns the index of the first entry with this text.
     pub(crate) fn find_text(&self, text: &[u8]) -> Option<Index> {
         self.starts.iter().zip(0u16..).find_map(|(&start, index)| {
             let start = usize::try_from(start).ok().filter(|start| *start != 0)?;

@@ -1,28 +1,28 @@
-//! Modified UTF-8: the strings of class files (JVMS 4.4.7).
+//! Modified UTF-8, the encoding of strings in class files (JVMS 4.4.7).
 //!
-//! Owns: [`Text`], the bytes as they are with an exact and a lossy view, and the encoding of a Rust string. NUL is
-//! `C0 80`, characters beyond the basic plane are two surrogates of three bytes each, and single surrogates are legal.
-//! Refuses to: reject anything. Bytes that are no modified UTF-8 are kept; only a view says that it can't show them.
+//! [`Text`] has the bytes with an exact and a lossy view; [`encode`] encodes a Rust string. NUL is `C0 80`,
+//! characters beyond the basic plane are two surrogates of three bytes each, and lone surrogates are legal. Invalid
+//! bytes are preserved; only the views report or replace them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
 
-/// A string of a class file. Two are equal if their bytes are.
+/// A string of a class file. Two strings are equal if their bytes are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {
-    /// A string of these bytes.
+    /// Creates a string of these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes as they are in the file.
+    /// Returns the bytes as in the file.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// UTF-16 units; `Err` has the first byte of each place that is no modified UTF-8.
+    /// Returns the UTF-16 units; `Err` is an invalid byte.
     pub fn units(self) -> impl Iterator<Item = Result<u16, u8>> + 'a {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -43,7 +43,7 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// The string, if it is one: `None` for single surrogates and for bytes that are no modified UTF-8.
+    /// Returns the string; `None` if it has lone surrogates or invalid bytes.
     pub fn to_str(self) -> Option<Cow<'a, str>> {
         if let Some(text) = self.plain() {
             return Some(Cow::Borrowed(text));
@@ -52,25 +52,26 @@ impl<'a> Text<'a> {
         String::from_utf16(&units.ok()?).ok().map(Cow::Owned)
     }
 
-    /// The string with U+FFFD in the place of what is none.
+    /// Returns the string with U+FFFD in place of invalid parts.
     pub fn to_string_lossy(self) -> Cow<'a, str> {
         self.plain().map_or_else(|| Cow::Owned(self.to_string()), Cow::Borrowed)
     }
 
-    /// Nearly all strings are printable ASCII, which is the same in both encodings.
+    /// Returns the string if it is ASCII without NUL, which is identical in both encodings and nearly always the
+    /// case.
     fn plain(self) -> Option<&'a str> {
         let is_plain = self.0.iter().all(|byte| (0x01..0x80).contains(byte));
         is_plain.then(|| str::from_utf8(self.0).ok()).flatten()
     }
 }
 
-/// With U+FFFD for what is no text.
+/// Formats the string with U+FFFD in place of invalid parts.
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(text) = self.plain() {
             return f.write_str(text);
         }
-        // A byte that is no text is shown as a surrogate without a partner is.
+        // An invalid byte is displayed like a lone surrogate.
         let units = self.units().map(|unit| unit.unwrap_or(0xd800));
         char::decode_utf16(units)
             .try_for_each(|found| f.write_char(found.unwrap_or(char::REPLACEMENT_CHARACTER)))
@@ -83,10 +84,10 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// Whether the bytes are what `other` is encoded as.
+/// Compares the bytes with the encoded form of `other`.
 impl PartialEq<str> for Text<'_> {
     fn eq(&self, other: &str) -> bool {
-        // Equal bytes mean the same unless there is a NUL or a character of four bytes.
+        // Equal bytes suffice unless there is a NUL or a character of four bytes.
         (self.0 == other.as_bytes() && self.plain().is_some()) || *self.0 == *encode(other)
     }
 }
@@ -97,7 +98,7 @@ impl PartialEq<&str> for Text<'_> {
     }
 }
 
-/// A string in modified UTF-8.
+/// Encodes a string in modified UTF-8.
 pub fn encode(text: &str) -> Cow<'_, [u8]> {
     if text.bytes().all(|byte| (0x01..0x80).contains(&byte)) {
         return Cow::Borrowed(text.as_bytes());
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_utf_8() {
+    fn nul_and_supplementary_characters_differ_from_utf_8() {
         assert_eq!(*encode("a\0é😀"), *b"a\xc0\x80\xc3\xa9\xed\xa0\xbd\xed\xb8\x80");
         let text = Text::new(b"a\xc0\x80\xc3\xa9\xed\xa0\xbd\xed\xb8\x80");
         assert_eq!(text.to_str().unwrap(), "a\0é😀");
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_kept_and_shown_as_such() {
+    fn invalid_bytes_are_kept_and_shown_as_replacement_characters() {
         let lone = Text::new(b"x\xed\xa0\xbdy");
         assert_eq!(lone.to_str(), None);
         assert_eq!(lone.to_string(), "x\u{fffd}y");
@@ -139,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn strings_come_back(text: String) {
+        fn strings_round_trip(text: String) {
             let bytes = encode(&text);
             prop_assert_eq!(Text::new(&bytes).to_str().unwrap(), text.as_str());
             prop_assert!(Text::new(&bytes) == text.as_str());
@@ -147,7 +148,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+        fn no_bytes_cause_a_panic(bytes: Vec<u8>) {
             let text = Text::new(&bytes);
             prop_assert_eq!(text.to_str().is_none(), text.units().any(|unit| unit.is_err())
                 || char::decode_utf16(text.units().flatten()).any(|found| found.is_err()));

@@ -1,6 +1,6 @@
-//! The life of one trace: dialling, what HQ says, what the JVM is told because of it, and the end.
+//! The life cycle of one trace: connecting, HQ's commands, the changes they require in the JVM, and the end.
 //!
-//! Owns: the thread that does so (`runtap-agent`), and through it the one that sends (`runtap-drain`).
+//! Owns: the control thread (`runtap-agent`), which starts the thread that sends (`runtap-drain`).
 
 use std::io::{self, Write as _};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use runtap_bytefrog_proto::agent::{Control, Event, Output};
 use runtap_bytefrog_proto::f1::{self, Process};
 use runtap_bytefrog_proto::{
-    Command, Configuration, Dialect, JavaString, Message, Mode, Record, WhenSlow, to_bytes,
+    Command, Configuration, Dialect, JavaString, Message, Mode, RecordMode, WhenSlow, to_bytes,
 };
 
 use crate::clock;
@@ -25,24 +25,24 @@ use crate::session::{Agent, Phase, Session, locked};
 use crate::silence::Silence;
 use crate::stream::{Stream, text};
 
-/// Between two attempts to reach HQ.
-const AGAIN: Duration = Duration::from_millis(500);
-/// The longest time for which nothing is read.
-const STEP: Duration = Duration::from_millis(20);
-/// How long a write may take before it is looked whether it is still wanted.
-const STUCK: Duration = Duration::from_millis(200);
-/// Characters of a line that is said.
-const MOST_SAID: usize = 1000;
+/// The pause between two attempts to connect to HQ.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// The longest time that one read of the control connection blocks.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The time-out of a write, after which the thread checks whether the write is still wanted.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(200);
+/// The maximum number of characters of a line on standard error.
+const MAX_LINE_CHARS: usize = 1000;
 
-/// Begins a trace on a thread of its own.
+/// Starts a trace on a thread of its own.
 pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> {
     let session = Arc::clone(of);
     let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(agent, &session)));
-        // Whatever has happened, nobody waits.
+        // Release the threads that wait for HQ, whatever has happened.
         agent.set_gone(true);
         for ring in agent.rings.all() {
-            ring.set_limit(crate::ring::NOBODY);
+            ring.set_limit(crate::ring::UNREAD);
         }
         match result {
             Ok(Ok(())) => {}
@@ -59,19 +59,20 @@ pub(crate) fn begin(agent: &'static Agent, of: &Arc<Session>) -> io::Result<()> 
     Ok(())
 }
 
-/// One line on standard error, and only if there is no trace, or it ends before the program: standard output is the program's.
+/// Writes one line to standard error. Used only if there is no trace, or if the trace ends before the program. Standard
+/// output belongs to the program.
 pub(crate) fn say(line: &str) {
-    // There may be no standard error.
+    // Standard error may be closed.
     let _ = io::stderr().write_all(format!("runtap agent: {}\n", visible(line)).as_bytes());
 }
 
-/// What HQ says can be anything: as one line, in which no terminal finds a command.
+/// Makes a text from HQ safe to print: one line, without control characters that a terminal would interpret.
 pub(crate) fn visible(text: &str) -> String {
     let mut result = String::new();
-    for c in text.chars().take(MOST_SAID) {
+    for c in text.chars().take(MAX_LINE_CHARS) {
         if c.is_control() { result.extend(c.escape_default()) } else { result.push(c) }
     }
-    if text.chars().nth(MOST_SAID).is_some() {
+    if text.chars().nth(MAX_LINE_CHARS).is_some() {
         result.push('…');
     }
     result
@@ -79,7 +80,7 @@ pub(crate) fn visible(text: &str) -> String {
 
 fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
     let Some(link) = connect(session)? else { return Ok(()) };
-    link.socket.set_write_timeout(Some(STUCK)).map_err(LinkError::Io)?;
+    link.socket.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(LinkError::Io)?;
     let start = clock::now();
     let wall = clock::wall();
     let mut trace = Trace {
@@ -106,20 +107,20 @@ fn live(agent: &'static Agent, session: &Session) -> Result<(), LinkError> {
     }
     session.set_phase(Phase::Configured);
     let result = trace.run(link.rest);
-    // Nobody wants to know why a trace has ended that was to end.
+    // The end of a trace that was meant to end is not reported.
     let wanted = session.is_finishing();
     trace.end(result.is_err());
     if wanted { Ok(()) } else { result }
 }
 
-/// Until HQ has said what to trace, or nobody waits for it any more. With an HQ that does not know F1, version 1; with one that
-/// does not know that either, versions 4 to 2.
+/// Connects until HQ has sent its configuration, or until the trace is over. Falls back to version 1 if HQ does not support
+/// F1, and to versions 4 to 2 if HQ does not support version 1.
 fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
     let options = &session.options;
     let mut dialect = options.version.unwrap_or(Dialect::F1);
     let mut closed = 0;
     if let Some(what) = needs_f1(options).filter(|_| dialect != Dialect::F1) {
-        return Err(LinkError::Violation(format!("version={dialect} is not F1, and {what} needs it")));
+        return Err(LinkError::Violation(format!("{what} requires F1, but version={dialect} was specified")));
     }
     loop {
         match link::control(options, dialect, || session.is_finishing()) {
@@ -127,11 +128,11 @@ fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
             Err(LinkError::Over) => return Ok(None),
             Err(LinkError::Io(_)) if session.is_finishing() => return Ok(None),
             Err(LinkError::Io(error)) if !options.retry && is_final(&error, &mut closed) => return Ok(None),
-            Err(LinkError::Io(_)) => std::thread::sleep(AGAIN),
+            Err(LinkError::Io(_)) => std::thread::sleep(RETRY_INTERVAL),
             Err(LinkError::Refused { text, fallback: Some(older) }) if options.version.is_none() => {
                 if let Some(what) = needs_f1(options) {
                     return Err(LinkError::Violation(format!(
-                        "HQ does not know F1 ({text}), and {what} needs it"
+                        "{what} requires F1, which HQ does not support ({text})"
                     )));
                 }
                 dialect = older;
@@ -141,8 +142,8 @@ fn connect(session: &Session) -> Result<Option<Link>, LinkError> {
     }
 }
 
-/// Whether an agent that does not try again gives up: nothing listens any more, or what listens has closed a few connections
-/// without an answer. A crowd of connections can cause one of these.
+/// Returns whether an agent that does not retry gives up: nothing listens any more, or the listener has closed several
+/// connections without an answer. A burst of connections can cause a single such close.
 fn is_final(error: &io::Error, closed: &mut u32) -> bool {
     const MAX_CLOSED: u32 = 3;
     match error.kind() {
@@ -155,11 +156,11 @@ fn is_final(error: &io::Error, closed: &mut u32) -> bool {
     }
 }
 
-/// What an older HQ can't take, if it was asked for.
+/// Returns the requested option that an older HQ does not support, if any.
 fn needs_f1(options: &crate::options::Options) -> Option<&'static str> {
     match (options.record, options.coarse_clock, options.when_slow) {
-        (Some(Record::Counts), ..) => Some("mode=counts"),
-        (Some(Record::Coverage), ..) => Some("mode=coverage"),
+        (Some(RecordMode::Counts), ..) => Some("mode=counts"),
+        (Some(RecordMode::Coverage), ..) => Some("mode=coverage"),
         (_, Some(false), _) => Some("clock=ns"),
         (.., Some(WhenSlow::Counts)) => Some("when-slow=counts"),
         _ => None,
@@ -196,10 +197,12 @@ impl Trace<'_> {
                 return Ok(());
             }
             self.answers()?;
-            let wait = self.next_beat.saturating_duration_since(Instant::now()).min(STEP);
+            let wait = self.next_beat.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
             if let Some(count) = read_some(&mut self.socket, &mut buffer, wait)? {
                 if count == 0 {
-                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "HQ is gone").into());
+                    return Err(
+                        io::Error::new(io::ErrorKind::UnexpectedEof, "HQ closed the connection").into()
+                    );
                 }
                 let output = self.control.handle_bytes(buffer.get(..count).unwrap_or_default());
                 if self.take(output)? || self.stop {
@@ -213,7 +216,7 @@ impl Trace<'_> {
         }
     }
 
-    /// Does what HQ has said. `true`: the trace ends.
+    /// Executes HQ's commands. Returns `true` if the trace ends.
     fn take(&mut self, output: Output) -> Result<bool, LinkError> {
         self.write(&output.transmit)?;
         for event in output.events {
@@ -230,7 +233,7 @@ impl Trace<'_> {
                 }
                 Event::Snapshot { reset } => self.session.ask_snapshot(reset),
                 Event::Error { text } => {
-                    return Err(LinkError::Violation(format!("HQ ends the trace: {text}")));
+                    return Err(LinkError::Violation(format!("HQ ended the trace: {text}")));
                 }
                 Event::Violation(violation) => return Err(LinkError::Violation(violation.to_string())),
                 _ => {}
@@ -239,39 +242,40 @@ impl Trace<'_> {
         Ok(output.close)
     }
 
-    /// Whether milliseconds suffice: that is all that versions 1 to 4 have.
+    /// Returns whether millisecond precision suffices; versions 1 to 4 have no other.
     fn is_coarse(&self, configuration: &Configuration) -> bool {
         let wanted = self.session.options.coarse_clock;
         self.dialect != Dialect::F1 || wanted.unwrap_or(configuration.extension.coarse_clock)
     }
 
-    /// The plan that HQ and the options make together.
+    /// Returns the plan that results from HQ's configuration and the options.
     fn plan(&self, configuration: &Configuration) -> Result<Plan, LinkError> {
         let options = &self.session.options;
         let extension = &configuration.extension;
         let ours = self.dialect == Dialect::F1;
-        let record = if ours { options.record.unwrap_or(extension.record) } else { Record::Full };
+        let record = if ours { options.record.unwrap_or(extension.record) } else { RecordMode::Full };
         let coarse = self.is_coarse(configuration);
         let texts = |theirs: &[JavaString], ours: &[String]| -> Vec<String> {
             theirs.iter().map(ToString::to_string).chain(ours.iter().cloned()).collect()
         };
         let include = texts(&configuration.inclusions, &options.include);
         let mut exclude = texts(&configuration.exclusions, &options.exclude);
-        // An inclusion only wins over exclusions: whoever names some classes wants no others.
+        // An inclusion only overrides exclusions: a user who names classes to include wants no other classes.
         if exclude.is_empty() && !options.include.is_empty() {
             exclude.push(".*".to_owned());
         }
         let filter =
             Filter::new(include, exclude).map_err(|error| LinkError::Violation(error.to_string()))?;
         let probe = self.agent.probe.get().cloned();
-        let probe = probe.ok_or_else(|| LinkError::Violation("this JVM takes no probe class".to_owned()))?;
+        let probe =
+            probe.ok_or_else(|| LinkError::Violation("this JVM accepts no probe class".to_owned()))?;
         let lines = self.dialect == Dialect::V1;
         Ok(Plan { record, coarse, lines, filter, boot: options.boot, probe })
     }
 
-    /// HQ has said start.
+    /// Starts tracing, on HQ's command.
     fn begin(&mut self) -> Result<(), LinkError> {
-        // An agent of version 1 has learned from the configuration which one it is.
+        // An agent of version 1 learns from the configuration which variant of version 1 HQ uses.
         self.dialect = self.control.dialect();
         let configuration = self.configuration();
         let plan = match self.plan(&configuration) {
@@ -283,10 +287,10 @@ impl Trace<'_> {
         };
         let sockets = link::data(&self.session.options, self.dialect, &configuration)?;
         if self.session.is_finishing() || self.session.is_lost() {
-            // Nobody waits for it any more.
+            // No thread waits for the start any more.
             return Err(LinkError::Over);
         }
-        // An older HQ can't be asking for counts: its configuration has no such key. Who asks here was refused (`connect`).
+        // The configuration of an older HQ has no key for counts. An option that requires them was rejected in `connect`.
         let wanted = configuration.extension.when_slow;
         let theirs = if self.dialect == Dialect::F1 { wanted } else { WhenSlow::default() };
         let when_slow = self.session.options.when_slow.unwrap_or(theirs);
@@ -305,7 +309,7 @@ impl Trace<'_> {
         let session = self.agent.session().ok_or(LinkError::Over)?;
         let agent = self.agent;
         agent.set_gone(false);
-        // Made before any class gets probes: what is in the rings, and what was counted, counts as an earlier trace's.
+        // Created before any class gets probes, so that existing events and counts are attributed to an earlier trace.
         let drain = Drain::new(agent, Arc::clone(&session), stream, sockets, plan.record, interval);
         let thread = std::thread::Builder::new().name("runtap-drain".to_owned());
         self.drain = Some(thread.spawn(move || {
@@ -315,8 +319,8 @@ impl Trace<'_> {
             }
         })?);
         self.agent.set_plan(Some(Arc::new(plan)));
-        // A thread of the JVM that waits does it: one of ours would have to become one, which a program can see in the numbers
-        // of the threads that come later.
+        // A waiting thread of the JVM does the work. A thread of the agent would have to be attached to the JVM,
+        // which the program could see in the ids of later threads.
         if !self.session.set_host(false) {
             jvm::trace(self.agent);
         }
@@ -332,12 +336,12 @@ impl Trace<'_> {
 
     fn answers(&mut self) -> io::Result<()> {
         if self.silence.is_over(&self.socket) {
-            return Err(io::Error::new(io::ErrorKind::TimedOut, "HQ's machine does not answer any more"));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "HQ's machine does not respond any more"));
         }
         Ok(())
     }
 
-    /// Writes all of it, as long as HQ's machine answers and the trace is not given up: HQ may read nothing here.
+    /// Writes all bytes, for as long as HQ's machine responds and the trace is not abandoned. HQ may be slow to read here.
     fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.socket.write(bytes) {
@@ -366,7 +370,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    /// Classes and breaks.
+    /// Reports classes and breaks to HQ.
     fn tell(&mut self) -> io::Result<()> {
         let mut bytes = Vec::new();
         if self.dialect != Dialect::F1 {
@@ -376,7 +380,7 @@ impl Trace<'_> {
         }
         for told in self.session.take_told() {
             let mut name = JavaString::from(text(&told.name));
-            // Collectors of the other versions may read all of it as the name.
+            // Collectors of the other versions might treat the whole text as the name.
             if told.was_loaded && self.dialect == Dialect::F1 {
                 let marked = JavaString::from(&*f1::mark_loaded_before(&name.to_string()));
                 name = JavaString::from(text(marked.as_java_str().as_bytes()));
@@ -386,7 +390,8 @@ impl Trace<'_> {
         self.write(&bytes)
     }
 
-    /// Original classes, everything sent, the last heartbeat, the end. If HQ is lost, there is nobody to tell.
+    /// Ends the trace: restores the original classes, sends all events, the last heartbeat and the end. Sends nothing
+    /// if HQ is lost.
     fn end(&mut self, lost: bool) {
         if lost {
             self.session.set_lost();
@@ -397,7 +402,7 @@ impl Trace<'_> {
             let _ = self.tell();
             let _ = self.beat();
         }
-        // The program that ends keeps its probes: there is no time, and no need.
+        // A program that exits keeps its probes: removing them would take time and has no benefit.
         let ends_with_program = self.session.is_finishing();
         if !ends_with_program {
             jvm::untrace(self.agent);
@@ -406,7 +411,7 @@ impl Trace<'_> {
         if let Some(drain) = self.drain.take() {
             let _ = drain.join();
         }
-        // A class that was being loaded may have had its probes since.
+        // A class that was being loaded may have got its probes since.
         if !ends_with_program {
             jvm::untrace(self.agent);
         }
@@ -432,6 +437,6 @@ mod tests {
             "no \\u{1b}[31mway\\u{1b}[0m\\nrm\\u{9b}é"
         );
         let long = visible(&"x".repeat(70_000));
-        assert_eq!(long.chars().count(), MOST_SAID + 1);
+        assert_eq!(long.chars().count(), MAX_LINE_CHARS + 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Which constructor calls which other one and has no handler: an exception that ends the latter ends the former.
+//! Constructors that delegate to another constructor without a handler: an exception that ends the callee ends the caller.
 //!
 //! Owns: [`Delegates`]. Locked while a class is loaded, and when an exception ends a call.
 
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use crate::session::locked;
 
-/// Constructors by their ids, each with the class and the descriptor of the one that it calls.
+/// Constructors by id, each with the class and the descriptor of the constructor that it calls.
 #[derive(Debug, Default)]
 pub(crate) struct Delegates(Mutex<HashMap<u32, Target>>);
 
@@ -23,7 +23,7 @@ impl Delegates {
         locked(&self.0).insert(constructor, target);
     }
 
-    /// Whether a constructor calls the method of a signature, `class.method;access;descriptor`.
+    /// Returns whether a constructor calls the method of a signature, `class.method;access;descriptor`.
     pub(crate) fn calls(&self, constructor: u32, signature: &[u8]) -> bool {
         let known = locked(&self.0);
         let Some(target) = known.get(&constructor) else { return false };

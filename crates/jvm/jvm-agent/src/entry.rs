@@ -1,6 +1,6 @@
-//! What the JVM calls: the three functions of an agent's library, and its events.
+//! Entry points that the JVM calls: the three functions of an agent's library, and its event callbacks.
 //!
-//! Owns: taking arguments from C, and that no panic gets into the JVM. Refuses to: decide anything.
+//! Owns: conversion of arguments from C, and containment of panics, which must not unwind into the JVM. Makes no decisions.
 
 #![expect(unsafe_code, reason = "functions with C pointers as arguments, three of them exported")]
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control::{self, say, visible};
-use crate::hook::Told;
+use crate::hook::ClassReport;
 use crate::jvm;
 use crate::lines::COVERAGE_BYTES;
 use crate::natives;
@@ -24,77 +24,79 @@ use crate::session::{Agent, Phase, Session, agent, locked};
 use crate::sys::{Callbacks, Event, Jni, Jvmti, Object, Vm};
 use crate::table::Table;
 
-/// The result that says that all is well (`JNI_OK`).
+/// The result for success (`JNI_OK`).
 const OK: c_int = 0;
-/// The result that makes a JVM that starts give up, and an attaching tool see an error (`JNI_ERR`).
+/// The result that makes a starting JVM exit, and an attaching tool report an error (`JNI_ERR`).
 const FAILED: c_int = -1;
-/// How long HQ may take nothing when the program ends.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// For ever, as long as a condition variable allows.
-const LONG: Duration = Duration::from_hours(365 * 24);
+/// How long HQ may read nothing when the program ends.
+const STALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// An unlimited time, as far as a condition variable supports it.
+const UNLIMITED: Duration = Duration::from_hours(365 * 24);
 
 /// How the library was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// With the JVM, by `-agentpath:`.
+enum LoadMode {
+    /// At the JVM's start, by `-agentpath:`.
     Start,
-    /// Into one that runs.
+    /// By attaching to a running JVM.
     Attach,
 }
 
-fn load(way: Way, vm: *mut c_void, options: *const c_char) -> c_int {
+fn load(way: LoadMode, vm: *mut c_void, options: *const c_char) -> c_int {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let text = if options.is_null() {
             String::new()
         } else {
-            // SAFETY: it is not null, and the JVM's specification says that it is a string that ends with NUL and lives
-            // until this call returns.
+            // SAFETY: the pointer is not null, and by the JVM's specification it is a NUL-terminated string that
+            // lives until this call returns.
             unsafe { CStr::from_ptr(options) }.to_string_lossy().into_owned()
         };
         let options = Options::parse(&text).map_err(|error| error.to_string());
         let misread = options.is_err();
         let done = options.and_then(|options| obey(way, vm, options));
         if let Err(error) = &done {
-            let answer = Options::answer_of(&text).filter(|_| way == Way::Attach);
+            let answer = Options::answer_of(&text).filter(|_| way == LoadMode::Attach);
             if answer.is_none_or(|path| write_answer(&path, error).is_err()) {
                 say(error);
             }
         }
-        // A program starts without the agent if the agent can't do its work. Options that it can't read are a mistake that
-        // whoever wrote them wants to see.
-        done.is_ok() || way == Way::Start && !misread
+        // A program starts without the agent if the agent fails. Invalid options are a mistake that the user needs to see, so
+        // they stop the JVM.
+        done.is_ok() || way == LoadMode::Start && !misread
     }));
     if matches!(result, Ok(true)) { OK } else { FAILED }
 }
 
-fn obey(way: Way, vm: *mut c_void, options: Options) -> Result<(), String> {
+fn obey(way: LoadMode, vm: *mut c_void, options: Options) -> Result<(), String> {
     if options.detach && agent().is_none() {
         return Ok(());
     }
     let agent = install(vm)?;
     match way {
-        Way::Start => {
-            // By a variable and by an argument, or by a variable that was extended twice: the last one counts, as with
-            // other options of a JVM.
+        LoadMode::Start => {
+            // The library is specified by a variable and an argument, or by a variable that was extended twice: the last
+            // specification is effective, as with other JVM options.
             let (host, port) = (options.host.clone(), options.port);
             let earlier = agent.replace(&Arc::new(Session::new(options)));
             if earlier.is_some_and(|earlier| (&earlier.options.host, earlier.options.port) != (&host, port)) {
-                say(&format!("it is given twice: the last one counts, with HQ at {host}:{port}"));
+                say(&format!(
+                    "the library is specified twice; using the last options, with HQ at {host}:{port}"
+                ));
             }
-            let jvmti = agent.jvmti().ok_or("there is no JVMTI")?;
+            let jvmti = agent.jvmti().ok_or("JVMTI is not available")?;
             jvmti.enable(Event::VmInit, true).map_err(|error| format!("JVMTI: {error:?}"))
         }
-        Way::Attach if options.detach => {
+        LoadMode::Attach if options.detach => {
             if !detach(agent)
                 && let Some(path) = &options.answer
             {
-                // Who asks hears nothing otherwise, which is true as well.
+                // Best effort: without the file the caller only does not learn that there was no trace.
                 let _ = write_answer(path, "there was no trace");
             }
             Ok(())
         }
-        // Who refuses leaves nothing behind that the JVM could call.
-        Way::Attach => attach(agent, options).inspect_err(|_| {
+        // An agent that does not start must not leave callbacks in the JVM.
+        LoadMode::Attach => attach(agent, options).inspect_err(|_| {
             if agent.session().is_none_or(|session| session.phase() == Phase::Ended) {
                 agent.dispose();
             }
@@ -102,21 +104,22 @@ fn obey(way: Way, vm: *mut c_void, options: Options) -> Result<(), String> {
     }
 }
 
-/// Why it does not start, for whoever attaches: one line, in a new file that only this user reads.
+/// Writes the reason why the agent does not start, for the attaching tool: one line, in a new file that only this user can
+/// read.
 fn write_answer(path: &Path, why: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     options.open(path)?.write_all(visible(why).as_bytes())
 }
 
-/// The agent of this process: the first call makes it.
+/// Returns the agent of this process, which the first call creates.
 fn install(vm: *mut c_void) -> Result<&'static Agent, String> {
     let installed = agent();
     if let Some(agent) = installed.filter(|agent| agent.jvmti().is_some()) {
         return Ok(agent);
     }
     refuse_musl()?;
-    let vm = Vm::new(vm).ok_or("there is no JVM")?;
+    let vm = Vm::new(vm).ok_or("the JVM passed no JavaVM pointer")?;
     let jvmti = vm.jvmti().ok_or("this JVM has no JVMTI 1.2")?;
     let callbacks = Callbacks { vm_init, vm_death, thread_start: None, thread_end, class_file_load_hook };
     let prepared = jvmti
@@ -141,41 +144,42 @@ fn install(vm: *mut c_void) -> Result<&'static Agent, String> {
     }
 }
 
-/// This library is made for glibc. With musl's loader it gets here only by a layer that imitates glibc.
+/// Rejects JVMs on musl, because this library is built for glibc. With musl's loader it can only be loaded through a
+/// compatibility layer.
 fn refuse_musl() -> Result<(), String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     if has_musl(&maps) {
-        Err("this JVM runs on musl, and the agent is made for glibc".to_owned())
+        Err("this JVM runs on musl, but the agent is built for glibc".to_owned())
     } else {
         Ok(())
     }
 }
 
-/// Whether one of the files of a process is the loader of musl: `/lib/ld-musl-x86_64.so.1`.
+/// Returns whether a process has mapped the loader of musl, `/lib/ld-musl-x86_64.so.1`.
 fn has_musl(maps: &str) -> bool {
     maps.lines().any(|line| line.contains("/ld-musl-"))
 }
 
 fn attach(agent: &'static Agent, options: Options) -> Result<(), String> {
-    let jni = agent.vm.jni().ok_or("the attaching thread is not one of the JVM's")?;
+    let jni = agent.vm.jni().ok_or("the attaching thread is not attached to the JVM")?;
     jvm::define_probe(agent, jni)?;
     let wait = options.wait;
     let session = Arc::new(Session::new(options));
     if !agent.begin(&session) {
-        return Err("this program is traced already: detach first".to_owned());
+        return Err("this program is traced already; detach first".to_owned());
     }
-    // Whoever attaches hears that it works, or why not; a program that runs need not wait for HQ.
+    // The attaching tool waits for the result; the running program does not wait for HQ.
     session.set_awaited(true);
     let phase = host(agent, &session, wait, wait).inspect_err(|_| session.set_phase(Phase::Ended));
     session.set_awaited(false);
     let failure = session.take_failure();
     if phase? == Phase::Ended {
-        // It is behind its last step: no thread of ours is left when the JVM hears that we refuse.
+        // The thread is finishing: join it, so that no agent thread is left when the JVM learns of the failure.
         let thread = locked(&session.thread).take();
         if let Some(thread) = thread {
             let _ = thread.join();
         }
-        return Err(failure.unwrap_or_else(|| "HQ has ended the trace at once".to_owned()));
+        return Err(failure.unwrap_or_else(|| "HQ ended the trace immediately".to_owned()));
     }
     if let Some(failure) = failure {
         say(&failure);
@@ -183,7 +187,8 @@ fn attach(agent: &'static Agent, options: Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Begins a trace and waits for HQ on this thread of the JVM: so long for the configuration, and so long for the start.
+/// Starts a trace and waits for HQ on this thread of the JVM, with one time limit for the configuration and one for the
+/// start.
 fn host(
     agent: &'static Agent,
     session: &Arc<Session>,
@@ -197,7 +202,7 @@ fn host(
     if phase == Phase::Configured {
         phase = session.wait_for(Phase::Started, started);
     }
-    // The start, if it comes later, is none of ours; if it came, it is.
+    // If the start comes later, another thread handles it; if it came already, this thread does.
     if !session.set_host(false) {
         session.wait_for(Phase::Started, started);
         jvm::trace(agent);
@@ -205,43 +210,43 @@ fn host(
     Ok(phase)
 }
 
-/// Ends the trace. `false`: there was none.
+/// Ends the trace. Returns `false` if there was none.
 fn detach(agent: &'static Agent) -> bool {
     let Some(session) = agent.session() else { return false };
     let is_alive = session.phase() != Phase::Ended;
-    // Before the rest is sent: what runs meanwhile is not of this trace.
+    // Before the remaining events are sent: calls made meanwhile do not belong to this trace.
     jvm::untrace(agent);
-    session.finish(PATIENCE);
-    // The trace may just have begun, or a class have got its probes, meanwhile.
+    session.finish(STALL_TIMEOUT);
+    // Again: the trace may just have started, or a class may have got its probes, meanwhile.
     jvm::untrace(agent);
     is_alive
 }
 
-/// Called before the JVM has begun to run Java.
+/// Called before the JVM has started to run Java code.
 #[unsafe(no_mangle)]
 pub(crate) extern "system" fn Agent_OnLoad(
     vm: *mut c_void,
     options: *const c_char,
     _reserved: *mut c_void,
 ) -> c_int {
-    load(Way::Start, vm, options)
+    load(LoadMode::Start, vm, options)
 }
 
-/// Called by a thread of a JVM that runs.
+/// Called on a thread of a running JVM.
 #[unsafe(no_mangle)]
 pub(crate) extern "system" fn Agent_OnAttach(
     vm: *mut c_void,
     options: *const c_char,
     _reserved: *mut c_void,
 ) -> c_int {
-    load(Way::Attach, vm, options)
+    load(LoadMode::Attach, vm, options)
 }
 
 /// Called when the JVM has ended, before the library is unloaded.
 #[unsafe(no_mangle)]
 pub(crate) extern "system" fn Agent_OnUnload(_vm: *mut c_void) {}
 
-/// Java can run: the program waits here for HQ.
+/// Called when Java code can run: the program waits here for HQ.
 extern "system" fn vm_init(_: *mut c_void, env: *mut c_void, _thread: Object) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         let (Some(agent), Some(jni)) = (agent(), Jni::from_raw(env)) else { return };
@@ -251,7 +256,7 @@ extern "system" fn vm_init(_: *mut c_void, env: *mut c_void, _thread: Object) {
             session.set_phase(Phase::Ended);
             return;
         }
-        if let Err(error) = host(agent, &session, session.options.wait, LONG) {
+        if let Err(error) = host(agent, &session, session.options.wait, UNLIMITED) {
             say(&error);
             session.set_phase(Phase::Ended);
         }
@@ -261,7 +266,7 @@ extern "system" fn vm_init(_: *mut c_void, env: *mut c_void, _thread: Object) {
 extern "system" fn vm_death(_: *mut c_void, _env: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         if let Some(session) = agent().and_then(Agent::session) {
-            session.finish(PATIENCE);
+            session.finish(STALL_TIMEOUT);
         }
     }));
 }
@@ -292,16 +297,16 @@ extern "system" fn class_file_load_hook(
         if bytes.is_null() {
             return;
         }
-        // SAFETY: the JVM gives so many bytes, which live until this call returns.
+        // SAFETY: the JVM passes this many bytes, which live until this call returns.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, length) };
-        // SAFETY: the name is null or a string that ends with NUL and lives as long.
+        // SAFETY: the name is null or a NUL-terminated string that lives as long.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
         let (changed, told) =
             plan.transform(&agent.methods, &agent.lines, &agent.delegates, name, loader.is_null(), bytes);
         if let (Some(told), Some(session)) = (told, agent.session()) {
-            // Another agent may change loaded classes too, at any time.
+            // Other agents may also change loaded classes at any time.
             let was_loaded = !redefined.is_null() && agent.is_changing_loaded();
-            session.tell(Told { was_loaded, ..told });
+            session.tell(ClassReport { was_loaded, ..told });
         }
         let Some(changed) = changed else { return };
         let (Ok(place), Ok(length)) = (jvmti.allocate(&changed), c_int::try_from(changed.len())) else {
@@ -310,7 +315,7 @@ extern "system" fn class_file_load_hook(
         if let Some(name) = name {
             locked(&agent.traced).insert(name.to_vec());
         }
-        // SAFETY: both point to variables of the JVM that are there to be set, and it frees what was allocated.
+        // SAFETY: both pointers are to variables of the JVM that it provides for results; it frees the allocated memory.
         unsafe {
             *new_length = length;
             *new_bytes = place;

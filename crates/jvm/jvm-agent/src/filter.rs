@@ -1,8 +1,8 @@
-//! Which classes are traced.
+//! The decision which classes are traced.
 //!
-//! Owns: the expressions of HQ and of the options, and the order in which they count, which is that of the original agents:
-//! an inclusion wins over an exclusion, and what nothing speaks of is traced. Expressions are Java's, and match from the
-//! beginning of the name (`lookingAt`), which has slashes.
+//! Owns: the patterns of HQ and of the options, and their precedence, which is that of the original agents: an inclusion
+//! overrides an exclusion, and a class that matches no pattern is traced. Patterns are Java regular expressions and match
+//! from the start of the name (`lookingAt`), which has slashes.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,27 +14,27 @@ use thiserror::Error;
 
 use crate::session::locked;
 
-/// An expression that can't be used.
+/// An error for an invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the expression {pattern:?} can't be used: {reason}")]
+#[error("invalid expression {pattern:?}: {reason}")]
 pub struct FilterError {
-    /// The expression.
+    /// The pattern, shortened if it is long.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The reason why the pattern is invalid.
     pub reason: String,
 }
 
-/// The expressions.
+/// The patterns that decide which classes are traced.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     include: Vec<Regex>,
     exclude: Vec<Regex>,
-    /// Held while names are compared: each thread that did so at the same time would take as much memory again.
+    /// Held while names are compared, because each concurrent search would need additional memory.
     searches: Arc<Mutex<()>>,
 }
 
-/// Names that never are traced: our probes call them, or are them. The methods of a virtual thread begin as those of one thread
-/// and end as those of another.
+/// Names of classes that are never traced: the probes call these classes, or are defined in them. The methods of a virtual
+/// thread start on one thread and end on another.
 const NEVER: &[&str] = &[
     "java/lang/Object",
     "java/lang/RuntapProbe",
@@ -45,10 +45,11 @@ const NEVER: &[&str] = &[
 ];
 
 impl Filter {
-    /// Those expressions.
+    /// Creates a filter from patterns.
     ///
     /// # Errors
-    /// One that is none, or has what only Java's have: look-around, back-references. Too many, or too large when compiled.
+    /// If a pattern is invalid, if it has syntax that only Java supports (look-around, back-references), or if the
+    /// patterns are too many or too large when compiled.
     pub fn new<S: AsRef<str>>(
         include: impl IntoIterator<Item = S>,
         exclude: impl IntoIterator<Item = S>,
@@ -60,7 +61,7 @@ impl Filter {
             let first = include.iter().chain(&exclude).next().map(AsRef::as_ref).unwrap_or_default();
             return Err(FilterError {
                 pattern: shortened(first),
-                reason: format!("there are more than {MAX_PATTERNS} expressions"),
+                reason: format!("more than {MAX_PATTERNS} expressions"),
             });
         }
         let limit = (MAX_COMPILED / count.max(1)).min(MAX_COMPILED_EACH);
@@ -70,7 +71,7 @@ impl Filter {
         Ok(Self { include: all(include)?, exclude: all(exclude)?, searches: Arc::default() })
     }
 
-    /// Whether a class is traced, by its name.
+    /// Returns whether the class with this name is traced.
     pub fn keeps(&self, name: &str) -> bool {
         let never = NEVER.iter().any(|never| match name.strip_prefix(never) {
             Some(rest) => rest.is_empty() || rest.starts_with(['$', '_']),
@@ -85,7 +86,7 @@ impl Filter {
     }
 }
 
-/// The beginning of an expression, for a message.
+/// Returns the start of a pattern, for a message.
 fn shortened(pattern: &str) -> String {
     const CHARACTERS: usize = 200;
     let mut result: String = pattern.chars().take(CHARACTERS).collect();
@@ -145,11 +146,11 @@ mod tests {
         };
         assert!(Filter::new(names(MAX_PATTERNS - 1), names(1)).is_ok());
         let error = Filter::new(names(MAX_PATTERNS), names(1)).unwrap_err();
-        assert_eq!(error.reason, "there are more than 20000 expressions");
-        // A few bytes that compile to gigabytes.
+        assert_eq!(error.reason, "more than 20000 expressions");
+        // A few bytes of pattern that would compile to gigabytes.
         let nested = || "(?:(?:(?:a{0,60}){0,60}){0,60}){0,60}".to_owned();
         assert!(Filter::new([nested()], Vec::new()).is_err());
-        // Each of them is small enough by itself.
+        // Each pattern is small enough by itself.
         let large = || "(?:abcdefghij){1,150}".to_owned();
         assert!(Filter::new([large()], Vec::new()).is_ok());
         assert!(Filter::new(std::iter::repeat_with(large).take(4000), Vec::new()).is_err());

@@ -1,17 +1,17 @@
-//! What lets the library load where glibc is older than the one it was linked against.
+//! Symbols that let the library load with a glibc older than the one it was linked against.
 //!
-//! Owns: functions of the standard library's imports whose version in today's glibc is new although they are old: each is
-//! defined here, hidden, and jumps to the version that every glibc since 2.17 has. `pthread_create` moved from libpthread to
-//! libc in 2.34 and got another version there, as did others; `stat64` and `fstat64` were macros until 2.33.
+//! Owns: imported functions whose version in today's glibc is new although the functions are old. Each is defined here,
+//! hidden, and jumps to the version that every glibc since 2.17 has. `pthread_create` and others moved from libpthread to
+//! libc in 2.34 and got another version there; `stat64` and `fstat64` were macros until 2.33.
 //!
-//! The standard library imports what is newer and optional weakly, and has another way where it is absent; but a linker notes
-//! the version as needed all the same. A weak name that is hidden is found nowhere, so the other way is taken everywhere. A
-//! test reads what the library needs.
+//! The standard library imports newer optional functions weakly and has a fallback for each, but a linker records their
+//! version as required all the same. A hidden weak name is never resolved, so the fallback is always used. A test checks
+//! which versions the library requires.
 
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 #![expect(unsafe_code, reason = "functions of a few instructions, which only assembly can bind to a version")]
 
-/// A function that is imported with an old version.
+/// Imports a function with an old version.
 macro_rules! old {
     ($($name:literal $x86_64:literal;)*) => {
         $(
@@ -60,7 +60,7 @@ old! {
     "pthread_setspecific" "2.2.5";
 }
 
-/// `stat64` and `fstat64` were `__xstat64` and `__fxstat64` with the version of the structure before their arguments.
+/// Defines `stat64` or `fstat64` by `__xstat64` or `__fxstat64`, which have the structure's version as first argument.
 macro_rules! stat {
     ($($name:literal $old:literal;)*) => {
         $(
@@ -107,7 +107,7 @@ stat! {
     "fstat64" "__fxstat64";
 }
 
-/// A function that the standard library can do without.
+/// Hides a function for which the standard library has a fallback.
 macro_rules! absent {
     ($($name:literal;)*) => {
         $(

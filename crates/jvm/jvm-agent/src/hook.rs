@@ -1,10 +1,10 @@
-//! What becomes of a class.
+//! The transformation of a class.
 //!
-//! Owns: the decision whether it is traced, and the probes that it gets. Refuses to: call the JVM; a class is bytes here.
+//! Owns: the decision whether a class is traced, and which probes it gets. Does not call the JVM: classes are bytes here.
 
 use std::collections::BTreeMap;
 
-use runtap_bytefrog_proto::{ClassOutcome, Record};
+use runtap_bytefrog_proto::{ClassOutcome, RecordMode};
 use runtap_classfile::rewrite::{
     Constructing, Lines as LineProbes, Probe, Probes, Reason, Rewritten, rewrite, rewrite_lines,
 };
@@ -15,34 +15,34 @@ use crate::filter::Filter;
 use crate::lines::{Line, Lines};
 use crate::names::Names;
 use crate::probe;
-use crate::ring::MOST_METHODS;
+use crate::ring::MAX_METHODS;
 
-/// What is recorded, as HQ and the options say together.
+/// What to record, by HQ's configuration and the options.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    pub(crate) record: Record,
+    pub(crate) record: RecordMode,
     pub(crate) coarse: bool,
-    /// Whether exits have lines.
+    /// Whether exits report lines.
     pub(crate) lines: bool,
     pub(crate) filter: Filter,
     /// Whether classes of the boot loader are traced.
     pub(crate) boot: bool,
-    /// The probe class.
+    /// The name of the probe class.
     pub(crate) probe: String,
 }
 
-/// What became of a class.
+/// The result for a class, as reported to HQ.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ClassReport {
     pub(crate) outcome: ClassOutcome,
-    /// Its name in modified UTF-8; if something could not be changed, also what and why.
+    /// The class name in modified UTF-8; if parts could not be changed, also which parts and why.
     pub(crate) name: Vec<u8>,
     /// Whether the JVM had loaded it before the trace began.
     pub(crate) was_loaded: bool,
 }
 
-impl Told {
-    /// That this class could not be changed.
+impl ClassReport {
+    /// Returns the report that a class could not be changed.
     pub(crate) fn failed(name: &[u8], why: &str) -> Self {
         let mut told = name.to_vec();
         told.extend(format!(" ({why})").into_bytes());
@@ -50,17 +50,17 @@ impl Told {
         Self { outcome: ClassOutcome::Failed, name: told, was_loaded: false }
     }
 
-    /// That this class is not traced.
+    /// Returns the report that a class is not traced.
     pub(crate) fn ignored(name: &[u8]) -> Self {
         Self { outcome: ClassOutcome::Ignored, name: name.to_vec(), was_loaded: false }
     }
 }
 
-/// What the names of most classes of the boot loader begin with. Which loader a superclass is of is not asked.
+/// Prefixes of the names of most classes of the boot loader. The loader of a superclass is not checked.
 const JDK: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
 
 impl Plan {
-    /// The probes of a class.
+    /// Returns the probes for a class.
     fn probes(&self, super_has_probes: bool) -> Probes<'_> {
         let which = usize::from(self.coarse);
         let probe = |names: [&'static str; 2], line| {
@@ -69,7 +69,7 @@ impl Plan {
         };
         let one = |name| Some(Probe { name, line: false });
         match self.record {
-            Record::Full => Probes {
+            RecordMode::Full => Probes {
                 class: &self.probe,
                 entry: probe(probe::ENTRY, false),
                 exit: probe(probe::EXIT, self.lines),
@@ -80,22 +80,25 @@ impl Plan {
                     constructed: probe::CONSTRUCTED.get(which).copied().unwrap_or_default(),
                 }),
             },
-            Record::Counts => Probes {
+            RecordMode::Counts => Probes {
                 class: &self.probe,
                 entry: one(probe::COUNT),
                 unwinding: one(probe::COUNT_THROWN),
                 ..Probes::default()
             },
-            Record::Coverage => Probes { class: &self.probe, entry: one(probe::COVER), ..Probes::default() },
+            RecordMode::Coverage => {
+                Probes { class: &self.probe, entry: one(probe::COVER), ..Probes::default() }
+            }
         }
     }
 
-    /// Whether a class of this name may be traced: what is asked of a loaded one before its bytes are looked at.
+    /// Returns whether a class with this name may be traced. For loaded classes this is checked before their bytes are read.
     pub(crate) fn wants(&self, name: &str, by_boot_loader: bool) -> bool {
         self.filter.keeps(name) && (self.boot || !by_boot_loader)
     }
 
-    /// A class with its probes, if it gets any, and what HQ is told. `name` is what the JVM calls it, which may be nothing.
+    /// Returns a class with its probes, if it gets any, and the report for HQ. `name` is the JVM's name of the class,
+    /// which may be empty.
     pub(crate) fn transform(
         &self,
         names: &Names,
@@ -104,14 +107,14 @@ impl Plan {
         name: Option<&[u8]>,
         by_boot_loader: bool,
         bytes: &[u8],
-    ) -> (Option<Vec<u8>>, Option<Told>) {
+    ) -> (Option<Vec<u8>>, Option<ClassReport>) {
         let text = name.map(|name| Text::new(name).to_string_lossy());
         if let (Some(text), Some(name)) = (&text, name)
             && !self.wants(text, by_boot_loader)
         {
-            return (None, Some(Told::ignored(name)));
+            return (None, Some(ClassReport::ignored(name)));
         }
-        let failed = |why: String| (None, Some(Told::failed(name.unwrap_or(b"?"), &why)));
+        let failed = |why: String| (None, Some(ClassReport::failed(name.unwrap_or(b"?"), &why)));
         let class = match ClassFile::parse(bytes) {
             Ok(class) => class,
             Err(error) => return failed(error.to_string()),
@@ -121,7 +124,7 @@ impl Plan {
             Err(error) => return failed(error.to_string()),
         };
         if name.is_none() && !self.wants(&Text::new(own).to_string_lossy(), by_boot_loader) {
-            return (None, Some(Told::ignored(own)));
+            return (None, Some(ClassReport::ignored(own)));
         }
         let super_has_probes = class.super_name().ok().flatten().is_none_or(|name| {
             let name = name.to_string_lossy();
@@ -139,7 +142,7 @@ impl Plan {
             if method.access.is_abstract() || method.access.is_native() {
                 return None;
             }
-            let id = names.id(&signature, MOST_METHODS);
+            let id = names.id(&signature, MAX_METHODS);
             full |= id.is_none();
             if method.name == "<init>" {
                 constructors.extend(id.map(|id| (method.number, id)));
@@ -150,7 +153,7 @@ impl Plan {
             let method = u32::try_from(method).ok()?;
             lines.mark(Line { method, number })
         };
-        let rewritten = if self.record == Record::Coverage {
+        let rewritten = if self.record == RecordMode::Coverage {
             let line_probes = LineProbes { name: probe::COVER, id: &mut mark };
             rewrite_lines(&class, &probes, line_probes, choose)
         } else {
@@ -162,15 +165,19 @@ impl Plan {
             }
         }
         match rewritten {
-            Ok(_) if full => failed(format!("more than {MOST_METHODS} methods")),
+            Ok(_) if full => failed(format!("more than {MAX_METHODS} methods")),
             Ok(rewritten) => finished(&class, own, rewritten),
             Err(error) => failed(error.to_string()),
         }
     }
 }
 
-/// What is told of a class whose methods were looked at.
-fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<Vec<u8>>, Option<Told>) {
+/// Returns the report for a class whose methods were processed.
+fn finished(
+    class: &ClassFile<'_>,
+    own: &[u8],
+    rewritten: Rewritten,
+) -> (Option<Vec<u8>>, Option<ClassReport>) {
     let unchanged = rewritten.unchanged.iter().filter(|left| left.reason != Reason::EmptyFinalizer);
     let unchanged = unchanged.map(|left| (left, ""));
     let without_lines = rewritten.without_lines.iter().map(|left| (left, "lines not known: "));
@@ -181,10 +188,10 @@ fn finished(class: &ClassFile<'_>, own: &[u8], rewritten: Rewritten) -> (Option<
         Some(format!("{name}{descriptor}: {what}{}", left.reason))
     });
     if let Some(first) = reasons.next() {
-        // The class is changed but for these.
+        // The class is changed except for these methods.
         let all = reasons.fold(first, |all, next| format!("{all}; {next}"));
-        return (rewritten.bytes, Some(Told::failed(own, &all)));
+        return (rewritten.bytes, Some(ClassReport::failed(own, &all)));
     }
-    let told = Told { outcome: ClassOutcome::Transformed, name: own.to_vec(), was_loaded: false };
+    let told = ClassReport { outcome: ClassOutcome::Transformed, name: own.to_vec(), was_loaded: false };
     (rewritten.bytes, Some(told))
 }

@@ -1,15 +1,15 @@
-//! The agent inside a JVM: probes in its classes, a ring of events for each thread, and a sender that tells HQ.
+//! Agent inside a JVM: probes in its classes, a ring of events for each thread, and a sender that reports to HQ.
 //!
-//! A JVM loads this library with `-agentpath:` or through its attach socket. The way in is `entry`, the options are
-//! [`options`]; docs/jvm-agent.md is for users, docs/design/jvm-agent.md says why it is built like this.
+//! A JVM loads this library with `-agentpath:` or through its attach socket. The entry points are in `entry`, the options in
+//! [`options`]. docs/jvm-agent.md is the user documentation; docs/design/jvm-agent.md explains the design.
 //!
 //! ```text
-//!  JVM ──▶ entry ──▶ session: connects, is told what to do, tells the JVM ──▶ hook: filter, rewrite ──▶ probes (probe)
+//!  JVM ──▶ entry ──▶ session: connects, gets commands, changes the JVM ───▶ hook: filter, rewrite ──▶ probes (probe)
 //!                      │                                                                               │
 //!                     HQ ◀── stream: messages ◀── drain: all rings, in order ◀── ring: one a thread ◀──┘
 //! ```
 
-// Elsewhere there is no agent: the system calls and the binding of names are those of Linux.
+// There is no agent for other systems: the system calls and the symbol binding are Linux's.
 #![cfg(target_os = "linux")]
 
 mod clock;

@@ -1,19 +1,19 @@
-//! Ids of lines, by method: given once, in whatever session.
+//! Ids of lines by method, assigned once per process.
 //!
-//! Owns: [`Lines`], and where the byte of each line is in the memory of coverage. Locked while a class is loaded, and for each
+//! Owns: [`Lines`], and the position of each line's byte in the coverage memory. Locked while a class is loaded, and for each
 //! snapshot.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Mutex;
 
-use crate::ring::MOST_METHODS;
+use crate::ring::MAX_METHODS;
 use crate::session::locked;
 
-/// Lines that coverage has room for.
-pub(crate) const MOST_LINES: u32 = 1 << 22;
-/// Bytes of coverage: one for each method, then one for each line.
-pub(crate) const COVERAGE_BYTES: usize = MOST_METHODS as usize + MOST_LINES as usize;
+/// The number of lines that coverage has room for.
+pub(crate) const MAX_LINES: u32 = 1 << 22;
+/// The number of bytes of coverage: one for each method, then one for each line.
+pub(crate) const COVERAGE_BYTES: usize = MAX_METHODS as usize + MAX_LINES as usize;
 
 /// A line of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub(crate) struct Line {
     pub(crate) number: u16,
 }
 
-/// Lines with ids from 0.
+/// Lines, with ids from 0.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(Mutex<Inner>);
 
@@ -32,20 +32,20 @@ struct Inner {
     list: Vec<Line>,
 }
 
-/// The byte of a line, by its id.
+/// Returns the position of a line's byte, by the line's id.
 pub(crate) fn place(id: usize) -> usize {
-    MOST_METHODS as usize + id
+    MAX_METHODS as usize + id
 }
 
 impl Lines {
-    /// What the probe of a line marks: the number of its byte. `None`: there are as many lines as there is room for.
+    /// Returns the number of the byte that a line's probe marks. `None` if the maximum number of lines is reached.
     pub(crate) fn mark(&self, line: Line) -> Option<i32> {
         let mut inner = locked(&self.0);
         let Inner { ids, list } = &mut *inner;
         let id = match ids.entry(line) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                let id = u32::try_from(list.len()).ok().filter(|id| *id < MOST_LINES)?;
+                let id = u32::try_from(list.len()).ok().filter(|id| *id < MAX_LINES)?;
                 list.push(line);
                 *new.insert(id)
             }
@@ -53,12 +53,12 @@ impl Lines {
         i32::try_from(place(id as usize)).ok()
     }
 
-    /// Appends those that are not in a list of all that there were before.
+    /// Appends the lines that are missing from a list of all earlier lines.
     pub(crate) fn append_new(&self, known: &mut Vec<Line>) {
         known.extend_from_slice(locked(&self.0).list.get(known.len()..).unwrap_or_default());
     }
 
-    /// How many there are.
+    /// Returns the number of lines.
     pub(crate) fn count(&self) -> usize {
         locked(&self.0).list.len()
     }

@@ -1,6 +1,6 @@
 //! Connections to HQ.
 //!
-//! Owns: dialling, the handshakes, and the time that each may take. Refuses to: know what the program does meanwhile.
+//! Owns: connecting, the handshakes, and their time-outs. Does not know what the program does meanwhile.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
@@ -13,39 +13,39 @@ use thiserror::Error;
 use crate::options::{HqUser, Options};
 use crate::silence::keep_alive;
 
-/// How long a connection may take.
-const DIAL: Duration = Duration::from_secs(3);
-/// How long HQ may take to answer a data connection.
-const ANSWER: Duration = Duration::from_secs(10);
-/// How often a wait looks whether it is still wanted.
-const STEP: Duration = Duration::from_millis(50);
+/// The time-out for establishing a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time-out for HQ's answer on a data connection.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The interval at which a wait checks whether it is still wanted.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, Error)]
 pub(crate) enum LinkError {
-    /// Nobody is there, or nobody any more.
+    /// Nothing listens at HQ's address, or the connection was lost.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// HQ does not want this agent, or not this version.
+    /// HQ rejects this agent, or this version.
     #[error("HQ refuses: {text}")]
     Refused {
-        /// Why.
+        /// The reason.
         text: String,
-        /// What to say instead.
+        /// The version to try instead.
         fallback: Option<Dialect>,
     },
-    /// Something listens at HQ's address whose owner this program does not obey.
+    /// The listener at HQ's address belongs to a user that this program does not trust.
     #[error("{}", stranger(*.address, *.user))]
     Stranger {
         /// The address.
         address: SocketAddr,
-        /// The number of its user. `None` if unknown.
+        /// The id of the listener's user. `None` if unknown.
         user: Option<u32>,
     },
-    /// HQ has broken a rule.
+    /// HQ violated the protocol.
     #[error("{0}")]
     Violation(String),
-    /// Nobody waits for it any more.
+    /// The trace was ended meanwhile.
     #[error("the trace is over")]
     Over,
 }
@@ -53,16 +53,16 @@ pub(crate) enum LinkError {
 fn stranger(address: SocketAddr, user: Option<u32>) -> String {
     match user {
         Some(user) => format!(
-            "the collector at {address} belongs to user {user}, not to this program's user or root: it is not obeyed (hq-user={user} in the agent's options allows it)"
+            "the collector at {address} belongs to user {user}, not to this program's user or root; to trust it, add hq-user={user} to the agent's options"
         ),
         None => format!(
-            "the system does not say whose collector is at {address}: it is not obeyed (hq-user=any in the agent's options allows it)"
+            "the owner of the collector at {address} is unknown; to trust it, add hq-user=any to the agent's options"
         ),
     }
 }
 
-/// Checks that the process at the other end of a connection to this machine belongs to a user who may command this program.
-/// Call it once the other end has answered: until a process accepts the connection, the end has no user.
+/// Checks that the process at the other end of a connection to this machine belongs to a user who may control this program.
+/// Call it after the other end has answered: before a process accepts the connection, the end has no user.
 fn check_user(options: &Options, socket: &TcpStream) -> Result<(), LinkError> {
     let (address, own) = (socket.peer_addr()?, socket.local_addr()?);
     if options.hq_user == HqUser::Any || !runtap_os::loopback::is_known(address) {
@@ -75,19 +75,19 @@ fn check_user(options: &Options, socket: &TcpStream) -> Result<(), LinkError> {
     if user.is_some_and(allowed) { Ok(()) } else { Err(LinkError::Stranger { address, user }) }
 }
 
-/// The control connection, once HQ has said what to trace.
+/// The control connection, after HQ has sent its configuration.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) socket: TcpStream,
     pub(crate) control: Control,
-    /// What came with the first configuration, behind it.
+    /// Messages that arrived after the first configuration.
     pub(crate) rest: Output,
 }
 
 fn dial(options: &Options) -> io::Result<TcpStream> {
     let mut error = io::Error::new(io::ErrorKind::NotFound, format!("{} has no address", options.host));
     for address in (options.host.as_str(), options.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, DIAL) {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(socket) => {
                 socket.set_nodelay(true)?;
                 keep_alive(&socket, options.silence)?;
@@ -99,13 +99,13 @@ fn dial(options: &Options) -> io::Result<TcpStream> {
     Err(error)
 }
 
-/// Reads what is there, for as long at most. Nothing: it took too long.
+/// Reads available bytes, waiting for at most `time`. Returns nothing on a time-out.
 pub(crate) fn read_some(
     socket: &mut TcpStream,
     buffer: &mut [u8],
     time: Duration,
 ) -> io::Result<Option<usize>> {
-    // Zero means for ever.
+    // Zero would mean no time-out.
     socket.set_read_timeout(Some(time.max(Duration::from_millis(1))))?;
     match socket.read(buffer) {
         Ok(count) => Ok(Some(count)),
@@ -116,7 +116,7 @@ pub(crate) fn read_some(
     }
 }
 
-/// Dials HQ and says hello; HQ may take any time to answer, as with the original agents.
+/// Connects to HQ and sends hello. HQ may take any time to answer, as with the original agents.
 pub(crate) fn control(
     options: &Options,
     dialect: Dialect,
@@ -131,7 +131,7 @@ pub(crate) fn control(
         if over() {
             return Err(LinkError::Over);
         }
-        let Some(count) = read_some(&mut socket, &mut buffer, STEP)? else { continue };
+        let Some(count) = read_some(&mut socket, &mut buffer, POLL_INTERVAL)? else { continue };
         if count == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
@@ -139,7 +139,7 @@ pub(crate) fn control(
         socket.write_all(&std::mem::take(&mut output.transmit))?;
         for event in &output.events {
             match event {
-                Event::Refused { text, fallback } => {
+                Event::Rejected { text, fallback } => {
                     return Err(LinkError::Refused { text: text.to_string(), fallback: *fallback });
                 }
                 Event::Violation(violation) => return Err(LinkError::Violation(violation.to_string())),
@@ -153,7 +153,7 @@ pub(crate) fn control(
     }
 }
 
-/// Opens the data connections that a configuration wants: one at least.
+/// Opens the data connections that a configuration requests, at least one.
 pub(crate) fn data(
     options: &Options,
     dialect: Dialect,
@@ -169,8 +169,8 @@ fn data_connection(options: &Options, dialect: Dialect, run: u8) -> Result<TcpSt
     let mut data = Data::new(dialect);
     let mut buffer = [0; 1024];
     let began = Instant::now();
-    while began.elapsed() < ANSWER {
-        let Some(count) = read_some(&mut socket, &mut buffer, STEP)? else { continue };
+    while began.elapsed() < ANSWER_TIMEOUT {
+        let Some(count) = read_some(&mut socket, &mut buffer, POLL_INTERVAL)? else { continue };
         if count == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
@@ -179,12 +179,12 @@ fn data_connection(options: &Options, dialect: Dialect, run: u8) -> Result<TcpSt
                 check_user(options, &socket)?;
                 return Ok(socket);
             }
-            Some(Reply::Refused { text }) => {
+            Some(Reply::Rejected { text }) => {
                 return Err(LinkError::Refused { text: text.to_string(), fallback: None });
             }
             Some(Reply::Violation(violation)) => return Err(LinkError::Violation(violation.to_string())),
             None => {}
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "HQ does not answer a data connection").into())
+    Err(io::Error::new(io::ErrorKind::TimedOut, "HQ did not answer on a data connection").into())
 }

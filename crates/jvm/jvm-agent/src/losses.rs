@@ -1,15 +1,16 @@
-//! Events of virtual threads that had no room in the ring of their carrier.
+//! Events of virtual threads that did not fit into the ring of their carrier.
 //!
-//! Owns: [`Losses`], which a carrier fills and the reader takes. A virtual thread may go on with another carrier at once, whose
-//! ring is read before this carrier has room again: so the reader learns of a loss here, not from an event in the ring.
+//! Owns: [`Losses`], which a carrier fills and the reader takes. A virtual thread may continue on another carrier at once,
+//! whose ring is read before this carrier has room again, so the reader needs losses before any event in the ring reports
+//! them.
 
-/// Virtual threads whose losses are kept apart, until the reader takes them.
-const MOST: usize = 64;
+/// The number of virtual threads whose losses are kept separately until the reader takes them.
+const MAX_THREADS: usize = 64;
 
-/// A time in which events are missing.
+/// A period in which events are missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Loss {
-    /// Times of the first and of the last missing event.
+    /// The times of the first and of the last missing event.
     pub(crate) first: u64,
     pub(crate) last: u64,
     pub(crate) count: u64,
@@ -27,21 +28,21 @@ impl Loss {
     }
 }
 
-/// What a carrier had no room for.
+/// The events that a carrier could not write.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    /// By virtual thread.
+    /// Losses by virtual thread.
     pub(crate) of: Vec<(u64, Loss)>,
-    /// Of all other virtual threads together.
+    /// Losses of all other virtual threads combined.
     pub(crate) others: Option<Loss>,
 }
 
 impl Losses {
-    /// An event of a virtual thread is missing.
+    /// Adds a missing event of a virtual thread.
     pub(crate) fn add(&mut self, tid: u64, time: u64) {
         if let Some((_, loss)) = self.of.iter_mut().rev().find(|(one, _)| *one == tid) {
             loss.extend(time);
-        } else if self.of.len() < MOST {
+        } else if self.of.len() < MAX_THREADS {
             self.of.push((tid, Loss::one(time)));
         } else if let Some(loss) = &mut self.others {
             loss.extend(time);
@@ -61,7 +62,7 @@ mod tests {
         for time in 0..1000 {
             losses.add(time % 100, time);
         }
-        assert_eq!(losses.of.len(), MOST);
+        assert_eq!(losses.of.len(), MAX_THREADS);
         assert_eq!(losses.of[7], (7, Loss { first: 7, last: 907, count: 10 }));
         assert_eq!(losses.others, Some(Loss { first: 64, last: 999, count: 360 }));
     }

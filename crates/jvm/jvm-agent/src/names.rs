@@ -1,7 +1,7 @@
-//! Ids of methods and of exceptions, by name: given once, in whatever session.
+//! Ids of methods and of exceptions by name, assigned once per process.
 //!
-//! Owns: [`Names`]. Locked while a class is loaded, when a thread throws an exception of a class that it has not thrown
-//! before, and once for each name that is told to HQ.
+//! Owns: [`Names`]. Locked while a class is loaded, when a thread throws an exception of a class for the first time, and once
+//! for each name that is sent to HQ.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ struct Inner {
 }
 
 impl Names {
-    /// The id of a name. `None`: there are `most` others.
+    /// Returns the id of a name. `None` if `most` other names have ids.
     pub(crate) fn id(&self, name: &[u8], most: u32) -> Option<u32> {
         let mut inner = locked(&self.0);
         if let Some(id) = inner.ids.get(name) {
@@ -32,12 +32,12 @@ impl Names {
         Some(id)
     }
 
-    /// The name of an id.
+    /// Returns the name of an id.
     pub(crate) fn name(&self, id: u32) -> Option<Arc<[u8]>> {
         locked(&self.0).list.get(id as usize).cloned()
     }
 
-    /// How many there are.
+    /// Returns the number of names.
     pub(crate) fn count(&self) -> usize {
         locked(&self.0).list.len()
     }

@@ -1,71 +1,73 @@
-//! What an agent is told when it is loaded: `host=127.0.0.1,port=8765,include=^demo/`.
+//! Options of the agent, given when it is loaded: `host=127.0.0.1,port=8765,include=^demo/`.
 //!
-//! Owns: [`Options`], both ways. `key=value` pairs are separated by commas; in a value `\,` is a comma and `\\` a backslash,
-//! and a backslash before anything else is one, as expressions have them. docs/jvm-agent.md explains each key.
+//! Owns: [`Options`], parsed and formatted. `key=value` pairs are separated by commas. In a value `\,` is a comma and `\\` a
+//! backslash; a backslash before another character is literal, as regular expressions need. docs/jvm-agent.md explains each
+//! key.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use runtap_bytefrog_proto::{Dialect, Record, WhenSlow};
+use runtap_bytefrog_proto::{Dialect, RecordMode, WhenSlow};
 use thiserror::Error;
 
-/// The port that HQ listens at if nothing is said.
+/// The default port of HQ.
 pub const DEFAULT_PORT: u16 = 8765;
 
-/// Which users an HQ at a loopback address may belong to. The program's own user and root always may.
+/// Users to whom an HQ at a loopback address may belong. The program's own user and root are always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HqUser {
     /// No other user.
     #[default]
     Own,
-    /// This one.
+    /// The user with this id.
     User(u32),
-    /// Every user.
+    /// All users.
     Any,
 }
 
-/// What an agent is told.
+/// The options of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Where HQ is: a name or an address (`host`).
+    /// The name or address of HQ's machine (`host`).
     pub host: String,
-    /// Its port (`port`).
+    /// The port of HQ (`port`).
     pub port: u16,
-    /// Expressions of classes to trace, beside those of HQ (`include`, any number of times). If there is no exclusion, not
-    /// even of HQ, all others are left alone.
+    /// Patterns of classes to trace, in addition to HQ's (`include`, repeatable). If neither HQ nor the options have
+    /// exclusions, all other classes are excluded.
     pub include: Vec<String>,
-    /// Expressions of classes to leave alone, beside those of HQ (`exclude`, any number of times).
+    /// Patterns of classes to exclude, in addition to HQ's (`exclude`, repeatable).
     pub exclude: Vec<String>,
-    /// How to record, whatever HQ says (`mode`): `full`, `counts`, `coverage`.
-    pub record: Option<Record>,
-    /// Whether the clock has milliseconds only, whatever HQ says (`clock`): `ms`, `ns`.
+    /// The recording mode, overriding HQ's (`mode`): `full`, `counts`, `coverage`.
+    pub record: Option<RecordMode>,
+    /// Whether the clock has millisecond precision only, overriding HQ's choice (`clock`): `ms`, `ns`.
     pub coarse_clock: Option<bool>,
-    /// What to do when HQ is slow, whatever HQ says (`when-slow`): `block`, `drop`, `counts`.
+    /// What to do when HQ is slow, overriding HQ's choice (`when-slow`): `block`, `drop`, `counts`.
     pub when_slow: Option<WhenSlow>,
-    /// What to speak, and nothing else (`version`): `1` to `4`, `f1`. `None`: F1; 1, 4, 3, 2 with an HQ that does not know it.
+    /// The only protocol version to use (`version`): `1` to `4`, `f1`. `None` for F1, with fallback to 1, 4, 3 and 2.
     pub version: Option<Dialect>,
-    /// How long a program that starts waits for HQ (`wait`, in seconds). It runs on then; the agent goes on trying.
+    /// How long a starting program waits for HQ (`wait`, in seconds). After that it runs, and the agent keeps trying.
     pub wait: Duration,
-    /// How long HQ's machine may acknowledge nothing (`silence`, in seconds). Then HQ counts as lost.
+    /// How long HQ's machine may acknowledge nothing (`silence`, in seconds), until HQ is considered lost.
     pub silence: Duration,
-    /// Whether the agent tries again when nothing listens at HQ's address (`retry`): `yes`, `no`. With `no` the program starts at
-    /// once, untraced and without a message: for options that outlive their HQ.
+    /// Whether the agent retries when nothing listens at HQ's address (`retry`): `yes`, `no`. With `no` the program starts at
+    /// once, untraced and without a message: for options that remain in effect after HQ has exited.
     pub retry: bool,
-    /// Which users an HQ on this machine may belong to, besides the program's own and root (`hq-user`): the number of a user, or
+    /// Users to whom an HQ on this machine may belong, besides the program's own user and root (`hq-user`): the id
+    /// of a user, or
     /// `any`.
     pub hq_user: HqUser,
-    /// Whether classes of the boot loader are traced too, if the expressions say so (`boot`): `yes`, `no`.
+    /// Whether classes of the boot loader are traced too, if the patterns select them (`boot`): `yes`, `no`.
     pub boot: bool,
-    /// A file that the agent creates if it refuses to start when it is attached, and in which it says why (`answer`): an
-    /// absolute path in a folder that nobody else writes to. `None`: on standard error.
+    /// The file that an attached agent creates if it does not start, with the reason (`answer`): an absolute path in a folder
+    /// that no other user can write to. `None` for standard error.
     pub answer: Option<PathBuf>,
-    /// Leave the JVM: original classes, no thread, no connection (`detach`, alone).
+    /// Whether to detach from the JVM: restore the original classes, end all threads and connections (`detach`, alone).
     pub detach: bool,
 }
 
 impl Default for Options {
-    /// HQ on this machine, all else as HQ says; ten seconds.
+    /// Returns options for an HQ on this machine with the settings that HQ chooses, and a wait of ten seconds.
     fn default() -> Self {
         Self {
             host: "127.0.0.1".to_owned(),
@@ -87,30 +89,30 @@ impl Default for Options {
     }
 }
 
-/// Options that can't be read.
+/// An error for invalid options.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// A key that there is not.
-    #[error("there is no option {0:?}")]
+    /// The key is unknown.
+    #[error("unknown option {0:?}")]
     Unknown(String),
-    /// A value that the key does not have.
-    #[error("{key} can't be {value:?}: it is {expected}")]
+    /// The value is invalid for the key.
+    #[error("invalid value {value:?} for {key}: expected {expected}")]
     Value {
         /// The key.
         key: String,
-        /// What it was given.
+        /// The invalid value.
         value: String,
-        /// What it can be given.
+        /// The valid values.
         expected: &'static str,
     },
 }
 
 impl Options {
-    /// Reads them. An empty text is the default.
+    /// Parses options. An empty text gives the default.
     ///
     /// # Errors
-    /// A key that there is not, or a value that it does not have.
+    /// If a key is unknown, or a value is invalid for its key.
     pub fn parse(text: &str) -> Result<Self, OptionsError> {
         let mut options = Self::default();
         for (key, value) in pairs(text) {
@@ -119,7 +121,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Where a refusal is written, also if all else can't be read.
+    /// Returns the file for the reason of a failed start, even if other options are invalid.
     pub(crate) fn answer_of(text: &str) -> Option<PathBuf> {
         let mut found =
             pairs(text).into_iter().rev().filter(|(key, value)| key == "answer" && value.starts_with('/'));
@@ -209,8 +211,8 @@ impl Options {
     }
 }
 
-const RECORDS: [(&str, Record); 3] =
-    [("full", Record::Full), ("counts", Record::Counts), ("coverage", Record::Coverage)];
+const RECORDS: [(&str, RecordMode); 3] =
+    [("full", RecordMode::Full), ("counts", RecordMode::Counts), ("coverage", RecordMode::Coverage)];
 const CLOCKS: [(&str, bool); 2] = [("ms", true), ("ns", false)];
 const WHEN_SLOW: [(&str, WhenSlow); 3] =
     [("block", WhenSlow::Block), ("drop", WhenSlow::Drop), ("counts", WhenSlow::Counts)];
@@ -236,7 +238,7 @@ fn word_of<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> &'static str
     words.iter().find(|(_, known)| known == value).map_or("", |(word, _)| word)
 }
 
-/// Keys and values, as they were meant.
+/// Returns the pairs of keys and values, without escapes.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let mut parts = vec![String::new()];
     let mut rest = text.chars().peekable();
@@ -262,7 +264,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     parts.into_iter().map(split).collect()
 }
 
-/// What [`Options::parse`] reads: what differs from the default, and where HQ is.
+/// Formats options for [`Options::parse`]: the host and port, and all values that differ from the default.
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let escape = |value: &str| value.replace('\\', "\\\\").replace(',', "\\,");
@@ -324,7 +326,7 @@ mod tests {
         assert_eq!(options.include, ["^demo/[A,B]\\$x", "^x/"]);
         assert_eq!(options.exclude, [".*"]);
         assert_eq!((options.host.as_str(), options.port), ("hq", 9000));
-        assert_eq!(options.record, Some(Record::Counts));
+        assert_eq!(options.record, Some(RecordMode::Counts));
         assert_eq!(options.coarse_clock, Some(true));
         assert_eq!(options.when_slow, Some(WhenSlow::Drop));
         assert_eq!(options.version, Some(Dialect::F1));
@@ -341,13 +343,16 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let error = |text| Options::parse(text).unwrap_err().to_string();
-        assert_eq!(error("prot=1"), "there is no option \"prot\"");
-        assert_eq!(error("port=0"), "port can't be \"0\": it is 1 to 65535");
-        assert_eq!(error("mode=all"), "mode can't be \"all\": it is full, counts or coverage");
-        assert_eq!(error("version=5"), "version can't be \"5\": it is 1, 2, 3, 4 or f1");
-        assert_eq!(error("hq-user=root"), "hq-user can't be \"root\": it is the number of a user, or any");
-        assert_eq!(error("answer=a"), "answer can't be \"a\": it is an absolute path");
-        assert_eq!(error("detach=now"), "detach can't be \"now\": it is a word without a value");
+        assert_eq!(error("prot=1"), "unknown option \"prot\"");
+        assert_eq!(error("port=0"), "invalid value \"0\" for port: expected 1 to 65535");
+        assert_eq!(error("mode=all"), "invalid value \"all\" for mode: expected full, counts or coverage");
+        assert_eq!(error("version=5"), "invalid value \"5\" for version: expected 1, 2, 3, 4 or f1");
+        assert_eq!(
+            error("hq-user=root"),
+            "invalid value \"root\" for hq-user: expected the number of a user, or any"
+        );
+        assert_eq!(error("answer=a"), "invalid value \"a\" for answer: expected an absolute path");
+        assert_eq!(error("detach=now"), "invalid value \"now\" for detach: expected a word without a value");
     }
 
     proptest! {

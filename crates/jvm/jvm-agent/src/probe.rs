@@ -1,26 +1,27 @@
-//! The class whose methods are the probes, assembled for the JVM that it is for.
+//! The probe class, whose methods are the probes, assembled for one JVM.
 //!
-//! Owns: its bytecode, and that of a small second class. The first belongs to `java.lang`, because every class loader finds that package with the boot loader, and
-//! every module reads it; and it writes to memory of ours through the JDK's `Unsafe`, whose methods are single instructions
-//! once compiled. Addresses are constants in it. Native methods are not in it but in the second class, which extends it and is
-//! in no named module: a JVM prints a warning when somebody binds native methods of `java.base` (`jni_RegisterNatives` of
-//! `HotSpot`, from JDK 17 on). docs/design/jvm-agent.md has what was measured.
+//! Owns: its bytecode, and that of a small second class. The first belongs to `java.lang`, because every class loader finds
+//! that package through the boot loader, and every module reads it. It writes to the agent's memory through the JDK's
+//! `Unsafe`, whose methods compile to single instructions. Addresses are constants in the bytecode. The native methods are in
+//! the second class, which extends the first and is in no named module, because a JVM prints a warning when native methods of
+//! `java.base` are registered (`jni_RegisterNatives` of `HotSpot`, from JDK 17 on). docs/design/jvm-agent.md has the
+//! measurements.
 
 use runtap_classfile::assemble::{AssembleError, ClassBuilder, CodeBuilder, Label};
 use runtap_classfile::code::{FrameKind, Opcode, VerificationType};
 use runtap_classfile::{AccessFlags, Index, Version};
 
-use crate::ring::{CAPACITY, COUNTS, CURRENT, EVENTS, Kind, LIMIT};
+use crate::ring::{CAPACITY, COUNTS, CURRENT, EVENTS, EventKind, LIMIT};
 use crate::table::SLOTS;
 
-/// What differs between JVMs, and where our memory is.
+/// Properties of the JVM, and addresses of the agent's memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// The name of the class, with slashes.
+    /// The name of the probe class, with slashes.
     pub(crate) name: String,
     /// `jdk/internal/misc/Unsafe`, or `sun/misc/Unsafe` before JDK 9.
     pub(crate) unsafe_class: &'static str,
-    /// Whether there are virtual threads, which carriers carry.
+    /// Whether the JVM has virtual threads, which run on carriers.
     pub(crate) carriers: bool,
     /// The offset of `Thread.tid`.
     pub(crate) tid_offset: i64,
@@ -30,7 +31,7 @@ pub(crate) struct Layout {
     pub(crate) coverage: u64,
 }
 
-/// Names of the methods that classes call. Those with a clock have one of milliseconds too, with a `C` behind.
+/// Names of the methods that traced classes call. The suffix `C` marks the variant with the millisecond clock.
 pub(crate) const ENTRY: [&str; 2] = ["entry", "entryC"];
 pub(crate) const EXIT: [&str; 2] = ["exit", "exitC"];
 pub(crate) const THROWING: [&str; 2] = ["throwing", "throwingC"];
@@ -42,7 +43,7 @@ pub(crate) const COUNT: &str = "count";
 pub(crate) const COUNT_THROWN: &str = "countThrown";
 pub(crate) const COVER: &str = "cover";
 
-/// The native methods.
+/// Descriptors of the native methods.
 pub(crate) const SLOW_DESCRIPTOR: &str = "(JJJJ)V";
 pub(crate) const THROWN_DESCRIPTOR: &str = "(Ljava/lang/Throwable;JJJJ)V";
 
@@ -50,12 +51,12 @@ const STATIC: AccessFlags = AccessFlags(0x0009);
 const PRIVATE_STATIC: AccessFlags = AccessFlags(0x000a);
 /// `ACC_SUPER`.
 const SUPER: AccessFlags = AccessFlags(0x0020);
-/// The field with the object whose methods are native.
+/// The field that holds the object with the native methods.
 const HANDLER: &str = "H";
 const THREAD: &str = "java/lang/Thread";
 const LONG: VerificationType = VerificationType::Long;
 
-/// The class file.
+/// Returns the class file of the probe class.
 pub(crate) fn class(layout: &Layout) -> Result<Vec<u8>, AssembleError> {
     let version = Version { major: 52, minor: 0 };
     let flags = AccessFlags::PUBLIC | AccessFlags::ABSTRACT | SUPER | AccessFlags::SYNTHETIC;
@@ -69,14 +70,14 @@ pub(crate) fn class(layout: &Layout) -> Result<Vec<u8>, AssembleError> {
         class.record(coarse)?;
         class.callers(coarse)?;
     }
-    class.count(COUNT, Kind::Count, "(I)V")?;
-    class.count(COUNT_THROWN, Kind::CountThrown, "(Ljava/lang/Throwable;I)V")?;
+    class.count(COUNT, EventKind::Count, "(I)V")?;
+    class.count(COUNT_THROWN, EventKind::CountThrown, "(Ljava/lang/Throwable;I)V")?;
     class.cover()?;
     class.class.finish()
 }
 
-/// The class file of the second class, which has the native methods. Once it is initialized, the first one has an object of
-/// it.
+/// Returns the class file of the second class, which has the native methods. Its initializer stores an instance of it in the
+/// first class.
 pub(crate) fn slow_class(name: &str, probe: &str) -> Result<Vec<u8>, AssembleError> {
     let version = Version { major: 52, minor: 0 };
     let flags = AccessFlags::PUBLIC | AccessFlags::FINAL | SUPER | AccessFlags::SYNTHETIC;
@@ -131,7 +132,7 @@ impl Assembler<'_> {
         Ok(())
     }
 
-    /// Pushes the object whose methods are native, and says what the verifier knows of it.
+    /// Pushes the object with the native methods, and returns its type for the verifier.
     fn handler(&mut self, code: &mut CodeBuilder) -> VerificationType {
         let (name, own) = (self.layout.name.clone(), format!("L{};", self.layout.name));
         let field = self.class.constants().field(&name, HANDLER, &own);
@@ -170,7 +171,7 @@ impl Assembler<'_> {
         code.constant(Opcode::INVOKEVIRTUAL, method);
     }
 
-    /// Pushes the word at a variable's address and an offset.
+    /// Pushes the word at an address, which is in a variable, plus an offset.
     fn load(&mut self, code: &mut CodeBuilder, address: u16, offset: usize) {
         self.get_unsafe(code);
         code.op(Opcode::ACONST_NULL).local(Opcode::LLOAD, address);
@@ -192,7 +193,7 @@ impl Assembler<'_> {
         self.unsafe_call(code, "getLong", "(Ljava/lang/Object;J)J");
     }
 
-    /// Finds the ring of the carrier, whose id gets into variable 2: its address gets into variable 4.
+    /// Finds the ring of the carrier, stores the carrier's id in variable 2 and the ring's address in variable 4.
     fn find_ring(&mut self, code: &mut CodeBuilder, slow: Label) {
         self.thread_id(code, true);
         code.local(Opcode::LSTORE, 2).local(Opcode::LLOAD, 2);
@@ -206,8 +207,8 @@ impl Assembler<'_> {
         code.local(Opcode::LSTORE, 4);
     }
 
-    /// Pushes the time. With the coarse clock a virtual thread reads the fine one all the same: what it does on several
-    /// carriers is put in order by time.
+    /// Pushes the time. A virtual thread always reads the fine clock, even if the coarse one is requested: its events on
+    /// several carriers are ordered by time.
     fn time(&mut self, code: &mut CodeBuilder, coarse: bool, frame: &FrameKind) {
         let nano_time = self.method("java/lang/System", "nanoTime", "()J");
         if !coarse {
@@ -234,7 +235,7 @@ impl Assembler<'_> {
         }
     }
 
-    /// `void record(long what)`: writes an event, or has the slow path do it.
+    /// Adds `void record(long what)`, which writes an event, or calls the slow path.
     fn record(&mut self, coarse: bool) -> Result<(), AssembleError> {
         let which = usize::from(coarse);
         let mut code = CodeBuilder::new(12, 10);
@@ -253,7 +254,7 @@ impl Assembler<'_> {
         let locals = vec![LONG, LONG, LONG, LONG];
         self.time(code, coarse, &FrameKind::Full { locals, stack: Vec::new() });
         code.local(Opcode::LSTORE, 8);
-        // The place of the event, into the variable of the id.
+        // The address of the event replaces the id in its variable.
         code.local(Opcode::LLOAD, 6);
         self.address(code, CAPACITY - 1);
         code.op(Opcode::LAND).op(Opcode::ICONST_4).op(Opcode::LSHL).local(Opcode::LLOAD, 4).op(Opcode::LADD);
@@ -267,7 +268,7 @@ impl Assembler<'_> {
         self.offset(code, 8);
         code.local(Opcode::LLOAD, 0);
         self.unsafe_call(code, "putLong", "(Ljava/lang/Object;JJ)V");
-        // What was written above is seen before this.
+        // Release order: the event must be visible before the head.
         self.get_unsafe(code);
         code.op(Opcode::ACONST_NULL).local(Opcode::LLOAD, 4);
         code.local(Opcode::LLOAD, 6).op(Opcode::LCONST_1).op(Opcode::LADD);
@@ -289,7 +290,7 @@ impl Assembler<'_> {
         Ok(())
     }
 
-    /// The methods that classes call, for one clock.
+    /// Adds the methods that traced classes call, for one clock.
     fn callers(&mut self, coarse: bool) -> Result<(), AssembleError> {
         let which = usize::from(coarse);
         let name_of = |names: [&'static str; 2]| names.get(which).copied().unwrap_or_default();
@@ -300,7 +301,7 @@ impl Assembler<'_> {
         entry.op(Opcode::ILOAD_0).op(Opcode::I2L).constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
         self.class.method(STATIC, name_of(ENTRY), "(I)V", Some(&entry))?;
 
-        for (names, kind) in [(CALLED, Kind::Called), (CONSTRUCTED, Kind::Constructed)] {
+        for (names, kind) in [(CALLED, EventKind::Called), (CONSTRUCTED, EventKind::Constructed)] {
             let mut code = CodeBuilder::new(4, 1);
             self.what(&mut code, kind, 0, false);
             code.constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
@@ -309,7 +310,7 @@ impl Assembler<'_> {
 
         for (descriptor, with_line) in [("(I)V", false), ("(II)V", true)] {
             let mut exit = CodeBuilder::new(6, 2);
-            self.what(&mut exit, Kind::Exit, 0, with_line);
+            self.what(&mut exit, EventKind::Exit, 0, with_line);
             exit.constant(Opcode::INVOKESTATIC, record).op(Opcode::RETURN);
             self.class.method(STATIC, name_of(EXIT), descriptor, Some(&exit))?;
         }
@@ -317,8 +318,8 @@ impl Assembler<'_> {
         let thrown = self.method(&name, "thrown", THROWN_DESCRIPTOR);
         let throwable = VerificationType::Object(self.class.constants().class("java/lang/Throwable"));
         for (names, descriptor, kind, with_line) in [
-            (THROWING, "(Ljava/lang/Throwable;II)V", Kind::Throw, true),
-            (UNWINDING, "(Ljava/lang/Throwable;I)V", Kind::Bubble, false),
+            (THROWING, "(Ljava/lang/Throwable;II)V", EventKind::Throw, true),
+            (UNWINDING, "(Ljava/lang/Throwable;I)V", EventKind::Bubble, false),
         ] {
             let mut code = CodeBuilder::new(15, 3);
             let handler = self.handler(&mut code);
@@ -338,8 +339,8 @@ impl Assembler<'_> {
         Ok(())
     }
 
-    /// Pushes the second word of an event: the method is in a variable, and the line in the one behind.
-    fn what(&mut self, code: &mut CodeBuilder, kind: Kind, method: u16, with_line: bool) {
+    /// Pushes the second word of an event: the method is in a variable, and the line in the next one.
+    fn what(&mut self, code: &mut CodeBuilder, kind: EventKind, method: u16, with_line: bool) {
         code.local(Opcode::ILOAD, method).op(Opcode::I2L);
         self.address(code, kind.word());
         code.op(Opcode::LOR);
@@ -352,13 +353,13 @@ impl Assembler<'_> {
         }
     }
 
-    /// Adds one to a count of this thread.
-    fn count(&mut self, name: &str, kind: Kind, descriptor: &str) -> Result<(), AssembleError> {
-        let thrown = kind == Kind::CountThrown;
+    /// Adds a method that increments a count of this thread.
+    fn count(&mut self, name: &str, kind: EventKind, descriptor: &str) -> Result<(), AssembleError> {
+        let thrown = kind == EventKind::CountThrown;
         let mut code = CodeBuilder::new(10, 10);
         let code = &mut code;
         let (slow, begin) = (code.label(), code.label());
-        // The method gets into variable 0, so that what follows is the same for both.
+        // The method id goes to variable 0, so that the following code is common to both variants.
         if thrown {
             code.op(Opcode::ILOAD_1).op(Opcode::I2L).local(Opcode::LSTORE, 0);
         } else {
@@ -391,7 +392,8 @@ impl Assembler<'_> {
         Ok(())
     }
 
-    /// Marks a method or a line, unless it is marked: memory that all threads write to is slow.
+    /// Adds a method that marks a method or a line, unless it is marked already: writes to memory that all threads
+    /// share are slow.
     fn cover(&mut self) -> Result<(), AssembleError> {
         let mut code = CodeBuilder::new(7, 3);
         let code = &mut code;

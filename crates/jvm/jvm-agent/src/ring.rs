@@ -1,7 +1,7 @@
-//! A ring of events for each thread.
+//! The ring of events of a thread.
 //!
-//! Owns: its layout, which the probes (`probe`) know too; writing from the slow path; reading. One thread writes
-//! into a ring, and one native thread reads: no lock, no atomic read-modify-write.
+//! Owns: its layout, which the probes (`probe`) also use; writing from the slow path; reading. One thread writes
+//! to a ring, and one native thread reads: no lock, no atomic read-modify-write.
 //!
 //! ```text
 //! ring:    0  head: events written                    by the thread
@@ -12,8 +12,8 @@
 //! what:    kind 8 bits, 8 bits 0, line 16 bits, method 32 bits
 //! ```
 //!
-//! A probe writes if `head < limit`. Everything that is not writing an event is made by a limit, or a head, for which that
-//! does not hold: a full ring, a program that is paused, events that were dropped and have to be told.
+//! A probe writes if `head < limit`. For everything else, the limit or the head is set so that this does not hold: a
+//! full ring, a paused program, dropped events that have to be reported.
 
 use std::io;
 use std::sync::Mutex;
@@ -24,9 +24,9 @@ use crate::losses::Losses;
 use crate::region::Region;
 use crate::session::locked;
 
-/// Events of a ring: 128 KiB, which stay in the processor's second cache.
+/// The number of events of a ring: 128 KiB, which stay in the processor's second-level cache.
 pub(crate) const CAPACITY: u64 = 8192;
-/// Offsets, see above.
+/// Offsets in a ring, as described above.
 pub(crate) const HEAD: usize = 0;
 pub(crate) const CURRENT: usize = 8;
 pub(crate) const COUNTS: usize = 16;
@@ -34,45 +34,45 @@ pub(crate) const LIMIT: usize = 64;
 pub(crate) const EVENTS: usize = 4096;
 /// The bit of a head that sends the probe to the slow path.
 pub(crate) const SLOW: u64 = 1 << 62;
-/// The limit when nobody reads: events go around for ever.
-pub(crate) const NOBODY: u64 = SLOW - 1;
+/// The limit while the rings are not read: events overwrite earlier ones.
+pub(crate) const UNREAD: u64 = SLOW - 1;
 /// The limit while the program is paused.
 pub(crate) const PAUSED: u64 = 0;
-/// Methods that counts have room for, and coverage too (`lines` has what it has besides).
-pub(crate) const MOST_METHODS: u32 = 1 << 20;
-/// Bytes of the counts of a method: calls, and those that an exception ended.
+/// The number of methods that counts and coverage have room for (`lines` has the rest of coverage's memory).
+pub(crate) const MAX_METHODS: u32 = 1 << 20;
+/// The size of a method's counts: calls, and calls that an exception ended.
 pub(crate) const COUNT_BYTES: usize = 16;
 
-/// What an event is: the upper byte of its second word.
+/// The kind of an event: the upper byte of its second word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     Entry = 0,
     Exit = 1,
     /// Followed by the id of the exception.
     Throw = 2,
     /// Followed by the id of the exception.
     Bubble = 3,
-    /// Events of another thread follow, whose id is in the next event.
+    /// The following events belong to another thread, whose id is in the next event.
     Switch = 4,
-    /// Events of the ring's own thread are missing; how many since the ring was made is in the next event, why in the place
-    /// of the method.
+    /// Events of the ring's own thread are missing. The next event has the number since the ring was created; the
+    /// method's bits have the reason.
     Drop = 5,
-    /// What belongs to the event before, in its first word.
+    /// An addition to the event before, in the first word.
     More = 6,
-    /// Never in a ring: count a call, or one that an exception ended.
+    /// Never in a ring: counts a call, or a call that an exception ended.
     Count = 7,
     CountThrown = 8,
-    /// So many calls of the method are on the stack, and the topmost is about to end: those above it have ended without a
-    /// word. The number is in the next event.
+    /// The number of calls of the method that are on the stack, given in the next event; the topmost is about to end. Calls
+    /// above it have ended without an event.
     Standing = 9,
-    /// A call of a constructor of which it is not known yet whether the one that it calls returns: `stream/constructors`.
+    /// A constructor call for which it is still unknown whether the constructor that it calls returns: `stream/constructors`.
     Called = 10,
-    /// That one has returned, or [`Kind::Bubble`] follows. It is no event of the program.
+    /// The constructor that a [`EventKind::Called`] one calls has returned, or [`EventKind::Bubble`] follows. This is not an event of the program.
     Constructed = 11,
 }
 
-impl Kind {
+impl EventKind {
     const ALL: [Self; 12] = [
         Self::Entry,
         Self::Exit,
@@ -88,7 +88,7 @@ impl Kind {
         Self::Constructed,
     ];
 
-    /// The second word of an event, without its method and line.
+    /// Returns the second word of an event of this kind, without method and line.
     pub(crate) const fn word(self) -> u64 {
         (self as u64) << 56
     }
@@ -99,23 +99,23 @@ impl Kind {
     }
 }
 
-/// The method of an event.
+/// Returns the method of an event.
 #[inline]
 pub(crate) fn method_of(word: u64) -> u32 {
     let [.., a, b, c, d] = word.to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// The line of an event.
+/// Returns the line of an event.
 #[inline]
 pub(crate) fn line_of(word: u64) -> u16 {
     let [_, _, high, low, ..] = word.to_be_bytes();
     u16::from_be_bytes([high, low])
 }
 
-/// An event as it stands in a ring.
+/// An event as stored in a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Raw {
+pub(crate) struct RawEvent {
     pub(crate) time: u64,
     pub(crate) word: u64,
 }
@@ -126,33 +126,33 @@ pub(crate) struct Ring {
     region: Region,
     /// `Thread.tid`.
     pub(crate) tid: u64,
-    /// Its name when it made its first event, in modified UTF-8.
+    /// The thread's name at its first event, in modified UTF-8.
     pub(crate) name: Vec<u8>,
-    /// To wake it while it waits for room.
+    /// The handle to wake the thread while it waits for room.
     thread: Thread,
     waits: AtomicBool,
-    /// It is gone, and writes no more.
+    /// Whether the thread has ended and writes no more.
     pub(crate) ended: AtomicBool,
-    /// The reader has it.
+    /// Whether the reader has adopted the ring.
     pub(crate) adopted: AtomicBool,
-    /// It has carried a virtual thread.
+    /// Whether the thread has carried a virtual thread.
     pub(crate) carries: AtomicBool,
-    /// The thread's own events that were dropped since the ring was made; written by the thread.
+    /// The number of the thread's own events that were dropped since the ring was created; written by the thread.
     pub(crate) dropped: AtomicU64,
-    /// The time of the first dropped event that no [`Kind::Drop`] reports yet.
+    /// The time of the first dropped event that no [`EventKind::Drop`] reports yet.
     pub(crate) dropped_since: AtomicU64,
-    /// The number of dropped events that the last [`Kind::Drop`] has reported; used by the thread only.
+    /// The number of dropped events that the last [`EventKind::Drop`] has reported; used by the thread only.
     pub(crate) dropped_reported: AtomicU64,
-    /// The thread has dropped an event and has not had much room since; used by the thread only.
+    /// Whether the thread has dropped an event and has not had much room since; used by the thread only.
     pub(crate) is_dropping: AtomicBool,
     losses: Mutex<Losses>,
-    /// It has gone over to counts.
+    /// Whether the thread has switched to counts.
     pub(crate) degraded: AtomicBool,
     counts: Mutex<Option<Region>>,
 }
 
 impl Ring {
-    /// A ring of the calling thread.
+    /// Creates a ring for the calling thread.
     pub(crate) fn new(tid: u64, name: Vec<u8>, limit: u64) -> io::Result<Self> {
         let length = EVENTS + usize::try_from(CAPACITY).unwrap_or(0) * 16;
         let ring = Self {
@@ -181,17 +181,17 @@ impl Ring {
         self.region.address()
     }
 
-    /// Events that are written.
+    /// Returns the number of events written.
     #[inline]
     pub(crate) fn head(&self) -> u64 {
         self.region.word(HEAD).load(Ordering::Acquire) & !SLOW
     }
 
-    /// The event of a number: one below [`head`](Self::head) and not more than a capacity behind it.
+    /// Returns an event by its number, which must be below [`head`](Self::head) and at most the capacity behind it.
     #[inline]
-    pub(crate) fn event(&self, number: u64) -> Raw {
+    pub(crate) fn event(&self, number: u64) -> RawEvent {
         let at = Self::place(number);
-        Raw {
+        RawEvent {
             time: self.region.word(at).load(Ordering::Relaxed),
             word: self.region.word(at + 8).load(Ordering::Relaxed),
         }
@@ -201,7 +201,7 @@ impl Ring {
         EVENTS + usize::try_from(number % CAPACITY).unwrap_or(0) * 16
     }
 
-    /// The reader: how far the thread may write.
+    /// Reader: sets how far the thread may write.
     pub(crate) fn set_limit(&self, limit: u64) {
         self.region.word(LIMIT).store(limit, Ordering::Release);
         if self.waits.load(Ordering::SeqCst) {
@@ -209,11 +209,11 @@ impl Ring {
         }
     }
 
-    /// The reader: begins to read a ring that nobody has read, whose events went around, and says from which number on. No
-    /// event from there on is written over before it is read.
+    /// Reader: starts to read a ring that was not read before, and whose events were overwritten. Returns the number of the
+    /// first event to read; no event from there on is overwritten before it is read.
     pub(crate) fn begin_reading(&self) -> u64 {
         self.set_limit(self.head() + CAPACITY);
-        // Not the head of before: what is written in between may be more than the ring has room for.
+        // Not the earlier head: more events than the ring has room for may be written in between.
         self.head()
     }
 
@@ -221,17 +221,17 @@ impl Ring {
         self.region.word(LIMIT).load(Ordering::Acquire)
     }
 
-    /// The thread: whether the reader lets it write nothing at all, and nothing is lost by waiting.
+    /// Thread: returns whether the reader lets it write nothing at all, so that waiting loses nothing.
     pub(crate) fn is_paused(&self) -> bool {
         self.limit() == PAUSED
     }
 
-    /// The thread: whether so many events can be written now.
+    /// Thread: returns whether this number of events can be written now.
     pub(crate) fn has_room(&self, events: u64) -> bool {
         self.head() + events <= self.limit()
     }
 
-    /// The thread: waits a little, or until the limit moves.
+    /// Thread: waits a short time, or until the limit changes.
     pub(crate) fn wait(&self, events: u64) {
         self.waits.store(true, Ordering::SeqCst);
         if !self.has_room(events) {
@@ -240,8 +240,8 @@ impl Ring {
         self.waits.store(false, Ordering::SeqCst);
     }
 
-    /// The thread: writes events that there is room for, all at once.
-    pub(crate) fn write(&self, events: &[Raw]) {
+    /// Thread: writes events for which there is room, all at once.
+    pub(crate) fn write(&self, events: &[RawEvent]) {
         let word = self.region.word(HEAD);
         let head = word.load(Ordering::Relaxed);
         let mut number = head & !SLOW;
@@ -254,51 +254,51 @@ impl Ring {
         word.store(number | head & SLOW, Ordering::Release);
     }
 
-    /// The thread: whether its next probe takes the slow path in any case.
+    /// Thread: sets whether its next probe takes the slow path in any case.
     pub(crate) fn set_slow(&self, slow: bool) {
         let word = self.region.word(HEAD);
         let head = word.load(Ordering::Relaxed) & !SLOW;
         word.store(if slow { head | SLOW } else { head }, Ordering::Release);
     }
 
-    /// The id of the Java thread whose events come.
+    /// Returns the id of the Java thread to which the next events belong.
     pub(crate) fn current(&self) -> &AtomicU64 {
         self.region.word(CURRENT)
     }
 
-    /// The thread: an event of a virtual thread had no room.
+    /// Thread: notes an event of a virtual thread that had no room.
     pub(crate) fn lose(&self, tid: u64, time: u64) {
         locked(&self.losses).add(tid, time);
     }
 
-    /// The reader: the events of virtual threads that had no room since the last call.
+    /// Reader: returns the events of virtual threads that had no room since the last call.
     pub(crate) fn take_losses(&self) -> Losses {
         std::mem::take(&mut locked(&self.losses))
     }
 
-    /// The thread: counts a call.
+    /// Thread: counts a call.
     pub(crate) fn count(&self, method: u32, thrown: bool) {
         let mut counts = locked(&self.counts);
         if counts.is_none() {
-            let length = MOST_METHODS as usize * COUNT_BYTES;
-            // Without memory, nothing is counted: the program goes on.
+            let length = MAX_METHODS as usize * COUNT_BYTES;
+            // Without memory, nothing is counted, and the program continues.
             let Ok(region) = Region::new(length) else { return };
             self.region.word(COUNTS).store(region.address(), Ordering::Release);
             *counts = Some(region);
         }
         if let Some(region) = counts.as_ref()
-            && method < MOST_METHODS
+            && method < MAX_METHODS
         {
             let word = region.word(method as usize * COUNT_BYTES + usize::from(thrown) * 8);
             word.store(word.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
     }
 
-    /// Adds its counts to those of others: calls, and those that an exception ended, by method.
+    /// Adds this ring's counts to `sums`: calls, and calls that an exception ended, by method.
     pub(crate) fn add_counts(&self, sums: &mut [[u64; 2]]) {
         let counts = locked(&self.counts);
         let Some(region) = counts.as_ref() else { return };
-        for (method, sum) in sums.iter_mut().enumerate().take(MOST_METHODS as usize) {
+        for (method, sum) in sums.iter_mut().enumerate().take(MAX_METHODS as usize) {
             for (half, sum) in sum.iter_mut().enumerate() {
                 *sum += region.word(method * COUNT_BYTES + half * 8).load(Ordering::Relaxed);
             }
@@ -310,8 +310,8 @@ impl Ring {
 mod tests {
     use super::*;
 
-    fn event(number: u64) -> Raw {
-        Raw { time: number, word: Kind::Exit.word() | 0xffff << 32 | (number % 7) }
+    fn event(number: u64) -> RawEvent {
+        RawEvent { time: number, word: EventKind::Exit.word() | 0xffff << 32 | (number % 7) }
     }
 
     #[test]
@@ -330,15 +330,18 @@ mod tests {
             assert_eq!(ring.event(number), event(number));
         }
         let word = ring.event(10).word;
-        assert_eq!((Kind::of(word), method_of(word), line_of(word)), (Some(Kind::Exit), 3, u16::MAX));
+        assert_eq!(
+            (EventKind::of(word), method_of(word), line_of(word)),
+            (Some(EventKind::Exit), 3, u16::MAX)
+        );
     }
 
     #[test]
     fn a_slow_head_is_above_every_limit_and_counts_the_same() {
-        let ring = Ring::new(9, Vec::new(), NOBODY).unwrap();
+        let ring = Ring::new(9, Vec::new(), UNREAD).unwrap();
         ring.write(&[event(0)]);
         ring.set_slow(true);
-        assert!(ring.region.word(HEAD).load(Ordering::Relaxed) > NOBODY);
+        assert!(ring.region.word(HEAD).load(Ordering::Relaxed) > UNREAD);
         ring.write(&[event(1)]);
         assert_eq!(ring.head(), 2);
         ring.set_slow(false);
@@ -347,7 +350,7 @@ mod tests {
 
     #[test]
     fn what_comes_once_somebody_reads_is_not_written_over() {
-        let ring = Ring::new(9, Vec::new(), NOBODY).unwrap();
+        let ring = Ring::new(9, Vec::new(), UNREAD).unwrap();
         for number in 0..3 * CAPACITY {
             assert!(ring.has_room(1));
             ring.write(&[event(number)]);
@@ -371,7 +374,7 @@ mod tests {
         ring.count(3, false);
         ring.count(3, false);
         ring.count(3, true);
-        ring.count(MOST_METHODS, false);
+        ring.count(MAX_METHODS, false);
         let mut sums = vec![[1, 1]; 5];
         ring.add_counts(&mut sums);
         assert_eq!(sums, [[1, 1], [1, 1], [1, 1], [3, 2], [1, 1]]);

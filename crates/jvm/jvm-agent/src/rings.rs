@@ -1,4 +1,4 @@
-//! The rings of all threads.
+//! The set of the rings of all threads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use crate::ring::Ring;
 use crate::session::locked;
 
-/// All rings, by address: a program may start and end many threads at once. Locked when a thread makes its first event or
-/// ends, and by the reader: never by an event.
+/// All rings, by address, because a program may start and end many threads at once. Locked when a thread makes its first
+/// event or ends, and by the reader, but never for an event.
 #[derive(Debug, Default)]
 pub(crate) struct Rings(Mutex<BTreeMap<usize, Arc<Ring>>>);
 
@@ -28,13 +28,13 @@ impl Rings {
         locked(&self.0).len()
     }
 
-    /// Keeps a ring that is in use from being freed.
+    /// Prevents a ring that is in use from being freed.
     pub(crate) fn hold(&self, ring: &Ring) -> Option<Arc<Ring>> {
         locked(&self.0).get(&address(ring)).cloned()
     }
 
     pub(crate) fn forget(&self, ring: &Ring) {
-        // Freed without the lock.
+        // The memory is freed after the lock is released.
         let forgotten = locked(&self.0).remove(&address(ring));
         drop(forgotten);
     }
@@ -43,12 +43,12 @@ impl Rings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::NOBODY;
+    use crate::ring::UNREAD;
 
     #[test]
     fn a_ring_that_is_held_is_not_freed() {
         let rings = Rings::default();
-        let ring = Arc::new(Ring::new(9, Vec::new(), NOBODY).unwrap());
+        let ring = Arc::new(Ring::new(9, Vec::new(), UNREAD).unwrap());
         let weak = Arc::downgrade(&ring);
         rings.add(Arc::clone(&ring));
         let held = rings.hold(&ring);

@@ -1,43 +1,43 @@
-//! What a thread does to write an event that its probe could not write: wait for room, drop it, or count it.
+//! How a thread writes an event that its probe could not write: by waiting for room, dropping or counting it.
 //!
-//! Owns: [`put`]. Refuses to: call the JVM.
+//! Owns: [`put`]. Does not call the JVM.
 
 use std::sync::atomic::Ordering;
 
 use runtap_bytefrog_proto::WhenSlow;
 
-use crate::ring::{CAPACITY, Kind, Raw, Ring, method_of};
+use crate::ring::{CAPACITY, EventKind, RawEvent, Ring, method_of};
 
-/// The reason in the place of the method of a [`Kind::Drop`]: as F1 numbers them.
+/// The drop reason in a [`EventKind::Drop`], in the method's bits, with F1's number.
 const FULL: u64 = 1;
 
-/// Writes an event with what belongs to it, once there is room, or drops it. `reader` says what to do without room; `None` if
-/// the rings are not read.
-pub(crate) fn put(reader: impl Fn() -> Option<WhenSlow>, ring: &Ring, current: u64, events: &[Raw]) {
+/// Writes an event with its additions, once there is room, or drops it. `reader` returns the policy for a full ring, or
+/// `None` if the rings are not read.
+pub(crate) fn put(reader: impl Fn() -> Option<WhenSlow>, ring: &Ring, current: u64, events: &[RawEvent]) {
     let Some(first) = events.first() else { return };
     if reader().is_none() {
-        // What belongs to a trace that is over is over too.
+        // The state of a trace that is over is reset.
         ring.degraded.store(false, Ordering::Relaxed);
         ring.is_dropping.store(false, Ordering::Relaxed);
     }
     let is_virtual = current != ring.tid;
     if is_virtual && !ring.carries.load(Ordering::Relaxed) {
-        // Before the event is written or lost: the reader looks for either in rings of carriers only.
+        // Set before the event is written or lost: the reader looks for both only in rings of carriers.
         ring.carries.store(true, Ordering::SeqCst);
     }
     if ring.degraded.load(Ordering::Relaxed) {
         return degraded(ring, first.word);
     }
-    // A switch and a drop take two each.
+    // A switch and a drop need two events each.
     let most = events.len() as u64 + 4;
     loop {
-        // Who has dropped begins again only when there is much room, so that not every other event is missing.
+        // After a drop the thread resumes only when there is much room, so that not every other event is missing.
         let needed = if ring.is_dropping.load(Ordering::Relaxed) { CAPACITY / 4 } else { most };
         if ring.has_room(needed) {
             break;
         }
         let Some(when_slow) = reader() else { return };
-        // The ring's own limit says whether the program is paused. The session's flag changes before the ring has room
+        // The ring's own limit decides whether the program is paused: the session's flag changes before the ring gets room
         // again.
         if ring.is_paused() || when_slow == WhenSlow::Block {
             ring.wait(needed);
@@ -50,8 +50,8 @@ pub(crate) fn put(reader: impl Fn() -> Option<WhenSlow>, ring: &Ring, current: u
             return degraded(ring, first.word);
         }
         ring.is_dropping.store(true, Ordering::Relaxed);
-        if Kind::of(first.word) == Some(Kind::Constructed) {
-            // Its call was an event, and this is none.
+        if EventKind::of(first.word) == Some(EventKind::Constructed) {
+            // The constructor's call was an event; this is not, so nothing is lost.
             return;
         }
         if is_virtual {
@@ -70,24 +70,24 @@ pub(crate) fn put(reader: impl Fn() -> Option<WhenSlow>, ring: &Ring, current: u
     let dropped = ring.dropped.load(Ordering::Relaxed);
     if ring.dropped_reported.swap(dropped, Ordering::Relaxed) != dropped {
         let time = ring.dropped_since.load(Ordering::Relaxed);
-        all.push(Raw { time, word: Kind::Drop.word() | FULL });
-        all.push(Raw { time: dropped, word: Kind::More.word() });
+        all.push(RawEvent { time, word: EventKind::Drop.word() | FULL });
+        all.push(RawEvent { time: dropped, word: EventKind::More.word() });
     }
     ring.set_slow(false);
     if ring.current().load(Ordering::Relaxed) != current {
         ring.current().store(current, Ordering::Relaxed);
-        all.push(Raw { time: first.time, word: Kind::Switch.word() });
-        all.push(Raw { time: current, word: Kind::More.word() });
+        all.push(RawEvent { time: first.time, word: EventKind::Switch.word() });
+        all.push(RawEvent { time: current, word: EventKind::More.word() });
     }
     all.extend_from_slice(events);
     ring.write(&all);
 }
 
-/// A thread that was too fast for HQ only counts.
+/// Counts a call on a thread that was too fast for HQ.
 fn degraded(ring: &Ring, word: u64) {
-    match Kind::of(word) {
-        Some(Kind::Entry | Kind::Called) => ring.count(method_of(word), false),
-        Some(Kind::Bubble) => ring.count(method_of(word), true),
+    match EventKind::of(word) {
+        Some(EventKind::Entry | EventKind::Called) => ring.count(method_of(word), false),
+        Some(EventKind::Bubble) => ring.count(method_of(word), true),
         _ => {}
     }
 }

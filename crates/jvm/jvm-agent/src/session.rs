@@ -1,7 +1,7 @@
-//! The agent of this process, and its traces one after the other.
+//! The agent of this process, and its consecutive traces.
 //!
-//! Owns: [`Agent`], which is made once and never freed, since probes know where it is; [`Session`], one trace from hello to
-//! the end, whose threads and the JVM's meet here.
+//! Owns: [`Agent`], which is created once and never freed, since probes have its addresses; [`Session`], one trace from hello
+//! to the end, which the agent's threads and the JVM's threads share.
 
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use runtap_bytefrog_proto::{Mode, WhenSlow};
 
 use crate::delegates::Delegates;
-use crate::hook::{Plan, Told};
+use crate::hook::{ClassReport, Plan};
 use crate::lines::Lines;
 use crate::names::Names;
 use crate::options::Options;
 use crate::region::Region;
-use crate::ring::{CAPACITY, NOBODY, PAUSED};
+use crate::ring::{CAPACITY, PAUSED, UNREAD};
 use crate::rings::Rings;
 use crate::sys::{Jvmti, Vm};
 use crate::table::Table;
@@ -29,42 +29,42 @@ pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 static AGENT: OnceLock<Agent> = OnceLock::new();
 
-/// The agent, once the library was loaded.
+/// Returns the agent. `None` before the library is loaded.
 pub(crate) fn agent() -> Option<&'static Agent> {
     AGENT.get()
 }
 
-/// What is the same for all traces of this process.
+/// State that all traces of this process share.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) vm: Vm,
-    /// The environment of JVMTI; null while there is none.
+    /// The JVMTI environment; null while there is none.
     jvmti: AtomicPtr<c_void>,
-    /// Classes have had probes, so that threads of the program may still be on their way into the agent.
+    /// Whether classes have had probes, so that program threads may still be entering the agent.
     used: AtomicBool,
     pub(crate) table: Table,
-    /// A byte for each method, then one for each line.
+    /// The memory of coverage: one byte for each method, then one for each line.
     pub(crate) coverage: Region,
     pub(crate) rings: Rings,
     pub(crate) methods: Arc<Names>,
     pub(crate) exceptions: Arc<Names>,
     pub(crate) lines: Lines,
     pub(crate) delegates: Arc<Delegates>,
-    /// The name of the probe class, once it is defined.
+    /// The name of the probe class, once defined.
     pub(crate) probe: OnceLock<String>,
     paused: AtomicBool,
-    /// The classes that were loaded before the trace are getting their probes.
+    /// Whether classes loaded before the trace are getting their probes.
     changing_loaded: AtomicBool,
     gone: AtomicBool,
     when_slow: AtomicU8,
     plan: Mutex<Option<Arc<Plan>>>,
     session: Mutex<Option<Arc<Session>>>,
-    /// Names of classes that have probes now.
+    /// The names of classes that currently have probes.
     pub(crate) traced: Mutex<HashSet<Vec<u8>>>,
 }
 
 impl Agent {
-    /// Makes it, or gives the one that is there.
+    /// Creates the agent, or returns the existing one.
     pub(crate) fn install(vm: Vm, jvmti: Jvmti, table: Table, coverage: Region) -> &'static Self {
         AGENT.get_or_init(|| Self {
             vm,
@@ -88,17 +88,17 @@ impl Agent {
         })
     }
 
-    /// The environment of JVMTI. `None`: it was given back.
+    /// Returns the JVMTI environment. `None` if it was disposed.
     pub(crate) fn jvmti(&self) -> Option<Jvmti> {
         Jvmti::from_raw(self.jvmti.load(Ordering::Acquire))
     }
 
-    /// Takes another environment, after the first was given back.
+    /// Sets a new environment, after the first was disposed.
     pub(crate) fn set_jvmti(&self, jvmti: Jvmti) {
         self.jvmti.store(jvmti.as_ptr(), Ordering::Release);
     }
 
-    /// Gives the environment of JVMTI back, unless probes were ever called: those may be asking it something.
+    /// Disposes the JVMTI environment, unless probes were ever called: program threads may still be using it.
     pub(crate) fn dispose(&self) {
         if !self.used.load(Ordering::Acquire)
             && let Some(jvmti) = Jvmti::from_raw(self.jvmti.swap(std::ptr::null_mut(), Ordering::AcqRel))
@@ -107,10 +107,10 @@ impl Agent {
         }
     }
 
-    /// The limit of a new ring.
+    /// Returns the limit of a new ring.
     pub(crate) fn first_limit(&self) -> u64 {
         if self.is_gone() {
-            NOBODY
+            UNREAD
         } else if self.is_paused() {
             PAUSED
         } else {
@@ -134,7 +134,7 @@ impl Agent {
         self.changing_loaded.store(changing, Ordering::Release);
     }
 
-    /// Whether nobody reads the rings.
+    /// Returns whether the rings are not read.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }
@@ -160,7 +160,7 @@ impl Agent {
         self.when_slow.store(number, Ordering::Relaxed);
     }
 
-    /// What classes get; `None`: nothing.
+    /// Returns the plan for classes; `None` if classes get no probes.
     pub(crate) fn plan(&self) -> Option<Arc<Plan>> {
         locked(&self.plan).clone()
     }
@@ -176,13 +176,13 @@ impl Agent {
         locked(&self.session).clone()
     }
 
-    /// Makes a trace the one of this process before the JVM has begun to run, in place of one that the options named earlier.
-    /// Returns that one.
+    /// Makes a trace the current one before the JVM has started to run, in place of a trace from earlier options, which is
+    /// returned.
     pub(crate) fn replace(&self, session: &Arc<Session>) -> Option<Arc<Session>> {
         locked(&self.session).replace(Arc::clone(session))
     }
 
-    /// Makes a trace the one of this process. `false`: there is another one.
+    /// Makes a trace the current one. Returns `false` if there is another one.
     pub(crate) fn begin(&self, session: &Arc<Session>) -> bool {
         let mut current = locked(&self.session);
         if current.as_ref().is_some_and(|current| current.phase() != Phase::Ended) {
@@ -193,20 +193,20 @@ impl Agent {
     }
 }
 
-/// How far a trace is.
+/// The progress of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// HQ has not said anything.
+    /// HQ has not sent its configuration.
     Connecting,
-    /// It has said what to trace.
+    /// HQ has sent its configuration.
     Configured,
     /// The program may run.
     Started,
-    /// The connections are closed, or there never were any.
+    /// The connections are closed, or were never opened.
     Ended,
 }
 
-/// One trace.
+/// The state of one trace.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) options: Options,
@@ -217,17 +217,17 @@ pub(crate) struct Session {
     lost: AtomicBool,
     waiting: AtomicU16,
     progress: AtomicU64,
-    /// 1: HQ wants counts; 3: and from zero then.
+    /// The requested snapshot: 1 if HQ wants counts, 3 if counting also restarts from zero then.
     snapshot: AtomicU8,
-    /// A thread of the JVM waits for the start, and will tell the JVM about it.
+    /// Whether a thread of the JVM waits for the start, and will make the changes in the JVM.
     host: AtomicBool,
-    /// The version of the JVM, and what was started.
+    /// The version of the JVM, and the program that it runs.
     pub(crate) description: OnceLock<(Vec<u8>, Vec<u8>)>,
-    told: Mutex<Vec<Told>>,
+    told: Mutex<Vec<ClassReport>>,
     breaks: Mutex<Vec<u32>>,
-    /// Whoever attaches waits to hear whether there is a trace.
+    /// Whether the attaching tool waits for the result.
     awaited: AtomicBool,
-    /// Why there is none, for whoever attaches.
+    /// The reason why there is no trace, for the attaching tool.
     failure: Mutex<Option<String>>,
     /// The thread that holds the control connection.
     pub(crate) thread: Mutex<Option<JoinHandle<()>>>,
@@ -266,12 +266,12 @@ impl Session {
         self.changed.notify_all();
     }
 
-    /// Whoever attaches waits from now on to hear how it goes, or does not any more.
+    /// Sets whether the attaching tool waits for the result.
     pub(crate) fn set_awaited(&self, awaited: bool) {
         self.awaited.store(awaited, Ordering::Release);
     }
 
-    /// There is no trace, or it has ended, because of this: who attaches hears it; else it is said.
+    /// Records why there is no trace, or why it has ended, for the attaching tool; prints the reason if no tool waits.
     pub(crate) fn fail(&self, why: String, say: impl FnOnce(&str)) {
         if self.awaited.load(Ordering::Acquire) {
             *locked(&self.failure) = Some(why);
@@ -284,12 +284,12 @@ impl Session {
         locked(&self.failure).take()
     }
 
-    /// A thread of the JVM waits from now on, or does not any more. `true`: it did.
+    /// Sets whether a thread of the JVM waits for the start. Returns the earlier value.
     pub(crate) fn set_host(&self, waits: bool) -> bool {
         self.host.swap(waits, Ordering::AcqRel)
     }
 
-    /// Waits until it is as far, at most so long. Says how far it is.
+    /// Waits until the trace has reached a phase, for at most `most`. Returns the current phase.
     pub(crate) fn wait_for(&self, phase: Phase, most: Duration) -> Phase {
         let current = locked(&self.phase);
         let (current, _) = self
@@ -299,7 +299,8 @@ impl Session {
         *current
     }
 
-    /// Sends what there is, ends, and waits for that, as long as it gets on: HQ may be slow, but not for ever.
+    /// Sends all events, ends the trace, and waits for the end while data is still being sent: HQ may be slow, but
+    /// not forever.
     pub(crate) fn finish(&self, patience: Duration) {
         self.finishing.store(true, Ordering::Release);
         let (mut last, mut since) = (self.progress.load(Ordering::Relaxed), Instant::now());
@@ -308,7 +309,7 @@ impl Session {
             if now != last {
                 (last, since) = (now, Instant::now());
             } else if since.elapsed() > patience {
-                // Whatever it waits for ends now.
+                // All waits of the trace's threads end now.
                 self.set_lost();
                 self.wait_for(Phase::Ended, Duration::from_secs(2));
                 return;
@@ -361,21 +362,21 @@ impl Session {
         self.snapshot.load(Ordering::Acquire) != 0
     }
 
-    /// Whether to count from zero after the snapshot that is made now.
+    /// Returns whether counts restart from zero after the current snapshot.
     pub(crate) fn take_snapshot(&self) -> bool {
         self.snapshot.swap(0, Ordering::AcqRel) & 2 != 0
     }
 
-    /// What became of a class, to be told.
-    pub(crate) fn tell(&self, told: Told) {
+    /// Adds the result for a class to the reports for HQ.
+    pub(crate) fn tell(&self, told: ClassReport) {
         locked(&self.told).push(told);
     }
 
-    pub(crate) fn take_told(&self) -> Vec<Told> {
+    pub(crate) fn take_told(&self) -> Vec<ClassReport> {
         std::mem::take(&mut locked(&self.told))
     }
 
-    /// Versions 1 to 4: there is a break before the event of this number.
+    /// Versions 1 to 4: reports a break before the event with this number.
     pub(crate) fn break_at(&self, sequence: u32) {
         locked(&self.breaks).push(sequence);
     }

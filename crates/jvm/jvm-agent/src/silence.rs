@@ -1,32 +1,33 @@
-//! Whether HQ's machine still answers: one that was switched off, or whose network is gone, closes no connection.
+//! Detection of an HQ machine that no longer responds: one that was switched off, or whose network failed, closes no
+//! connection.
 //!
-//! Owns: asking the kernel what it waits for, and for how long that may be. An HQ that is slow, or stopped, is not silent: its
-//! kernel acknowledges what comes, or says that there is no room. Refuses to: end anything.
+//! Owns: querying the kernel for unacknowledged data, and the time limit. A slow or stopped HQ is not silent: its kernel
+//! acknowledges data, or reports that there is no room. Does not close connections.
 
-#![expect(unsafe_code, reason = "the standard library does not give the state of a TCP connection")]
+#![expect(unsafe_code, reason = "the standard library does not expose the state of a TCP connection")]
 
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
-/// Probes of an idle connection that may stay without an answer.
+/// The number of keep-alive probes of an idle connection that may stay unanswered.
 const PROBES: u32 = 3;
 
-/// What the kernel says of a connection.
+/// The kernel's state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
-    /// Something was sent that is not acknowledged.
+struct ConnectionState {
+    /// Whether sent data is not acknowledged yet.
     waits: bool,
-    /// How long ago the last acknowledgement came.
+    /// The time since the last acknowledgement.
     heard: Duration,
 }
 
-/// Watches a connection.
+/// Watches a connection for silence.
 #[derive(Debug)]
 pub(crate) struct Silence {
     most: Duration,
-    /// Since when nothing has come that was waited for.
+    /// When the current wait for an acknowledgement started.
     since: Option<Instant>,
 }
 
@@ -35,13 +36,13 @@ impl Silence {
         Self { most, since: None }
     }
 
-    /// Whether it has lasted too long. To be asked now and then.
+    /// Returns whether the silence has lasted too long. Call this periodically.
     pub(crate) fn is_over(&mut self, socket: &TcpStream) -> bool {
-        // Without an answer of the kernel it is not known, and its own limits count.
+        // If the kernel gives no state, silence is unknown, and only the kernel's own limits apply.
         state(socket).is_ok_and(|state| self.judge(state, Instant::now()))
     }
 
-    fn judge(&mut self, state: State, now: Instant) -> bool {
+    fn judge(&mut self, state: ConnectionState, now: Instant) -> bool {
         if !state.waits {
             self.since = None;
             return false;
@@ -54,11 +55,11 @@ impl Silence {
     }
 }
 
-fn state(socket: &TcpStream) -> io::Result<State> {
-    // SAFETY: a structure of numbers, for which zeros are values.
+fn state(socket: &TcpStream) -> io::Result<ConnectionState> {
+    // SAFETY: a structure of integers, for which zeros are valid values.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = libc::socklen_t::try_from(size_of_val(&info)).unwrap_or(0);
-    // SAFETY: the kernel writes at most so many bytes there; an older one writes fewer, and says so.
+    // SAFETY: the kernel writes at most `length` bytes; older kernels write fewer bytes and return the number.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -72,10 +73,10 @@ fn state(socket: &TcpStream) -> io::Result<State> {
         return Err(io::Error::last_os_error());
     }
     let waits = info.tcpi_unacked > 0 || info.tcpi_probes > 0;
-    Ok(State { waits, heard: Duration::from_millis(info.tcpi_last_ack_recv.into()) })
+    Ok(ConnectionState { waits, heard: Duration::from_millis(info.tcpi_last_ack_recv.into()) })
 }
 
-/// Has the kernel ask the other machine when nothing is sent, and close the connection if it does not answer for so long.
+/// Enables keep-alive probes: the kernel closes an idle connection if the other machine does not respond for `most`.
 pub(crate) fn keep_alive(socket: &TcpStream, most: Duration) -> io::Result<()> {
     let seconds = u32::try_from(most.as_secs()).unwrap_or(u32::MAX).clamp(2, 30_000);
     let idle = seconds / 2;
@@ -87,7 +88,7 @@ pub(crate) fn keep_alive(socket: &TcpStream, most: Duration) -> io::Result<()> {
     ];
     for (level, option, value) in options {
         let length = libc::socklen_t::try_from(size_of_val(&value)).unwrap_or(0);
-        // SAFETY: the option is a number of this size, which lives longer than the call.
+        // SAFETY: the option is an integer of this size, which lives longer than the call.
         let result =
             unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) };
         if result != 0 {
@@ -109,19 +110,19 @@ mod tests {
         let begin = Instant::now() + Duration::from_hours(1);
         let mut silence = Silence::new(Duration::from_secs(30));
         let mut at = |seconds: u64, waits, heard| {
-            let state = State { waits, heard: Duration::from_secs(heard) };
+            let state = ConnectionState { waits, heard: Duration::from_secs(heard) };
             silence.judge(state, begin + Duration::from_secs(seconds))
         };
-        // Idle for long, and then something is sent: that it was quiet before does not count.
+        // After a long idle time, data is sent: the silence before that does not count.
         assert!(!at(100, false, 100) && !at(101, true, 101) && !at(130, true, 130));
         assert!(at(131, true, 131));
-        // An answer, even if something waits again at once.
+        // An acknowledgement, even if other data waits for one immediately afterwards.
         assert!(!at(132, true, 1) && !at(160, true, 29));
         assert!(at(161, true, 30));
         assert!(!at(162, false, 0) && !at(300, true, 138));
     }
 
-    /// Who is there and reads nothing is not silent, though nothing more fits into the connection.
+    /// A peer that is present but reads nothing is not silent, although nothing more fits into the connection.
     #[test]
     fn who_does_not_read_is_there() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -131,7 +132,7 @@ mod tests {
         socket.set_nonblocking(true).unwrap();
         let bytes = vec![0; 1 << 20];
         while socket.write(&bytes).is_ok() {}
-        // Without an answer of the other kernel, something would wait for ever.
+        // Without acknowledgements of the peer's kernel, some data would stay unacknowledged.
         runtap_testkit::eventually("all that was sent is acknowledged", || {
             let state = state(&socket).unwrap();
             (!state.waits).then_some(())

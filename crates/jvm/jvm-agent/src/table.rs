@@ -1,6 +1,6 @@
 //! The table in which probes find the ring of their thread.
 //!
-//! Owns: its layout, which the probes (`probe`) know too: 65,536 pairs of words, the id of a Java thread and the address of
+//! Owns: its layout, which the probes (`probe`) also use: 65,536 pairs of words, the id of a Java thread and the address of
 //! its ring.
 
 use std::io;
@@ -9,18 +9,18 @@ use std::sync::atomic::Ordering;
 use crate::region::Region;
 use crate::ring::Ring;
 
-/// Slots: ids of threads are given one after the other, so two live threads share one only if as many others were
-/// started between them.
+/// The number of slots: thread ids are assigned consecutively, so two live threads share a slot only if a multiple of this
+/// number of threads was started between them.
 pub(crate) const SLOTS: u64 = 65_536;
 
-/// Where probes look for the ring of their thread.
+/// The table in which probes look up the ring of their thread.
 #[derive(Debug)]
 pub(crate) struct Table(Region);
 
 impl Table {
     pub(crate) fn new() -> io::Result<Self> {
         let region = Region::new(usize::try_from(SLOTS).unwrap_or(0) * 16)?;
-        // A thread whose object is not constructed yet has the id 0, which is what empty slots have.
+        // A thread whose object is not constructed yet has the id 0, as empty slots do.
         region.word(0).store(u64::MAX, Ordering::Release);
         Ok(Self(region))
     }
@@ -33,10 +33,10 @@ impl Table {
         usize::try_from(tid % SLOTS).unwrap_or(0) * 16
     }
 
-    /// Lets the thread's probes find its ring. Not if another live thread has the slot: its probes take the slow path then.
+    /// Makes the thread's probes find its ring. If another live thread has the slot, the thread's probes use the slow path.
     pub(crate) fn enter(&self, ring: &Ring) {
         let slot = Self::slot(ring.tid);
-        // An id that no thread has holds the slot while the address is written.
+        // An id that no thread has reserves the slot while the address is written.
         let claimed =
             self.0.word(slot).compare_exchange(0, u64::MAX, Ordering::SeqCst, Ordering::SeqCst).is_ok();
         if claimed {
@@ -45,10 +45,10 @@ impl Table {
         }
     }
 
-    /// The thread is gone.
+    /// Removes a thread that has ended.
     pub(crate) fn leave(&self, ring: &Ring) {
         let word = self.0.word(Self::slot(ring.tid));
-        // Somebody else's stays.
+        // An entry of another thread stays.
         let _ = word.compare_exchange(ring.tid, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 }
@@ -71,7 +71,7 @@ mod tests {
         table.enter(&second);
         assert_eq!(slot(5), (5, first.address()));
         table.leave(&second);
-        assert_eq!(slot(5).0, 5, "it was not its own");
+        assert_eq!(slot(5).0, 5, "the slot belongs to another thread");
         table.leave(&first);
         table.enter(&second);
         assert_eq!(slot(5), (5 + SLOTS, second.address()));

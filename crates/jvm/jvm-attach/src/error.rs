@@ -1,4 +1,4 @@
-//! Why a JVM can't be attached to.
+//! The errors of attaching to a JVM.
 
 use std::io;
 use std::time::Duration;
@@ -6,161 +6,165 @@ use std::time::Duration;
 use runtap_transport::ConnectError;
 use thiserror::Error;
 
-use crate::codec::{NotLoaded, ReplyError, RequestError};
+use crate::codec::{LoadError, ReplyError, RequestError};
 
-/// Why a JVM can't be attached to, or did not do what it was asked.
+/// An error that occurs when attaching to a JVM, or sending it a command.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// There is no such process (any more).
-    #[error("there is no process {pid}")]
+    /// The process does not exist, or has ended.
+    #[error("process {pid} does not exist")]
     NoProcess {
-        /// Its id.
+        /// The process ID.
         pid: u32,
     },
-    /// It may not be looked into: it is another user's.
-    #[error("process {pid} may not be looked into: it belongs to another user ({user})")]
+    /// The process belongs to another user, and cannot be inspected.
+    #[error("cannot inspect process {pid}: it belongs to another user ({user})")]
     NotPermitted {
-        /// Its id.
+        /// The process ID.
         pid: u32,
-        /// The id of its user, as far as that shows.
+        /// The user ID of the process, as far as known.
         user: u32,
     },
-    /// It may not be looked into, although it is our own user's.
-    #[error("process {pid} may not be looked into, although it is of our user")]
+    /// The process cannot be inspected, although it belongs to the same user.
+    #[error("cannot inspect process {pid}, although it belongs to your user")]
     Protected {
-        /// Its id.
+        /// The process ID.
         pid: u32,
     },
-    /// It runs no JVM. Nothing was sent.
-    #[error("process {pid} runs no Java virtual machine (it has no libjvm.so)")]
+    /// The process does not run a JVM. Nothing was sent to it.
+    #[error("process {pid} does not run a Java virtual machine (it has not loaded libjvm.so)")]
     NotAJvm {
-        /// Its id.
+        /// The process ID.
         pid: u32,
     },
-    /// It is of another make. Nothing was sent.
-    #[error("process {pid} runs OpenJ9, whose attach protocol is another one: HotSpot machines only")]
-    OpenJ9 {
-        /// Its id.
-        pid: u32,
-    },
-    /// Its C library is not the one that our agent is made for. Nothing was loaded.
+    /// The process runs another JVM. Nothing was sent to it.
     #[error(
-        "process {pid} runs on musl (Alpine Linux), and the agent is made for glibc: its JVM can't load it"
+        "process {pid} runs OpenJ9, which has a different attach protocol; only HotSpot JVMs are supported"
+    )]
+    OpenJ9 {
+        /// The process ID.
+        pid: u32,
+    },
+    /// The process has another C library than the agent. Nothing was loaded.
+    #[error(
+        "process {pid} runs on musl (Alpine Linux), where a JVM cannot load the agent, because it is built for glibc"
     )]
     Musl {
-        /// Its id.
+        /// The process ID.
         pid: u32,
     },
-    /// It is stopped, and so can't answer.
-    #[error("process {pid} is stopped (by a signal or a debugger) and can't answer")]
+    /// The process is stopped, and cannot reply.
+    #[error("process {pid} is stopped (by a signal or a debugger) and cannot reply")]
     Stopped {
-        /// Its id.
+        /// The process ID.
         pid: u32,
     },
-    /// It does not handle SIGQUIT, which would end it. Nothing was sent.
-    #[error("process {pid} does not handle SIGQUIT, which would end it: its JVM is not ready yet, or ends")]
-    Deaf {
-        /// Its id.
-        pid: u32,
-    },
-    /// It was told not to be attached to. Nothing was sent.
-    #[error("process {pid} was started with -XX:+DisableAttachMechanism: its JVM can't be attached to")]
-    Disabled {
-        /// Its id.
-        pid: u32,
-    },
-    /// It was asked to listen, and does not.
+    /// The process does not handle SIGQUIT, which would terminate it. The signal was not sent.
     #[error(
-        "the JVM of process {pid} did not begin to listen within {} s: it is busy, or attaching is disabled (-XX:+DisableAttachMechanism)",
+        "process {pid} does not handle SIGQUIT, which would terminate it: its JVM is not ready yet, or is exiting"
+    )]
+    SignalNotHandled {
+        /// The process ID.
+        pid: u32,
+    },
+    /// The JVM was started with attaching disabled. Nothing was sent to it.
+    #[error("process {pid} was started with -XX:+DisableAttachMechanism, which disables attaching")]
+    Disabled {
+        /// The process ID.
+        pid: u32,
+    },
+    /// The JVM was asked to listen, but does not.
+    #[error(
+        "the JVM of process {pid} did not start to listen within {} s: it is busy, or attaching is disabled (-XX:+DisableAttachMechanism)",
         waited.as_secs()
     )]
-    Silent {
-        /// Its id.
+    NotListening {
+        /// The process ID.
         pid: u32,
-        /// How long that was waited for.
+        /// The time that was waited.
         waited: Duration,
     },
-    /// The file that asks it to listen can't be created.
+    /// The file that makes the JVM listen cannot be created.
     #[error("cannot create {name} where the JVM of process {pid} looks for it: {reason}")]
     Trigger {
-        /// Its id.
+        /// The process ID.
         pid: u32,
-        /// The file's name.
+        /// The name of the file.
         name: String,
-        /// In `/tmp`, and in its working directory.
+        /// The reasons for `/tmp` and for the working directory.
         reason: String,
     },
-    /// The JVM can't create its socket.
+    /// The JVM cannot create its socket.
     #[error(
         "process {pid} cannot be attached to: its /tmp is read-only, where the JVM has to create its socket (/tmp/.java_pid{own_pid}; no option of the JVM changes that directory)"
     )]
     ReadOnlyTemp {
-        /// Its id.
+        /// The process ID.
         pid: u32,
-        /// Its id in its own namespace.
+        /// The process ID in its own namespace.
         own_pid: u32,
     },
-    /// The library can't be written where the JVM can read it, and nobody else can exchange it.
-    #[error("there is no folder from which process {pid} could load the agent: {reason}")]
-    NoPlace {
-        /// Its id.
+    /// There is no folder where the JVM can load the library and other users cannot replace it.
+    #[error("no folder is suitable for process {pid} to load the agent from: {reason}")]
+    NoFolder {
+        /// The process ID.
         pid: u32,
-        /// What is wrong with each.
+        /// The reason for each folder.
         reason: String,
     },
-    /// Its socket can't be used.
+    /// The JVM's socket cannot be connected to.
     #[error("cannot reach the JVM of process {pid}: {source}")]
     Connect {
-        /// Its id.
+        /// The process ID.
         pid: u32,
-        /// Why.
+        /// The cause.
         source: ConnectError,
     },
-    /// It has accepted the connection and says nothing, or does not come to an end.
-    #[error("the JVM did not answer '{command}' within {} s", waited.as_secs())]
+    /// The JVM accepted the connection, but its reply is missing or incomplete.
+    #[error("the JVM did not reply to '{command}' within {} s", waited.as_secs())]
     NoReply {
-        /// What it was asked.
+        /// The command.
         command: String,
-        /// How long that was waited for.
+        /// The time that was waited.
         waited: Duration,
     },
-    /// What it says is no answer.
-    #[error("the JVM did not answer '{command}': {source}")]
+    /// The reply of the JVM is invalid.
+    #[error("the JVM did not reply to '{command}' properly: {source}")]
     Reply {
-        /// What it was asked.
+        /// The command.
         command: String,
-        /// Why it is none.
+        /// The cause.
         source: ReplyError,
     },
-    /// It knows the command, or not, and did not carry it out.
-    #[error("the JVM refused '{command}' with code {code}{}", match message.as_str() { "" => String::new(), text => format!(": {text}") })]
-    Refused {
-        /// What it was asked.
+    /// The JVM rejected the command, or does not know it.
+    #[error("the JVM rejected '{command}' with code {code}{}", match message.as_str() { "" => String::new(), text => format!(": {text}") })]
+    Rejected {
+        /// The command.
         command: String,
-        /// Not 0.
+        /// The code of the reply, not 0.
         code: i32,
-        /// What it says.
+        /// The text of the reply.
         message: String,
     },
     /// An agent was not loaded.
     #[error(transparent)]
-    NotLoaded(#[from] NotLoaded),
-    /// What is to be asked can't be said.
+    NotLoaded(#[from] LoadError),
+    /// The request cannot be encoded.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// A system call failed.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl AttachError {
-    /// For `map_err`.
+    /// Returns a function for `map_err`.
     pub(crate) fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { what, source }
     }

@@ -1,5 +1,5 @@
-//! A temporary folder as the JVM sees it, resolved in its own root, and whether anybody but the JVM's user and root can
-//! exchange what is created in it.
+//! A temporary folder in the JVM's root, and whether users other than the JVM's user and root can replace files in
+//! it.
 
 use std::io;
 use std::path::Path;
@@ -10,12 +10,12 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, StatVfsMountFlags};
 
 use crate::jvm::Jvm;
 
-/// To open a folder itself for reading: neither a link nor a file.
+/// The flags that open a folder itself for reading, but neither a link nor a file.
 pub(crate) const READ_FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What is wrong with a folder, for people.
-pub(crate) type Unfit = String;
+/// The reason why a folder is unsuitable, for display.
+pub(crate) type FolderProblem = String;
 
 /// Opens a folder of the JVM.
 pub(crate) fn open(jvm: &Jvm, path: &str) -> io::Result<Folder> {
@@ -24,12 +24,12 @@ pub(crate) fn open(jvm: &Jvm, path: &str) -> io::Result<Folder> {
     Ok(Folder::opened(opened, Location::Root(path.into()).shown(jvm.dir())))
 }
 
-/// A folder below a root for something that is going to be executed as a user: nobody else may be able to exchange it, and
-/// the file system must allow it.
-pub(crate) fn open_for_code(root: &Root, user: u32, path: impl AsRef<Path>) -> Result<Folder, Unfit> {
+/// Opens a folder below a root for code that is going to be executed as a user: no other user may be able to
+/// replace files in it, and the file system must allow execution.
+pub(crate) fn open_for_code(root: &Root, user: u32, path: impl AsRef<Path>) -> Result<Folder, FolderProblem> {
     let path = path.as_ref();
     let unfit = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-    // Who owns `/` has everything there: in a user namespace that is not root by its number.
+    // The owner of `/` controls everything; in a user namespace, that user's number is not 0.
     let top = root.open(Path::new("/"), POINT);
     let top = top.and_then(|top| Ok(rustix::fs::fstat(top)?)).map_err(|error| unfit(&error))?;
     let trusted = [0, user, top.st_uid];
@@ -40,7 +40,7 @@ pub(crate) fn open_for_code(root: &Root, user: u32, path: impl AsRef<Path>) -> R
     });
     let opened = opened.map_err(|error| unfit(&error))?;
     if exposed {
-        return Err(unfit(&"other users can exchange what is in it"));
+        return Err(unfit(&"other users can replace files in it"));
     }
     let mount = rustix::fs::fstatvfs(&opened).map_err(|error| unfit(&io::Error::from(error)))?;
     if mount.f_flag.contains(StatVfsMountFlags::NOEXEC) {
@@ -52,7 +52,7 @@ pub(crate) fn open_for_code(root: &Root, user: u32, path: impl AsRef<Path>) -> R
     Ok(Folder::opened(opened, path.into()))
 }
 
-/// Whether others can take or exchange names behind this folder or link.
+/// Returns whether other users can add or replace names below this folder or link.
 fn is_exposed(entry: &Stat, trusted: &[u32]) -> bool {
     let mode = Mode::from_raw_mode(entry.st_mode);
     let is_link = FileType::from_raw_mode(entry.st_mode) == FileType::Symlink;

@@ -1,8 +1,9 @@
-//! Acting with the rights of the JVM's user, on a thread made for it: what is created then is that user's and appears only
-//! where that user could create it, and the JVM takes the connection for one of its own user, which JDK 8 and JVMs in user
-//! namespaces want of root, too.
+//! Acting with the rights of the JVM's user, on a separate thread. What the thread creates belongs to that user and
+//! can appear only where that user could create it, and the JVM accepts the connection as one of its own user,
+//! which JDK 8 and JVMs in user namespaces require even from root.
 //!
-//! Only the effective ids change: as the thread's real user remains ours, the other user can't send it signals.
+//! Only the effective IDs change. The thread's real user remains that of this process, so the other user cannot
+//! signal it.
 
 use std::io;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use crate::error::AttachError;
 use crate::jvm::Jvm;
 
-/// Does something as the user of a JVM. How long it takes may be that user's to choose (a file system of theirs), so it has a
-/// limit; beyond it the thread is left to itself.
+/// Runs a function as the user of a JVM. That user may control how long it takes (through a file system), so it has
+/// a time limit; afterwards the thread is abandoned.
 pub(crate) async fn as_its_user<T: Send + 'static>(
     jvm: &Jvm,
     limit: Duration,
@@ -35,7 +36,7 @@ pub(crate) async fn as_its_user<T: Send + 'static>(
     }
 }
 
-/// The thread that calls it, for good.
+/// Changes the user and group of the current thread permanently.
 fn become_user(user: u32, group: u32) -> io::Result<()> {
     let (own_user, own_group) = (geteuid(), getegid());
     let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
@@ -44,7 +45,7 @@ fn become_user(user: u32, group: u32) -> io::Result<()> {
         set_thread_res_gid(None, group, None)?;
         set_thread_res_uid(None, user, None)?;
     } else if group != own_group {
-        // JVMs compare the group as well. Without the right to change it, the JVM decides.
+        // JVMs compare the group too. If it cannot be changed, the JVM decides whether to accept the connection.
         let _ = set_thread_res_gid(None, group, None);
     }
     Ok(())

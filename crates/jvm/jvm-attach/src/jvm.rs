@@ -1,4 +1,4 @@
-//! A process that was examined: whether it is a `HotSpot` machine, and whether SIGQUIT does it no harm. Reads only.
+//! Examination of a process: whether it is a `HotSpot` JVM, and whether SIGQUIT is harmless to it. Nothing is sent.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,15 +13,15 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::AttachError;
-use crate::proc_texts::{CLibrary, Make, Mapped, OnQuit, on_quit};
+use crate::proc_texts::{CLibrary, JvmKind, MemoryMap, OnQuit, on_quit};
 
-/// More of a memory map, of arguments or of an environment is not read: the process chooses how long they are.
-const MOST_MAPS: usize = 32 << 20;
-const MOST_WORDS: usize = 4 << 20;
-/// Variables with options of the JVM.
+/// Limits on the size of memory maps, arguments and environments, in bytes: the process controls how long they are.
+const MAX_MAPS: usize = 32 << 20;
+const MAX_ARGUMENTS: usize = 4 << 20;
+/// The environment variables with options of the JVM.
 const OPTION_VARIABLES: [&[u8]; 3] = [b"JAVA_TOOL_OPTIONS=", b"JDK_JAVA_OPTIONS=", b"_JAVA_OPTIONS="];
 
-/// A process that runs a `HotSpot` machine. Whatever becomes of its number, it is this process that is meant.
+/// A process that runs a `HotSpot` JVM. It refers to the same process even if the process ID is reused.
 #[derive(Debug, Clone)]
 pub struct Jvm {
     pid: u32,
@@ -35,22 +35,22 @@ pub struct Jvm {
 }
 
 impl Jvm {
-    /// Examines the process with this id. Sends it nothing.
+    /// Examines the process with this ID, without sending it anything.
     ///
     /// # Errors
-    /// It is no `HotSpot` machine, or may not be looked into.
+    /// Fails if the process is not a `HotSpot` JVM, or cannot be inspected.
     pub fn examine(pid: u32) -> Result<Self, AttachError> {
         let gone = || AttachError::NoProcess { pid };
         let dir = ProcDir::open(Path::new("/proc"), pid).map_err(|_gone| gone())?;
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
         let pidfd = match pidfd_open(number, PidfdFlags::empty()) {
             Ok(pidfd) => pidfd,
-            // The number is that of a thread.
+            // The number is the ID of a thread.
             Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Err(gone()),
             Err(error) => return Err(AttachError::io("hold the process (Linux 5.3 or later)")(error.into())),
         };
         let status = dir.status().ok_or_else(gone)?;
-        let maps = dir.read_most("maps", MOST_MAPS).map_err(|error| match error.kind() {
+        let maps = dir.read_most("maps", MAX_MAPS).map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied
                 if status.effective_uid == rustix::process::geteuid().as_raw() =>
             {
@@ -59,15 +59,15 @@ impl Jvm {
             io::ErrorKind::PermissionDenied => AttachError::NotPermitted { pid, user: status.effective_uid },
             _ => gone(),
         })?;
-        // The folder could be read: so it was this process to which the number belonged when the descriptor was made.
+        // The folder was readable, so the process ID still referred to this process when the descriptor was created.
         let (_, start_time) = dir.stat().ok_or_else(gone)?;
         if status.state == 'Z' || status.tgid != pid {
             return Err(gone());
         }
-        let mapped = Mapped::parse(&maps, "");
-        match mapped.make {
-            Some(Make::HotSpot) => {}
-            Some(Make::OpenJ9) => return Err(AttachError::OpenJ9 { pid }),
+        let mapped = MemoryMap::parse(&maps, "");
+        match mapped.jvm {
+            Some(JvmKind::HotSpot) => {}
+            Some(JvmKind::OpenJ9) => return Err(AttachError::OpenJ9 { pid }),
             None => return Err(AttachError::NotAJvm { pid }),
         }
         let c_library = mapped.c_library;
@@ -75,92 +75,93 @@ impl Jvm {
         Ok(Self { pid, own_pid, start_time, user, group, c_library, dir, pidfd: Arc::new(pidfd) })
     }
 
-    /// Its id in our pid namespace.
+    /// Returns the process ID, in the namespace of the caller.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its id in its own pid namespace, by which it names its files.
+    /// Returns the process ID in its own namespace, which the JVM uses in file names.
     pub fn own_pid(&self) -> u32 {
         self.own_pid
     }
 
-    /// When it was started, in clock ticks since boot.
+    /// Returns the start time of the process, in clock ticks since boot.
     pub fn start_time(&self) -> u64 {
         self.start_time
     }
 
-    /// Its effective user.
+    /// Returns the effective user ID.
     pub fn user(&self) -> u32 {
         self.user
     }
 
-    /// Its effective group.
+    /// Returns the effective group ID.
     pub fn group(&self) -> u32 {
         self.group
     }
 
-    /// The C library of its JVM.
+    /// Returns the C library of the JVM.
     pub fn c_library(&self) -> CLibrary {
         self.c_library
     }
 
-    /// Its folder in `/proc`.
+    /// Returns the folder of the process in `/proc`.
     pub fn dir(&self) -> &ProcDir {
         &self.dir
     }
 
-    /// Whether it has another network than we have: an address of this machine's loopback is another one there.
+    /// Returns whether the process is in another network namespace, where loopback addresses are different.
     pub fn has_other_network(&self) -> bool {
         self.has_other("ns/net")
     }
 
-    /// Whether it is in another user namespace than we are: users have other numbers there.
+    /// Returns whether the process is in another user namespace, where users have different IDs.
     pub fn has_other_users(&self) -> bool {
         self.has_other("ns/user")
     }
 
     fn has_other(&self, namespace: &str) -> bool {
-        let ours = ProcDir::open(Path::new("/proc"), "self").and_then(|own| own.link(namespace));
-        matches!((ours, self.dir.link(namespace)), (Ok(ours), Ok(theirs)) if ours != theirs)
+        let own = ProcDir::open(Path::new("/proc"), "self").and_then(|own| own.link(namespace));
+        matches!((own, self.dir.link(namespace)), (Ok(own), Ok(other)) if own != other)
     }
 
-    /// The libraries that it has mapped whose names begin so, by the paths by which it has loaded them. A file may have been
-    /// removed since.
+    /// Returns the paths of mapped libraries whose names start with `name`, as they were loaded. A file may have
+    /// been removed since.
     ///
     /// # Errors
-    /// It has ended.
+    /// Fails if the process has ended.
     pub fn libraries(&self, name: &str) -> Result<Vec<PathBuf>, AttachError> {
         let gone = |_gone| AttachError::NoProcess { pid: self.pid };
-        let maps = self.dir.read_most("maps", MOST_MAPS).map_err(gone)?;
-        Ok(Mapped::parse(&maps, name).wanted)
+        let maps = self.dir.read_most("maps", MAX_MAPS).map_err(gone)?;
+        Ok(MemoryMap::parse(&maps, name).libraries)
     }
 
-    /// Whether an option such as `-XX:+DisableAttachMechanism` was given to it, by its arguments and variables: the last of
-    /// both forms counts. Files of arguments are not read.
+    /// Returns whether an option such as `-XX:+DisableAttachMechanism` is set or cleared in the arguments and
+    /// environment variables of the process; the last occurrence counts. Argument files are not read. `None` if
+    /// there is no such option.
     pub fn has_option(&self, name: &str) -> Option<bool> {
-        let words = self.dir.read_most("cmdline", MOST_WORDS).unwrap_or_default();
-        let environment = self.dir.read_most("environ", MOST_WORDS).unwrap_or_default();
+        let arguments = self.dir.read_most("cmdline", MAX_ARGUMENTS).unwrap_or_default();
+        let environment = self.dir.read_most("environ", MAX_ARGUMENTS).unwrap_or_default();
         let variables = environment.split(|byte| *byte == 0);
         let variables =
             variables.filter_map(|text| OPTION_VARIABLES.iter().find_map(|name| text.strip_prefix(*name)));
         let of_variables = variables.flat_map(|text| text.split(u8::is_ascii_whitespace));
-        let of_words = words.split(|byte| *byte == 0);
-        // What the command line says comes after what the variables say, but for one of them; the program's own arguments
-        // come last and hardly look so.
-        last_of(of_variables.chain(of_words), name)
+        let of_arguments = arguments.split(|byte| *byte == 0);
+        // The command line overrides the variables, except for one of them. The program's own arguments come last,
+        // but are unlikely to look like options.
+        last_of(of_variables.chain(of_arguments), name)
     }
 
-    /// Whether the process has ended, with all of its threads.
+    /// Returns whether the process has ended, with all of its threads.
     pub fn has_ended(&self) -> bool {
         let mut watched = [PollFd::new(&*self.pidfd, PollFlags::IN)];
         poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// Whether it lets itself be attached to, as far as that shows from outside. Sends it nothing.
+    /// Checks whether the JVM allows attaching, as far as this is visible from outside. Nothing is sent.
     ///
     /// # Errors
-    /// [`AttachError::Disabled`]
+    /// Fails with [`AttachError::Disabled`] if attaching is disabled.
     pub fn check_enabled(&self) -> Result<(), AttachError> {
         match self.has_option("DisableAttachMechanism") {
             Some(true) => Err(AttachError::Disabled { pid: self.pid }),
@@ -168,7 +169,7 @@ impl Jvm {
         }
     }
 
-    /// Whether it can be asked to listen.
+    /// Checks whether the process exists and is not stopped.
     pub(crate) fn check_alive(&self) -> Result<(), AttachError> {
         let pid = self.pid;
         let status = self.dir.status().filter(|status| status.state != 'Z');
@@ -178,21 +179,21 @@ impl Jvm {
         }
     }
 
-    /// Whether it handles SIGQUIT by now.
+    /// Returns whether the process handles SIGQUIT now.
     pub(crate) fn handles_quit(&self) -> Result<bool, AttachError> {
         let gone = || AttachError::NoProcess { pid: self.pid };
         let status = self.dir.read("status").map_err(|_gone| gone())?;
         Ok(on_quit(&status).ok_or_else(gone)? == OnQuit::Handled)
     }
 
-    /// Sends SIGQUIT, to this process and no other, if it handles it.
+    /// Sends SIGQUIT to exactly this process, if it handles the signal.
     ///
     /// # Errors
-    /// [`AttachError::Deaf`] if it does not: then nothing was sent.
+    /// Fails with [`AttachError::SignalNotHandled`] if it does not; then nothing was sent.
     pub(crate) fn quit(&self) -> Result<(), AttachError> {
         let pid = self.pid;
         if !self.handles_quit()? {
-            return Err(AttachError::Deaf { pid });
+            return Err(AttachError::SignalNotHandled { pid });
         }
         match pidfd_send_signal(&*self.pidfd, Signal::QUIT) {
             Ok(()) => Ok(()),
@@ -202,15 +203,15 @@ impl Jvm {
     }
 }
 
-/// The last word of these that switches an option on or off: `-XX:+NAME`, `-XX:-NAME`.
-fn last_of<'a>(words: impl Iterator<Item = &'a [u8]>, name: &str) -> Option<bool> {
+/// Returns the value of the last argument that switches an option on or off: `-XX:+NAME`, `-XX:-NAME`.
+fn last_of<'a>(arguments: impl Iterator<Item = &'a [u8]>, name: &str) -> Option<bool> {
     let name = OsString::from(name);
-    let switch = |word: &[u8]| match word.strip_prefix(b"-XX:")?.split_first()? {
+    let switch = |argument: &[u8]| match argument.strip_prefix(b"-XX:")?.split_first()? {
         (b'+', rest) if rest == name.as_bytes() => Some(true),
         (b'-', rest) if rest == name.as_bytes() => Some(false),
         _ => None,
     };
-    words.filter_map(switch).last()
+    arguments.filter_map(switch).last()
 }
 
 #[cfg(test)]
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_jvm_is_refused() {
+    fn other_processes_are_rejected() {
         let own = std::process::id();
         assert!(matches!(Jvm::examine(own), Err(AttachError::NotAJvm { pid }) if pid == own));
         assert!(matches!(Jvm::examine(0), Err(AttachError::NoProcess { pid: 0 })));

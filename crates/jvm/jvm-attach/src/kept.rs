@@ -1,8 +1,9 @@
-//! A library that stays: a copy for this user and this build, which programs may load long after this one has ended.
+//! Persistent copies of a library, per user and build, which programs may load long after this process has ended.
 //!
-//! An option in `JAVA_TOOL_OPTIONS` is inherited by everything that a command starts, daemons too, and a JVM whose option names
-//! a missing library does not start. So the copy is never removed, and its path is the same each time. It is compared with what
-//! it should be before each use, and replaced by one step if it differs: JVMs that have loaded the old file keep it.
+//! An option in `JAVA_TOOL_OPTIONS` is inherited by all processes that a command starts, including daemons, and a
+//! JVM does not start if its option names a missing library. So the copy is never removed, and its path is always
+//! the same. It is verified before each use, and replaced atomically if it differs: JVMs that have loaded the old
+//! file keep it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,33 +20,35 @@ use rustix::process::geteuid;
 use crate::error::AttachError;
 use crate::folder::{READ_FOLDER, open_for_code};
 
-/// For messages.
+/// The attempted action, for messages.
 const WHAT: &str = "write the agent";
-/// Others may read the library: a command may start JVMs as other users, which must start too.
+/// The mode of the library. Other users may read it, because a command may start JVMs as other users.
 const FILE: Mode = Mode::from_raw_mode(0o555);
 const FOLDER: Mode = Mode::from_raw_mode(0o755);
 
-/// Writes a library where JVMs that this user starts find it, unless it is there already. Returns its path.
+/// Writes a library to a folder from which JVMs that this user starts can load it, unless it is already there.
+/// Returns its path.
 ///
 /// # Errors
-/// No directory is fit: each is missing, can be changed by other users, or is mounted read-only or with `noexec`.
+/// Fails if no folder is suitable: each is missing, can be changed by other users, or is mounted read-only or with
+/// `noexec`.
 pub fn keep(name: &str, bytes: &[u8]) -> Result<PathBuf, AttachError> {
     let user = geteuid().as_raw();
-    keep_in(&places(user, |name| std::env::var_os(name)), user, name, bytes)
+    keep_in(&candidates(user, |name| std::env::var_os(name)), user, name, bytes)
 }
 
 fn keep_in(
-    places: &[(PathBuf, String)],
+    candidates: &[(PathBuf, String)],
     user: u32,
     name: &str,
     bytes: &[u8],
 ) -> Result<PathBuf, AttachError> {
     let root = Root::ours().map_err(AttachError::io(WHAT))?;
     let mut reasons = Vec::new();
-    for (parent, folder) in places {
+    for (parent, folder) in candidates {
         let path = parent.join(folder).join(name);
         if !fits_in_an_option(&path) {
-            reasons.push(format!("{}: a JVM's option can't have this path", parent.display()));
+            reasons.push(format!("{}: a JVM option cannot contain this path", parent.display()));
             continue;
         }
         let kept = open_for_code(&root, user, parent).and_then(|parent| {
@@ -57,42 +60,44 @@ fn keep_in(
             Err(reason) => reasons.push(reason),
         }
     }
-    Err(AttachError::NoPlace { pid: std::process::id(), reason: reasons.join("; ") })
+    Err(AttachError::NoFolder { pid: std::process::id(), reason: reasons.join("; ") })
 }
 
-/// Directories, and the name of ours in each: the one that was chosen, then those that are not cleaned; as root first the one
-/// that every user reaches, since a command of root may start JVMs as other users.
-fn places(user: u32, variable: impl Fn(&str) -> Option<OsString>) -> Vec<(PathBuf, String)> {
-    let ours = || "runtap".to_owned();
-    let mut places = Vec::new();
+/// Returns the candidate directories, and the name of the subdirectory in each: first the configured cache, then
+/// persistent directories. For root, a directory that every user can reach comes before the home directory, because
+/// a command of root may start JVMs as other users.
+fn candidates(user: u32, variable: impl Fn(&str) -> Option<OsString>) -> Vec<(PathBuf, String)> {
+    let name = || "runtap".to_owned();
+    let mut candidates = Vec::new();
     let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if let Some(cache) = absolute("XDG_CACHE_HOME") {
-        places.push((cache, ours()));
+        candidates.push((cache, name()));
     }
     if user == 0 {
-        places.push(("/var/cache".into(), ours()));
+        candidates.push(("/var/cache".into(), name()));
     }
     if let Some(home) = absolute("HOME") {
-        places.push((home.join(".cache"), ours()));
-        places.push((home, ".runtap".to_owned()));
+        candidates.push((home.join(".cache"), name()));
+        candidates.push((home, ".runtap".to_owned()));
     }
     for shared in ["/var/tmp", "/tmp", "/dev/shm"] {
-        places.push((shared.into(), format!("runtap-{user}")));
+        candidates.push((shared.into(), format!("runtap-{user}")));
     }
     if let Some(runtime) = absolute("XDG_RUNTIME_DIR") {
-        places.push((runtime, ours()));
+        candidates.push((runtime, name()));
     }
-    places
+    candidates
 }
 
-/// Whether a path can stand in `JAVA_TOOL_OPTIONS`, which is split at blanks and quotes, before the `=` of the agent's options.
+/// Returns whether a path can be part of `JAVA_TOOL_OPTIONS`, which is split at blanks and quotes, before the `=`
+/// of the agent's options.
 fn fits_in_an_option(path: &Path) -> bool {
     let special =
         |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || b"'\"=\\".contains(byte);
     !path.as_os_str().as_bytes().iter().any(special)
 }
 
-/// In a directory where no other user can replace names.
+/// Keeps the library in a subdirectory of a directory where no other user can replace names.
 fn keep_below(parent: &Folder, user: u32, folder: &str, name: &str, bytes: &[u8]) -> io::Result<()> {
     let created = rustix::fs::mkdirat(parent, folder, FOLDER);
     let inside = parent.folder(OsStr::new(folder)).map_err(|error| match created {
@@ -103,7 +108,7 @@ fn keep_below(parent: &Folder, user: u32, folder: &str, name: &str, bytes: &[u8]
     if stat.st_uid != user {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the directory belongs to another user"));
     }
-    // Whatever the umask has taken, or an access list has added.
+    // The umask or an access control list may have changed the mode.
     rustix::fs::fchmod(rustix::fs::openat(parent, folder, READ_FOLDER, Mode::empty())?, FOLDER)?;
     if is_kept(&inside, user, name, bytes).unwrap_or(false) {
         return Ok(());
@@ -114,7 +119,7 @@ fn keep_below(parent: &Folder, user: u32, folder: &str, name: &str, bytes: &[u8]
     let write = |mut file: File| {
         file.write_all(bytes)?;
         rustix::fs::fchmod(&file, FILE)?;
-        // A JVM may load it after the machine has lost power.
+        // The file must survive a power failure.
         file.sync_all()?;
         rustix::fs::renameat(&inside, &new, &inside, name)?;
         Ok(())
@@ -126,21 +131,21 @@ fn keep_below(parent: &Folder, user: u32, folder: &str, name: &str, bytes: &[u8]
     if is_kept(&inside, user, name, bytes)? {
         Ok(())
     } else {
-        Err(io::Error::other("what was written reads differently"))
+        Err(io::Error::other("the written file has different content"))
     }
 }
 
-/// Whether the file is there, is ours alone, can be loaded by everybody, and is what it should be.
+/// Returns whether the file exists, belongs to the user, can be loaded by all users, and has the expected content.
 fn is_kept(inside: &Folder, user: u32, name: &str, bytes: &[u8]) -> io::Result<bool> {
     let file = inside.open_itself(name.as_ref())?;
     let stat = rustix::fs::fstat(&file)?;
     if stat.st_uid != user || Mode::from_raw_mode(stat.st_mode) != FILE {
         return Ok(false);
     }
-    let mut there = Vec::new();
+    let mut content = Vec::new();
     let limit = u64::try_from(bytes.len()).map_err(io::Error::other)?.saturating_add(1);
-    file.take(limit).read_to_end(&mut there)?;
-    Ok(there == bytes)
+    file.take(limit).read_to_end(&mut content)?;
+    Ok(content == bytes)
 }
 
 #[cfg(test)]
@@ -164,8 +169,9 @@ mod tests {
         let first = fs::metadata(&path).unwrap();
         assert_eq!(first.permissions().mode() & 0o7777, 0o555);
         assert_eq!(kept(folder.path(), b"library").unwrap(), path);
-        assert_eq!(fs::metadata(&path).unwrap().ino(), first.ino(), "it was there");
-        // Torn by a loss of power, changed, or made writable: what JVMs have loaded stays as it is.
+        assert_eq!(fs::metadata(&path).unwrap().ino(), first.ino(), "the file was not replaced");
+        // A file that was truncated by a power failure, changed, or made writable is replaced; loaded copies are
+        // unaffected.
         let old = File::open(&path).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(&path, b"libra").unwrap();
@@ -176,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_its_place_is_replaced_and_a_linked_directory_is_refused() {
+    fn a_link_is_replaced_and_a_linked_directory_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = folder.path().join("elsewhere");
         fs::create_dir(folder.path().join("runtap")).unwrap();
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_another_user_is_refused_and_the_next_one_taken() {
+    fn a_directory_of_another_user_is_skipped() {
         if !geteuid().is_root() {
             eprintln!("skipped: giving a directory to another user needs root");
             return;
@@ -205,21 +211,21 @@ mod tests {
             [first.path(), second.path()].map(|path| (path.to_owned(), "runtap".to_owned())).into();
         let path = keep_in(&places, 0, NAME, b"library").unwrap();
         assert!(path.starts_with(second.path()));
-        // A directory in which anybody can exchange ours.
+        // A directory in which any user can replace the library's folder.
         fs::set_permissions(second.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let error = keep_in(&places, 0, NAME, b"library").unwrap_err().to_string();
         assert!(
-            error.contains("belongs to another user") && error.contains("other users can exchange"),
+            error.contains("belongs to another user") && error.contains("other users can replace"),
             "{error}"
         );
         assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
     }
 
     #[test]
-    fn where_it_is_kept() {
+    fn candidates_depend_on_the_user_and_the_home_directory() {
         let of = |user, home: &str| {
             let variable = |name: &str| (name == "HOME").then(|| home.into());
-            places(user, variable).into_iter().map(|(parent, name)| parent.join(name)).collect::<Vec<_>>()
+            candidates(user, variable).into_iter().map(|(parent, name)| parent.join(name)).collect::<Vec<_>>()
         };
         assert_eq!(of(0, "/root")[..2], [Path::new("/var/cache/runtap"), Path::new("/root/.cache/runtap")]);
         assert_eq!(of(7, "/home/a")[0], Path::new("/home/a/.cache/runtap"));

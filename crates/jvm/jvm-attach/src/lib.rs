@@ -1,27 +1,29 @@
-//! The attach protocol of `HotSpot`, as a client without a JDK: it loads agents into running Java programs, and asks them.
+//! A client of `HotSpot`'s attach protocol that needs no JDK: it loads agents into running Java programs, and sends
+//! them commands.
 //!
 //! ```text
 //!   client                                            JVM
-//!     │ creates /tmp/.attach_pidN (N: the JVM's own number)  │
+//!     │ creates /tmp/.attach_pidN (N: the JVM's own process ID) │
 //!     │── SIGQUIT ──────────────────────────────────────────▶│ sees the file and listens on /tmp/.java_pidN
-//!     │── connects ─────────────────────────────────────────▶│ asks the kernel who that is: its own user, or root
+//!     │── connects ─────────────────────────────────────────▶│ checks the peer: the user must be its own, or root
 //!     │── request: version, command, arguments ─────────────▶│
 //!     │◀─ reply: code, text, end of the connection ──────────│
 //! ```
 //!
-//! SIGQUIT ends every program that does not handle it. So [`Jvm::examine`] proves first that the process is a `HotSpot`
-//! machine that does, and the signal goes to that very process, by its descriptor. A JVM that listens already gets none.
+//! SIGQUIT terminates every program that does not handle it. So [`Jvm::examine`] first verifies that the process is
+//! a `HotSpot` JVM that handles the signal, and the signal is sent to exactly that process, by its descriptor. A
+//! JVM that already listens receives no signal.
 //!
-//! Nothing that is found in a temporary folder is believed: the socket is used if the kernel says that the process itself
-//! listens there, and files are made with the rights of the JVM's user, so that none can appear where that user could not
-//! make it. Replies are bounded in size and time.
+//! The contents of temporary folders are not trusted: the socket is used only if the kernel reports that the
+//! process itself listens on it, and files are created with the rights of the JVM's user, so that none can appear
+//! where that user could not create it. Replies are limited in size and time.
 //!
-//! - [`codec`]: requests and replies as bytes, without I/O.
-//! - [`Jvm`]: a process that was examined. [`Client`]: what it is asked. [`Placed`]: a library where the JVM can read it.
-//!   [`keep`]: one for JVMs that are going to be started.
+//! - [`codec`]: encoding of requests and decoding of replies, without I/O.
+//! - [`Jvm`]: an examined process. [`Client`]: sends it commands. [`PlacedLibrary`]: a library where the JVM can
+//!   load it. [`keep`]: a persistent library, for JVMs that are started later.
 //!
-//! Linux only. `OpenJ9`, which has another protocol, is recognized and refused. Refuses to know what an agent does, and to
-//! print. Source: `openjdk/jdk`, `src/hotspot/os/posix/attachListener_posix.cpp`, and JDK 11, 17, 21 and 25 as measured.
+//! This crate supports Linux only. `OpenJ9`, which has another protocol, is detected and rejected. Sources:
+//! `openjdk/jdk`, `src/hotspot/os/posix/attachListener_posix.cpp`, and measurements with JDK 11, 17, 21 and 25.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![warn(clippy::cast_possible_truncation)]
@@ -33,17 +35,17 @@ pub mod codec;
 mod error;
 #[cfg(target_os = "linux")]
 mod folder;
-/// For the fuzz targets.
+/// Entry points of the fuzz targets.
 #[cfg(all(fuzzing, target_os = "linux"))]
 #[doc(hidden)]
 pub mod fuzzing {
-    use crate::proc_texts::{Mapped, on_quit};
+    use crate::proc_texts::{MemoryMap, on_quit};
 
-    /// Takes these for a memory map, and for a status.
+    /// Parses the bytes as a memory map, and as a status.
     pub fn proc_texts(bytes: &[u8]) {
-        let mapped = Mapped::parse(bytes, "libruntap_jvm_agent");
-        assert!(mapped.wanted.len() <= bytes.len());
-        for path in &mapped.wanted {
+        let mapped = MemoryMap::parse(bytes, "libruntap_jvm_agent");
+        assert!(mapped.libraries.len() <= bytes.len());
+        for path in &mapped.libraries {
             let _ = crate::private::path_in_target(path);
         }
         let _ = on_quit(bytes);
@@ -70,6 +72,6 @@ pub use self::{
     error::AttachError,
     jvm::Jvm,
     kept::keep,
-    library::{Answer, Placed},
+    library::{AgentAnswer, PlacedLibrary},
     proc_texts::CLibrary,
 };

@@ -1,8 +1,9 @@
-//! A library where a JVM can read it, and nobody else can exchange it: in a new folder with an unforeseeable name, which only
-//! the JVM's user may enter, in a temporary folder of the JVM's own root. Both are made with that user's rights.
+//! A library in a folder where a JVM can load it and other users cannot replace it: a new folder with an
+//! unpredictable name, which only the JVM's user may enter, in a temporary folder of the JVM's root. Both are
+//! created with that user's rights.
 //!
-//! A library that was loaded needs no file any more. glibc knows it by its path: who loads the same path again gets what is
-//! loaded already, so detaching and attaching again write no file and map nothing twice.
+//! A loaded library no longer needs its file. glibc identifies libraries by path: loading the same path again
+//! returns the loaded library, so detaching and attaching again neither writes a file nor maps the library twice.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -15,78 +16,79 @@ use rustix::fs::{Mode, OFlags};
 use crate::error::AttachError;
 use crate::identity::as_its_user;
 use crate::jvm::Jvm;
-use crate::private::Private;
+use crate::private::PrivateFolder;
 use crate::proc_texts::CLibrary;
 
-/// Slow disks, and file systems of users.
-const LIMIT: Duration = Duration::from_secs(30);
+/// The time limit for file operations, which allows for slow disks.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// For messages.
+/// The attempted action, for messages.
 const WRITE: &str = "write the agent";
 
-/// The file in which an agent says why it refuses.
+/// The name of the file in which an agent reports why it cannot start.
 const ANSWER: &str = "answer";
-/// How much of that is read.
-const MOST_SAID: u64 = 8 << 10;
+/// The maximum size of the answer that is read, in bytes.
+const MAX_ANSWER: u64 = 8 << 10;
 
-/// A place where an agent that is attached can say why it refuses. Removed when it is dropped.
+/// A file in which an agent that is being attached can report why it cannot start. It is removed on drop.
 #[derive(Debug)]
-pub struct Answer {
+pub struct AgentAnswer {
     path: PathBuf,
-    private: Private,
+    private: PrivateFolder,
 }
 
-impl Answer {
-    /// Makes it where a JVM can write.
+impl AgentAnswer {
+    /// Creates a folder for the file where a JVM can write.
     ///
     /// # Errors
-    /// There is no place for it.
+    /// Fails if no folder is suitable.
     pub async fn create(jvm: &Jvm) -> Result<Self, AttachError> {
-        const WHAT: &str = "make a folder for the agent's answer";
-        as_its_user(jvm, LIMIT, WHAT, move |jvm| {
+        const WHAT: &str = "create a folder for the agent's answer";
+        as_its_user(jvm, TIME_LIMIT, WHAT, move |jvm| {
             let root = jvm.dir().root().map_err(AttachError::io(WHAT))?;
-            let private = Private::below(&root, jvm.user());
-            let private = private.map_err(|reason| AttachError::NoPlace { pid: jvm.pid(), reason })?;
+            let private = PrivateFolder::below(&root, jvm.user());
+            let private = private.map_err(|reason| AttachError::NoFolder { pid: jvm.pid(), reason })?;
             Ok(Self { path: private.path().join(ANSWER), private })
         })
         .await
     }
 
-    /// The file that the agent is to create, in the JVM's own file system.
+    /// Returns the path of the file that the agent must create, in the JVM's file system.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it has written: a line, of 8 KiB at most. Any program of its user can write there.
+    /// Returns the answer: the first line, of at most 8 KiB; `None` if there is none. Any program of the JVM's user
+    /// can write it.
     pub fn read(&self) -> Option<String> {
         let file = self.private.inside().open_itself(ANSWER.as_ref()).ok()?;
         let mut bytes = Vec::new();
-        file.take(MOST_SAID).read_to_end(&mut bytes).ok()?;
+        file.take(MAX_ANSWER).read_to_end(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         let line = text.lines().next().unwrap_or_default().trim();
         (!line.is_empty()).then(|| line.to_owned())
     }
 }
 
-impl Drop for Answer {
+impl Drop for AgentAnswer {
     fn drop(&mut self) {
         let _ = self.private.inside().remove(ANSWER.as_ref());
     }
 }
 
-/// A library that a JVM can load. Removed when it is dropped, with its folder.
+/// A library that a JVM can load. It is removed on drop, with its folder.
 #[derive(Debug)]
-pub struct Placed {
+pub struct PlacedLibrary {
     path: PathBuf,
     name: String,
-    private: Private,
+    private: PrivateFolder,
 }
 
-impl Placed {
-    /// Writes it where a JVM can load it, and reads it again.
+impl PlacedLibrary {
+    /// Writes a library to a folder from which a JVM can load it, and verifies it.
     ///
     /// # Errors
-    /// There is no place for it, or the JVM could not load it anyhow.
+    /// Fails if no folder is suitable, or if the JVM cannot load the library in any case.
     pub async fn write(
         jvm: &Jvm,
         name: &str,
@@ -96,20 +98,20 @@ impl Placed {
             return Err(AttachError::Musl { pid: jvm.pid() });
         }
         let name = name.to_owned();
-        as_its_user(jvm, LIMIT, WRITE, move |jvm| {
+        as_its_user(jvm, TIME_LIMIT, WRITE, move |jvm| {
             let root = jvm.dir().root().map_err(AttachError::io(WRITE))?;
             Self::below(&root, jvm.user(), &name, bytes.as_ref())
-                .map_err(|reason| AttachError::NoPlace { pid: jvm.pid(), reason })
+                .map_err(|reason| AttachError::NoFolder { pid: jvm.pid(), reason })
         })
         .await
     }
 
-    /// In the first place that is fit, else what is wrong with each.
+    /// Writes the library to the first suitable folder. Fails with the reason for each folder.
     fn below(root: &Root, user: u32, name: &str, bytes: &[u8]) -> Result<Self, String> {
-        Private::first(root, user, |private| Self::in_folder(private, name, bytes))
+        PrivateFolder::first(root, user, |private| Self::in_folder(private, name, bytes))
     }
 
-    fn in_folder(private: Private, name: &str, bytes: &[u8]) -> io::Result<Self> {
+    fn in_folder(private: PrivateFolder, name: &str, bytes: &[u8]) -> io::Result<Self> {
         let path = private.path().join(name);
         let placed = Self { path, name: name.to_owned(), private };
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
@@ -122,21 +124,25 @@ impl Placed {
         Ok(placed)
     }
 
-    /// What lies there now.
+    /// Verifies the content of the file.
     fn verify(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut there = Vec::new();
+        let mut content = Vec::new();
         let limit = u64::try_from(bytes.len()).map_err(io::Error::other)?.saturating_add(1);
-        self.private.inside().open_itself(self.name.as_ref())?.take(limit).read_to_end(&mut there)?;
-        if there == bytes { Ok(()) } else { Err(io::Error::other("what was written reads differently")) }
+        self.private.inside().open_itself(self.name.as_ref())?.take(limit).read_to_end(&mut content)?;
+        if content == bytes {
+            Ok(())
+        } else {
+            Err(io::Error::other("the written file has different content"))
+        }
     }
 
-    /// Where the JVM finds it, in its own file system.
+    /// Returns the path of the library in the JVM's file system.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-impl Drop for Placed {
+impl Drop for PlacedLibrary {
     fn drop(&mut self) {
         let _ = self.private.inside().remove(self.name.as_ref());
     }

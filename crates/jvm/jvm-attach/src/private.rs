@@ -1,7 +1,7 @@
-//! Folders that only the JVM's user may enter, in a temporary folder of the JVM's own root.
+//! Folders that only the JVM's user may enter, in a temporary folder of the JVM's root.
 //!
-//! Each is locked (flock) while it is used. A folder without a lock was left by a program that was killed; it is removed before
-//! the next one is created in the same place.
+//! Each folder is locked (flock) while it is used. An unlocked folder was left behind by a program that was killed;
+//! it is removed before the next one is created in the same parent.
 
 use std::ffi::OsStr;
 use std::io;
@@ -16,41 +16,42 @@ use rustix::fs::{FileType, FlockOperation, Mode};
 
 use crate::folder::{READ_FOLDER, open_for_code};
 
-/// Where one is tried, in this order. The first two are on disks; the third is memory, and there in most containers.
-const PLACES: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// How their names begin; 16 digits follow.
+/// The parent folders, in the order in which they are tried. The first two are on disks; the third is in memory,
+/// and exists in most containers.
+const PARENTS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+/// The prefix of the names, before 16 hexadecimal digits.
 const PREFIX: &str = "runtap-agent-";
-/// Names of a temporary folder that are looked at.
-const MOST_NAMES: usize = 100_000;
-/// How often one is created: another program may remove a folder before it is locked.
-const TRIES: usize = 4;
+/// The maximum number of names in a parent folder that are examined.
+const MAX_NAMES: usize = 100_000;
+/// The number of attempts to create a folder: another program may remove it before it is locked.
+const ATTEMPTS: usize = 4;
 
-/// Removed when it is dropped; what is in it must be removed before.
+/// A private folder. It is removed on drop; its content must be removed before.
 #[derive(Debug)]
-pub(crate) struct Private {
-    /// As the JVM sees it.
+pub(crate) struct PrivateFolder {
+    /// The path in the JVM's file system.
     path: PathBuf,
     folder: Folder,
     name: String,
-    /// Its descriptor holds the lock.
+    /// The open folder, whose descriptor holds the lock.
     inside: Folder,
 }
 
-impl Private {
-    /// In the first place that is fit, else what is wrong with each.
+impl PrivateFolder {
+    /// Creates a folder in the first suitable parent. Fails with the reason for each parent.
     pub(crate) fn below(root: &Root, user: u32) -> Result<Self, String> {
         Self::first(root, user, Ok)
     }
 
-    /// Like [`below`](Self::below), in the first place where `act` succeeds with the new folder.
+    /// Creates a folder like [`below`](Self::below), in the first parent where `act` succeeds with it.
     pub(crate) fn first<T>(root: &Root, user: u32, act: impl Fn(Self) -> io::Result<T>) -> Result<T, String> {
         let mut reasons = Vec::new();
-        for place in PLACES {
-            let done = open_for_code(root, user, place).and_then(|folder| {
-                // What can't be removed stays.
-                let _ = remove_left(&folder, user);
-                let made = Self::create(user, place, folder).and_then(&act);
-                made.map_err(|error| format!("{place}: {error}"))
+        for parent in PARENTS {
+            let done = open_for_code(root, user, parent).and_then(|folder| {
+                // Errors are ignored: a folder that cannot be removed remains.
+                let _ = remove_stale(&folder, user);
+                let created = Self::create(user, parent, folder).and_then(&act);
+                created.map_err(|error| format!("{parent}: {error}"))
             });
             match done {
                 Ok(done) => return Ok(done),
@@ -60,8 +61,8 @@ impl Private {
         Err(reasons.join("; "))
     }
 
-    fn create(user: u32, place: &str, folder: Folder) -> io::Result<Self> {
-        for _ in 0..TRIES {
+    fn create(user: u32, parent: &str, folder: Folder) -> io::Result<Self> {
+        for _ in 0..ATTEMPTS {
             let name = format!("{PREFIX}{:016x}", random_u64());
             rustix::fs::mkdirat(&folder, &name, Mode::RWXU)?;
             let locked = lock(&folder, &name).inspect_err(|_| {
@@ -69,33 +70,33 @@ impl Private {
             });
             let Some(locked) = locked? else { continue };
             let inside = Folder::opened(locked, folder.path().join(&name));
-            let path = Path::new(place).join(&name);
-            // From here on it is removed when it is dropped.
+            let path = Path::new(parent).join(&name);
+            // From here on, dropping removes the folder.
             let private = Self { path, folder, name, inside };
             let stat = rustix::fs::fstat(&private.inside)?;
             let others = Mode::from_raw_mode(stat.st_mode) & (Mode::RWXG | Mode::RWXO);
             if stat.st_uid != user || !others.is_empty() {
-                return Err(io::Error::other("another program has replaced the folder that was created"));
+                return Err(io::Error::other("another program replaced the new folder"));
             }
             return Ok(private);
         }
-        Err(io::Error::other("another program removes the folders that are created"))
+        Err(io::Error::other("another program removes new folders"))
     }
 
-    /// As the JVM sees it.
+    /// Returns the path in the JVM's file system.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// By its descriptor.
+    /// Returns the open folder.
     pub(crate) fn inside(&self) -> &Folder {
         &self.inside
     }
 }
 
-impl Drop for Private {
+impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        // By descriptors: whatever has this name now, nothing is removed elsewhere.
+        // The folder is identified by descriptors, so nothing is removed elsewhere if the name was reused.
         let _ = self.folder.remove_folder(self.name.as_ref());
     }
 }
@@ -110,21 +111,23 @@ fn lock(folder: &Folder, name: &str) -> io::Result<Option<OwnedFd>> {
         Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
         locked => locked?,
     }
-    let there = rustix::fs::fstat(&opened)?.st_nlink > 0;
-    Ok(there.then_some(opened))
+    let exists = rustix::fs::fstat(&opened)?.st_nlink > 0;
+    Ok(exists.then_some(opened))
 }
 
-/// Removes the folders of this user that nobody uses any more.
-fn remove_left(folder: &Folder, user: u32) -> io::Result<()> {
+/// Removes the unused folders of this user.
+fn remove_stale(folder: &Folder, user: u32) -> io::Result<()> {
     let listed = rustix::fs::openat(folder, ".", READ_FOLDER, Mode::empty())?;
-    for entry in rustix::fs::Dir::new(listed)?.take(MOST_NAMES) {
+    for entry in rustix::fs::Dir::new(listed)?.take(MAX_NAMES) {
         let entry = entry?;
-        let Some(name) = entry.file_name().to_str().ok().filter(|name| is_ours(name)) else { continue };
-        let is_theirs = |stat: rustix::fs::Stat| stat.st_uid != user;
-        if folder.stat(name.as_ref()).map_or(true, is_theirs) {
+        let Some(name) = entry.file_name().to_str().ok().filter(|name| is_private_name(name)) else {
+            continue;
+        };
+        let is_of_other = |stat: rustix::fs::Stat| stat.st_uid != user;
+        if folder.stat(name.as_ref()).map_or(true, is_of_other) {
             continue;
         }
-        // Of one that can't be removed the others know nothing.
+        // A folder that cannot be removed does not affect the others.
         let _ = remove(folder, name);
     }
     Ok(())
@@ -142,22 +145,22 @@ fn remove(folder: &Folder, name: &str) -> io::Result<()> {
     folder.remove_folder(name.as_ref())
 }
 
-/// Whether a folder of this name is one of these.
-fn is_ours(name: &str) -> bool {
+/// Returns whether a name is that of a private folder.
+fn is_private_name(name: &str) -> bool {
     let digits = name.strip_prefix(PREFIX);
     digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The path by which a JVM has loaded a library of ours, from the one in its memory map: with a root of its own inside of a mount
-/// namespace the map has more in front.
+/// Returns the path by which a JVM has loaded a placed library, from the path in its memory map; `None` for other
+/// libraries. For a JVM with its own root in a mount namespace, the path in the map has a longer prefix.
 pub(crate) fn path_in_target(mapped: &Path) -> Option<PathBuf> {
     let text = mapped.to_str()?;
-    let begins = PLACES.iter().filter_map(|place| text.rfind(&format!("{place}/{PREFIX}"))).min()?;
-    let path = text.get(begins..)?;
+    let start = PARENTS.iter().filter_map(|parent| text.rfind(&format!("{parent}/{PREFIX}"))).min()?;
+    let path = text.get(start..)?;
     // /tmp/runtap-agent-0123456789abcdef/NAME
     let (folder, name) = path.rsplit_once('/')?;
     let folder = folder.rsplit_once('/')?.1;
-    (is_ours(folder) && !name.is_empty()).then(|| path.into())
+    (is_private_name(folder) && !name.is_empty()).then(|| path.into())
 }
 
 #[cfg(test)]
@@ -167,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_of_a_loaded_library_is_known_again() {
+    fn the_path_of_a_loaded_library_is_recognized() {
         let path = |mapped: &str| path_in_target(Path::new(mapped));
         let plain = "/tmp/runtap-agent-0123456789abcdef/librt.so";
         assert_eq!(path(plain), Some(plain.into()));
@@ -186,11 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_program_has_left_goes_and_what_is_used_stays() {
+    fn stale_folders_are_removed_and_used_ones_are_kept() {
         let place = tempfile::tempdir().unwrap();
         let folder = || Folder::open(place.path()).unwrap();
         let user = rustix::process::geteuid().as_raw();
-        let used = Private::create(user, "/tmp", folder()).unwrap();
+        let used = PrivateFolder::create(user, "/tmp", folder()).unwrap();
         let left = place.path().join("runtap-agent-0123456789abcdef");
         let full = place.path().join("runtap-agent-0123456789abcdee");
         for made in [&left, &full.join("of somebody"), &place.path().join("runtap-0123456789abcdef")] {
@@ -198,12 +201,12 @@ mod tests {
         }
         fs::write(left.join("librt.so"), "code").unwrap();
         fs::write(left.join("answer"), "").unwrap();
-        remove_left(&folder(), user + 1).unwrap();
-        assert!(left.exists(), "it belongs to somebody else");
-        remove_left(&folder(), user).unwrap();
+        remove_stale(&folder(), user + 1).unwrap();
+        assert!(left.exists(), "it belongs to another user");
+        remove_stale(&folder(), user).unwrap();
         assert!(!left.exists());
         let names = || fs::read_dir(place.path()).unwrap().count();
-        assert_eq!(names(), 3, "what is used, what is not empty, what has another name");
+        assert_eq!(names(), 3, "a used one, one that is not empty, and one with another name");
         drop(used);
         assert_eq!(names(), 2);
     }

@@ -1,52 +1,52 @@
-//! What two files of `/proc/PID` say of a JVM: `maps`, which libraries it has, and `status`, which signals it handles. Pure;
-//! the process chooses most of the bytes. Source: `proc(5)`.
+//! Parsing of two files in `/proc/PID`: `maps` (the libraries of a JVM) and `status` (the signals that it handles).
+//! The process controls most of the bytes. Source: `proc(5)`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Paths of one library that are kept: each stands several times in a map.
-const MOST_LIBRARIES: usize = 64;
-/// What the kernel adds to the path of a file that has no name any more.
+/// The maximum number of library paths that are kept.
+const MAX_LIBRARIES: usize = 64;
+/// The suffix that the kernel adds to the path of a deleted file.
 const DELETED: &[u8] = b" (deleted)";
-/// Signal 3, whose bit is the third.
+/// The bit of SIGQUIT, which is signal 3.
 const SIGQUIT: u64 = 1 << (3 - 1);
 
-/// The C library that a process has.
+/// The C library of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CLibrary {
-    /// That of most distributions.
+    /// The GNU C library, used by most distributions.
     Glibc,
-    /// That of Alpine Linux.
+    /// musl, used by Alpine Linux.
     Musl,
-    /// None that is known.
+    /// An unknown C library.
     #[default]
     Unknown,
 }
 
-/// The make of a Java virtual machine.
+/// An implementation of the Java virtual machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Make {
-    /// `OpenJDK`'s, and whatever is built on it.
+pub(crate) enum JvmKind {
+    /// `HotSpot`, of `OpenJDK` and its derivatives.
     HotSpot,
-    /// Eclipse's. It has a `libjvm.so`, too.
+    /// Eclipse `OpenJ9`, which has a `libjvm.so` too.
     OpenJ9,
 }
 
-/// What a memory map says.
+/// The parsed memory map of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Mapped {
-    /// `None`: no Java virtual machine.
-    pub(crate) make: Option<Make>,
+pub(crate) struct MemoryMap {
+    /// The JVM; `None` if there is none.
+    pub(crate) jvm: Option<JvmKind>,
     pub(crate) c_library: CLibrary,
-    /// The paths of the libraries that were asked for, each once, as the process has loaded them.
-    pub(crate) wanted: Vec<PathBuf>,
+    /// The paths of the requested libraries as they were loaded, without duplicates.
+    pub(crate) libraries: Vec<PathBuf>,
 }
 
-impl Mapped {
-    /// Takes a map apart. `wanted`: how the names of further libraries begin; none without any.
-    pub(crate) fn parse(maps: &[u8], wanted: &str) -> Self {
+impl MemoryMap {
+    /// Parses a map. `library` is the prefix of the names of requested libraries; empty for none.
+    pub(crate) fn parse(maps: &[u8], library: &str) -> Self {
         let mut found = Self::default();
         let mut last: &[u8] = &[];
         for line in maps.split(|byte| *byte == b'\n') {
@@ -54,21 +54,22 @@ impl Mapped {
             last = path;
             let path = path.strip_suffix(DELETED).unwrap_or(path);
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            let begins = |with: [&[u8]; 2]| with.iter().any(|start| name.starts_with(start));
-            if begins([b"libj9vm", b"libj9jit"]) {
-                found.make = Some(Make::OpenJ9);
+            let starts_with = |prefixes: [&[u8]; 2]| prefixes.iter().any(|prefix| name.starts_with(prefix));
+            if starts_with([b"libj9vm", b"libj9jit"]) {
+                found.jvm = Some(JvmKind::OpenJ9);
             } else if name == b"libjvm.so" {
-                found.make.get_or_insert(Make::HotSpot);
-            } else if begins([b"ld-musl-", b"libc.musl-"]) {
-                // Programs for glibc run on musl by a library that has its name.
+                found.jvm.get_or_insert(JvmKind::HotSpot);
+            } else if starts_with([b"ld-musl-", b"libc.musl-"]) {
+                // On musl, a compatibility library may have the name of glibc, so musl takes precedence.
                 found.c_library = CLibrary::Musl;
-            } else if begins([b"libc.so.6", b"libc-2."]) && found.c_library == CLibrary::Unknown {
+            } else if starts_with([b"libc.so.6", b"libc-2."]) && found.c_library == CLibrary::Unknown {
                 found.c_library = CLibrary::Glibc;
             }
-            if !wanted.is_empty() && name.starts_with(wanted.as_bytes()) {
+            if !library.is_empty() && name.starts_with(library.as_bytes()) {
                 let path = Path::new(OsStr::from_bytes(path));
-                if found.wanted.len() < MOST_LIBRARIES && !found.wanted.iter().any(|known| known == path) {
-                    found.wanted.push(path.to_owned());
+                if found.libraries.len() < MAX_LIBRARIES && !found.libraries.iter().any(|known| known == path)
+                {
+                    found.libraries.push(path.to_owned());
                 }
             }
         }
@@ -76,25 +77,25 @@ impl Mapped {
     }
 }
 
-/// `7f0c-7f0d r-xp 00000000 fe:00 1234    /usr/lib/libc.so.6`
+/// Returns the path in a line such as `7f0c-7f0d r-xp 00000000 fe:00 1234    /usr/lib/libc.so.6`.
 fn path(line: &[u8]) -> Option<&[u8]> {
     let at = line.iter().position(|byte| *byte == b'/')?;
-    // A path has five fields before it, of which none has a slash.
+    // None of the five fields before the path contains a slash.
     line.get(at..)
 }
 
-/// What becomes of SIGQUIT.
+/// The effect of SIGQUIT on a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnQuit {
     /// The process handles it.
     Handled,
-    /// Nothing happens.
+    /// The process ignores it.
     Ignored,
-    /// The process ends.
+    /// The process is terminated.
     Deadly,
 }
 
-/// By `/proc/PID/status`.
+/// Returns the effect of SIGQUIT according to `/proc/PID/status`; `None` if that is malformed.
 pub(crate) fn on_quit(status: &[u8]) -> Option<OnQuit> {
     let set = |key: &[u8]| {
         let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(key))?;
@@ -125,26 +126,26 @@ mod tests {
 ";
 
     #[test]
-    fn a_map_says_what_runs() {
-        let hotspot = Mapped {
-            make: Some(Make::HotSpot),
+    fn a_map_shows_the_jvm_and_the_libraries() {
+        let hotspot = MemoryMap {
+            jvm: Some(JvmKind::HotSpot),
             c_library: CLibrary::Glibc,
-            wanted: vec!["/tmp/runtap-1/librt-a.so".into()],
+            libraries: vec!["/tmp/runtap-1/librt-a.so".into()],
         };
-        assert_eq!(Mapped::parse(MAPS.as_bytes(), "librt-"), hotspot);
-        assert_eq!(Mapped::parse(MAPS.as_bytes(), "").wanted, Vec::<PathBuf>::new());
+        assert_eq!(MemoryMap::parse(MAPS.as_bytes(), "librt-"), hotspot);
+        assert_eq!(MemoryMap::parse(MAPS.as_bytes(), "").libraries, Vec::<PathBuf>::new());
         let alpine = MAPS.replace("/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib/ld-musl-x86_64.so.1");
-        let alpine = Mapped::parse(alpine.as_bytes(), "");
-        assert_eq!((alpine.make, alpine.c_library), (Some(Make::HotSpot), CLibrary::Musl));
+        let alpine = MemoryMap::parse(alpine.as_bytes(), "");
+        assert_eq!((alpine.jvm, alpine.c_library), (Some(JvmKind::HotSpot), CLibrary::Musl));
         let j9 = [MAPS, "0-1 r-xp 0 0:0 1 /opt/jdk/lib/default/libj9vm29.so\n", MAPS].concat();
-        assert_eq!(Mapped::parse(j9.as_bytes(), "").make, Some(Make::OpenJ9));
-        // A folder of that name is no library.
-        let folder = Mapped::parse(b"0-1 r-xp 0 0:0 1 /home/libjvm.so/data", "");
-        assert_eq!(folder, Mapped::default());
+        assert_eq!(MemoryMap::parse(j9.as_bytes(), "").jvm, Some(JvmKind::OpenJ9));
+        // A folder with that name is not a library.
+        let folder = MemoryMap::parse(b"0-1 r-xp 0 0:0 1 /home/libjvm.so/data", "");
+        assert_eq!(folder, MemoryMap::default());
     }
 
     #[test]
-    fn what_sigquit_does() {
+    fn the_effect_of_sigquit_is_in_the_status() {
         let status = |caught: &str, ignored: &str| {
             on_quit(format!("Name:\tx\nSigIgn:\t{ignored}\nSigCgt:\t{caught}\n").as_bytes())
         };
@@ -157,12 +158,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(bytes: Vec<u8>, at in 0..MAPS.len()) {
+        fn any_text_is_parsed(bytes: Vec<u8>, at in 0..MAPS.len()) {
             let mut damaged = MAPS.as_bytes().to_vec();
             damaged.splice(at..at, bytes.iter().copied());
-            let mapped = Mapped::parse(&damaged, "librt-");
-            prop_assert!(mapped.wanted.len() <= MOST_LIBRARIES);
-            let _ = Mapped::parse(&bytes, "l");
+            let mapped = MemoryMap::parse(&damaged, "librt-");
+            prop_assert!(mapped.libraries.len() <= MAX_LIBRARIES);
+            let _ = MemoryMap::parse(&bytes, "l");
             let _ = on_quit(&bytes);
         }
     }

@@ -1,9 +1,9 @@
-//! What the events of a Java program mean, beyond its call tree (`runtap-bytefrog`).
+//! The interpretation of Java traces, beyond their call trees (`runtap-bytefrog`).
 //!
-//! - [`recording`]: recordings on disk, played back, compared, as profiles.
-//! - [`coverage`]: which code of jars ran, which did not, and what is not known.
+//! - [`recording`]: recordings on disk, and their replay, comparison and conversion to profiles.
+//! - [`coverage`]: which code of JAR files ran, which did not, and for which this is unknown.
 //!
-//! Opens no listener, and prints nothing.
+//! This crate opens no listener and prints nothing.
 
 pub mod coverage;
 pub mod recording;

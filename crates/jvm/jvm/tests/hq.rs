@@ -1,4 +1,4 @@
-//! What HQ records is what it has heard: played back, it comes to the same.
+//! Recordings by HQ: a replay has the results of the live trace.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ fn options() -> Options {
     Options {
         configuration: Configuration {
             inclusions: vec!["^demo/".into()],
-            // A machine that stands still for seconds misses none.
+            // Longer than a machine may be stopped for a few seconds.
             heartbeat_interval: 60_000,
             ..Configuration::default()
         },
@@ -55,7 +55,7 @@ fn record(
     (0..).zip(agents).map(|(id, _)| hq.report(AgentId(id)).expect("kept")).collect()
 }
 
-/// All but what depends on the ends of calls.
+/// Removes the parts of a report that depend on the times when calls ended.
 fn timeless(mut report: Report) -> Report {
     for method in &mut report.methods {
         (method.own, method.inclusive, method.own_so_far, method.so_far) = (0, 0, 0, 0);
@@ -87,7 +87,7 @@ fn what_is_recorded_comes_to_what_was_live() {
         report.findings.clear();
         let live = Report { findings: Vec::new(), ..live.clone() };
         assert_eq!(report.methods.len(), live.methods.len());
-        // And so does which calls are cut off by it: how long they took is known or not.
+        // Which calls are truncated by the break also depends on threads: their durations are known or not.
         let [report, live] = [report, live]
             .map(|report| if report.counters.data_breaks > 0 { timeless(report) } else { report });
         assert_eq!(report, live);
@@ -96,7 +96,7 @@ fn what_is_recorded_comes_to_what_was_live() {
             assert_eq!(mode & 0o777, 0o600, "{}", stream.bytes.display());
         }
     }
-    assert!(matches!(Folder::create(&path), Err(Error::Taken(_))));
+    assert!(matches!(Folder::create(&path), Err(Error::AlreadyRecorded(_))));
 }
 
 /// One agent of version 1 that calls method 1 with a marker on both sides of the second call.
@@ -138,7 +138,7 @@ fn parts_by_marker_time_and_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let recording = Arc::new(Folder::create(folder.path()).expect("it can be made"));
     record(&recording, &[three_calls(1), three_calls(2)], |hq, agent| {
-        // Before it has begun, its end is refused.
+        // Before its start, the end of a recording is rejected.
         assert_eq!(hq.mark("second", agent == 1).is_ok(), agent > 0);
     });
     let found = find(folder.path()).expect("a recording");
@@ -152,7 +152,7 @@ fn parts_by_marker_time_and_name() {
             |name: &str| report.methods.iter().find(|it| it.signature == name).map_or(0, |it| it.entries);
         Ok::<_, runtap_jvm::recording::UnknownPart>((of("a/B.m;1;()V"), of("(method 9)")))
     };
-    // By ids: the markers have the same millisecond as all calls but one.
+    // By ids: the markers have the millisecond of all calls but one.
     assert_eq!(calls(0, "request=S"), Ok((1, 0)));
     assert_eq!(calls(0, "request="), Ok((1, 0)));
     assert_eq!(calls(0, "request=S.."), Ok((2, 0)));

@@ -1,4 +1,4 @@
-//! An agent that comes when HQ has listened for a while: it is silent from its hello on, not from HQ's beginning.
+//! An agent that connects long after HQ has started: its silence counts from its hello.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn message(message: &Message<'_>) -> Vec<u8> {
     to_bytes(message, Dialect::V1).expect("version 1 has it")
 }
 
-/// What is wrong with an agent that says hello after these seconds, and its second heartbeat so many seconds after the first.
+/// Returns the violations of an agent that says hello after `hello` seconds, with `silence` seconds between its heartbeats.
 fn wrong(hello: u64, silence: u64) -> Vec<Rule> {
     let folder = tempfile::tempdir().expect("a directory");
     let recorder = Folder::create(folder.path()).expect("it is empty");

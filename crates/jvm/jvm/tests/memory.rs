@@ -1,4 +1,4 @@
-//! What a long recording takes. Alone in its process: the memory is that of the whole.
+//! The memory for a long recording. This test has its own process, because the memory is measured for the process.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -9,34 +9,34 @@ use runtap_bytefrog_proto::{Dialect, Message, to_bytes};
 use runtap_jvm::recording::{Options, find, replay};
 use runtap_testkit::Skip;
 
-/// Bytes of memory that were in use at the most.
+/// Returns the peak memory use, in bytes.
 fn peak() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
     Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
-/// Eight million events, 64 MB, in the memory of a trace with four methods.
+/// Eight million events, 64 MB, need the memory of a trace with four methods.
 #[test]
 fn a_long_recording_takes_no_more_than_a_short_one() {
     replayed(8_000_000);
 }
 
-/// The same of 800 MB.
+/// A recording of 800 MB needs no more memory.
 #[test]
 #[ignore = "writes and reads 800 MB"]
 fn a_hundred_million_events() {
     replayed(100_000_000);
 }
 
-/// The same of 8 GB.
+/// A recording of 8 GB needs no more memory.
 #[test]
 #[ignore = "writes and reads 8 GB"]
 fn a_thousand_million_events() {
     replayed(1_000_000_000);
 }
 
-/// Makes a recording of at least so many events, and replays it.
+/// Makes a recording of at least this many events, and replays it.
 #[expect(clippy::print_stderr, reason = "what was measured")]
 fn replayed(events: u64) {
     const EVENTS: u64 = 4096;

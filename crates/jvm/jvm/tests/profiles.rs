@@ -1,4 +1,4 @@
-//! Traces as profiles: what sinks get to see of them.
+//! Traces as profiles, as sinks receive them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,8 @@ use std::path::Path;
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Drop, DropReason, Process, Rows};
 use runtap_bytefrog_proto::{Dialect, JavaStr, Message, to_bytes};
 use runtap_jvm::recording::{
-    CALLS, Difference, Of, Options, Order, Part, Recorded, Replayed, SELF_TIME, Sums, find, profile, replay,
+    CALLS, Difference, Options, Order, Part, ProfileKind, RecordedAgent, ReplayedAgent, SELF_TIME,
+    TreeMeasure, find, profile, replay,
 };
 use runtap_model::{KindInfo, StackHandle, Trace, View};
 use runtap_testkit::{require, shared_data, shared_dir};
@@ -17,7 +18,7 @@ fn view(trace: &Trace, info: KindInfo) -> View {
     View::Kind(kind, info)
 }
 
-/// Frames from the root on, with `;` between them.
+/// Returns the frames from the root, separated by `;`.
 fn stack(trace: &Trace, stack: Option<StackHandle>) -> String {
     let frames = stack.into_iter().flat_map(|stack| trace.stacks().frames(stack));
     let mut names: Vec<String> = frames.map(|frame| trace.frame(frame).to_string()).collect();
@@ -25,7 +26,7 @@ fn stack(trace: &Trace, stack: Option<StackHandle>) -> String {
     names.join(";")
 }
 
-/// `THREAD;STACK WEIGHT`, summed and sorted: what folded stacks have.
+/// Returns `THREAD;STACK WEIGHT`, summed and sorted, as folded stacks have it.
 fn folded(trace: &Trace, info: KindInfo) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for (_, thread) in trace.threads() {
@@ -37,7 +38,7 @@ fn folded(trace: &Trace, info: KindInfo) -> Vec<String> {
     sums.into_iter().map(|(path, sum)| format!("{path} {sum}")).collect()
 }
 
-/// `FROM..UNTIL STACK` of each piece of time.
+/// Returns `FROM..UNTIL STACK` of each interval.
 fn pieces(trace: &Trace) -> Vec<String> {
     let all = trace.threads().flat_map(|(_, thread)| thread.samples(view(trace, SELF_TIME)));
     let piece = |sample: runtap_model::Sample| {
@@ -51,8 +52,8 @@ fn text(text: &'static str) -> JavaStr<'static> {
     JavaStr::from_bytes(text.as_bytes())
 }
 
-/// An F1 agent whose thread 3 calls `outer`, and that `inner` twice, the second time across a loss.
-fn made_by_hand(folder: &Path) -> Recorded {
+/// Returns an F1 agent whose thread 3 calls `outer`, which calls `inner` twice, the second time across a loss.
+fn made_by_hand(folder: &Path) -> RecordedAgent {
     let say = |message: &Message<'_>| to_bytes(message, Dialect::F1).expect("it fits");
     let event = |kind, method, delta| BatchEvent { kind, method, delta }.to_bytes();
     let (begin, end) = (BatchKind::Entry, BatchKind::Exit);
@@ -85,7 +86,7 @@ fn made_by_hand(folder: &Path) -> Recorded {
     find(&folder.join("shop")).expect("a recording").remove(0)
 }
 
-fn played(recorded: &Recorded, part: &str) -> (Options, Replayed) {
+fn played(recorded: &RecordedAgent, part: &str) -> (Options, ReplayedAgent) {
     let whole = replay(recorded, &Options::default()).expect("read");
     assert_eq!((&whole.damage, &whole.violations), (&vec![], &vec![]));
     let part = if part.is_empty() { Part::Whole } else { Part::parse(part).expect("a part") };
@@ -100,8 +101,8 @@ fn sums_are_those_of_the_call_tree() {
     let folder = tempfile::tempdir().expect("a folder");
     let recorded = made_by_hand(folder.path());
     let (options, replayed) = played(&recorded, "");
-    let of = |sums| profile(&recorded, &replayed, &options, Of::Tree(sums)).expect("read");
-    let trace = of(Sums::Time);
+    let of = |sums| profile(&recorded, &replayed, &options, ProfileKind::Tree(sums)).expect("read");
+    let trace = of(TreeMeasure::Time);
     assert_eq!(trace.process().label(), "shop.Main (7)");
     assert_eq!(trace.start_unix_ns(), Some(5_000_000_000));
     assert_eq!(
@@ -114,7 +115,7 @@ fn sums_are_those_of_the_call_tree() {
         ]
     );
     assert_eq!(
-        folded(&of(Sums::Calls), CALLS),
+        folded(&of(TreeMeasure::Calls), CALLS),
         [
             "Thread (3) worker;java.util.List.inner(int) 1",
             "Thread (3) worker;shop.Cart.outer() 1",
@@ -129,7 +130,7 @@ fn a_timeline_opens_and_closes_calls_and_bridges_no_loss() {
     let recorded = made_by_hand(folder.path());
     let timeline = |part: &str, most| {
         let (options, replayed) = played(&recorded, part);
-        profile(&recorded, &replayed, &options, Of::Timeline(most)).expect("read")
+        profile(&recorded, &replayed, &options, ProfileKind::Timeline(most)).expect("read")
     };
     let trace = timeline("", 100);
     assert_eq!(trace.left_out(), 0);
@@ -146,7 +147,7 @@ fn a_timeline_opens_and_closes_calls_and_bridges_no_loss() {
         ]
     );
     assert_eq!(timeline("", 2).left_out(), 3);
-    // The call began in the part, so all of it is there; of its callees those that began in it.
+    // The call started in the part, so all of it is included, with those of its callees that started in the part.
     let part = timeline("1us..1.02us", 100);
     assert_eq!(
         pieces(&part),
@@ -162,9 +163,10 @@ fn a_timeline_has_the_time_that_the_call_tree_has() {
         let recorded = find(&folder.join(scenario)).expect("a recording").remove(0);
         let (options, replayed) = played(&recorded, "");
         let trace = |of| profile(&recorded, &replayed, &options, of).expect("read");
-        let (sums, lines) = (trace(Of::Tree(Sums::Time)), trace(Of::Timeline(1_000_000)));
+        let (sums, lines) =
+            (trace(ProfileKind::Tree(TreeMeasure::Time)), trace(ProfileKind::Timeline(1_000_000)));
         assert_eq!(folded(&sums, SELF_TIME), folded(&lines, SELF_TIME), "{scenario}");
-        let calls = trace(Of::Tree(Sums::Calls));
+        let calls = trace(ProfileKind::Tree(TreeMeasure::Calls));
         let calls: u64 = folded(&calls, CALLS)
             .iter()
             .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())

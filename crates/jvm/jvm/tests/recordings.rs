@@ -1,37 +1,37 @@
-//! The recordings of the original agents, through files and machines: what they come to equals their JSON, each time the same,
-//! and wherever they are cut.
+//! The recordings of the original agents, replayed from files: the results equal their JSON, every time, and for truncated
+//! files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::{ClassOutcome, Dialect, Rule};
-use runtap_jvm::recording::{Error, Options, Recorded, Replayed, find, replay};
+use runtap_jvm::recording::{Error, Options, RecordedAgent, ReplayedAgent, find, replay};
 use runtap_testkit::{jvm_recordings, require, shared_data, shared_dir};
 
-/// The folder of the recordings.
+/// Returns the folder of the recordings.
 fn folder() -> Result<PathBuf, runtap_testkit::Skip> {
     shared_data("bytefrog/v1_basic.json")?;
     Ok(shared_dir().expect("it was read").join("data/bytefrog"))
 }
 
-fn one(path: &Path) -> Recorded {
+fn one(path: &Path) -> RecordedAgent {
     let mut all = find(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert_eq!(all.len(), 1, "{}", path.display());
     all.remove(0)
 }
 
-fn played(path: &Path) -> Replayed {
+fn played(path: &Path) -> ReplayedAgent {
     replay(&one(path), &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn rules(replayed: &Replayed) -> Vec<Rule> {
+fn rules(replayed: &ReplayedAgent) -> Vec<Rule> {
     let broken = replayed.violations.iter().map(|(_, violation)| violation.rule);
     broken.chain(replayed.model.report().findings.iter().map(|finding| finding.rule)).collect()
 }
 
-/// Everything that a replay comes to, as text.
-fn whole(replayed: &Replayed) -> String {
+/// Returns all results of a replay, as text.
+fn whole(replayed: &ReplayedAgent) -> String {
     let threads = replayed.model.report().threads.len();
     let trees: Vec<_> = (0..threads).map(|thread| replayed.model.call_tree(Some(thread))).collect();
     format!(
@@ -81,7 +81,7 @@ fn every_recording_comes_to_its_json() {
         assert_eq!(report.dialect, dialect);
         let expected: &[Rule] = match scenario {
             "v1_error_midrun" => &[Rule::AgentError],
-            // They end before they were told to, or to do anything.
+            // These agents end before they were commanded to, or before they did anything.
             "v1_config_split" | "v1_never_start" => &[Rule::EndWithoutShutdown],
             _ => &[],
         };
@@ -109,7 +109,7 @@ fn classes_that_failed_are_named() {
     assert_eq!(failed.iter().map(|(_, count)| **count).sum::<u64>(), replayed.class_counts[2]);
 }
 
-/// A copy of one recording, of which a file can be changed.
+/// Copies one recording, so that the test can change its files.
 fn copy(from: &Path, scenario: &str, without: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for file in fs::read_dir(from).expect("it is there") {
@@ -133,10 +133,10 @@ fn files_without_times_come_to_the_same() {
         assert_eq!(with.class_counts, without.class_counts, "{scenario}");
         assert_eq!(rules(&without), [], "{scenario}: {:?}", without.violations);
         assert_eq!(with.run, without.run);
-        // HQ's words are not needed for the trace.
+        // HQ's messages are not needed for the trace.
         let folder = copy(&from, scenario, "ctl.h2a.bin");
         assert_eq!(with.model.report().methods, played(folder.path()).model.report().methods, "{scenario}");
-        // Any file of an agent stands for all of them.
+        // Each file of an agent identifies all of its files.
         let by_file = played(&from.join(format!("{scenario}.data0.a2h.bin")));
         assert_eq!(whole(&with), whole(&by_file));
     }
@@ -168,7 +168,7 @@ fn a_recording_that_was_cut_anywhere_has_what_came_before() {
             };
             sum += bytes;
             if sum > cut {
-                // Half of it was written.
+                // Half of the entry was written.
                 kept.extend_from_slice(&row[..row.len() / 2]);
                 break;
             }
@@ -190,7 +190,7 @@ fn wrong_bytes_are_told_with_stream_and_offset_and_end_nothing_else() {
     let path = folder.path().join("v1_reconfigure.data1.a2h.bin");
     let mut data = fs::read(&path).expect("it is there");
     let whole = played(folder.path()).model.report();
-    // An id that no message has, in the place of one.
+    // Replaced by an id that no message has.
     let at = data.len() - 17;
     data[at] = 0xee;
     fs::write(&path, &data).expect("written");
@@ -208,7 +208,7 @@ fn wrong_bytes_are_told_with_stream_and_offset_and_end_nothing_else() {
         whole.counters.entries + whole.counters.exits
     );
 
-    // An index that speaks of more than there is, and one that is none.
+    // An index that lists more bytes than there are, and an invalid index.
     let index = folder.path().join("v1_reconfigure.data0.a2h.chunks.tsv");
     fs::write(&index, "1.0\t100000\n2.0\tEOF\n").expect("written");
     let of_data0 = || {
@@ -245,6 +245,6 @@ fn what_is_no_recording_is_refused() {
     // The rest can be read.
     let found = find(path).expect("a recording");
     assert_eq!(found[0].marks.names(), ["x"]);
-    let trouble = found[0].marks.trouble().expect("a line is wrong").to_string();
+    let trouble = found[0].marks.problem().expect("a line is wrong").to_string();
     assert!(trouble.contains("line 2"), "{trouble}");
 }

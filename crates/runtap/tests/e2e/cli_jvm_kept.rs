@@ -268,11 +268,11 @@ fn parts_that_can_not_be_chosen_are_refused() {
         send
     };
     for (command, code, why) in [
-        ("end never", 4, "has not begun"),
-        ("begin a=b", 4, "neither '=' nor '..'"),
-        ("begin a..b", 4, "neither '=' nor '..'"),
+        ("end never", 4, "has not started"),
+        ("begin a=b", 4, "contain neither '=' nor '..'"),
+        ("begin a..b", 4, "contain neither '=' nor '..'"),
         ("begin login", 0, ""),
-        ("begin login", 4, "has begun and not ended"),
+        ("begin login", 4, "has already started"),
         ("end login", 0, ""),
         ("quit", 0, ""),
     ] {

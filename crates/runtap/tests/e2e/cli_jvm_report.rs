@@ -224,7 +224,7 @@ fn a_collector_that_is_killed_leaves_its_recording() {
     assert!(replayed.stderr.contains("the recording ends before the connection"), "{replayed}");
     assert_eq!(replayed.json()["agents"][0]["entries"], 2542);
     let again = runtap(["jvm", "hq", "--listen", "127.0.0.1:0", "--record", &target, "--once"]);
-    assert_ne!(again.expect_code(1).stderr.clone().find("has a recording already"), None);
+    assert_ne!(again.expect_code(1).stderr.clone().find("already contains a recording"), None);
 }
 
 #[test]
@@ -249,14 +249,14 @@ fn damage_is_told_and_the_rest_is_read() {
     assert!(told.text().contains("FROG001"), "{told}");
 
     let nothing = runtap(["jvm", "replay", &path(dir.path(), "none")]).expect_code(2).stderr.clone();
-    assert!(nothing.contains("can't read"), "{nothing}");
+    assert!(nothing.contains("cannot read"), "{nothing}");
     fs::write(dir.path().join("v1_reconfigure.ctl.a2h.bin"), "GET / HTTP/1.1").unwrap();
     let hello = runtap(["jvm", "replay", &path(dir.path(), "")]).expect_code(2).stderr.clone();
-    assert!(hello.contains("does not begin with the hello of an agent"), "{hello}");
+    assert!(hello.contains("does not start with the hello of an agent"), "{hello}");
     fs::create_dir(dir.path().join("empty")).unwrap();
     let empty = runtap(["jvm", "replay", &path(dir.path(), "empty")]).expect_code(2).stderr.clone();
     assert!(
-        empty.contains("is no recording of Bytefrog connections") && empty.contains("--record DIR"),
+        empty.contains("is not a recording of Bytefrog connections") && empty.contains("--record DIR"),
         "{empty}"
     );
 }

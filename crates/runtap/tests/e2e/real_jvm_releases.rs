@@ -80,7 +80,7 @@ fn multi_release() -> Result<(), Skip> {
         assert_eq!(methods, ["young"]);
         let [caveat] = &caveats[..] else { panic!("{caveats:?}") };
         assert!(
-            caveat.starts_with("1 classes of multi-release jars are others in other releases of Java"),
+            caveat.starts_with("1 classes of multi-release JAR files differ between releases of Java"),
             "{caveat}"
         );
     }

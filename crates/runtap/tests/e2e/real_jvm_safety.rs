@@ -155,7 +155,7 @@ fn not_obeyed() -> Result<(), Skip> {
     // It has heard a hello, and not learned of a single class or call.
     for agent in theirs.agents() {
         let (counters, _) = theirs.counters(agent.id).unwrap();
-        assert_eq!((counters.entries, agent.said), (0, None));
+        assert_eq!((counters.entries, agent.reported_mode), (0, None));
         assert_eq!(theirs.report(agent.id).unwrap().methods.len(), 0);
     }
     // Whoever wants that can have it.

@@ -152,7 +152,7 @@ impl Agent {
             match event {
                 Event::Configured(configuration) => self.configured(&configuration)?,
                 Event::Command(command, _) => self.commanded(command)?,
-                Event::Refused { fallback, .. } => self.fallback = fallback,
+                Event::Rejected { fallback, .. } => self.fallback = fallback,
                 _ => {}
             }
         }

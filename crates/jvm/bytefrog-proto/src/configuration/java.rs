@@ -1,7 +1,7 @@
-//! The configuration of version 1: what `ObjectOutputStream` writes.
+//! The configuration of version 1, as `ObjectOutputStream` serializes it.
 //!
-//! Owns: a writer for this one object; the reader is in `objects`. Source: "Java Object
-//! Serialization Specification", section 6.4; both samples of the original class.
+//! Contains a writer for this one object; the reader is in `objects`. Source: "Java Object
+//! Serialization Specification", section 6.4, and two samples written by the original class.
 
 use super::Configuration;
 use crate::{Dialect, EncodeError, JavaStr, JavaString};
@@ -9,14 +9,14 @@ use crate::{Dialect, EncodeError, JavaStr, JavaString};
 /// The class of a serialized configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaClass {
-    /// Its name, with dots.
+    /// The fully qualified name, with dots.
     pub name: JavaString,
-    /// Its `serialVersionUID`.
+    /// The `serialVersionUID`.
     pub uid: u64,
 }
 
 impl JavaClass {
-    /// That of the original HQ.
+    /// Returns the configuration class of the original HQ.
     pub(super) fn bytefrog() -> Self {
         Self {
             name: "com.secdec.bytefrog.common.config.RuntimeAgentConfigurationV1".into(),
@@ -24,7 +24,7 @@ impl JavaClass {
         }
     }
 
-    /// What an agent speaks that has said 1 and has got a configuration of this class.
+    /// Returns the dialect of an agent that said hello with version 1 and received a configuration of this class.
     pub fn dialect(&self) -> Dialect {
         if self.name.as_java_str().as_bytes().starts_with(b"com.codedx.codepulse.") {
             Dialect::V1CodePulse
@@ -38,7 +38,7 @@ pub(super) fn write(configuration: &Configuration, class: &JavaClass) -> Result<
     let mut out = vec![0xac, 0xed, 0, 5, 0x73, 0x72];
     text(&mut out, class.name.as_java_str())?;
     out.extend(class.uid.to_be_bytes());
-    // Serializable, seven fields: first the primitive ones, then the others, each by name.
+    // Serializable, seven fields: first the primitive ones, then the others, each sorted by name.
     out.extend([2, 0, 7]);
     for (kind, name) in [
         (b'I', "bufferMemoryBudget"),
@@ -55,7 +55,7 @@ pub(super) fn write(configuration: &Configuration, class: &JavaClass) -> Result<
     ascii(&mut out, "Ljava/util/List;");
     out.push(b'L');
     ascii(&mut out, "inclusions");
-    // The type once more, by its handle; the end of the description; no parent.
+    // The type again, as a handle to the first one; the end of the class description; no superclass.
     out.extend([0x71, 0, 0x7e, 0, 1, 0x78, 0x70]);
     for number in [
         configuration.buffer_memory_budget,
@@ -78,7 +78,7 @@ pub(super) fn write(configuration: &Configuration, class: &JavaClass) -> Result<
     Ok(out)
 }
 
-/// Text that is shorter than 256 bytes for certain.
+/// Writes a text that is known to be shorter than 256 bytes.
 fn ascii(out: &mut Vec<u8>, text: &'static str) {
     out.extend((text.len() as u64).to_be_bytes().iter().skip(6));
     out.extend(text.as_bytes());
@@ -95,7 +95,7 @@ fn text(out: &mut Vec<u8>, text: JavaStr<'_>) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Size, what `ArrayList` writes by itself (its capacity), the elements, the end.
+/// Writes a list: its size, the block that `ArrayList` adds (its capacity), the elements and the end marker.
 fn list(out: &mut Vec<u8>, patterns: &[JavaString]) -> Result<(), EncodeError> {
     let Ok(size) = i32::try_from(patterns.len()) else {
         let (length, limit) = (patterns.len() as u64, i32::MAX.unsigned_abs().into());

@@ -1,15 +1,15 @@
-//! The configuration of versions 2 to 4 and F1: JSON in modified UTF-8.
+//! The configuration of versions 2 to 4 and F1, as JSON in modified UTF-8.
 //!
-//! Owns: a writer whose keys are in the order of the original HQ's, and a reader of any order that skips keys it does not
-//! know. Works on UTF-16 units, as Java does: a pattern may have a lone surrogate.
+//! Contains a writer whose keys are in the order of the original HQ, and a reader that accepts any order and skips
+//! unknown keys. Both work on UTF-16 units, as Java does: a pattern may contain a lone surrogate.
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 
-use super::{Configuration, Extension, Record, WhenSlow};
+use super::{Configuration, Extension, RecordMode, WhenSlow};
 use crate::{JavaStr, JavaString};
 
-/// Arrays and objects inside of each other, in a key that is skipped.
-const DEPTH: usize = 32;
+/// The deepest nesting of arrays and objects in a key that is skipped.
+const MAX_DEPTH: usize = 32;
 
 pub(super) fn write(configuration: &Configuration, extension: Option<&Extension>) -> Vec<u8> {
     let mut out = Vec::new();
@@ -36,9 +36,9 @@ pub(super) fn write(configuration: &Configuration, extension: Option<&Extension>
     if let Some(extension) = extension {
         key(&mut out, "record");
         out.extend(match extension.record {
-            Record::Full => &b"\"full\""[..],
-            Record::Counts => b"\"counts\"",
-            Record::Coverage => b"\"coverage\"",
+            RecordMode::Full => &b"\"full\""[..],
+            RecordMode::Counts => b"\"counts\"",
+            RecordMode::Coverage => b"\"coverage\"",
         });
         key(&mut out, "clock");
         out.extend(if extension.coarse_clock { b"\"ms\"" } else { b"\"ns\"" });
@@ -60,7 +60,7 @@ fn list(out: &mut Vec<u8>, patterns: &[JavaString]) {
     for (i, pattern) in patterns.iter().enumerate() {
         out.extend((i > 0).then_some(b','));
         out.push(b'"');
-        // Bytes of longer characters are all above 0x7f, and NUL is two of them.
+        // All bytes of multi-byte characters are above 0x7f; NUL is the two bytes 0xc0 0x80.
         let mut nul = false;
         for byte in pattern.as_java_str().as_bytes() {
             match byte {
@@ -92,7 +92,7 @@ pub(super) fn read(payload: &[u8]) -> Result<Configuration, DecodeError> {
             let name = json.string()?.to_string();
             json.expect(b':', "value")?;
             seen_run |= name == "runId";
-            value(&mut configuration, &name, &mut json)?;
+            read_value(&mut configuration, &name, &mut json)?;
             if json.take(b'}') {
                 break;
             }
@@ -101,7 +101,7 @@ pub(super) fn read(payload: &[u8]) -> Result<Configuration, DecodeError> {
     }
     json.space();
     if json.at < payload.len() {
-        return json.wrong("end of the configuration", "more follows");
+        return json.wrong("end of the configuration", "is followed by more data");
     }
     if !seen_run {
         return json.wrong("runId", "is missing");
@@ -109,16 +109,16 @@ pub(super) fn read(payload: &[u8]) -> Result<Configuration, DecodeError> {
     Ok(configuration)
 }
 
-fn value(configuration: &mut Configuration, name: &str, json: &mut Json<'_>) -> Result<(), DecodeError> {
+fn read_value(configuration: &mut Configuration, name: &str, json: &mut Json<'_>) -> Result<(), DecodeError> {
     match name {
         "runId" => {
             let start = json.at;
             let run = json.integer("runId")?;
-            // Java writes a signed byte; a writer that does not know better an unsigned one.
+            // Java writes a signed byte; other writers may write an unsigned one.
             let [.., low] = run.to_be_bytes();
             if !(-128..=255).contains(&run) {
                 json.at = start;
-                return json.wrong("runId", "is no byte");
+                return json.wrong("runId", "is not a byte");
             }
             configuration.run = low;
         }
@@ -129,7 +129,11 @@ fn value(configuration: &mut Configuration, name: &str, json: &mut Json<'_>) -> 
         "exclusions" => configuration.exclusions = json.strings()?,
         "inclusions" => configuration.inclusions = json.strings()?,
         "record" => {
-            let words = [("full", Record::Full), ("counts", Record::Counts), ("coverage", Record::Coverage)];
+            let words = [
+                ("full", RecordMode::Full),
+                ("counts", RecordMode::Counts),
+                ("coverage", RecordMode::Coverage),
+            ];
             configuration.extension.record = json.word("record", &words)?;
         }
         "clock" => {
@@ -144,16 +148,16 @@ fn value(configuration: &mut Configuration, name: &str, json: &mut Json<'_>) -> 
             let interval = json.integer("snapshotInterval")?;
             let Ok(interval) = u32::try_from(interval) else {
                 json.at = start;
-                return json.wrong("snapshotInterval", "is no 32-bit number");
+                return json.wrong("snapshotInterval", "is not a 32-bit number");
             };
             configuration.extension.snapshot_interval = interval;
         }
-        _ => json.skip(DEPTH)?,
+        _ => json.skip(MAX_DEPTH)?,
     }
     Ok(())
 }
 
-/// Where reading has come to.
+/// A JSON text and the position of the reader in it.
 struct Json<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -174,23 +178,23 @@ impl Json<'_> {
         }
     }
 
-    /// Passes over `byte` and the space before it, if it is there.
+    /// Consumes `byte`, and any white space before it; returns whether `byte` was found.
     fn take(&mut self, byte: u8) -> bool {
         self.space();
-        let there = self.peek() == Some(byte);
-        self.at += usize::from(there);
-        there
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
     }
 
     fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), DecodeError> {
-        if self.take(byte) { Ok(()) } else { self.wrong(what, "is not where JSON has it") }
+        if self.take(byte) { Ok(()) } else { self.wrong(what, "is not where JSON requires it") }
     }
 
     fn int(&mut self, what: &'static str) -> Result<i32, DecodeError> {
         let start = self.at;
         let Ok(number) = i32::try_from(self.integer(what)?) else {
             self.at = start;
-            return self.wrong(what, "is no 32-bit number");
+            return self.wrong(what, "is not a 32-bit number");
         };
         Ok(number)
     }
@@ -200,10 +204,10 @@ impl Json<'_> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let digits = rest.iter().take_while(|byte| matches!(byte, b'-' | b'0'..=b'9')).count();
         let text = rest.get(..digits).and_then(|digits| str::from_utf8(digits).ok()).unwrap_or_default();
-        let Ok(number) = text.parse() else { return self.wrong(what, "is no integer") };
+        let Ok(number) = text.parse() else { return self.wrong(what, "is not an integer") };
         self.at += digits;
         if matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
-            return self.wrong(what, "is no integer");
+            return self.wrong(what, "is not an integer");
         }
         Ok(number)
     }
@@ -231,7 +235,7 @@ impl Json<'_> {
             return Ok(*value);
         }
         self.at = start;
-        self.wrong(what, "is a word that is not known")
+        self.wrong(what, "has an unknown value")
     }
 
     fn string(&mut self) -> Result<JavaString, DecodeError> {
@@ -251,7 +255,7 @@ impl Json<'_> {
                     let digits = [*a, *b, *c, *d];
                     let text = str::from_utf8(&digits).unwrap_or_default();
                     let Ok(unit) = u16::from_str_radix(text, 16) else {
-                        return self.wrong("string", "has an escape that is none");
+                        return self.wrong("string", "has an invalid escape sequence");
                     };
                     units.push(unit);
                     self.at += 6;
@@ -264,16 +268,16 @@ impl Json<'_> {
                         b'n' => 10,
                         b'r' => 13,
                         b't' => 9,
-                        _ => return self.wrong("string", "has an escape that is none"),
+                        _ => return self.wrong("string", "has an invalid escape sequence"),
                     });
                     self.at += 2;
                 }
-                _ => return self.wrong("string", "has no end"),
+                _ => return self.wrong("string", "is not terminated"),
             }
         }
     }
 
-    /// Passes over a value of any kind.
+    /// Skips a value of any type.
     fn skip(&mut self, depth: usize) -> Result<(), DecodeError> {
         let Some(depth) = depth.checked_sub(1) else { return self.wrong("value", "is nested too deeply") };
         self.space();
@@ -302,7 +306,7 @@ impl Json<'_> {
                 let word = |byte: &&u8| matches!(byte, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'E');
                 let length = rest.iter().take_while(word).count();
                 if length == 0 {
-                    return self.wrong("value", "is none");
+                    return self.wrong("value", "is missing or invalid");
                 }
                 self.at += length;
                 Ok(())

@@ -1,7 +1,7 @@
-//! What HQ tells an agent to trace.
+//! The configuration of an agent: what to trace.
 //!
-//! Owns: [`Configuration`], the same for all versions, and its two forms: a serialized Java object (`java`) and JSON
-//! (`json`). What is written equals what the original HQs write, byte for byte.
+//! [`Configuration`] is common to all versions. It has two encodings: a serialized Java object (`java`) and JSON
+//! (`json`). The encoded bytes equal those of the original HQs.
 
 mod java;
 mod json;
@@ -13,66 +13,67 @@ pub use java::JavaClass;
 
 use crate::{DecodeError, Dialect, EncodeError, Framing, JavaString, Message, encode};
 
-/// How an F1 agent records; ignored by all others.
+/// How an F1 agent records; all other agents ignore it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Record {
-    /// Every call.
+pub enum RecordMode {
+    /// Record every call.
     #[default]
     Full,
-    /// How often and how long, as snapshots.
+    /// Record the number and total duration of calls, as snapshots.
     Counts,
-    /// What has run, each once.
+    /// Record which methods have run, each once.
     Coverage,
 }
 
-/// What an F1 agent does when HQ takes less than it has to send.
+/// What an F1 agent does when HQ reads more slowly than the agent sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WhenSlow {
-    /// The program waits, as with the original agents.
+    /// Block the program, as the original agents do.
     #[default]
     Block,
-    /// Events are dropped, and their number told.
+    /// Drop events, and report how many.
     Drop,
-    /// It goes on with counts only.
+    /// Continue with counts only.
     Counts,
 }
 
-/// The part of a configuration that only F1 has. It rides in the JSON, where older agents would ignore it.
+/// The part of a configuration that only F1 has. It is sent in the JSON, where older agents ignore it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Extension {
-    /// How to record.
-    pub record: Record,
-    /// Whether the clock has milliseconds only, which costs less.
+    /// How the agent records.
+    pub record: RecordMode,
+    /// Whether timestamps have a resolution of milliseconds only, which costs less.
     pub coarse_clock: bool,
-    /// What to do when HQ is slow.
+    /// What the agent does when HQ is slow.
     pub when_slow: WhenSlow,
-    /// Time between two snapshots of counts or coverage, in milliseconds; 0: only when asked.
+    /// The time between two snapshots of counts or coverage, in milliseconds; 0 sends them on request only.
     pub snapshot_interval: u32,
 }
 
-/// What to trace, and how to send it. Numbers are Java's: signed.
+/// What an agent traces and how it sends it. The numbers are signed, as in Java.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
-    /// Names the run on data connections. Java has it as a signed byte, so 200 is -56 there.
+    /// The number of the run, which data connections repeat. Java has a signed byte, so 200 is -56 there.
     pub run: u8,
-    /// Time between two heartbeats, in milliseconds.
+    /// The time between two heartbeats, in milliseconds.
     pub heartbeat_interval: i32,
-    /// Classes to leave alone: Java expressions that are anchored at the beginning only, for names with slashes.
+    /// The classes not to trace: Java regular expressions that are anchored at the beginning only, for names with
+    /// slashes.
     pub exclusions: Vec<JavaString>,
-    /// Classes to trace all the same: an inclusion wins over an exclusion.
+    /// The classes to trace even if they are excluded: an inclusion takes precedence over an exclusion.
     pub inclusions: Vec<JavaString>,
-    /// Bytes for all buffers together. Below about 1,280 the original agents end with an error.
+    /// The total size of all buffers, in bytes. Below about 1,280 the original agents fail with an error.
     pub buffer_memory_budget: i32,
-    /// Not used by any known agent.
+    /// Unused by all known agents.
     pub queue_retry_count: i32,
-    /// Data connections. With 0 the program of an original agent never ends.
+    /// The number of data connections. With 0 the program of an original agent never exits.
     pub data_senders: i32,
-    /// For F1 agents.
+    /// The settings of F1 agents.
     pub extension: Extension,
 }
 
 impl Default for Configuration {
-    /// As the original HQ has them; everything is traced.
+    /// Returns the configuration of the original HQ, which traces everything.
     fn default() -> Self {
         Self {
             run: 0,
@@ -87,17 +88,18 @@ impl Default for Configuration {
     }
 }
 
-/// A configuration that can't be read.
+/// An error that occurs when a configuration is decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("configuration: {0}")]
 pub struct ConfigurationError(#[from] pub DecodeError);
 
 impl Configuration {
-    /// Reads the payload of a configuration message. The class is that of the Java object, which says how long method exits
-    /// are; JSON has none. Fields that are missing in JSON have the values of the original HQ.
+    /// Decodes the payload of a configuration message. The returned class is that of the Java object, which
+    /// determines the length of method exits; `None` for JSON. Fields that are missing in JSON have the defaults of
+    /// the original HQ.
     ///
     /// # Errors
-    /// What does not follow the form, with the offset in the payload.
+    /// Fails if the payload is malformed; the error has the offset in the payload.
     pub fn decode(payload: &[u8], framing: Framing) -> Result<(Self, Option<JavaClass>), ConfigurationError> {
         Ok(match framing {
             Framing::Java => {
@@ -108,11 +110,11 @@ impl Configuration {
         })
     }
 
-    /// The payload of a configuration message in this dialect.
+    /// Returns the payload of a configuration message in this dialect.
     ///
     /// # Errors
-    /// A pattern of more than 65,535 bytes in a Java object. There is no class of Code Pulse that could be written: no HQ of
-    /// theirs has ever met an agent of version 1.
+    /// Fails for a pattern of more than 65,535 bytes in a Java object. The class of Code Pulse is never written: no
+    /// HQ of Code Pulse supports agents of version 1.
     pub fn payload(&self, dialect: Dialect) -> Result<Vec<u8>, EncodeError> {
         match dialect.framing() {
             Framing::Java => java::write(self, &JavaClass::bytefrog()),
@@ -121,10 +123,11 @@ impl Configuration {
         }
     }
 
-    /// The whole message. Write it in one call: the original agents take what the first `read` gives them for the whole.
+    /// Returns the complete message. Send it with one write: the original agents assume that the first `read`
+    /// returns all of it.
     ///
     /// # Errors
-    /// As [`payload`](Self::payload); and more than 65,535 bytes for versions 2 to 4.
+    /// Fails as [`payload`](Self::payload) does, and for more than 65,535 bytes in versions 2 to 4.
     pub fn to_message(&self, dialect: Dialect) -> Result<Vec<u8>, EncodeError> {
         let payload = self.payload(dialect)?;
         encode::to_bytes(&Message::Configuration { payload: &payload }, dialect)

@@ -1,44 +1,46 @@
-//! Reads a serialized Java object that has the fields of a configuration.
+//! A reader for serialized Java objects that have the fields of a configuration.
 //!
-//! Takes lists of any class: the strings that can be reached from a list are its elements, every other object is entered
-//! once. That is what `ArrayList`, `LinkedList`, `Arrays.asList`, `List.of` and the wrappers of `Collections` come to.
+//! Lists may be of any class: the strings that can be reached from a list are its elements, and every other object is
+//! visited once. This covers `ArrayList`, `LinkedList`, `Arrays.asList`, `List.of` and the wrappers of `Collections`.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader};
 
 use super::{Configuration, JavaClass};
 use crate::{JavaStr, JavaString};
 
-/// Objects inside of objects. A configuration has four.
-const DEPTH: usize = 32;
+/// The deepest nesting of objects. A configuration has four levels.
+const MAX_DEPTH: usize = 32;
 
 pub(super) fn read(payload: &[u8]) -> Result<(Configuration, JavaClass), DecodeError> {
-    let mut stream = Objects { reader: Reader::new(payload), known: Vec::new() };
+    let mut stream = Objects { reader: Reader::new(payload), handles: Vec::new() };
     let header = u32::from_be_bytes(stream.reader.array("stream header")?);
     if header != 0xaced_0005 {
         let kind = DecodeErrorKind::Unexpected { value: header.into(), expected: "0xaced0005" };
         return Err(DecodeError::new(0, "stream header", kind));
     }
-    let object = stream.value(DEPTH)?;
+    let object = stream.value(MAX_DEPTH)?;
     if !stream.reader.is_empty() {
-        return Err(stream.reader.error("end of the object", DecodeErrorKind::Invalid("more follows")));
+        return Err(stream
+            .reader
+            .error("end of the object", DecodeErrorKind::Invalid("is followed by more data")));
     }
     stream.configuration(object)
 }
 
-/// A value, or where it is.
+/// A decoded value, or a reference to one that has a handle.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Null,
-    /// An index into what is known.
-    Known(usize),
+    /// An index into `Objects::handles`.
+    Handle(usize),
     Number(i64),
     EndOfBlock,
     Block,
 }
 
-/// What has a handle.
+/// A value that the stream can refer to by its handle.
 #[derive(Debug)]
-enum Known {
+enum Referable {
     Text(JavaString),
     Class {
         name: JavaString,
@@ -47,7 +49,7 @@ enum Known {
         fields: Vec<(u8, JavaString)>,
         parent: Option<usize>,
     },
-    /// Values of fields with their names, and everything else that the object holds.
+    /// The values of the fields with their names, and all other values that the object has.
     Object {
         class: usize,
         fields: Vec<(JavaString, Value)>,
@@ -57,7 +59,7 @@ enum Known {
 
 struct Objects<'a> {
     reader: Reader<'a>,
-    known: Vec<Known>,
+    handles: Vec<Referable>,
 }
 
 impl Objects<'_> {
@@ -74,9 +76,9 @@ impl Objects<'_> {
         Ok(JavaStr::from_bytes(self.reader.bytes(length.into(), what)?).into())
     }
 
-    fn learn(&mut self, known: Known) -> usize {
-        self.known.push(known);
-        self.known.len() - 1
+    fn add_handle(&mut self, value: Referable) -> usize {
+        self.handles.push(value);
+        self.handles.len() - 1
     }
 
     fn wrong<T>(&self, what: &'static str, why: &'static str) -> Result<T, DecodeError> {
@@ -89,11 +91,11 @@ impl Objects<'_> {
         let tag = self.reader.u8("type code")?;
         Ok(match tag {
             0x70 => Value::Null,
-            0x71 => Value::Known(self.reference(&start)?),
+            0x71 => Value::Handle(self.reference(&start)?),
             0x73 => self.object(depth)?,
             0x74 => {
-                let text = Known::Text(self.text("string")?);
-                Value::Known(self.learn(text))
+                let text = Referable::Text(self.text("string")?);
+                Value::Handle(self.add_handle(text))
             }
             0x75 => self.array(depth)?,
             0x77 => {
@@ -118,15 +120,13 @@ impl Objects<'_> {
     fn reference(&mut self, start: &Reader<'_>) -> Result<usize, DecodeError> {
         let handle = self.u32("handle")?;
         let index = handle.checked_sub(0x7e_0000).and_then(|index| usize::try_from(index).ok());
-        match index.filter(|index| *index < self.known.len()) {
+        match index.filter(|index| *index < self.handles.len()) {
             Some(index) => Ok(index),
-            None => {
-                Err(start.error("handle", DecodeErrorKind::Invalid("refers to nothing that came before")))
-            }
+            None => Err(start.error("handle", DecodeErrorKind::Invalid("refers to an unknown object"))),
         }
     }
 
-    /// The description of a class; `None` is null.
+    /// Reads a class description; returns its index, or `None` for null.
     fn class(&mut self, depth: usize) -> Result<Option<usize>, DecodeError> {
         let Some(depth) = depth.checked_sub(1) else { return self.wrong("class", "is nested too deeply") };
         let start = self.reader.clone();
@@ -134,9 +134,9 @@ impl Objects<'_> {
             0x70 => return Ok(None),
             0x71 => {
                 let index = self.reference(&start)?;
-                return match self.known.get(index) {
-                    Some(Known::Class { .. }) => Ok(Some(index)),
-                    _ => Err(start.error("handle", DecodeErrorKind::Invalid("refers to what is no class"))),
+                return match self.handles.get(index) {
+                    Some(Referable::Class { .. }) => Ok(Some(index)),
+                    _ => Err(start.error("handle", DecodeErrorKind::Invalid("does not refer to a class"))),
                 };
             }
             0x72 => {}
@@ -148,8 +148,13 @@ impl Objects<'_> {
         }
         let name = self.text("class name")?;
         let uid = u64::from_be_bytes(self.reader.array("serialVersionUID")?);
-        let index =
-            self.learn(Known::Class { name: name.clone(), uid, flags: 0, fields: Vec::new(), parent: None });
+        let index = self.add_handle(Referable::Class {
+            name: name.clone(),
+            uid,
+            flags: 0,
+            fields: Vec::new(),
+            parent: None,
+        });
         let flags = self.reader.u8("class flags")?;
         let mut fields = Vec::new();
         for _ in 0..self.u16("field count")? {
@@ -162,31 +167,32 @@ impl Objects<'_> {
         }
         while !matches!(self.value(depth)?, Value::EndOfBlock) {}
         let parent = self.class(depth)?;
-        if let Some(known) = self.known.get_mut(index) {
-            *known = Known::Class { name, uid, flags, fields, parent };
+        if let Some(class) = self.handles.get_mut(index) {
+            *class = Referable::Class { name, uid, flags, fields, parent };
         }
         Ok(Some(index))
     }
 
     fn object(&mut self, depth: usize) -> Result<Value, DecodeError> {
         let Some(class) = self.class(depth)? else { return self.wrong("object", "has no class") };
-        let index = self.learn(Known::Object { class, fields: Vec::new(), others: Vec::new() });
-        // Data come from the oldest ancestor on. A class can't be its own ancestor: it refers to what came before.
+        let index = self.add_handle(Referable::Object { class, fields: Vec::new(), others: Vec::new() });
+        // The data of the oldest ancestor comes first. A class cannot be its own ancestor: it refers to earlier
+        // classes only.
         let mut line = vec![class];
-        while let Some(Known::Class { parent: Some(parent), .. }) =
-            line.last().and_then(|last| self.known.get(*last))
+        while let Some(Referable::Class { parent: Some(parent), .. }) =
+            line.last().and_then(|last| self.handles.get(*last))
         {
-            if line.len() > DEPTH || line.contains(parent) {
+            if line.len() > MAX_DEPTH || line.contains(parent) {
                 return self.wrong("class", "has too many ancestors");
             }
             line.push(*parent);
         }
         let (mut values, mut others) = (Vec::new(), Vec::new());
         for class in line.into_iter().rev() {
-            let Some(Known::Class { flags, fields, .. }) = self.known.get(class) else { continue };
+            let Some(Referable::Class { flags, fields, .. }) = self.handles.get(class) else { continue };
             let (flags, fields) = (*flags, fields.clone());
             if flags & 2 == 0 {
-                return self.wrong("object", "is of a class that is not plainly serializable");
+                return self.wrong("object", "is of a class that is not serializable in the default way");
             }
             for (kind, name) in fields {
                 values.push((name, self.field(kind, depth)?));
@@ -200,10 +206,10 @@ impl Objects<'_> {
                 }
             }
         }
-        if let Some(known) = self.known.get_mut(index) {
-            *known = Known::Object { class, fields: values, others };
+        if let Some(object) = self.handles.get_mut(index) {
+            *object = Referable::Object { class, fields: values, others };
         }
-        Ok(Value::Known(index))
+        Ok(Value::Handle(index))
     }
 
     fn field(&mut self, kind: u8, depth: usize) -> Result<Value, DecodeError> {
@@ -213,7 +219,7 @@ impl Objects<'_> {
             b'C' | b'S' => Value::Number(i16::from_be_bytes(self.reader.array("short")?).into()),
             b'I' => Value::Number(i32::from_be_bytes(self.reader.array("int")?).into()),
             b'J' => Value::Number(i64::from_be_bytes(self.reader.array("long")?)),
-            // No floating-point number is of use.
+            // Floating-point values are not used: skip them.
             b'F' => self.reader.array::<4>("float").map(|_| Value::Block)?,
             b'D' => self.reader.array::<8>("double").map(|_| Value::Block)?,
             b'L' | b'[' => self.value(depth)?,
@@ -223,28 +229,28 @@ impl Objects<'_> {
 
     fn array(&mut self, depth: usize) -> Result<Value, DecodeError> {
         let Some(class) = self.class(depth)? else { return self.wrong("array", "has no class") };
-        let index = self.learn(Known::Object { class, fields: Vec::new(), others: Vec::new() });
-        let kind = match self.known.get(class) {
-            Some(Known::Class { name, .. }) => name.as_java_str().as_bytes().get(1).copied().unwrap_or(0),
+        let index = self.add_handle(Referable::Object { class, fields: Vec::new(), others: Vec::new() });
+        let kind = match self.handles.get(class) {
+            Some(Referable::Class { name, .. }) => name.as_java_str().as_bytes().get(1).copied().unwrap_or(0),
             _ => 0,
         };
         let mut values = Vec::new();
-        // Each element takes a byte at least, so what is claimed is not believed for longer than there are bytes.
+        // Each element has at least one byte, so a false length fails when the bytes run out.
         for _ in 0..self.u32("array length")? {
             values.push(self.field(kind, depth)?);
         }
-        if let Some(Known::Object { others, .. }) = self.known.get_mut(index) {
+        if let Some(Referable::Object { others, .. }) = self.handles.get_mut(index) {
             *others = values;
         }
-        Ok(Value::Known(index))
+        Ok(Value::Handle(index))
     }
 
     fn configuration(&self, object: Value) -> Result<(Configuration, JavaClass), DecodeError> {
-        let Value::Known(index) = object else { return self.wrong("configuration", "is no object") };
-        let Some(Known::Object { class, fields, .. }) = self.known.get(index) else {
-            return self.wrong("configuration", "is no object");
+        let Value::Handle(index) = object else { return self.wrong("configuration", "is not an object") };
+        let Some(Referable::Object { class, fields, .. }) = self.handles.get(index) else {
+            return self.wrong("configuration", "is not an object");
         };
-        let Some(Known::Class { name, uid, .. }) = self.known.get(*class) else {
+        let Some(Referable::Class { name, uid, .. }) = self.handles.get(*class) else {
             return self.wrong("configuration", "has no class");
         };
         let field = |wanted: &str| {
@@ -255,11 +261,11 @@ impl Objects<'_> {
             Some(Value::Number(number)) => {
                 i32::try_from(number).or_else(|_| self.wrong(what, "is too large"))
             }
-            _ => self.wrong(what, "is missing or no number"),
+            _ => self.wrong(what, "is missing or not a number"),
         };
         let list = |what: &'static str| match field(what) {
-            Some(Value::Known(index)) => Ok(self.strings(index)),
-            _ => self.wrong(what, "is missing or no list"),
+            Some(Value::Handle(index)) => Ok(self.strings(index)),
+            _ => self.wrong(what, "is missing or not a list"),
         };
         let [.., run] = number("runId")?.to_be_bytes();
         let configuration = Configuration {
@@ -275,26 +281,26 @@ impl Objects<'_> {
         Ok((configuration, JavaClass { name: name.clone(), uid: *uid }))
     }
 
-    /// The strings that can be reached from an object. A string may be there twice, an object is entered once.
+    /// Returns the strings that can be reached from an object. A string may occur twice; each object is visited once.
     fn strings(&self, from: usize) -> Vec<JavaString> {
-        let (mut strings, mut entered) = (Vec::new(), vec![false; self.known.len()]);
-        let mut ahead = vec![from];
-        while let Some(index) = ahead.pop() {
-            match self.known.get(index) {
-                Some(Known::Text(text)) => strings.push(text.clone()),
-                Some(Known::Object { fields, others, .. }) => {
-                    let Some(entered) = entered.get_mut(index) else { continue };
-                    if !std::mem::replace(entered, true) {
+        let (mut strings, mut visited) = (Vec::new(), vec![false; self.handles.len()]);
+        let mut pending = vec![from];
+        while let Some(index) = pending.pop() {
+            match self.handles.get(index) {
+                Some(Referable::Text(text)) => strings.push(text.clone()),
+                Some(Referable::Object { fields, others, .. }) => {
+                    let Some(visited) = visited.get_mut(index) else { continue };
+                    if !std::mem::replace(visited, true) {
                         let values = fields.iter().map(|(_, value)| value).chain(others);
                         let mut found: Vec<usize> = Vec::new();
                         found.extend(values.filter_map(|value| match value {
-                            Value::Known(index) => Some(*index),
+                            Value::Handle(index) => Some(*index),
                             _ => None,
                         }));
-                        ahead.extend(found.into_iter().rev());
+                        pending.extend(found.into_iter().rev());
                     }
                 }
-                Some(Known::Class { .. }) | None => {}
+                Some(Referable::Class { .. }) | None => {}
             }
         }
         strings

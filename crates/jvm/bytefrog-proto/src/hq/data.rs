@@ -1,10 +1,10 @@
-//! HQ's side of a data connection.
+//! HQ's end of a data connection.
 
 use super::{UNEXPECTED, error};
 use crate::rules::quoted;
 use crate::{Decoder, Dialect, Message, MessageId, Rule, Stream, Violation};
 
-/// A data connection.
+/// HQ's end of a data connection.
 #[derive(Debug)]
 pub struct Data {
     decoder: Decoder,
@@ -12,14 +12,14 @@ pub struct Data {
     closed: bool,
 }
 
-/// What follows from what has come on a data connection.
+/// The result of handling received bytes on a data connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DataOutput {
-    /// What to write.
+    /// The bytes to send.
     pub transmit: Vec<u8>,
-    /// Whether to close the connection after that.
+    /// Whether to close the connection afterwards.
     pub close: bool,
-    /// The rules that were broken.
+    /// The rules that the agent broke.
     pub violations: Vec<Violation>,
 }
 
@@ -30,18 +30,18 @@ impl Default for Data {
 }
 
 impl Data {
-    /// A connection that was accepted.
+    /// Creates the state machine of an accepted connection.
     pub fn new() -> Self {
         Self { decoder: Decoder::new(Stream::data_from_agent(None)), run: None, closed: false }
     }
 
-    /// The run that it belongs to, once it has said so.
+    /// Returns the run that the connection belongs to; `None` before data hello.
     pub fn run(&self) -> Option<u8> {
         self.run
     }
 
-    /// Takes what the agent has sent. `dialect` says which one the agent of a run speaks (`None`: there is no such run);
-    /// `take` gets every message after data hello, with its offset.
+    /// Handles bytes that the agent sent. `dialect` maps a run to the dialect of its agent (`None` if there is no
+    /// such run); `take` receives every message after data hello, with its offset.
     #[inline]
     pub fn handle_bytes(
         &mut self,
@@ -65,12 +65,12 @@ impl Data {
                         run = Some(named);
                         output.transmit.push(MessageId::DATA_HELLO_REPLY.0);
                     } else {
-                        output.refuse(Rule::UnknownRun, format!("run {named}"), offset, UNKNOWN_RUN);
+                        output.reject(Rule::UnknownRun, format!("run {named}"), offset, UNKNOWN_RUN);
                     }
                     found
                 }
                 Message::DataHello { run } => {
-                    output.refuse(Rule::SecondHello, format!("run {run}"), offset, UNEXPECTED);
+                    output.reject(Rule::SecondHello, format!("run {run}"), offset, UNEXPECTED);
                     None
                 }
                 Message::Error { text } => {
@@ -79,7 +79,7 @@ impl Data {
                     None
                 }
                 message => {
-                    // What comes together with hello was sent without waiting.
+                    // Messages that arrive together with hello were sent without waiting for the reply.
                     if !output.transmit.is_empty() && early.is_none() {
                         early = Some((message.id(), offset));
                     }
@@ -96,27 +96,27 @@ impl Data {
             && !output.close
         {
             let rule = if run.is_some() { Rule::Undecodable } else { Rule::BeforeHello };
-            output.refuse(rule, error.to_string(), error.offset, UNEXPECTED);
+            output.reject(rule, error.to_string(), error.offset, UNEXPECTED);
         }
         self.closed |= output.close;
         output
     }
 
-    /// The connection has ended: whether in the middle of a message.
+    /// Handles the end of the connection. Returns a violation if the last message is incomplete.
     pub fn handle_close(&mut self) -> Option<Violation> {
         let leftover = self.decoder.leftover();
-        let cut = leftover > 0 && !self.closed;
+        let truncated = leftover > 0 && !self.closed;
         self.closed = true;
         let at = Some(self.decoder.offset());
-        cut.then(|| Violation::new(Rule::CutMessage, format!("{leftover} bytes of one"), at))
+        truncated.then(|| Violation::new(Rule::CutMessage, format!("{leftover} bytes of a message"), at))
     }
 }
 
-/// What the original HQs say.
+/// The error text of the original HQs.
 const UNKNOWN_RUN: &str = "Data connection timed out waiting for a valid trace";
 
 impl DataOutput {
-    fn refuse(&mut self, rule: Rule, detail: impl Into<String>, offset: u64, why: &str) {
+    fn reject(&mut self, rule: Rule, detail: impl Into<String>, offset: u64, why: &str) {
         self.violations.push(Violation::new(rule, detail, Some(offset)));
         self.transmit.extend(error(why));
         self.close = true;

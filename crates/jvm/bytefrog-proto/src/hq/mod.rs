@@ -1,27 +1,28 @@
-//! HQ's side: one control connection, and its data connections.
+//! HQ's side of the protocol: one control connection and its data connections per agent.
 //!
 //! ```text
 //! Control::new(settings, now)
-//!     │ handle_bytes(bytes, now) ─▶ Output: events, bytes to write, whether to close
-//!     │ configure(…), command(…), go(…) ─▶ bytes to write, each in one call
+//!     │ handle_bytes(bytes, now) ─▶ Output: events, bytes to send, whether to close
+//!     │ configure(…), command(…), change_mode(…) ─▶ bytes to send, each with one write
 //!     │ handle_timeout(now)      ─▶ what is overdue
-//!     ▼ handle_close()           ─▶ what is wrong with the end
+//!     ▼ handle_close()           ─▶ rules that the end of the connection breaks
 //! Data::new()
-//!     │ handle_bytes(bytes, which run is which dialect, what to do with a message) ─▶ bytes to write, whether to close
+//!     │ handle_bytes(bytes, dialect of a run, handler of messages) ─▶ bytes to send, whether to close
 //! ```
 //!
-//! | what comes | reply | event |
+//! | the agent sends | reply | event |
 //! |---|---|---|
-//! | hello of an accepted version | none; the caller has to [`configure`](Control::configure) at once: the agent waits for ever | [`Event::Hello`] |
-//! | hello of another one | error "Invalid Protocol Version"; close | a violation |
-//! | anything before hello, or what is no message | error "Unexpected Input Format"; close | a violation |
-//! | a second hello | the same | a violation |
-//! | anything before the configuration was sent | none | a violation, and its event |
+//! | hello of an accepted version | none; the caller must [`configure`](Control::configure) the agent at once,
+//! because it waits forever | [`Event::Hello`] |
+//! | hello of another version | error "Invalid Protocol Version"; close | a violation |
+//! | anything before hello, or an invalid message | error "Unexpected Input Format"; close | a violation |
+//! | a second hello | error "Unexpected Input Format"; close | a violation |
+//! | anything before the configuration was sent | none | a violation, and the event of the message |
 //! | data hello of a known run | data hello reply | |
-//! | data hello of another one | error; close | a violation |
+//! | data hello of an unknown run | error; close | a violation |
 //!
-//! A command that the agent would die of is refused here ([`CommandError`]): nothing is sent. [`Control::go`] takes the way
-//! around, such as unsuspend and pause from suspended to paused.
+//! A command that would make the agent fail is rejected ([`CommandError`]): nothing is sent. [`Control::change_mode`]
+//! finds a sequence of legal commands, such as unsuspend and pause from suspended to paused.
 
 mod control;
 mod data;
@@ -30,36 +31,36 @@ use thiserror::Error;
 
 use crate::decode::Limits;
 use crate::{
-    ClassOutcome, Command, Dialect, EncodeError, JavaStr, JavaString, Message, Mode, ModeByte, Rule, State,
-    Violation, encode,
+    AgentState, ClassOutcome, Command, Dialect, EncodeError, JavaStr, JavaString, Message, Mode, ModeByte,
+    Rule, Violation, encode,
 };
 
 pub use control::Control;
 pub use data::{Data, DataOutput};
 
-/// What the original HQs say to what they can't read.
+/// The error text of the original HQs for input that they cannot decode.
 const UNEXPECTED: &str = "Unexpected Input Format";
 
-/// And to a version that they do not know.
+/// The error text of the original HQs for an unknown version.
 const WRONG_VERSION: &str = "Invalid Protocol Version";
 
 /// What HQ accepts.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The dialects that it answers with a configuration.
+    /// The accepted dialects.
     pub dialects: Vec<Dialect>,
-    /// How much is accepted.
+    /// The limits of the decoder.
     pub limits: Limits,
 }
 
 impl Default for Settings {
-    /// All versions.
+    /// Returns settings that accept all versions.
     fn default() -> Self {
         Self { dialects: Dialect::ALL.to_vec(), limits: Limits::default() }
     }
 }
 
-/// The process of an F1 agent, with memory of its own.
+/// The process of an F1 agent: an owned [`f1::Process`](crate::f1::Process).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are those of `f1::Process`")]
 pub struct AgentProcess {
@@ -70,40 +71,40 @@ pub struct AgentProcess {
     pub main: JavaString,
 }
 
-/// What an agent has said on its control connection.
+/// An event on a control connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the fields are those of the message of the same name")]
 pub enum Event {
-    /// It wants a configuration.
+    /// The agent said hello and waits for a configuration.
     Hello { dialect: Dialect, project: Option<u32> },
-    /// It lives.
+    /// The agent sent a heartbeat.
     Heartbeat { mode: ModeByte, queue: u16 },
-    /// Recording has stopped before this event, or a few later.
+    /// Recording stopped before this event, or a few events later.
     DataBreak { sequence: u32 },
-    /// A class was loaded.
+    /// A class was loaded in the agent's JVM.
     Class { outcome: ClassOutcome, name: JavaString },
-    /// The trace ends.
+    /// The agent reported an error; the trace is over.
     Error { text: JavaString },
-    /// What process it is.
+    /// The agent described its process.
     Process(AgentProcess),
-    /// It has broken a rule.
+    /// The agent broke a rule of the protocol.
     Violation(Violation),
 }
 
-/// What follows from what has come.
+/// The result of handling received bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Output {
-    /// What has happened, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
-    /// What to write.
+    /// The bytes to send.
     pub transmit: Vec<u8>,
-    /// Whether to close the connection after that.
+    /// Whether to close the connection afterwards.
     pub close: bool,
 }
 
 impl Output {
-    /// The rules that were broken.
+    /// Returns the rules that were broken.
     pub fn violations(&self) -> impl Iterator<Item = &Violation> {
         self.events.iter().filter_map(|event| match event {
             Event::Violation(violation) => Some(violation),
@@ -115,56 +116,56 @@ impl Output {
         self.events.push(Event::Violation(Violation::new(rule, detail, Some(offset))));
     }
 
-    /// The connection is of no use: say why, and close it.
-    fn refuse(&mut self, why: &str) {
+    /// Sends an error and closes the connection.
+    fn reject(&mut self, why: &str) {
         self.transmit.extend(error(why));
         self.close = true;
     }
 }
 
-/// A command that can't be sent. Nothing has changed.
+/// An error for a command that cannot be sent. The state is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CommandError {
     /// The agent has not said hello.
     #[error("the agent has not said hello")]
     NoHello,
-    /// It has no configuration, which has to come first.
-    #[error("the configuration has to be sent first")]
+    /// The agent has no configuration yet.
+    #[error("the agent has no configuration yet")]
     NotConfigured,
-    /// The configuration can be changed until start only.
-    #[error("the configuration can't be changed after start")]
+    /// The agent was started: the configuration can be changed before start only.
+    #[error("the configuration cannot be changed after start")]
     Started,
-    /// The agent would end with an error, or hang.
+    /// The command would make the agent fail or hang.
     #[error("{command} is not possible: the agent is {}{}", .state.mode, if .state.started { "" } else { ", before start" })]
     Illegal {
         /// The command.
         command: Command,
-        /// Where the agent is.
-        state: State,
+        /// The state of the agent.
+        state: AgentState,
     },
-    /// No commands lead there.
-    #[error("an agent that is {from} can't be made {to}")]
-    NoWay {
-        /// Where the agent is.
+    /// No sequence of commands leads to the mode.
+    #[error("no command leads from {from} to {to}")]
+    NoPath {
+        /// The current mode.
         from: Mode,
-        /// Where it should be.
+        /// The requested mode.
         to: Mode,
     },
-    /// The agent's version does not have it.
-    #[error("version {0} of the protocol does not have it")]
+    /// The agent's version does not have the message.
+    #[error("version {0} of the protocol does not support this")]
     NotInDialect(Dialect),
     /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
-    /// It has no encoding.
+    /// The message cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
-/// An error message, the same in all versions. Longer texts are cut to what the format can have.
+/// Returns an error message, which is identical in all versions. The text is truncated to what the format allows.
 pub(crate) fn error(text: &str) -> Vec<u8> {
-    // A byte of UTF-8 is at most two of modified UTF-8.
+    // One byte of UTF-8 becomes at most two bytes of modified UTF-8.
     let text: String = text
         .chars()
         .scan(0, |size, c| {
@@ -176,7 +177,7 @@ pub(crate) fn error(text: &str) -> Vec<u8> {
     encode::to_bytes(&Message::Error { text: text.as_java_str() }, Dialect::V1).unwrap_or_default()
 }
 
-/// Whether a text is what an original HQ says to a version that it does not know.
-pub fn is_version_refused(text: JavaStr<'_>) -> bool {
+/// Returns whether an error text is the one with which an original HQ rejects an unknown version.
+pub fn is_version_rejected(text: JavaStr<'_>) -> bool {
     text.as_bytes() == WRONG_VERSION.as_bytes()
 }

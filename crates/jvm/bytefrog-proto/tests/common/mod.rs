@@ -1,4 +1,4 @@
-//! Any message of any dialect.
+//! Arbitrary messages of any dialect.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use proptest::{collection::vec, prelude::*};
@@ -9,7 +9,7 @@ use runtap_bytefrog_proto::{
     ClassOutcome, Command, Dialect, Exit, JavaString, Location, Message, ModeByte, Stamp,
 };
 
-/// What a message borrows from, and numbers for its fields.
+/// The buffers that a message borrows from, and numbers for its fields.
 #[derive(Debug, Clone)]
 pub(crate) struct Seed {
     pub(crate) kind: u8,
@@ -21,7 +21,7 @@ pub(crate) struct Seed {
     pub(crate) counts: Vec<[u8; 28]>,
 }
 
-/// How many kinds there are.
+/// The number of kinds of messages.
 pub(crate) const KINDS: u8 = 36;
 
 pub(crate) fn text() -> impl Strategy<Value = JavaString> {
@@ -66,7 +66,7 @@ pub(crate) fn seed() -> impl Strategy<Value = Seed> {
 }
 
 impl Seed {
-    /// A message with numbers as the dialect has them. Whether the dialect has the message is another question.
+    /// Returns a message whose numbers are in the dialect's range. The dialect may not have the message at all.
     pub(crate) fn message(&self, dialect: Dialect) -> Message<'_> {
         let ours = dialect == Dialect::F1;
         let [a, b, c, d, end_line, flags] = self.numbers;

@@ -1,4 +1,4 @@
-//! One agent: its control connection's state, its trace, and how many of its connections are open.
+//! An agent: the state of its control connection, its trace, and the number of its open connections.
 
 use std::io::{self, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -9,73 +9,74 @@ use std::time::{Duration, Instant};
 use runtap_bytefrog_proto::hq::{CommandError, Control};
 use runtap_bytefrog_proto::{Dialect, Side};
 
-use super::places::is_own_or_root;
-use super::record::Taped;
+use super::ordered_access::WaitQueue;
+use super::record::RecordedConnection;
 use super::shared::{User, locked};
-use super::turn::Queue;
-use super::{AgentId, AgentState, HqError, REST};
+use super::slots::is_own_or_root;
+use super::{AgentId, AgentStatus, DRAIN_TIME, HqError};
 use crate::{Counters, Model};
 
 pub(super) struct Agent {
     pub(super) id: AgentId,
     pub(super) run: u8,
-    /// Whose process it is.
+    /// The user of the agent's process.
     pub(super) user: User,
     pub(super) dialect: Dialect,
-    /// Whether it holds one of the places for large traces ([`super::Options::large`]).
+    /// Whether the agent occupies one of the slots for large traces ([`super::Options::large`]).
     large: AtomicBool,
     control: Mutex<Control>,
-    /// Of the control connection; `None` after its end, so that an ended agent holds no descriptor.
+    /// The socket of the control connection; `None` once that is closed, so that a closed agent holds no descriptor.
     socket: Mutex<Option<Arc<TcpStream>>>,
-    /// Commands of two threads are written in the order in which they change the state. An agent may take its time to read
-    /// one: its state is to be seen meanwhile.
+    /// Orders the commands of several threads on the wire as they change the state. A write may block while the
+    /// agent does not read; the state stays visible meanwhile.
     writing: Mutex<()>,
     /// The recording of the control connection.
-    pub(super) tape: Taped,
+    pub(super) tape: RecordedConnection,
     model: Mutex<Model>,
-    /// Held by the thread that gets the model next.
+    /// Held by the thread that acquires the model next.
     next: Mutex<()>,
-    /// The model's counters when it was last free, and its events that waited.
+    /// The counters of the model when it was last unlocked, and the number of its waiting events.
     counted: Mutex<(Counters, usize)>,
-    pub(super) queue: Queue,
-    ends: Mutex<Ends>,
+    pub(super) queue: WaitQueue,
+    connections: Mutex<Connections>,
 }
 
-/// How far an agent has come to its end.
+/// The progress of an agent toward its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     #[default]
-    Lives,
-    /// All connections have ended, and what they brought is being added up.
-    Over,
-    /// The trace is complete, and does not change any more.
+    Running,
+    /// All connections are closed, and the trace is being completed.
+    Closed,
+    /// The trace is complete and no longer changes.
     Complete,
 }
 
-/// Which connections are open.
+/// The connections of an agent.
 #[derive(Debug, Clone, Copy, Default)]
-struct Ends {
-    control: bool,
+struct Connections {
+    control_closed: bool,
+    /// The number of open data connections.
     data: usize,
-    /// Data connections that there have been.
+    /// The number of data connections so far.
     numbered: u32,
     phase: Phase,
-    /// Another agent has its place.
-    left: bool,
-    /// Until when its connections are read; `None` if that has no limit.
+    /// Whether another agent took the slot of this one.
+    displaced: bool,
+    /// The time until which the connections are read; `None` if unlimited.
     read_until: Option<Instant>,
-    /// When the last of them began, while further ones may.
+    /// The time at which the last data connection was opened, while further ones may follow.
     opened: Option<Instant>,
 }
 
-impl Ends {
+impl Connections {
     fn read_until(&mut self, at: Instant) {
         self.read_until = Some(self.read_until.map_or(at, |before| before.min(at)));
     }
 
-    fn end_if_all_closed(&mut self) {
-        if self.control && self.data == 0 {
-            self.phase = Phase::Over;
+    fn close_if_last(&mut self) {
+        if self.control_closed && self.data == 0 {
+            self.phase = Phase::Closed;
         }
     }
 }
@@ -98,17 +99,17 @@ impl Agent {
             control: Mutex::new(control),
             socket: Mutex::new(Some(socket)),
             writing: Mutex::default(),
-            tape: Taped::off(),
+            tape: RecordedConnection::off(),
             model: Mutex::new(model),
             next: Mutex::default(),
             counted: Mutex::default(),
-            queue: Queue::default(),
-            ends: Mutex::default(),
+            queue: WaitQueue::default(),
+            connections: Mutex::default(),
         }
     }
 
-    /// Changes the state of the control connection and writes what follows from it, in one call. What can't be written ends
-    /// the connection.
+    /// Changes the state of the control connection and sends the resulting bytes with one write. Closes the
+    /// connection if the write fails.
     pub(super) fn command(
         &self,
         now: Duration,
@@ -117,169 +118,171 @@ impl Agent {
         let _next = locked(&self.writing);
         let bytes = self.with(command)?;
         self.tape.write(Side::Hq, now, &bytes);
-        let socket =
-            locked(&self.socket).clone().ok_or(io::ErrorKind::NotConnected).map_err(io::Error::from)?;
+        let socket = locked(&self.socket).clone().ok_or(io::ErrorKind::NotConnected).map_err(io::Error::from)?;
         (&*socket).write_all(&bytes).inspect_err(|_| {
-            // A part of it may have been taken: what came next would land inside of it.
+            // The bytes may have been written in part, so further ones would be misread.
             self.close();
         })?;
         Ok(())
     }
 
-    /// The trace. Threads get it in turn: a lock alone may go to the thread that has just returned it, as often as a busy
-    /// connection asks.
+    /// Locks the trace. Threads acquire it in turn: a single lock may return to the thread that just released it as
+    /// long as its connection is busy.
     pub(super) fn model(&self) -> MutexGuard<'_, Model> {
         let _next = locked(&self.next);
         locked(&self.model)
     }
 
-    /// Whether it holds a place for a large trace.
+    /// Returns whether the agent occupies a slot for a large trace.
     pub(super) fn is_large(&self) -> bool {
         self.large.load(Ordering::Relaxed)
     }
 
-    /// Its trace has turned out to be small: it gives that place back.
-    pub(super) fn give_large_place_back(&self) {
+    /// Releases the slot for a large trace, because the trace turned out to be small.
+    pub(super) fn release_large_slot(&self) {
         self.large.store(false, Ordering::Relaxed);
     }
 
-    /// Makes the counters of the trace visible to [`Self::counters`].
+    /// Publishes the counters of the trace for [`Self::counters`].
     pub(super) fn publish(&self, model: &Model) {
         *locked(&self.counted) = (model.counters(), model.waiting());
     }
 
-    /// The counters as they were last published. Does not wait for the trace.
+    /// Returns the counters as last published, without waiting for the trace.
     pub(super) fn counters(&self) -> (Counters, usize) {
         *locked(&self.counted)
     }
 
-    /// The state of the control connection.
+    /// Accesses the state of the control connection.
     pub(super) fn with<T>(&self, with: impl FnOnce(&mut Control) -> T) -> T {
         with(&mut locked(&self.control))
     }
 
-    pub(super) fn state(&self) -> AgentState {
-        let ends = *locked(&self.ends);
-        let (state, said) = self.with(|control| (control.state(), control.said()));
-        AgentState {
+    pub(super) fn status(&self) -> AgentStatus {
+        let connections = *locked(&self.connections);
+        let (state, reported_mode) = self.with(|control| (control.state(), control.reported_mode()));
+        AgentStatus {
             id: self.id,
             run: self.run,
             dialect: self.dialect,
             state,
-            said,
-            ended: ends.control,
-            data: ends.data,
+            reported_mode,
+            ended: connections.control_closed,
+            data: connections.data,
             is_own: is_own_or_root(self.user),
         }
     }
 
-    /// Whether it has neither said that it lives nor sent anything: whoever connects can say hello.
+    /// Returns whether the agent has sent neither a heartbeat nor data: any client can say hello.
     pub(super) fn has_only_said_hello(&self) -> bool {
-        locked(&self.ends).numbered == 0 && self.with(|control| control.said().is_none())
+        locked(&self.connections).numbered == 0 && self.with(|control| control.reported_mode().is_none())
     }
 
-    /// Takes its place away. Returns how far it had come.
-    pub(super) fn leave(&self) -> Phase {
+    /// Marks the agent as displaced. Returns its phase.
+    pub(super) fn mark_displaced(&self) -> Phase {
         let phase = {
-            let mut ends = locked(&self.ends);
-            ends.left = true;
-            ends.read_until(Instant::now() + REST);
-            ends.phase
+            let mut connections = locked(&self.connections);
+            connections.displaced = true;
+            connections.read_until(Instant::now() + DRAIN_TIME);
+            connections.phase
         };
-        // Without the model, which others may hold for a while: those that miss this look again.
+        // The model is not locked, because other threads may hold it for a while; a thread that misses this wakes
+        // up again soon.
         self.queue.moved.notify_all();
         phase
     }
 
-    /// If it has lost its place, what its connections have not read yet is left out.
+    /// If the agent is displaced, discards what its connections have not read yet.
     pub(super) fn abandon(&self) {
-        let mut ends = locked(&self.ends);
-        if ends.left {
-            ends.read_until(Instant::now());
+        let mut connections = locked(&self.connections);
+        if connections.displaced {
+            connections.read_until(Instant::now());
         }
     }
 
-    /// What its connections have not read by then is left out.
+    /// Discards what the connections have not read at this time.
     pub(super) fn read_until(&self, at: Instant) {
-        locked(&self.ends).read_until(at);
+        locked(&self.connections).read_until(at);
     }
 
-    /// Whether its connections should end without what they have not read yet.
+    /// Returns whether the connections should close without reading what they have received.
     pub(super) fn is_abandoned(&self) -> bool {
-        locked(&self.ends).read_until.is_some_and(|until| until <= Instant::now())
+        locked(&self.connections).read_until.is_some_and(|until| until <= Instant::now())
     }
 
-    /// Its trace is complete: whether it had lost its place by then.
+    /// Marks the trace as complete. Returns whether the agent was displaced before.
     pub(super) fn finish(&self) -> bool {
-        let mut ends = locked(&self.ends);
-        ends.phase = Phase::Complete;
-        ends.left
+        let mut connections = locked(&self.connections);
+        connections.phase = Phase::Complete;
+        connections.displaced
     }
 
-    /// Whether it has lost its place.
-    pub(super) fn has_left(&self) -> bool {
-        locked(&self.ends).left
+    /// Returns whether another agent took the slot of this one.
+    pub(super) fn is_displaced(&self) -> bool {
+        locked(&self.connections).displaced
     }
 
-    /// Ends the control connection.
+    /// Closes the control connection.
     pub(super) fn close(&self) {
         if let Some(socket) = &*locked(&self.socket) {
-            // It may be closed already.
+            // An error means that it is already closed.
             let _ = socket.shutdown(Shutdown::Both);
         }
     }
 
-    /// Whether nothing more can come.
-    pub(super) fn is_over(&self) -> bool {
-        locked(&self.ends).phase != Phase::Lives
+    /// Returns whether all connections are closed.
+    pub(super) fn is_closed(&self) -> bool {
+        locked(&self.connections).phase != Phase::Running
     }
 
-    /// A data connection has begun: how many are open, and its number. `None`: it came too late.
+    /// Registers a new data connection. Returns the number of open data connections and the number of the new one;
+    /// `None` if the agent is already closed.
     pub(super) fn open_data(&self) -> Option<(usize, u32)> {
-        let mut ends = locked(&self.ends);
-        if ends.phase != Phase::Lives {
+        let mut connections = locked(&self.connections);
+        if connections.phase != Phase::Running {
             return None;
         }
-        ends.data += 1;
-        ends.numbered = ends.numbered.wrapping_add(1);
-        ends.opened = Some(Instant::now());
-        Some((ends.data, ends.numbered.wrapping_sub(1)))
+        connections.data += 1;
+        connections.numbered = connections.numbered.wrapping_add(1);
+        connections.opened = Some(Instant::now());
+        Some((connections.data, connections.numbered.wrapping_sub(1)))
     }
 
-    /// A data connection has ended: how many are open, and whether that was the last of all.
+    /// Unregisters a data connection. Returns the number of open data connections, and whether this was the last
+    /// connection of the agent.
     pub(super) fn close_data(&self) -> (usize, bool) {
         let now = {
-            let mut ends = locked(&self.ends);
-            ends.data = ends.data.saturating_sub(1);
-            ends.end_if_all_closed();
-            *ends
+            let mut connections = locked(&self.connections);
+            connections.data = connections.data.saturating_sub(1);
+            connections.close_if_last();
+            *connections
         };
-        // Whoever holds the model has seen that, or waits.
+        // A thread that locks the model after this has seen the change; the others are woken.
         drop(self.model());
         self.queue.moved.notify_all();
-        (now.data, now.phase == Phase::Over)
+        (now.data, now.phase == Phase::Closed)
     }
 
-    /// How many data connections are open, and how long no further one has begun.
+    /// Returns the number of open data connections, and the time since the last one was opened.
     pub(super) fn data(&self) -> (usize, Duration) {
-        let ends = *locked(&self.ends);
-        (ends.data, ends.opened.map_or(Duration::MAX, |opened| opened.elapsed()))
+        let connections = *locked(&self.connections);
+        (connections.data, connections.opened.map_or(Duration::MAX, |opened| opened.elapsed()))
     }
 
-    /// No further data connection is expected: those that wait for one another do not wait for it.
+    /// Notes that no further data connection is expected, so that connections do not wait for one.
     pub(super) fn settle(&self) {
-        locked(&self.ends).opened = None;
-        // Whoever holds the model has seen that, or waits.
+        locked(&self.connections).opened = None;
+        // A thread that locks the model after this has seen the change; the others are woken.
         drop(self.model());
         self.queue.moved.notify_all();
     }
 
-    /// The control connection has ended: whether that was the last of all.
+    /// Notes that the control connection is closed. Returns whether this was the last connection of the agent.
     pub(super) fn close_control(&self) -> bool {
         *locked(&self.socket) = None;
-        let mut ends = locked(&self.ends);
-        ends.control = true;
-        ends.end_if_all_closed();
-        ends.phase == Phase::Over
+        let mut connections = locked(&self.connections);
+        connections.control_closed = true;
+        connections.close_if_last();
+        connections.phase == Phase::Closed
     }
 }

@@ -1,9 +1,9 @@
-//! Connections that notice when the other machine is gone.
+//! Keep-alive, which detects that the peer's machine is gone.
 
 use std::io;
 use std::net::TcpStream;
 
-/// Has the system ask the other machine now and then whether it is there.
+/// Enables keep-alive probes of the operating system.
 #[cfg(unix)]
 pub(super) fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_keepalive(stream, true)?)

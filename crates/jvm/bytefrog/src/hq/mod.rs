@@ -1,30 +1,31 @@
-//! HQ on a socket: several agents at a time, each with a control connection and its data connections.
+//! HQ on a socket: several agents at the same time, each with a control connection and its data connections.
 //!
-//! Owns: the listener, a thread for each connection, and the runs that data connections name. Blocking threads, not tokio: an
-//! agent has a handful of connections, and each of those that carry events keeps a thread busy.
+//! Contains the listener, a thread per connection, and the assignment of runs to agents. Threads block instead of
+//! using tokio: an agent has few connections, and each one that carries events keeps a thread busy.
 //!
 //! ```text
-//! Hq::listen(address, options, what to do with an Event)
-//!     │ go(agent, mode), command(…), configure(…), fail(…) …  from any thread
-//!     │ report(agent), call_tree(agent, …)                    at any time
-//!     ▼ close()                                               all connections end
+//! Hq::listen(address, options, on_event)
+//!     │ change_mode(agent, mode), command(…), configure(…), fail(…) …  from any thread
+//!     │ report(agent), call_tree(agent, …)                             at any time
+//!     ▼ close()                                                        closes all connections
 //! ```
 //!
-//! An agent that breaks a rule, falls silent or goes away costs nobody else anything: what it has sent is kept, and what is
-//! wrong with it is an [`Event`]. A connection that does not say hello in time is closed. The protocol has no password; on
-//! Linux the users whose processes may connect by loopback can be named ([`Options::users`]). Places
-//! are shared among users: the one with most makes room for others, first with what has only said hello.
+//! An agent that breaks a rule, stops responding or disconnects does not affect other agents: what it has sent is
+//! kept, and the problem is reported as an [`Event`]. A connection that does not say hello in time is closed. The
+//! protocol has no password; on Linux, the users whose processes may connect over the loopback interface can be
+//! restricted ([`Options::users`]). Slots are shared fairly among users: the user who occupies the most makes room
+//! for others, first by connections that have only said hello.
 
 mod agent;
 mod keep_alive;
 mod options;
-mod places;
+mod ordered_access;
 mod record;
 mod serve;
 mod shared;
+mod slots;
 #[cfg(test)]
 mod tests;
-mod turn;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -35,7 +36,7 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::hq::{AgentProcess, CommandError};
 use runtap_bytefrog_proto::{
-    ClassOutcome, Command, Configuration, Dialect, JavaString, Mode, ModeByte, State, Violation,
+    AgentState, ClassOutcome, Command, Configuration, Dialect, JavaString, Mode, ModeByte, Violation,
 };
 use thiserror::Error;
 
@@ -44,157 +45,159 @@ use agent::Agent;
 use shared::{Shared, locked};
 
 pub use options::Options;
+pub use slots::max_closing;
 pub use places::most_ending;
 pub use record::{Connection, Recorder, Tape};
 
-/// How long connections read on after the end, or when their agent has lost its place, for what has already come.
-const REST: Duration = Duration::from_secs(2);
+/// The time for which connections continue to read what has already arrived, after HQ closes or their agent is
+/// displaced.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// The number of connections that may wait to be accepted. A flood fills the 128 of the standard library, and a client that finds the
-/// queue full tries again after 1, 3, 7 and 15 seconds.
+/// The number of connections that may wait to be accepted. A flood of connections fills the 128 of the standard
+/// library, and a client that finds the queue full retries after 1, 3, 7 and 15 seconds.
 #[cfg(unix)]
 const BACKLOG: i32 = 4096;
 
-/// Names an agent: 0, 1, 2 … in the order in which they said hello.
+/// The number of an agent: 0, 1, 2 … in the order in which agents said hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AgentId(pub u32);
 
-/// Something that has happened at an agent.
+/// An event of HQ, mostly of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// It has said hello, and got its configuration.
+    /// The agent said hello and was sent its configuration.
     Connected {
-        /// Where it is.
+        /// The address of the agent.
         peer: SocketAddr,
-        /// What it speaks.
+        /// The dialect that the agent speaks.
         dialect: Dialect,
-        /// Version 4: the project that it was started for.
+        /// Version 4: the project that the agent was started for.
         project: Option<u32>,
-        /// The run in its configuration.
+        /// The run number in its configuration.
         run: u8,
     },
-    /// It lives.
+    /// The agent sent a heartbeat.
     Heartbeat {
-        /// What it says that it does.
+        /// The mode that the agent reports.
         mode: ModeByte,
-        /// Its buffers that wait to be sent.
+        /// The number of buffers that wait to be sent.
         queue: u16,
     },
-    /// A class was loaded.
+    /// A class was loaded in the agent's JVM.
     Class {
-        /// What became of it.
+        /// What the agent did with the class.
         outcome: ClassOutcome,
-        /// Its name, with slashes.
+        /// The name of the class, with slashes.
         name: JavaString,
     },
-    /// F1: what process it is.
+    /// F1: the agent described its process.
     Process(AgentProcess),
-    /// It says that the trace ends.
+    /// The agent reported an error, which ends the trace.
     Error(JavaString),
-    /// Its version has no room for what it should be told, so that it was sent away.
+    /// The agent was rejected, because its version cannot represent the configuration.
     NotConfigured(CommandError),
-    /// A connection was closed, since it is not of a user that may connect.
-    Stranger {
-        /// Where it came from.
+    /// A connection was closed, because its user may not connect.
+    UserRejected {
+        /// The address of the client.
         peer: SocketAddr,
-        /// Whose it is, as far as that can be known.
+        /// The user of the client; `None` if unknown.
         user: Option<u32>,
     },
-    /// A connection was closed, since there is no room for it: what it would have brought is in no report.
-    Refused {
-        /// Where it came from.
+    /// A connection was rejected, because a limit is reached: its data is in no report.
+    Rejected {
+        /// The address of the client.
         peer: SocketAddr,
-        /// What there is no room for.
-        cause: Refusal,
+        /// The limit.
+        cause: RejectReason,
     },
-    /// It had ended, and its place was taken by another one. What it had come to is in [`Hq::former`].
+    /// The agent had finished, and a new agent took its slot. Its totals are in [`Hq::former`].
     Replaced,
-    /// Its connections are closed, to make room for another one. What they have brought is in [`Hq::former`].
+    /// The agent's connections are closed, to make room for a new agent. Its totals are in [`Hq::former`].
     Displaced {
-        /// Whose process it is; `None` if unknown.
+        /// The user of the agent's process; `None` if unknown.
         user: Option<u32>,
-        /// The user of the other one.
+        /// The user of the new agent's process; `None` if unknown.
         newcomer: Option<u32>,
-        /// Whether it has said nothing but hello.
+        /// Whether the agent has sent nothing but hello.
         silent: bool,
     },
-    /// It has broken a rule.
+    /// The agent broke a rule of the protocol.
     Violation(Violation),
-    /// A data connection has begun or ended; so many are open now.
+    /// A data connection was opened or closed; the number of open ones.
     Data(usize),
-    /// A connection is not recorded any more, and why. The trace goes on.
+    /// The recording of a connection failed. The trace continues.
     RecordingFailed {
-        /// Which one.
+        /// The connection.
         connection: Connection,
-        /// What the [`Recorder`] has said.
+        /// The error of the [`Recorder`].
         reason: String,
     },
-    /// Its control connection has ended. Data may still come.
+    /// The control connection is closed. Data may still arrive.
     ControlEnded,
-    /// All its connections have ended: its report does not change any more.
+    /// All connections are closed: the report no longer changes.
     Finished,
 }
 
-/// Why there was no room for a connection.
+/// The reason why a connection was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Refusal {
-    /// So many are open, and each has said hello ([`Options::connections`]).
+pub enum RejectReason {
+    /// This number of connections is open, and all of them have said hello ([`Options::connections`]).
     Connections(usize),
-    /// So many agents are kept, and each lives ([`Options::agents`]).
+    /// This number of agents is kept, and all of them are connected ([`Options::agents`]).
     Agents(usize),
-    /// The system has no descriptor or thread for it.
+    /// The operating system has no file descriptor or thread left.
     System,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for RejectReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Connections(open) => write!(f, "{open} connections are open, which is the limit"),
             Self::Agents(agents) => write!(f, "{agents} agents are traced, which is the limit"),
-            Self::System => f.write_str("the system has no descriptor or thread for it"),
+            Self::System => f.write_str("the system has no file descriptor or thread left"),
         }
     }
 }
 
-/// Why a command was not carried out.
+/// An error of a command to an agent.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HqError {
-    /// There is no such agent.
+    /// The agent does not exist.
     #[error("there is no agent {}", .0.0)]
     NoAgent(AgentId),
-    /// It can't be sent now.
+    /// The command cannot be sent now.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// It could not be written.
-    #[error("the agent does not take it: {0}")]
+    /// Writing to the agent failed.
+    #[error("cannot write to the agent: {0}")]
     Write(#[from] io::Error),
 }
 
-/// An agent at a glance.
+/// The status of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentState {
-    /// Which one.
+pub struct AgentStatus {
+    /// The agent.
     pub id: AgentId,
-    /// Its run.
+    /// The run number of the agent.
     pub run: u8,
-    /// What it speaks.
+    /// The dialect that the agent speaks.
     pub dialect: Dialect,
-    /// Where commands have led it.
-    pub state: State,
-    /// What its last heartbeat said.
-    pub said: Option<ModeByte>,
-    /// Whether its control connection has ended.
+    /// The state that the commands led to.
+    pub state: AgentState,
+    /// The mode in the last heartbeat; `None` before the first one.
+    pub reported_mode: Option<ModeByte>,
+    /// Whether the control connection is closed.
     pub ended: bool,
-    /// Data connections that are open.
+    /// The number of open data connections.
     pub data: usize,
-    /// Whether its process is of HQ's own user, or root's.
+    /// Whether the agent's process belongs to HQ's own user, or to root.
     pub is_own: bool,
 }
 
-/// A collector that listens.
+/// A collector that listens for agents.
 pub struct Hq {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -208,23 +211,23 @@ impl std::fmt::Debug for Hq {
 }
 
 impl Hq {
-    /// Listens at an address. `tell` hears what happens, on the threads of the connections: it should not take long, and may
-    /// ask for reports and send commands.
+    /// Listens on an address. `on_event` receives the events, on the threads of the connections: it should return
+    /// quickly, and may request reports and send commands.
     ///
     /// # Errors
-    /// The address can't be listened at.
+    /// Fails if the address cannot be listened on.
     pub fn listen(
         address: SocketAddr,
         options: Options,
-        tell: impl Fn(Option<AgentId>, Event) + Send + Sync + 'static,
+        on_event: impl Fn(Option<AgentId>, Event) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        // A shorter queue works too.
+        // A failure leaves the shorter queue, which works too.
         #[cfg(unix)]
         let _ = rustix::net::listen(&listener, BACKLOG);
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(options, Box::new(tell)));
+        let shared = Arc::new(Shared::new(options, Box::new(on_event)));
         let acceptor = {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new()
@@ -234,39 +237,39 @@ impl Hq {
         Ok(Self { shared, address, acceptor: Mutex::new(Some(acceptor)) })
     }
 
-    /// Where it listens.
+    /// Returns the address on which HQ listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// All agents that have said hello, in that order.
-    pub fn agents(&self) -> Vec<AgentState> {
+    /// Returns all agents, in the order in which they said hello.
+    pub fn agents(&self) -> Vec<AgentStatus> {
         let agents: Vec<Arc<Agent>> = locked(&self.shared.agents).values().cloned().collect();
-        agents.iter().map(|agent| agent.state()).collect()
+        agents.iter().map(|agent| agent.status()).collect()
     }
 
-    /// Leads an agent to a mode, by legal commands only.
+    /// Changes the mode of an agent, using legal commands only.
     ///
     /// # Errors
-    /// No such agent, no way from where it is, or it does not take the command.
-    pub fn go(&self, agent: AgentId, mode: Mode) -> Result<(), HqError> {
+    /// Fails if the agent does not exist, if no commands lead to the mode, or if writing fails.
+    pub fn change_mode(&self, agent: AgentId, mode: Mode) -> Result<(), HqError> {
         let now = self.shared.now();
-        self.shared.agent(agent)?.command(now, |control| control.go(mode, now))
+        self.shared.agent(agent)?.command(now, |control| control.change_mode(mode, now))
     }
 
-    /// Sends one command, if it is legal where the agent is.
+    /// Sends one command, if it is legal in the agent's state.
     ///
     /// # Errors
-    /// No such agent, a command that it would end of, or it does not take it.
+    /// Fails if the agent does not exist, if the command is illegal, or if writing fails.
     pub fn command(&self, agent: AgentId, command: Command) -> Result<(), HqError> {
         let now = self.shared.now();
         self.shared.agent(agent)?.command(now, |control| control.command(command, now))
     }
 
-    /// Sends an agent the configuration that it has with changes, before start. Its run stays.
+    /// Sends an agent its current configuration with changes, before start. The run number is unchanged.
     ///
     /// # Errors
-    /// No such agent, it was started, or it does not take it.
+    /// Fails if the agent does not exist or was started, or if writing fails.
     pub fn configure(&self, agent: AgentId, change: impl FnOnce(&mut Configuration)) -> Result<(), HqError> {
         let agent = self.shared.agent(agent)?;
         agent.command(self.shared.now(), |control| {
@@ -277,93 +280,93 @@ impl Hq {
         })
     }
 
-    /// Asks an F1 agent for counts and coverage.
+    /// Requests counts and coverage from an F1 agent.
     ///
     /// # Errors
-    /// No such agent, it speaks another version, or it does not take it.
+    /// Fails if the agent does not exist or speaks another version, or if writing fails.
     pub fn snapshot(&self, agent: AgentId, reset: bool) -> Result<(), HqError> {
         let now = self.shared.now();
         self.shared.agent(agent)?.command(now, |control| control.snapshot(reset))
     }
 
-    /// Tells an agent that its trace ends because of an error.
+    /// Sends an agent an error, which ends its trace.
     ///
     /// # Errors
-    /// No such agent, or it does not take it.
+    /// Fails if the agent does not exist, or if writing fails.
     pub fn fail(&self, agent: AgentId, text: &str) -> Result<(), HqError> {
         let now = self.shared.now();
         self.shared.agent(agent)?.command(now, |control| Ok(control.fail(text)))
     }
 
-    /// Begins or ends a named part of the recording, for all agents. Without a [`Recorder`] nothing is done.
+    /// Starts or ends a named part of the recording, for all agents. Does nothing without a [`Recorder`].
     ///
     /// # Errors
-    /// The recorder can't keep it.
+    /// Fails if the recorder cannot write the mark.
     pub fn mark(&self, name: &str, begins: bool) -> io::Result<()> {
         let now = self.shared.now();
         self.shared.options.recorder.as_ref().map_or(Ok(()), |recorder| recorder.mark(now, name, begins))
     }
 
-    /// What was counted so far, and how many events wait for those before them. This costs nothing, and does not wait for a
-    /// connection that is busy: what such a connection brings is counted with its next pause.
+    /// Returns the counters so far, and the number of events that wait for earlier ones. Does not wait for busy
+    /// connections: what such a connection delivers is included at its next pause.
     ///
     /// # Errors
-    /// No such agent.
+    /// Fails if the agent does not exist.
     pub fn counters(&self, agent: AgentId) -> Result<(Counters, usize), HqError> {
         Ok(self.shared.agent(agent)?.counters())
     }
 
-    /// What an agent's trace has come to so far.
+    /// Returns the report on an agent's trace so far.
     ///
     /// # Errors
-    /// No such agent.
+    /// Fails if the agent does not exist.
     pub fn report(&self, agent: AgentId) -> Result<Report, HqError> {
         Ok(self.shared.agent(agent)?.model().report())
     }
 
-    /// What agents had come to together that have ended or were displaced, and made room for others, and how many they are: agents of
-    /// HQ's own user and root (`own`), or all others. `None` if there are none.
+    /// Returns the number and the combined report of the agents that made room for others: agents of HQ's own user
+    /// and root (`own`), or all other agents. `None` if there are none.
     pub fn former(&self, own: bool) -> Option<(u64, Report)> {
         let former = locked(&self.shared.former);
         let sums = if own { &former.own } else { &former.others };
         (sums.agents() > 0).then(|| (sums.agents(), sums.report()))
     }
 
-    /// Who has called whom, in one thread (an index into [`Report::threads`]) or in all.
+    /// Returns the call tree of one thread (an index into [`Report::threads`]) or of all threads.
     ///
     /// # Errors
-    /// No such agent.
+    /// Fails if the agent does not exist.
     pub fn call_tree(&self, agent: AgentId, thread: Option<usize>) -> Result<CallTree, HqError> {
         Ok(self.shared.agent(agent)?.model().call_tree(thread))
     }
 
-    /// Forgets an agent that is over, and its trace.
+    /// Removes an agent whose connections are all closed, and its trace.
     pub fn forget(&self, agent: AgentId) {
         let mut agents = locked(&self.shared.agents);
-        if agents.get(&agent).is_some_and(|agent| agent.is_over()) {
+        if agents.get(&agent).is_some_and(|agent| agent.is_closed()) {
             agents.remove(&agent);
         }
     }
 
-    /// Has [`Self::close`] not wait for what connections have received and not yet read. To be called before it, or while it
-    /// waits.
+    /// Makes [`Self::close`] not wait for data that connections have received but not read yet. To be called before
+    /// `close`, or while it waits.
     pub fn abandon(&self) {
         self.shared.abandon_at(Instant::now());
     }
 
-    /// Ends all connections and waits for their threads; must not be called by the receiver of events. What connections have
-    /// received is still read, for two seconds at most. Reports of what has come are still there while HQ is.
+    /// Closes all connections and waits for their threads; must not be called by the receiver of events. Data that
+    /// connections have received is still read, for at most two seconds. Reports remain available.
     pub fn close(&self) {
         self.shared.closing.store(true, Ordering::SeqCst);
-        self.shared.abandon_at(Instant::now() + REST);
+        self.shared.abandon_at(Instant::now() + DRAIN_TIME);
         self.shared.shut();
         let acceptor = locked(&self.acceptor).take();
         if let Some(acceptor) = acceptor {
             let _ = acceptor.join();
-            // Those that it has accepted meanwhile.
+            // Connections that were accepted in the meantime.
             self.shared.shut();
         }
-        // Settling waits for each agent's trace: others that look at the agents do not wait for that.
+        // Settling waits for each agent's trace, so the table of agents is not locked during it.
         let agents: Vec<Arc<Agent>> = locked(&self.shared.agents).values().cloned().collect();
         for agent in agents {
             agent.settle();

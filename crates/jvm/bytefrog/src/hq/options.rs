@@ -11,57 +11,62 @@ use super::Recorder;
 use super::{Event, Hq};
 use crate::Limits;
 
-/// The configuration that HQ sends to agents, and limits on what it accepts from them.
+/// The configuration that HQ sends to agents, and the limits on what HQ accepts from them.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The versions that are accepted, and how much is read of one message.
+    /// The accepted versions, and the limits of the decoder.
     pub protocol: Settings,
     /// The configuration of each agent: which classes it traces. HQ sets the run number.
     pub configuration: Configuration,
-    /// The mode that an agent is led to as soon as it has its configuration. `None`: it waits for [`Hq::go`].
-    pub begin: Option<Mode>,
-    /// How much is kept of each trace.
+    /// The mode that each agent is put in once it is configured. `None` waits for [`Hq::change_mode`].
+    pub initial_mode: Option<Mode>,
+    /// The limits on what is kept of each large trace.
     pub limits: Limits,
-    /// Agents of those that are kept whose traces have all of [`Options::limits`]. All others have [an eighth](Limits::small), so
-    /// that a crowd of agents can't take all memory: 64 agents 1.5 GB at most by default. One is left for HQ's own user. A trace that
-    /// has ended and would have found room in an eighth leaves its place to others.
+    /// The number of agents whose traces have the full [`Options::limits`]. All others have [an
+    /// eighth](Limits::small), so that a crowd of agents cannot use up all memory: by default, 64 agents use at
+    /// most 1.5 GB. One of these slots is reserved for HQ's own user. A complete trace that fits into an eighth
+    /// releases its slot.
     pub large: usize,
-    /// Nanoseconds from which a call is in the log of slow calls.
+    /// The duration in nanoseconds from which a call is logged as slow.
     pub slow: u64,
-    /// Agents that are kept with their traces, those that are over too. The oldest of these makes room for a new agent. If all live,
-    /// an agent of the user with most of them is displaced ([`Event::Displaced`]), but none of HQ's own user for another user's, and
-    /// for the first agent of the own user also where each user has one only; else the oldest agent that has sent only hello. If no agent can be displaced, the new agent is refused.
+    /// The maximum number of agents that are kept with their traces, including those that have finished, of which
+    /// the oldest makes room for a new agent. If none has finished, an agent of the user with the most agents is
+    /// displaced ([`Event::Displaced`]), but never one of HQ's own user for another user; the first agent of HQ's
+    /// own user displaces one even if each user has only one. Otherwise the oldest agent that has only said hello
+    /// is displaced. If no agent can be displaced, the new agent is rejected.
     pub agents: usize,
-    /// Connections at a time, which are shared among users likewise: the oldest that has not said hello makes room, or the user's
-    /// newest agent with all of its connections. For one of HQ's own user, other users give way whatever they hold.
+    /// The maximum number of connections at a time, shared among users in the same way: the oldest connection that
+    /// has not said hello makes room, or the user's newest agent with all of its connections. A connection of HQ's
+    /// own user always displaces those of other users.
     pub connections: usize,
-    /// How long a connection may take to say hello, and a write to be taken.
-    pub patience: Duration,
-    /// Versions 1 to 4: for how long data connections that are far ahead wait for an event that another one should have. If
-    /// all of them wait, for so long after the last has begun.
-    pub gap_patience: Duration,
-    /// The users (numbers of the system) whose processes may connect: for an address of the loopback interface, on Linux
-    /// ([`runtap_os::loopback::is_known`]). All others are told of ([`Event::Stranger`]) and hear nothing. `None`: everybody may.
+    /// The time that a connection has to say hello, and that a write may take.
+    pub timeout: Duration,
+    /// Versions 1 to 4: the time for which data connections that are far ahead wait for an event of another
+    /// connection. If all of them wait, the time is counted from when the last one was opened.
+    pub gap_timeout: Duration,
+    /// The users (numeric IDs) whose processes may connect, for an address of the loopback interface on Linux
+    /// ([`runtap_os::loopback::is_known`]). Others are reported ([`Event::UserRejected`]) and receive no reply.
+    /// `None` allows all users.
     pub users: Option<Vec<u32>>,
-    /// Who keeps what goes over the connections.
+    /// The recorder of the connections; `None` records nothing.
     pub recorder: Option<Arc<dyn Recorder>>,
 }
 
 impl Default for Options {
-    /// All versions; everything is traced from the beginning; calls of 100 ms are slow; 64 agents, 8 of them large, 200
-    /// connections; 10 seconds, and 3 for gaps.
+    /// Returns options that accept all versions and trace everything from the start: calls of 100 ms are slow; 64
+    /// agents, 8 of them large, and 200 connections; time-outs of 10 seconds, and 3 for gaps.
     fn default() -> Self {
         Self {
             protocol: Settings::default(),
             configuration: Configuration::default(),
-            begin: Some(Mode::Tracing),
+            initial_mode: Some(Mode::Tracing),
             limits: Limits::default(),
             large: 8,
             slow: 100_000_000,
             agents: 64,
             connections: 200,
-            patience: Duration::from_secs(10),
-            gap_patience: Duration::from_secs(3),
+            timeout: Duration::from_secs(10),
+            gap_timeout: Duration::from_secs(3),
             users: None,
             recorder: None,
         }

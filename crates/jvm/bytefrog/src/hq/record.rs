@@ -1,12 +1,12 @@
-//! What goes over the connections, to whoever keeps it.
+//! Recording of the bytes on the connections.
 //!
-//! Owns: [`Recorder`] and [`Tape`], which HQ hands every byte that an agent sends or is sent, before anything is made of it,
-//! and what happens when they fail: that connection is recorded no more, it is told once, and the trace goes on. Refuses to:
-//! know a file format (`runtap-jvm` has one), and to keep bytes in memory.
+//! HQ passes every byte that an agent sends or receives to a [`Recorder`] and its [`Tape`]s, before interpreting
+//! it. If a tape fails, the recording of that connection stops, the failure is reported once, and the trace
+//! continues. This module knows no file format (`runtap-jvm` has one) and does not buffer recordings in memory.
 //!
-//! Connections that do not become an agent's are not recorded: what is wrong with them is an
-//! [`Event`](super::Event::Violation). Nor are connections that send nothing after hello, which costs a client nothing: a tape begins with
-//! the first bytes after hello.
+//! Connections that do not belong to an agent are not recorded: their problems are reported as an
+//! [`Event`](super::Event::Violation). Connections that send nothing after hello are not recorded either: such a
+//! connection costs a client nothing, so a tape starts with the first bytes after hello.
 
 use std::fmt;
 use std::io;
@@ -21,14 +21,14 @@ use super::shared::locked;
 /// A connection of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Connection {
-    /// Its control connection.
+    /// The control connection.
     Control,
-    /// Its data connections are 0, 1, 2 … in the order in which they said hello.
+    /// A data connection: 0, 1, 2 … in the order in which they said hello.
     Data(u32),
 }
 
 impl fmt::Display for Connection {
-    /// `ctl`, `data0` …
+    /// Formats the connection as `ctl`, `data0` …
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Control => f.write_str("ctl"),
@@ -37,72 +37,73 @@ impl fmt::Display for Connection {
     }
 }
 
-/// Keeps what agents and HQ say to each other. Called on the threads of the connections.
+/// A recorder of what agents and HQ send each other. It is called on the threads of the connections.
 pub trait Recorder: fmt::Debug + Send + Sync {
-    /// Begins the tape of an agent's connection that has sent something after hello. Hello is written to the tape first.
+    /// Starts the tape of an agent's connection that has sent something after hello. Hello is written to the tape
+    /// first.
     ///
     /// # Errors
-    /// It can't be recorded, which is told; the trace goes on.
+    /// Fails if the connection cannot be recorded. The failure is reported, and the trace continues.
     fn open(&self, agent: AgentId, connection: Connection) -> io::Result<Box<dyn Tape>>;
 
-    /// A named part of the recording begins or ends, for all agents.
+    /// Starts or ends a named part of the recording, for all agents.
     ///
     /// # Errors
-    /// It can't be kept.
+    /// Fails if the mark cannot be written.
     fn mark(&self, at: Duration, name: &str, begins: bool) -> io::Result<()>;
 }
 
-/// One connection that is recorded, both directions of it.
+/// The recording of one connection, in both directions.
 pub trait Tape: Send {
-    /// `side` has sent these bytes. `at` is the time since HQ began to listen: not less than any before of this direction.
-    /// What HQ sends is written here before it is sent, so that it is never later than its answer.
+    /// Writes bytes that `side` has sent. `at` is the time since HQ started to listen; it does not decrease within
+    /// a direction. What HQ sends is written here before it is sent, so that it is never later than its answer.
     ///
     /// # Errors
-    /// They could not be written whole. Nothing more will come.
+    /// Fails if the bytes could not be written completely. The tape is not used afterwards.
     fn write(&mut self, side: Side, at: Duration, bytes: &[u8]) -> io::Result<()>;
 
-    /// The agent's direction has ended: the other side has closed the connection, or it was lost.
+    /// Notes that the agent's direction has ended: the peer closed the connection, or the connection was lost.
     ///
     /// # Errors
-    /// It could not be written.
+    /// Fails if the end could not be written.
     fn end(&mut self, at: Duration) -> io::Result<()>;
 }
 
-/// The tape of a connection, until it fails.
-pub(super) struct Taped(Mutex<State>);
+/// The recording of a connection, which stops when it fails.
+pub(super) struct RecordedConnection(Mutex<TapeState>);
 
-enum State {
-    /// Nobody asked for it, or it has failed and that was told.
+enum TapeState {
+    /// Recording is disabled, or it failed and the failure was reported.
     Off,
-    /// The connection has sent nothing after hello.
+    /// The connection has sent nothing since hello.
     Waiting(Waiting),
     On(Box<dyn Tape>),
     Failed(io::Error),
 }
 
-/// A tape that has not begun.
+/// A tape that has not been started.
 struct Waiting {
     recorder: Arc<dyn Recorder>,
     agent: AgentId,
     connection: Connection,
-    /// The first bytes of the tape: hello, and the few messages that HQ has sent.
+    /// The first bytes of the tape: hello, and the few messages that HQ sent.
     held: Vec<(Side, Duration, Vec<u8>)>,
-    /// When the connection ended. Another connection of the agent may still send events.
+    /// The time at which the connection was closed. Another connection of the agent may still send events.
     ended: Option<Duration>,
 }
 
 impl Waiting {
-    fn start(&self) -> io::Result<State> {
+    fn start(&self) -> io::Result<TapeState> {
         let mut tape = self.recorder.open(self.agent, self.connection)?;
         for (side, at, bytes) in &self.held {
             tape.write(*side, *at, bytes)?;
         }
-        let Some(at) = self.ended else { return Ok(State::On(tape)) };
-        tape.end(at).map(|()| State::Off)
+        let Some(at) = self.ended else { return Ok(TapeState::On(tape)) };
+        tape.end(at).map(|()| TapeState::Off)
     }
 }
 
-impl State {
+impl TapeState {
     fn with(&mut self, act: impl FnOnce(&mut dyn Tape) -> io::Result<()>) {
         if let Self::On(tape) = self
             && let Err(error) = act(&mut **tape)
@@ -112,23 +113,28 @@ impl State {
     }
 }
 
-impl Taped {
+impl RecordedConnection {
     pub(super) fn off() -> Self {
-        Self(Mutex::new(State::Off))
+        Self(Mutex::new(TapeState::Off))
     }
 
-    /// Prepares the recording, which [`Self::start`] begins.
-    pub(super) fn begin(&self, recorder: Option<&Arc<dyn Recorder>>, agent: AgentId, connection: Connection) {
+    /// Prepares the recording; [`Self::start`] starts it.
+    pub(super) fn prepare(
+        &self,
+        recorder: Option<&Arc<dyn Recorder>>,
+        agent: AgentId,
+        connection: Connection,
+    ) {
         let Some(recorder) = recorder.map(Arc::clone) else { return };
         *locked(&self.0) =
-            State::Waiting(Waiting { recorder, agent, connection, held: Vec::new(), ended: None });
+            TapeState::Waiting(Waiting { recorder, agent, connection, held: Vec::new(), ended: None });
     }
 
-    /// Begins the recording: this connection, or another one of the agent, has sent something after hello.
+    /// Starts the recording, because this or another connection of the agent sent something after hello.
     pub(super) fn start(&self) {
         let mut state = locked(&self.0);
-        if let State::Waiting(waiting) = &*state {
-            *state = waiting.start().unwrap_or_else(State::Failed);
+        if let TapeState::Waiting(waiting) = &*state {
+            *state = waiting.start().unwrap_or_else(TapeState::Failed);
         }
     }
 
@@ -137,7 +143,7 @@ impl Taped {
             return;
         }
         let mut state = locked(&self.0);
-        if let State::Waiting(waiting) = &mut *state {
+        if let TapeState::Waiting(waiting) = &mut *state {
             return waiting.held.push((side, at, bytes.to_vec()));
         }
         state.with(|tape| tape.write(side, at, bytes));
@@ -147,17 +153,17 @@ impl Taped {
         let mut state = locked(&self.0);
         state.with(|tape| tape.end(at));
         match &mut *state {
-            State::Waiting(waiting) => waiting.ended = Some(at),
-            State::On(_) => *state = State::Off,
-            State::Off | State::Failed(_) => {}
+            TapeState::Waiting(waiting) => waiting.ended = Some(at),
+            TapeState::On(_) => *state = TapeState::Off,
+            TapeState::Off | TapeState::Failed(_) => {}
         }
     }
 
-    /// Why it is recorded no more, once.
+    /// Returns the error that stopped the recording, once.
     pub(super) fn failure(&self) -> Option<io::Error> {
         let mut state = locked(&self.0);
-        match std::mem::replace(&mut *state, State::Off) {
-            State::Failed(error) => Some(error),
+        match std::mem::replace(&mut *state, TapeState::Off) {
+            TapeState::Failed(error) => Some(error),
             kept => {
                 *state = kept;
                 None

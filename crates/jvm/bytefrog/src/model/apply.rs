@@ -1,79 +1,80 @@
-//! Events in their order to what they mean.
+//! The interpretation of events that are in order.
 //!
-//! Owns: [`Core`]: everything of a trace but the order of its events.
+//! [`TraceState`] is all of a trace except the order of its events.
 
 use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 use runtap_bytefrog_proto::{Dialect, JavaStr, JavaString, Location, Rule};
 
-use super::calls::{Flight, Left};
+use super::calls::{InFlight, LeaveOutcome};
 use super::counters::Counters;
-use super::event::{Event, Kind};
-use super::exceptions::{Flow, Place};
+use super::event::{Event, EventKind};
+use super::exceptions::{ExceptionSite, ExceptionSites};
+use super::f1::AgentCounts;
 use super::order::Ordered;
-use super::ours::Counted;
 use super::segments::Segments;
 use super::selection::{Ranges, Selection};
-use super::slow::Slow;
-use super::{Bounds, Calls, Fate, Findings, Limits, Named, Names, names};
+use super::slow::SlowCallLog;
+use super::{AddOutcome, Bounds, Calls, Fate, Findings, Limits, Names, names};
 
-/// The exception of a bubble that names none: versions 2 to 4 have a flag only.
+/// The exception of a bubble that does not name one: versions 2 to 4 have only a flag.
 pub(crate) const UNNAMED: u32 = u32::MAX;
 
-/// Data breaks that may be told ahead of their events.
-const MOST_BREAKS: usize = 1024;
+/// The maximum number of data breaks that may arrive before their events.
+const MAX_BREAKS: usize = 1024;
 
-/// Texts of markers that may wait for the events before theirs.
-const MOST_MARKERS: usize = 4096;
+/// The maximum number of markers whose texts may wait for earlier events.
+const MAX_MARKERS: usize = 4096;
 
-/// A time of F1 as a signed one, like those of the other versions.
+/// Converts a time of F1 to a signed one, as used for the other versions.
 #[inline]
 pub(crate) fn signed(time: u64) -> i64 {
     i64::try_from(time).unwrap_or(i64::MAX)
 }
 
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct TraceState {
     pub(crate) calls: Calls,
-    pub(crate) flow: Flow,
+    pub(crate) exceptions: ExceptionSites,
     pub(crate) segments: Segments,
     pub(crate) names: Names,
     pub(crate) findings: Findings,
     pub(crate) counters: Counters,
     pub(crate) locations: HashMap<u32, Location, foldhash::fast::RandomState>,
-    /// Places that have run, by method and location, and how often.
+    /// The number of times that a location has run, by method and location.
     pub(crate) visited: HashMap<(u32, u32), u64, foldhash::fast::RandomState>,
-    pub(crate) counted: HashMap<u32, Counted, foldhash::fast::RandomState>,
-    /// The calls of all methods in `counted`, of which `counters` has as many as it can.
+    pub(crate) counted: HashMap<u32, AgentCounts, foldhash::fast::RandomState>,
+    /// The total number of calls in `counted`, where `counters` saturates.
     pub(super) counted_calls: u128,
     lines: usize,
     markers: Vec<Option<(JavaString, JavaString)>>,
-    /// Places in `markers` that are free.
+    /// The free indices in `markers`.
     free_markers: Vec<u32>,
     breaks: BTreeSet<u64>,
-    /// The first of them.
+    /// The smallest element of `breaks`.
     next_break: u64,
-    /// The time of the last event, which those of versions 1 to 4 wrap around.
+    /// The time of the last event, which extends the times of versions 1 to 4 beyond their wrap-around.
     pub(crate) clock: i64,
     pub(super) reset: bool,
-    /// F1: resets of the agent's counters that are complete.
+    /// F1: the number of complete resets of the agent's counters.
     pub(super) resets: u64,
-    /// F1: how many events of what was begun last had come before.
+    /// F1: the number of events in the last batch or snapshot that had already arrived.
     pub(super) skipped: u64,
-    /// Versions 1 to 4: the id of the first event.
+    /// Versions 1 to 4: the ID of the first event.
     pub(crate) first: Option<u64>,
-    /// How many events there had been at the last gap.
+    /// The number of events at the last gap.
     at_gap: Option<u64>,
-    /// Versions 1 to 4: the sequence id of the event that happens now, if it is a marker.
+    /// Versions 1 to 4: the sequence ID of the current event, if it is a marker.
     at_marker: u64,
-    /// What is counted, by sequence ids.
+    /// The sequence IDs that are counted; `None` for all.
     sequences: Option<Ranges<u64>>,
-    /// Only a part is counted: what the agent has counted itself is of the whole, and says nothing of it.
+    /// Whether only a part of the trace is counted. The agent's own counts are then ignored, because they cover the
+    /// whole trace.
     pub(super) is_part: bool,
 }
 
-impl Core {
+impl TraceState {
     pub(super) fn new(dialect: Dialect, limits: &Limits, slow: u64) -> Self {
         let bounds = Bounds {
             methods: limits.methods,
@@ -81,10 +82,10 @@ impl Core {
             depth: limits.depth,
             frames: limits.frames,
         };
-        let slow = Slow::new(limits.slow_calls, slow.div_ceil(dialect.nanoseconds()));
+        let slow = SlowCallLog::new(limits.slow_calls, slow.div_ceil(dialect.nanoseconds()));
         Self {
             calls: Calls::new(bounds, limits.nodes, slow),
-            flow: Flow::new(limits.places),
+            exceptions: ExceptionSites::new(limits.places),
             segments: Segments::new(limits.segments, 1 << 20),
             names: Names::new(limits.names),
             findings: Findings::default(),
@@ -110,14 +111,14 @@ impl Core {
         }
     }
 
-    /// Counts nothing else from now on.
+    /// Restricts the counting to a selection from now on.
     pub(super) fn select(&mut self, selection: Selection, unit: u64) {
         let unit = i64::try_from(unit).unwrap_or(1);
         self.is_part |= selection != Selection::All;
         match selection {
             Selection::All => {}
             Selection::Times(ranges) => {
-                // A time that is not a whole number of units: the unit after it is the first that is not before it.
+                // A time that is not a whole number of units is rounded up, to the first unit that is not before it.
                 let up = |time: i64| time.div_euclid(unit) + i64::from(time.rem_euclid(unit) > 0);
                 let ranges = ranges.into_iter().map(|(from, until)| (up(from), up(until)));
                 self.calls.times = Some(Ranges::new(ranges.collect()));
@@ -126,7 +127,7 @@ impl Core {
         }
     }
 
-    /// The next event of versions 1 to 4, or what is missing before it.
+    /// Applies the next event of versions 1 to 4, or the gap before it.
     #[inline]
     pub(super) fn apply(&mut self, ordered: Ordered<Event>) {
         match ordered {
@@ -137,7 +138,7 @@ impl Core {
                 if let Some(sequences) = &self.sequences {
                     self.calls.counting = sequences.has(id);
                 }
-                if event.kind == Kind::Marker {
+                if event.kind == EventKind::Marker {
                     self.at_marker = id;
                 }
                 let [.., a, b, c, d] = self.clock.to_be_bytes();
@@ -151,47 +152,47 @@ impl Core {
 
     #[inline]
     pub(super) fn happen(&mut self, event: Event, time: i64) {
-        if event.kind == Kind::Marker {
+        if event.kind == EventKind::Marker {
             return self.marker(event.method, time);
         }
         let Some(thread) = self.calls.thread(event.thread) else { return self.count_only(event.kind) };
         self.calls.touch(thread);
         let flight = self.calls.at(thread, time);
         match event.kind {
-            Kind::Entry => self.enter(thread, event.method, flight),
-            Kind::Exit => self.exit(thread, event.method, flight),
-            Kind::Exception => self.throw(thread, event.method, event.more, event.line),
-            Kind::Bubble => self.bubble(thread, event.method, event.more),
-            Kind::Visit => {
+            EventKind::Entry => self.enter(thread, event.method, flight),
+            EventKind::Exit => self.exit(thread, event.method, flight),
+            EventKind::Exception => self.throw(thread, event.method, event.more, event.line),
+            EventKind::Bubble => self.bubble(thread, event.method, event.more),
+            EventKind::Visit => {
                 self.counters.visits += 1;
                 if self.calls.counts(thread) {
                     self.cover(event.method, Some(event.more));
                 }
             }
-            Kind::Marker => {}
+            EventKind::Marker => {}
         }
     }
 
-    /// An event of a thread that has no room.
+    /// Counts an event of a thread that exceeds the limit of threads.
     #[cold]
-    fn count_only(&mut self, kind: Kind) {
+    fn count_only(&mut self, kind: EventKind) {
         match kind {
-            Kind::Entry => self.counters.entries += 1,
-            Kind::Exit => self.counters.exits += 1,
-            Kind::Exception => self.counters.exceptions += 1,
-            Kind::Bubble => self.counters.bubbles += 1,
-            Kind::Visit => self.counters.visits += 1,
-            Kind::Marker => {}
+            EventKind::Entry => self.counters.entries += 1,
+            EventKind::Exit => self.counters.exits += 1,
+            EventKind::Exception => self.counters.exceptions += 1,
+            EventKind::Bubble => self.counters.bubbles += 1,
+            EventKind::Visit => self.counters.visits += 1,
+            EventKind::Marker => {}
         }
     }
 
-    /// Everything that has a sequence id.
+    /// Returns the number of events that have a sequence ID.
     pub(super) fn events(&self) -> u64 {
         let Counters { entries, exits, exceptions, bubbles, visits, markers, .. } = self.counters;
         [exits, exceptions, bubbles, visits, markers].into_iter().fold(entries, u64::saturating_add)
     }
 
-    /// Events are missing: a gap of its own, unless nothing has come since the last one, which is given up in pieces.
+    /// Counts a gap, unless no event has arrived since the last one: IDs are given up in pieces.
     pub(super) fn count_gap(&mut self) {
         let events = Some(self.events());
         if self.at_gap != events {
@@ -208,13 +209,14 @@ impl Core {
         self.count_gap();
         self.counters.missing = self.counters.missing.saturating_add(count);
         self.findings.add_many(Rule::SequenceGap, count, || format!("{count} events"));
-        // Whose they were is not known.
+        // The threads of the missing events are unknown.
         self.calls.break_all();
     }
 
     pub(super) fn break_at(&mut self, id: u64) {
-        if self.breaks.len() >= MOST_BREAKS {
-            // More breaks than anyone makes: events before the next one are cut off with it.
+        if self.breaks.len() >= MAX_BREAKS {
+            // Agents do not send so many breaks: break the stacks now, which affects the events before the next
+            // break too.
             self.calls.break_all();
             return;
         }
@@ -232,10 +234,10 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn enter(&mut self, thread: usize, method: u32, flight: bool) {
+    pub(super) fn enter(&mut self, thread: usize, method: u32, in_flight: bool) {
         self.counters.entries += 1;
-        if flight {
-            self.land(thread);
+        if in_flight {
+            self.handle_in_flight(thread);
         }
         if let Some(method) = self.calls.method(method) {
             self.calls.enter(thread, method);
@@ -243,13 +245,13 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn exit(&mut self, thread: usize, method: u32, flight: bool) {
+    pub(super) fn exit(&mut self, thread: usize, method: u32, in_flight: bool) {
         self.counters.exits += 1;
-        if flight {
-            self.land(thread);
+        if in_flight {
+            self.handle_in_flight(thread);
         }
         if let Some(index) = self.calls.method(method)
-            && self.calls.leave(thread, index, false) == Left::Orphan
+            && self.calls.leave(thread, index, false) == LeaveOutcome::Orphan
         {
             self.orphan(thread, method);
         }
@@ -262,26 +264,26 @@ impl Core {
         self.findings.add(Rule::ExitWithoutEntry, || format!("method {method} in thread {thread}"));
     }
 
-    /// Counts a place of an exception, if what happens now is counted.
-    fn place(&mut self, thread: usize, place: Place) {
+    /// Counts an exception site, if the current event is counted.
+    fn add_site(&mut self, thread: usize, site: ExceptionSite) {
         if self.calls.counts(thread) {
-            self.flow.add(place);
+            self.exceptions.add(site);
         }
     }
 
-    /// Whatever is on its way in a thread was caught by the call on top.
+    /// Notes that the exception in flight of a thread was caught by the call on top.
     #[cold]
-    fn land(&mut self, thread: usize) {
-        let flight = self.calls.threads.get_mut(thread).and_then(|thread| thread.flight.take());
-        if let (Some(flight), Some(method)) = (flight, self.calls.top(thread)) {
-            let exception = flight.exception;
-            self.place(thread, Place { exception, method, line: None, fate: Fate::Handled });
+    fn handle_in_flight(&mut self, thread: usize) {
+        let in_flight = self.calls.threads.get_mut(thread).and_then(|thread| thread.in_flight.take());
+        if let (Some(in_flight), Some(method)) = (in_flight, self.calls.top(thread)) {
+            let exception = in_flight.exception;
+            self.add_site(thread, ExceptionSite { exception, method, line: None, fate: Fate::Handled });
         }
     }
 
     fn throw(&mut self, thread: usize, method: u32, exception: u32, line: u16) {
         self.counters.exceptions += 1;
-        self.land(thread);
+        self.handle_in_flight(thread);
         let Some(method) = self.calls.method(method) else { return };
         if self.calls.counts(thread)
             && let Some(method) = self.calls.methods.get_mut(method as usize)
@@ -289,34 +291,37 @@ impl Core {
             method.throws += 1;
         }
         let line = (line != u16::MAX).then_some(line);
-        self.place(thread, Place { exception, method, line, fate: Fate::Thrown });
+        self.add_site(thread, ExceptionSite { exception, method, line, fate: Fate::Thrown });
         if let Some(thread) = self.calls.threads.get_mut(thread) {
-            thread.flight = Some(Flight { exception });
+            thread.in_flight = Some(InFlight { exception });
         }
     }
 
     fn bubble(&mut self, thread: usize, method: u32, exception: u32) {
         self.counters.bubbles += 1;
         let Some(index) = self.calls.method(method) else { return };
-        let flight = self.calls.threads.get(thread).and_then(|thread| thread.flight);
-        if flight != Some(Flight { exception }) {
-            self.land(thread);
-            self.place(thread, Place { exception, method: index, line: None, fate: Fate::Raised });
+        let in_flight = self.calls.threads.get(thread).and_then(|thread| thread.in_flight);
+        if in_flight != Some(InFlight { exception }) {
+            self.handle_in_flight(thread);
+            self.add_site(thread, ExceptionSite { exception, method: index, line: None, fate: Fate::Raised });
         }
-        if self.calls.leave(thread, index, true) == Left::Orphan {
+        if self.calls.leave(thread, index, true) == LeaveOutcome::Orphan {
             self.orphan(thread, method);
         }
         let escaped = self.calls.top(thread).is_none();
         if escaped {
-            self.place(thread, Place { exception, method: index, line: None, fate: Fate::Escaped });
+            self.add_site(
+                thread,
+                ExceptionSite { exception, method: index, line: None, fate: Fate::Escaped },
+            );
         }
         if let Some(thread) = self.calls.threads.get_mut(thread) {
-            thread.flight = (!escaped).then_some(Flight { exception });
+            thread.in_flight = (!escaped).then_some(InFlight { exception });
         }
     }
 
-    pub(super) fn name(&mut self, kind: names::Kind, id: u32, name: JavaStr<'_>) {
-        if self.names.add(kind, id, name) == Named::Changed && kind != names::Kind::Thread {
+    pub(super) fn name(&mut self, kind: names::NameKind, id: u32, name: JavaStr<'_>) {
+        if self.names.add(kind, id, name) == AddOutcome::Changed && kind != names::NameKind::Thread {
             self.findings.add(Rule::Remapped, || format!("id {id}, now {:?}", name.to_string()));
         }
     }
@@ -327,7 +332,7 @@ impl Core {
         }
     }
 
-    /// A method has run, or a place in it.
+    /// Notes that a method, or a location in it, has run.
     pub(super) fn cover(&mut self, method: u32, location: Option<u32>) {
         let Some(method) = self.calls.method(method) else { return };
         if let Some(method) = self.calls.methods.get_mut(method as usize) {
@@ -343,16 +348,16 @@ impl Core {
         }
     }
 
-    /// Keeps the texts of a marker until its turn; gives their place.
+    /// Stores the texts of a marker until its event is applied. Returns their index.
     pub(super) fn keep_marker(&mut self, key: JavaStr<'_>, value: JavaStr<'_>) -> u32 {
-        let texts = Some((super::segments::cut(key), super::segments::cut(value)));
-        if let Some(place) = self.free_markers.pop()
-            && let Some(free) = self.markers.get_mut(place as usize)
+        let texts = Some((super::segments::truncated(key), super::segments::truncated(value)));
+        if let Some(index) = self.free_markers.pop()
+            && let Some(free) = self.markers.get_mut(index as usize)
         {
             *free = texts;
-            return place;
+            return index;
         }
-        if self.markers.len() >= MOST_MARKERS {
+        if self.markers.len() >= MAX_MARKERS {
             self.segments.beyond += 1;
             return u32::MAX;
         }
@@ -360,28 +365,28 @@ impl Core {
         u32::try_from(self.markers.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// The texts of a marker, whose place is free then.
-    fn take_marker(&mut self, place: u32) -> Option<(JavaString, JavaString)> {
-        let texts = self.markers.get_mut(place as usize)?.take()?;
-        self.free_markers.push(place);
+    /// Removes and returns the texts of a marker.
+    fn take_marker(&mut self, index: u32) -> Option<(JavaString, JavaString)> {
+        let texts = self.markers.get_mut(index as usize)?.take()?;
+        self.free_markers.push(index);
         Some(texts)
     }
 
-    /// Forgets the texts of a marker whose turn will not come.
-    pub(super) fn forget_marker(&mut self, place: u32) {
-        self.take_marker(place);
+    /// Removes the texts of a marker whose event is not applied.
+    pub(super) fn forget_marker(&mut self, index: u32) {
+        self.take_marker(index);
     }
 
     #[cold]
-    fn marker(&mut self, place: u32, time: i64) {
+    fn marker(&mut self, index: u32, time: i64) {
         self.counters.markers += 1;
-        let Some((key, value)) = self.take_marker(place) else { return };
+        let Some((key, value)) = self.take_marker(index) else { return };
         let methods = &self.calls.methods;
         let calls = || methods.iter().map(|method| method.entries).collect();
         self.segments.marker(key.as_java_str(), value.as_java_str(), (time, self.at_marker), calls);
     }
 
-    /// Calls of each method.
+    /// Returns the number of calls of each method.
     pub(super) fn entries(&self) -> Vec<u64> {
         self.calls.methods.iter().map(|method| method.entries).collect()
     }

@@ -1,67 +1,67 @@
-//! Who has called whom, for people: nodes of all threads, or of one, with signatures in the place of ids.
+//! Call trees of all threads or of one, with signatures in place of method IDs.
 //!
-//! Owns: [`CallTree`], those of single threads, and what methods took with their callees.
+//! Contains [`CallTree`], the trees of single threads, and the inclusive times of methods.
 
 use hashbrown::HashMap;
 
 use super::Model;
-use super::calls::SoFar;
+use super::calls::Elapsed;
 use super::report::MethodReport;
 use super::tree::{NONE, Node};
 
-/// A row of a call tree.
+/// A row of a call tree: the calls of a method by one caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeRow {
-    /// 0 for what no traced method has called.
+    /// The depth in the tree; 0 for calls without a traced caller.
     pub depth: usize,
     /// An index into [`CallTree::signatures`].
     pub signature: usize,
-    /// Calls that have begun.
+    /// The number of calls that have begun.
     pub calls: u64,
-    /// Time in calls that have ended, in nanoseconds.
+    /// The time in calls that have ended, including callees, in nanoseconds.
     pub inclusive: u64,
-    /// The same without callees.
+    /// The time in calls that have ended, without callees, in nanoseconds.
     pub own: u64,
-    /// Calls that an exception has ended.
+    /// The number of calls that ended with an exception.
     pub thrown: u64,
-    /// Calls whose end was not seen. Their time is not known.
+    /// The number of calls whose end was not seen. Their duration is unknown.
     pub cut: u64,
-    /// Calls that have not ended yet.
+    /// The number of calls that have not ended yet.
     pub open: u64,
-    /// What calls without an end took until it was clear that there is none: those that are open, until the last event.
-    /// It is not in `inclusive`.
+    /// The time in calls without an end, including callees, in nanoseconds: up to the last event for open calls,
+    /// and until their end was missed for others. It is not part of `inclusive`.
     pub so_far: u64,
-    /// The same without callees.
+    /// The time in calls without an end, without callees, in nanoseconds.
     pub own_so_far: u64,
 }
 
 impl TreeRow {
-    /// Whether the end of any of the calls was seen.
+    /// Returns whether the end of any of the calls was seen.
     pub fn is_timed(&self) -> bool {
         self.calls > self.cut.saturating_add(self.open)
     }
 
-    /// What all calls took with callees, at least.
+    /// Returns the minimum time of all calls including callees, in nanoseconds.
     pub fn total(&self) -> u64 {
         self.inclusive.saturating_add(self.so_far)
     }
 }
 
-/// Who has called whom: each row stands behind its caller, the longest first.
+/// A call tree. Each row follows its caller; siblings are sorted by time, longest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallTree {
-    /// Signatures, sorted.
+    /// The signatures, sorted.
     pub signatures: Vec<String>,
-    /// The rows.
+    /// The rows, in depth-first order.
     pub rows: Vec<TreeRow>,
 }
 
 impl Model {
-    /// Who has called whom, in one thread (an index into [`Report::threads`](super::report::Report::threads)) or in all
-    /// together.
+    /// Returns the call tree of one thread (an index into [`Report::threads`](super::report::Report::threads)) or
+    /// of all threads together.
     pub fn call_tree(&self, thread: Option<usize>) -> CallTree {
         let (signatures, which) = self.signatures();
-        let mut shape = Shape::new(self, which);
+        let mut shape = TreeBuilder::new(self, which);
         let rows = match thread {
             None => shape.rows(0..self.node_count()),
             Some(thread) => {
@@ -73,11 +73,12 @@ impl Model {
         CallTree { signatures, rows }
     }
 
-    /// The same for each thread that has called anything, in the time that one of them takes, and one at a time: its index, the
-    /// signatures of all, and its rows. All of them together can be more than the trace itself.
+    /// Passes the call tree of each thread that has made calls to `take`, one at a time: the index of the thread,
+    /// all signatures, and the rows. This takes the time of a single [`call_tree`](Self::call_tree); all trees
+    /// together can be larger than the trace itself.
     pub fn each_call_tree(&self, mut take: impl FnMut(usize, &[String], &[TreeRow])) {
         let (signatures, which) = self.signatures();
-        let mut shape = Shape::new(self, which);
+        let mut shape = TreeBuilder::new(self, which);
         let (order, ends) = self.nodes_by_thread();
         let mut start = 0;
         for (thread, end) in ends.into_iter().enumerate() {
@@ -89,10 +90,10 @@ impl Model {
         }
     }
 
-    /// The nodes of one thread after the other, callers before callees, and where those of each thread end.
+    /// Returns the nodes sorted by thread, callers before callees, and the end of each thread's nodes.
     fn nodes_by_thread(&self) -> (Vec<u32>, Vec<usize>) {
         let threads = self.threads_of_nodes();
-        let mut ends = vec![0; self.core.calls.threads.len()];
+        let mut ends = vec![0; self.state.calls.threads.len()];
         for thread in &threads {
             if let Some(count) = ends.get_mut(*thread as usize) {
                 *count += 1;
@@ -102,7 +103,7 @@ impl Model {
         for end in &mut ends {
             (*end, sum) = (sum, sum + *end);
         }
-        // They are where each thread begins, and move to its end.
+        // `ends` has the start of each thread now, which advances to its end.
         let mut order = vec![NONE; sum];
         for (node, thread) in (0..).zip(threads) {
             let Some(end) = ends.get_mut(thread as usize) else { continue };
@@ -114,10 +115,10 @@ impl Model {
         (order, ends)
     }
 
-    /// What the outermost calls of each thread took, in nanoseconds; of those without an end, as far as it was seen. In the order
-    /// of [`Report::threads`](super::report::Report::threads).
+    /// Returns the total time of the outermost calls of each thread, in nanoseconds, in the order of
+    /// [`Report::threads`](super::report::Report::threads). Calls without an end count as far as they were seen.
     pub fn thread_totals(&self) -> Vec<u64> {
-        let calls = &self.core.calls;
+        let calls = &self.state.calls;
         let nodes = calls.tree.nodes();
         let mut totals = vec![0u64; calls.threads.len()];
         let mut add = |node: &Node, time: u64| {
@@ -138,12 +139,12 @@ impl Model {
     }
 
     fn node_count(&self) -> u32 {
-        u32::try_from(self.core.calls.tree.nodes().len()).unwrap_or(NONE)
+        u32::try_from(self.state.calls.tree.nodes().len()).unwrap_or(NONE)
     }
 
-    /// The index of the thread that each node is of.
+    /// Returns the index of each node's thread.
     fn threads_of_nodes(&self) -> Vec<u32> {
-        let nodes = self.core.calls.tree.nodes();
+        let nodes = self.state.calls.tree.nodes();
         let mut threads: Vec<u32> = Vec::with_capacity(nodes.len());
         for node in nodes {
             // Callers come before callees.
@@ -154,43 +155,43 @@ impl Model {
     }
 }
 
-/// What rows are made with.
-struct Shape<'a> {
+/// A builder of rows.
+struct TreeBuilder<'a> {
     model: &'a Model,
-    /// The signature of each method.
+    /// The signature of each method, an index into the sorted signatures.
     which: Vec<usize>,
-    /// Calls that are open, by node.
+    /// The number of open calls, by node.
     open: HashMap<u32, u64>,
-    /// What calls without an end took, by node.
-    so_far: HashMap<u32, SoFar, foldhash::fast::RandomState>,
-    /// The row of each node that was looked at; `NONE` for roots.
-    place: Vec<u32>,
+    /// The time in calls without an end, by node.
+    so_far: HashMap<u32, Elapsed, foldhash::fast::RandomState>,
+    /// The row of each node; `NONE` for roots and nodes that were not visited.
+    row_of_node: Vec<u32>,
 }
 
-impl<'a> Shape<'a> {
+impl<'a> TreeBuilder<'a> {
     fn new(model: &'a Model, which: Vec<usize>) -> Self {
         let mut open: HashMap<u32, u64> = HashMap::new();
-        let mut so_far = model.core.calls.cut.clone();
-        for (node, time) in model.core.calls.open() {
+        let mut so_far = model.state.calls.cut.clone();
+        for (node, time) in model.state.calls.open() {
             *open.entry(node).or_default() += 1;
             so_far.entry(node).or_default().add(time);
         }
-        Self { model, which, open, so_far, place: vec![NONE; model.core.calls.tree.nodes().len()] }
+        Self { model, which, open, so_far, row_of_node: vec![NONE; model.state.calls.tree.nodes().len()] }
     }
 
-    /// The rows of these nodes: whole threads, callers before callees.
+    /// Returns the rows of these nodes: complete threads, callers before callees.
     fn rows(&mut self, nodes: impl Iterator<Item = u32>) -> Vec<TreeRow> {
         let mut rows: Vec<TreeRow> = Vec::new();
         let mut children: Vec<Vec<usize>> = Vec::new();
         let mut tops = Vec::new();
         let mut known: HashMap<(usize, usize), usize> = HashMap::new();
         for index in nodes {
-            let Some(node) = self.model.core.calls.tree.nodes().get(index as usize) else { break };
+            let Some(node) = self.model.state.calls.tree.nodes().get(index as usize) else { break };
             if node.parent == NONE {
                 continue;
             }
-            let parent = self.place.get(node.parent as usize).copied().filter(|place| *place != NONE);
-            let parent = parent.map(|place| place as usize);
+            let parent = self.row_of_node.get(node.parent as usize).copied().filter(|row| *row != NONE);
+            let parent = parent.map(|row| row as usize);
             let signature = self.which.get(node.method as usize).copied().unwrap_or(0);
             let key = (parent.map_or(0, |parent| parent + 1), signature);
             let row = *known.entry(key).or_insert_with(|| {
@@ -215,9 +216,9 @@ impl<'a> Shape<'a> {
                 }
                 row
             });
-            if let Some(place) = self.place.get_mut(index as usize) {
-                // There are as many rows as nodes at most.
-                *place = u32::try_from(row).unwrap_or(NONE);
+            if let Some(of_node) = self.row_of_node.get_mut(index as usize) {
+                // There are at most as many rows as nodes.
+                *of_node = u32::try_from(row).unwrap_or(NONE);
             }
             if let Some(row) = rows.get_mut(row) {
                 row.calls += node.calls;
@@ -226,32 +227,33 @@ impl<'a> Shape<'a> {
                 row.thrown += u64::from(node.thrown);
                 row.cut += u64::from(node.cut);
                 row.open += self.open.get(&index).copied().unwrap_or(0);
-                if let Some(SoFar { total, own }) = self.so_far.get(&index) {
+                if let Some(Elapsed { total, own }) = self.so_far.get(&index) {
                     row.so_far = row.so_far.saturating_add(self.model.nanoseconds(*total));
                     row.own_so_far = row.own_so_far.saturating_add(self.model.nanoseconds(*own));
                 }
             }
         }
-        // The longest last: it is taken first.
+        // The longest is last, because the stack is popped from its end.
         let order = |list: &mut Vec<usize>| {
             list.sort_by_key(|row| {
                 rows.get(*row).map(|row| (row.total(), row.calls, std::cmp::Reverse(row.signature)))
             });
         };
-        let mut ahead = tops;
-        order(&mut ahead);
+        let mut pending = tops;
+        order(&mut pending);
         let mut sorted = Vec::with_capacity(rows.len());
-        while let Some(at) = ahead.pop() {
+        while let Some(at) = pending.pop() {
             sorted.extend(rows.get(at).cloned());
             let mut below = children.get_mut(at).map(std::mem::take).unwrap_or_default();
             order(&mut below);
-            ahead.append(&mut below);
+            pending.append(&mut below);
         }
         sorted
     }
 }
 
-/// Adds up what methods took: rows below another row of the same method are in that one already.
+/// Adds up the inclusive times of methods, without rows below another row of the same method, which already
+/// includes them.
 pub(super) fn inclusive(tree: &CallTree, methods: &mut [MethodReport]) {
     let mut stack: Vec<usize> = Vec::new();
     let mut active = vec![0u32; methods.len()];

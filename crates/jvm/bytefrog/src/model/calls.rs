@@ -1,42 +1,42 @@
-//! Stacks of threads: what a call takes, and what happens when its end does not come.
+//! The stacks of threads, the duration of calls, and calls whose end is missing.
 //!
-//! Owns: [`Calls`], the threads with their stacks, the tree and the counts of methods, and the rules by which a frame is
-//! opened and closed. A frame is opened by an entry and by nothing else. It is closed by an exit of its method; if that is not
-//! seen, it is *cut*: the call stays counted, its time is unknown and counts for nobody.
+//! [`Calls`] has the threads with their stacks, the call tree, and the counts of methods. A frame is opened only by
+//! an entry, and closed by an exit of its method. If the exit is not seen, the frame is *cut*: the call remains
+//! counted, but its duration is unknown and counts nowhere.
 
 use super::changes::{Change, StackChange};
 use super::ids::Ids;
 use super::selection::Ranges;
-use super::slow::Slow;
+use super::slow::SlowCallLog;
 use hashbrown::HashMap;
 
 use super::tree::{NONE, OUTSIDE, Tree};
 
-/// How far down a stack the method of an exit is looked for. Deeper, the exit has no entry: a search of whole stacks at
-/// each event would let an agent that lies keep HQ busy.
-const SEARCH: usize = 64;
+/// The depth to which a stack is searched for the method of an exit. An exit of a deeper frame counts as one
+/// without an entry: searching whole stacks for each event would let a malicious agent keep HQ busy.
+const MAX_SEARCH_DEPTH: usize = 64;
 
-/// Nodes of which it is kept how long calls ran that a break has cut. 24 bytes each.
-const MOST_CUT: usize = 1 << 16;
+/// The maximum number of nodes for which the duration of cut calls is kept, at 24 bytes each.
+const MAX_CUT_NODES: usize = 1 << 16;
 
-/// Counts of a method.
+/// The counts of a method.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Method {
-    /// The agent's id.
+    /// The agent's ID of the method.
     pub(crate) id: u32,
-    /// Calls that have begun.
+    /// The number of calls that have begun.
     pub(crate) entries: u64,
-    /// Calls that have ended by themselves.
+    /// The number of calls that returned.
     pub(crate) exits: u64,
-    /// Calls that an exception has ended.
+    /// The number of calls that ended with an exception.
     pub(crate) bubbles: u64,
-    /// Exceptions thrown by the program in it.
+    /// The number of exceptions that the method threw.
     pub(crate) throws: u64,
-    /// Ends without a beginning.
+    /// The number of exits without an entry.
     pub(crate) orphans: u64,
-    /// Time in it without callees, in units of the clock.
+    /// The time in the method without callees, in units of the clock.
     pub(crate) own: u64,
-    /// It has run, as coverage says.
+    /// Whether coverage reports that the method has run.
     pub(crate) covered: bool,
 }
 
@@ -45,38 +45,38 @@ struct Frame {
     node: u32,
     method: u32,
     entered: i64,
-    /// Time in calls made from here.
+    /// The time in calls made by this frame.
     callees: u64,
 }
 
-/// An exception on its way: where it began.
+/// An exception in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flight {
+pub(crate) struct InFlight {
     pub(crate) exception: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Thread {
-    /// The agent's id.
+    /// The agent's ID of the thread.
     pub(crate) id: u32,
     pub(crate) root: u32,
     stack: Vec<Frame>,
-    /// Calls on top of a stack that is as deep as stacks may be.
+    /// The number of calls above the maximum depth of the stack.
     deeper: u64,
-    /// The break that the stack has seen last.
+    /// The last break that was applied to the stack.
     epoch: u64,
-    /// Its clock: does not go back.
+    /// The thread's clock, which does not go backwards.
     pub(crate) time: i64,
-    /// F1: the number of its next event.
+    /// F1: the number of the next event.
     pub(crate) next: u64,
-    pub(crate) flight: Option<Flight>,
+    pub(crate) in_flight: Option<InFlight>,
     pub(crate) entries: u64,
     pub(crate) ended: bool,
-    /// After a break, exits without an entry are what is to be expected.
+    /// Whether exits without an entry are expected, after a break.
     excused: bool,
 }
 
-/// How much is kept.
+/// The limits on stacks, threads and methods.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) methods: u32,
@@ -85,76 +85,77 @@ pub(crate) struct Bounds {
     pub(crate) frames: usize,
 }
 
-/// What an exit was, for whoever follows exceptions.
+/// The frame that an exit belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// It had a frame.
+pub(crate) enum LeaveOutcome {
+    /// The exit had a frame.
     Frame,
-    /// It had none, though nothing was missing.
+    /// The exit had no frame, although no events were missing.
     Orphan,
-    /// It had none, after a break.
+    /// The exit had no frame, after a break.
     Excused,
 }
 
-/// What calls of a node took as far as it was seen: their end was not.
+/// The time in the calls of a node whose end was not seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct SoFar {
-    /// With callees, in units of the clock.
+pub(crate) struct Elapsed {
+    /// The time including callees, in units of the clock.
     pub(crate) total: u64,
-    /// Without them.
+    /// The time without callees, in units of the clock.
     pub(crate) own: u64,
 }
 
-impl SoFar {
+impl Elapsed {
     pub(crate) fn add(&mut self, other: Self) {
         self.total = self.total.saturating_add(other.total);
         self.own = self.own.saturating_add(other.own);
     }
 }
 
-/// What each call of a stack took until then, by its node. Those that have no node, or are not counted, are left out.
-fn so_far(stack: &[Frame], end: i64) -> impl Iterator<Item = (u32, SoFar)> + '_ {
+/// Returns the time in each call of a stack until `end`, by node. Calls without a node, or outside of the
+/// selection, are skipped.
+fn elapsed(stack: &[Frame], end: i64) -> impl Iterator<Item = (u32, Elapsed)> + '_ {
     let span = |from: i64, until: i64| u64::try_from(until.saturating_sub(from)).unwrap_or(0);
-    // A call is itself what runs until it calls the next one.
-    let left = stack.iter().skip(1).map(|frame| frame.entered).chain([end]);
-    stack.iter().zip(left).filter(|(frame, _)| frame.node != NONE && frame.node != OUTSIDE).map(
-        move |(frame, left)| {
-            let own = span(frame.entered, left).saturating_sub(frame.callees);
-            (frame.node, SoFar { total: span(frame.entered, end), own })
+    // A call itself runs until it calls the next one.
+    let called_next = stack.iter().skip(1).map(|frame| frame.entered).chain([end]);
+    stack.iter().zip(called_next).filter(|(frame, _)| frame.node != NONE && frame.node != OUTSIDE).map(
+        move |(frame, next)| {
+            let own = span(frame.entered, next).saturating_sub(frame.callees);
+            (frame.node, Elapsed { total: span(frame.entered, end), own })
         },
     )
 }
 
 #[derive(Debug)]
 pub(crate) struct Calls {
-    /// Of calls that a break has cut, by node: what they took until then.
-    pub(crate) cut: HashMap<u32, SoFar, foldhash::fast::RandomState>,
+    /// The time in cut calls until their end was missed, by node.
+    pub(crate) cut: HashMap<u32, Elapsed, foldhash::fast::RandomState>,
     pub(crate) tree: Tree,
     pub(crate) threads: Vec<Thread>,
     thread_ids: Ids,
     pub(crate) methods: Vec<Method>,
     method_ids: Ids,
     bounds: Bounds,
-    /// Counts breaks that all threads have.
+    /// The number of breaks that affected all threads.
     epoch: u64,
     frames: usize,
-    /// Events of threads and methods beyond the bounds.
+    /// The number of events of threads and methods beyond the limits.
     pub(crate) beyond: u64,
-    /// Calls deeper than stacks may be.
+    /// The number of calls beyond the maximum depth of stacks.
     pub(crate) too_deep: u64,
-    /// The clock went back within a thread.
+    /// The number of times that the clock of a thread went backwards.
     pub(crate) backwards: u64,
-    pub(crate) slow: Slow,
-    /// What begins outside of these times, in units of the clock, is not counted.
+    pub(crate) slow: SlowCallLog,
+    /// The times to which counting is restricted, in units of the clock; `None` for no restriction.
     pub(crate) times: Option<Ranges<i64>>,
-    /// Nor is anything that begins while this is off.
+    /// Whether calls that begin now are counted.
     pub(crate) counting: bool,
-    /// What has happened since it was taken last, if that is asked for. Times are in units of the clock.
+    /// The changes since the log was last taken, with times in units of the clock; `None` if not requested.
     pub(crate) log: Option<Vec<Change>>,
 }
 
 impl Calls {
-    pub(crate) fn new(bounds: Bounds, nodes: usize, slow: Slow) -> Self {
+    pub(crate) fn new(bounds: Bounds, nodes: usize, slow: SlowCallLog) -> Self {
         Self {
             cut: HashMap::default(),
             times: None,
@@ -175,7 +176,7 @@ impl Calls {
         }
     }
 
-    /// The index of a thread; `None`: there are too many.
+    /// Returns the index of a thread; `None` if there are too many threads.
     #[inline]
     pub(crate) fn thread(&mut self, id: u32) -> Option<usize> {
         match self.thread_ids.get(id) {
@@ -199,7 +200,7 @@ impl Calls {
             epoch: self.epoch,
             time: i64::MIN,
             next: 0,
-            flight: None,
+            in_flight: None,
             entries: 0,
             ended: false,
             excused: false,
@@ -207,7 +208,7 @@ impl Calls {
         Some(index as usize)
     }
 
-    /// The index of a method; `None`: there are too many.
+    /// Returns the index of a method; `None` if there are too many methods.
     #[inline]
     pub(crate) fn method(&mut self, id: u32) -> Option<u32> {
         match self.method_ids.get(id) {
@@ -226,7 +227,7 @@ impl Calls {
         Some(index)
     }
 
-    /// Forgets the stack if a break has come since.
+    /// Clears the stack if a break has occurred since the thread's last event.
     #[inline]
     pub(crate) fn touch(&mut self, thread: usize) {
         if self.threads.get(thread).is_some_and(|state| state.epoch != self.epoch) {
@@ -234,7 +235,7 @@ impl Calls {
         }
     }
 
-    /// Sets the thread's clock, which does not go back. Gives whether an exception is on its way.
+    /// Advances the thread's clock, which does not go backwards. Returns whether an exception is in flight.
     #[inline]
     pub(crate) fn at(&mut self, thread: usize, time: i64) -> bool {
         let Some(state) = self.threads.get_mut(thread) else { return false };
@@ -243,21 +244,21 @@ impl Calls {
         } else {
             self.backwards += 1;
         }
-        state.flight.is_some()
+        state.in_flight.is_some()
     }
 
-    /// A break for all threads. Costs nothing: each forgets its stack when its next event comes.
+    /// Breaks the stacks of all threads. This is cheap: each stack is cleared at the next event of its thread.
     pub(crate) fn break_all(&mut self) {
         self.epoch += 1;
     }
 
-    /// A break: what is open is cut.
+    /// Breaks the stack of a thread: cuts its open calls.
     #[cold]
     pub(crate) fn clear(&mut self, thread: usize) {
         let Some(state) = self.threads.get_mut(thread) else { return };
         self.frames -= state.stack.len();
-        for (node, time) in so_far(&state.stack, state.time) {
-            if self.cut.len() < MOST_CUT || self.cut.contains_key(&node) {
+        for (node, time) in elapsed(&state.stack, state.time) {
+            if self.cut.len() < MAX_CUT_NODES || self.cut.contains_key(&node) {
                 self.cut.entry(node).or_default().add(time);
             }
         }
@@ -275,7 +276,7 @@ impl Calls {
         }
         state.stack.shrink_to(64);
         state.deeper = 0;
-        state.flight = None;
+        state.in_flight = None;
         state.epoch = self.epoch;
         state.excused = true;
     }
@@ -307,7 +308,7 @@ impl Calls {
         }
     }
 
-    /// A call that is not in the part that is counted: it is followed, and no more.
+    /// Opens a frame for a call outside of the selection, which is not counted.
     #[cold]
     fn enter_outside(&mut self, thread: usize, method: u32) {
         let Some(state) = self.threads.get_mut(thread) else { return };
@@ -319,7 +320,7 @@ impl Calls {
         self.frames += 1;
     }
 
-    /// Whether what happens now in a thread, and is no call, is counted.
+    /// Returns whether events other than calls are counted in a thread now.
     pub(crate) fn counts(&self, thread: usize) -> bool {
         let has = |times: &Ranges<i64>| self.threads.get(thread).is_some_and(|state| times.has(state.time));
         self.counting && self.times.as_ref().is_none_or(has)
@@ -337,14 +338,14 @@ impl Calls {
     }
 
     #[inline]
-    pub(crate) fn leave(&mut self, thread: usize, method: u32, thrown: bool) -> Left {
-        let Some(state) = self.threads.get_mut(thread) else { return Left::Excused };
+    pub(crate) fn leave(&mut self, thread: usize, method: u32, thrown: bool) -> LeaveOutcome {
+        let Some(state) = self.threads.get_mut(thread) else { return LeaveOutcome::Excused };
         if state.deeper > 0 {
             state.deeper -= 1;
             if self.counts(thread) {
                 self.count_end(method, thrown);
             }
-            return Left::Frame;
+            return LeaveOutcome::Frame;
         }
         if state.stack.last().is_none_or(|top| top.method != method)
             && let Some(left) = self.search(thread, method)
@@ -354,11 +355,11 @@ impl Calls {
             }
             return left;
         }
-        let Some(state) = self.threads.get_mut(thread) else { return Left::Excused };
-        let Some(frame) = state.stack.pop() else { return Left::Excused };
+        let Some(state) = self.threads.get_mut(thread) else { return LeaveOutcome::Excused };
+        let Some(frame) = state.stack.pop() else { return LeaveOutcome::Excused };
         self.frames -= 1;
         if frame.node == OUTSIDE {
-            return Left::Frame;
+            return LeaveOutcome::Frame;
         }
         let took = u64::try_from(state.time.saturating_sub(frame.entered)).unwrap_or(0);
         let own = took.saturating_sub(frame.callees);
@@ -380,19 +381,24 @@ impl Calls {
         if took >= self.slow.threshold() {
             self.slow.add(took, frame.entered, thread, method, frame.node);
         }
-        Left::Frame
+        LeaveOutcome::Frame
     }
 
-    /// An exit that is not that of the top: cuts what lies above its frame. What is returned is the end of it.
+    /// Handles an exit that does not belong to the top frame: cuts the frames above the frame of the method.
+    /// Returns the outcome if there is no such frame.
     #[cold]
-    fn search(&mut self, thread: usize, method: u32) -> Option<Left> {
+    fn search(&mut self, thread: usize, method: u32) -> Option<LeaveOutcome> {
         let state = self.threads.get_mut(thread)?;
-        let below = state.stack.iter().rev().take(SEARCH).position(|frame| frame.method == method);
+        let below = state.stack.iter().rev().take(MAX_SEARCH_DEPTH).position(|frame| frame.method == method);
         let Some(above) = below else {
             if let Some(method) = self.methods.get_mut(method as usize) {
                 method.orphans += 1;
             }
-            return Some(if state.excused && state.stack.is_empty() { Left::Excused } else { Left::Orphan });
+            return Some(if state.excused && state.stack.is_empty() {
+                LeaveOutcome::Excused
+            } else {
+                LeaveOutcome::Orphan
+            });
         };
         let keep = state.stack.len() - above;
         let mut inside = 0;
@@ -411,7 +417,7 @@ impl Calls {
         None
     }
 
-    /// The method at the top of a stack.
+    /// Returns the method at the top of a stack.
     pub(crate) fn top(&self, thread: usize) -> Option<u32> {
         self.threads.get(thread)?.stack.last().map(|frame| frame.method)
     }
@@ -421,16 +427,16 @@ impl Calls {
         self.threads.iter().map(|thread| thread.stack.len()).sum()
     }
 
-    /// Gives back the memory of calls that have ended.
+    /// Frees the memory of calls that have ended.
     pub(crate) fn shrink(&mut self) {
         self.threads.iter_mut().for_each(|thread| thread.stack.shrink_to_fit());
     }
 
-    /// The calls that are open, by their nodes, with what they took until the last event of all threads. Stacks that a break
-    /// has made void are not there.
-    pub(crate) fn open(&self) -> impl Iterator<Item = (u32, SoFar)> + '_ {
+    /// Returns the open calls by node, with their time until the last event of all threads. Stacks that a break has
+    /// invalidated are skipped.
+    pub(crate) fn open(&self) -> impl Iterator<Item = (u32, Elapsed)> + '_ {
         let end = self.threads.iter().map(|thread| thread.time).max().unwrap_or(0);
         let current = |thread: &&Thread| thread.epoch == self.epoch;
-        self.threads.iter().filter(current).flat_map(move |thread| so_far(&thread.stack, end))
+        self.threads.iter().filter(current).flat_map(move |thread| elapsed(&thread.stack, end))
     }
 }

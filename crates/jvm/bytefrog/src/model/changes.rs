@@ -1,26 +1,25 @@
-//! What happens on stacks, call by call: what a timeline is drawn from.
+//! Changes of stacks, call by call, from which timelines are drawn.
 //!
-//! Owns: [`Change`] and the log that holds them until somebody takes them. The log is written only if it was asked for, and
-//! whoever asks takes it often: it grows with every event.
+//! The log of [`Change`]s is written only on request, and must be taken regularly, because it grows with every event.
 
 /// A change of a thread's stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
     /// The thread, an index into [`Report::threads`](crate::Report::threads).
     pub thread: usize,
-    /// When, in nanoseconds of the agent's clock. It does not go back within a thread.
+    /// The time, in nanoseconds of the agent's clock. It does not decrease within a thread.
     pub time: i64,
-    /// What has changed.
+    /// The change.
     pub what: StackChange,
 }
 
-/// What has changed on a stack. Calls outside of the [`Selection`](crate::Selection) are not told.
+/// The kind of a change of a stack. Calls outside of the [`Selection`](crate::Selection) are not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StackChange {
-    /// A call has begun. [`Model::method`](crate::Model::method) has the name.
+    /// A call has begun. [`Model::method`](crate::Model::method) returns its name.
     Opened(u32),
     /// The call on top has ended.
     Closed,
-    /// The end of this many calls on top was not seen.
+    /// The calls on top, of this number, will not end: their exits were not seen.
     Cut(usize),
 }

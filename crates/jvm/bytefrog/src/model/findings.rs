@@ -1,20 +1,20 @@
-//! Broken rules, counted.
+//! Broken rules with their counts.
 //!
-//! Owns: [`Findings`]: a rule may be broken a billion times; how often is kept, and the first few in words.
+//! A rule may be broken a billion times, so [`Findings`] keeps the count, and only the first few details.
 
 use runtap_bytefrog_proto::Rule;
 
-/// How many of a rule are kept in words.
-const WORDS: usize = 5;
+/// The number of details that are kept per rule.
+const MAX_DETAILS: usize = 5;
 
 /// A rule that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which one.
+    /// The rule.
     pub rule: Rule,
-    /// How often.
+    /// The number of times that the rule was broken.
     pub count: u64,
-    /// The first ones in words.
+    /// The details of the first few times.
     pub first: Vec<String>,
 }
 
@@ -34,18 +34,18 @@ impl Findings {
         }
         if let Some(finding) = self.0.get_mut(at) {
             finding.count = finding.count.saturating_add(count);
-            if finding.first.len() < WORDS {
+            if finding.first.len() < MAX_DETAILS {
                 finding.first.push(detail());
             }
         }
     }
 
-    /// By the ids of the rules.
+    /// Returns the findings, sorted by the IDs of their rules.
     pub(crate) fn each(&self) -> &[Finding] {
         &self.0
     }
 
-    /// A copy of them.
+    /// Returns a copy of the findings.
     pub(crate) fn all(&self) -> Vec<Finding> {
         self.0.clone()
     }

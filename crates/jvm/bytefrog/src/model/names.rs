@@ -1,22 +1,22 @@
-//! Names that agents give: signatures, exceptions, threads.
+//! The names that agents send: signatures, exceptions, threads.
 //!
-//! Owns: [`Names`], which may come before or after the events that use them, twice, or never. All names together have a
-//! limit in bytes.
+//! Names may arrive before or after the events that use them, twice, or never. The total size of all names is
+//! limited.
 
 use hashbrown::HashMap;
 use runtap_bytefrog_proto::{JavaStr, JavaString};
 
 type Table = HashMap<u32, JavaString, foldhash::fast::RandomState>;
 
-/// What became of a name.
+/// The outcome of adding a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum AddOutcome {
     New,
-    /// The same as before.
-    Again,
-    /// Another one than before, which it has replaced.
+    /// The ID already has this name.
+    Unchanged,
+    /// The name replaced another one.
     Changed,
-    /// There is no room for it.
+    /// There is no room for the name.
     Full,
 }
 
@@ -25,37 +25,42 @@ pub(crate) struct Names {
     pub(crate) methods: Table,
     pub(crate) exceptions: Table,
     pub(crate) threads: Table,
-    room: usize,
+    remaining: usize,
 }
 
-/// Which names.
+/// The kind of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NameKind {
     Method,
     Exception,
     Thread,
 }
 
-/// What an entry of a table takes besides its text, about.
-const ENTRY: usize = 48;
+/// The approximate size of a table entry besides its text, in bytes.
+const ENTRY_SIZE: usize = 48;
 
 fn size(name: JavaStr<'_>) -> usize {
-    name.as_bytes().len() + ENTRY
+    name.as_bytes().len() + ENTRY_SIZE
 }
 
 impl Names {
-    /// Names of so many bytes together.
-    pub(crate) fn new(room: usize) -> Self {
-        Self { methods: Table::default(), exceptions: Table::default(), threads: Table::default(), room }
+    /// Creates tables for names with this total size in bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            methods: Table::default(),
+            exceptions: Table::default(),
+            threads: Table::default(),
+            remaining: limit,
+        }
     }
 
-    /// Bytes of all names together.
+    /// Returns the total size of all names, in bytes.
     pub(crate) fn size(&self) -> usize {
         let tables = [&self.methods, &self.exceptions, &self.threads];
         tables.into_iter().flat_map(Table::values).map(|name| size(name.as_java_str())).sum()
     }
 
-    /// Different signatures of methods.
+    /// Returns the number of distinct method signatures.
     pub(crate) fn signatures(&self) -> usize {
         let mut all: Vec<&[u8]> = self.methods.values().map(|name| name.as_java_str().as_bytes()).collect();
         all.sort_unstable();
@@ -63,23 +68,23 @@ impl Names {
         all.len()
     }
 
-    pub(crate) fn add(&mut self, kind: Kind, id: u32, name: JavaStr<'_>) -> Named {
+    pub(crate) fn add(&mut self, kind: NameKind, id: u32, name: JavaStr<'_>) -> AddOutcome {
         let table = match kind {
-            Kind::Method => &mut self.methods,
-            Kind::Exception => &mut self.exceptions,
-            Kind::Thread => &mut self.threads,
+            NameKind::Method => &mut self.methods,
+            NameKind::Exception => &mut self.exceptions,
+            NameKind::Thread => &mut self.threads,
         };
         let before = table.get(&id);
         if before.is_some_and(|before| before.as_java_str() == name) {
-            return Named::Again;
+            return AddOutcome::Unchanged;
         }
         let freed = before.map_or(0, |before| size(before.as_java_str()));
         let needed = size(name);
-        let Some(room) = (self.room + freed).checked_sub(needed) else { return Named::Full };
-        self.room = room;
+        let Some(remaining) = (self.remaining + freed).checked_sub(needed) else { return AddOutcome::Full };
+        self.remaining = remaining;
         match table.insert(id, name.into()) {
-            Some(_) => Named::Changed,
-            None => Named::New,
+            Some(_) => AddOutcome::Changed,
+            None => AddOutcome::New,
         }
     }
 }
@@ -90,14 +95,14 @@ mod tests {
 
     #[test]
     fn names_change_and_have_a_limit() {
-        let mut names = Names::new(2 * (ENTRY + 1));
+        let mut names = Names::new(2 * (ENTRY_SIZE + 1));
         let name = |text: &'static str| JavaStr::from_bytes(text.as_bytes());
-        assert_eq!(names.add(Kind::Method, 1, name("a")), Named::New);
-        assert_eq!(names.add(Kind::Method, 1, name("a")), Named::Again);
-        assert_eq!(names.add(Kind::Method, 1, name("b")), Named::Changed);
-        assert_eq!(names.add(Kind::Thread, 1, name("t")), Named::New);
-        assert_eq!(names.add(Kind::Exception, 1, name("")), Named::Full);
-        assert_eq!(names.add(Kind::Thread, 1, name("tt")), Named::Full);
+        assert_eq!(names.add(NameKind::Method, 1, name("a")), AddOutcome::New);
+        assert_eq!(names.add(NameKind::Method, 1, name("a")), AddOutcome::Unchanged);
+        assert_eq!(names.add(NameKind::Method, 1, name("b")), AddOutcome::Changed);
+        assert_eq!(names.add(NameKind::Thread, 1, name("t")), AddOutcome::New);
+        assert_eq!(names.add(NameKind::Exception, 1, name("")), AddOutcome::Full);
+        assert_eq!(names.add(NameKind::Thread, 1, name("tt")), AddOutcome::Full);
         assert_eq!(names.threads[&1].to_string(), "t");
     }
 }

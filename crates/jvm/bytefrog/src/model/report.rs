@@ -1,8 +1,8 @@
-//! What a trace has come to, at any time.
+//! The report on a trace.
 //!
-//! Owns: [`Report`], which borrows nothing: the trace goes on while it is shown. Ids are gone here: methods
-//! with one signature are one, from however many class loaders. Places and paths share the texts that they name: a name
-//! may have 64 KiB, and there are hundreds of thousands of places.
+//! [`Report`] borrows nothing, so that the trace can continue while it is shown. It contains no IDs: methods with
+//! the same signature are combined, whatever their class loaders. Sites and paths share the texts of names: a name
+//! may have 64 KiB, and there are hundreds of thousands of sites.
 
 use std::sync::Arc;
 
@@ -13,74 +13,75 @@ use super::exceptions::Fate;
 use super::findings::Finding;
 use super::segments::Segment;
 
-/// A method, with what its calls took. Times are in nanoseconds.
+/// A method with the durations of its calls. Times are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MethodReport {
-    /// `internal/Class.method;ACCESS;descriptor`, or `(method 17)` if the agent has not said it.
+    /// The signature `internal/Class.method;ACCESS;descriptor`, or `(method 17)` if the agent has not sent it.
     pub signature: String,
-    /// Calls that have begun.
+    /// The number of calls that have begun.
     pub entries: u64,
-    /// Calls that have ended by themselves.
+    /// The number of calls that returned.
     pub exits: u64,
-    /// Calls that an exception has ended.
+    /// The number of calls that ended with an exception.
     pub bubbles: u64,
-    /// Exceptions thrown by the program in it.
+    /// The number of exceptions that the method threw.
     pub throws: u64,
-    /// Time in it without callees.
+    /// The time in the method without callees.
     pub own: u64,
-    /// Time in it with callees; calls from within itself are not counted again. A lower bound if calls have no node
-    /// ([`Report::untold`]).
+    /// The time in the method including callees; recursive calls are not counted again. A lower bound if some calls
+    /// have no node ([`Report::without_node`]).
     pub inclusive: u64,
-    /// F1: calls that the agent has only counted, those that an exception ended, and their time. They are in none of the
-    /// numbers above.
+    /// F1: the number of calls that the agent only counted, the number of these that ended with an exception, and
+    /// their total time. They are not included in the fields above.
     pub counted: Option<(u64, u64, u64)>,
-    /// Whether it has run.
+    /// Whether the method has run.
     pub has_run: bool,
-    /// What calls without an end took with callees, until it was clear that there is none: those that are open, until the
-    /// last event. It is not in `inclusive`.
+    /// The time in calls without an end, including callees: up to the last event for open calls, and until their
+    /// end was missed for others. It is not part of `inclusive`.
     pub so_far: u64,
-    /// The same without callees.
+    /// The time in calls without an end, without callees.
     pub own_so_far: u64,
 }
 
 impl MethodReport {
-    /// Calls that have begun: those that were sent as events, and those that the agent has only counted.
+    /// Returns the number of calls, both those sent as events and those only counted by the agent.
     pub fn calls(&self) -> u64 {
         self.entries.saturating_add(self.counted.map_or(0, |(calls, ..)| calls))
     }
 
-    /// Calls that an exception has ended.
+    /// Returns the number of calls that ended with an exception.
     pub fn thrown(&self) -> u64 {
         self.bubbles.saturating_add(self.counted.map_or(0, |(_, thrown, _)| thrown))
     }
 
-    /// Calls that have ended by themselves. Of calls that were only counted it is not known whether they have ended, so all
-    /// are taken to have.
+    /// Returns the number of calls that returned. Calls that were only counted are assumed to have ended.
     pub fn returns(&self) -> u64 {
         self.exits.saturating_add(self.counted.map_or(0, |(calls, thrown, _)| calls.saturating_sub(thrown)))
     }
 
-    /// Whether it is known how calls have ended: not if the agent has only said that the method ran.
+    /// Returns whether the numbers of ends are known: not if the agent reported only that the method has run.
     pub fn counts_ends(&self) -> bool {
         self.calls() > 0 || self.exits > 0 || self.bubbles > 0
     }
 
-    /// Calls that were only counted although others of the method were sent as events: the method's times are without them.
+    /// Returns the number of calls that were only counted although others of the method were sent as events: the
+    /// method's times exclude them.
     pub fn untimed(&self) -> u64 {
         if self.entries > 0 { self.counted.map_or(0, |(calls, ..)| calls) } else { 0 }
     }
 
-    /// Whether calls took longer than its times say: the end of some was not seen, or some were only counted.
+    /// Returns whether the times are lower bounds: the end of some calls was not seen, or some calls were only
+    /// counted.
     pub fn is_partly_timed(&self) -> bool {
         self.without_end() > 0 || self.untimed() > 0
     }
 
-    /// Calls of which no end has come; 0 if the agent has only counted.
+    /// Returns the number of calls whose end was not seen; 0 if the agent only counted.
     pub fn without_end(&self) -> u64 {
         self.entries.saturating_sub(self.exits).saturating_sub(self.bubbles)
     }
 
-    /// Time with callees of calls that have ended. `None`: nobody knows any.
+    /// Returns the time including callees of calls that have ended; `None` if unknown.
     pub fn ended_total(&self) -> Option<u64> {
         match self.counted {
             _ if self.exits + self.bubbles > 0 => Some(self.inclusive),
@@ -89,155 +90,156 @@ impl MethodReport {
         }
     }
 
-    /// The same without callees. Agents that count do not know it.
+    /// Returns the time without callees of calls that have ended; `None` if unknown, as for agents that only count.
     pub fn ended_own(&self) -> Option<u64> {
         (self.exits + self.bubbles > 0).then_some(self.own)
     }
 
-    /// Time with callees of all calls, at least. `None`: nobody knows any.
+    /// Returns a lower bound on the time of all calls including callees; `None` if unknown.
     pub fn total(&self) -> Option<u64> {
         let known = self.ended_total();
         known.or_else(|| (self.so_far > 0).then_some(0)).map(|time| time.saturating_add(self.so_far))
     }
 
-    /// The same without callees.
+    /// Returns a lower bound on the time of all calls without callees; `None` if unknown.
     pub fn own(&self) -> Option<u64> {
         let known = self.ended_own();
         known.or_else(|| (self.own_so_far > 0).then_some(0)).map(|time| time.saturating_add(self.own_so_far))
     }
 }
 
-/// What an agent has told of calls: by it, it is clear which questions a trace can answer.
+/// The level of detail that an agent reported on calls, which determines which questions a trace can answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// Calls, each on its own; or that there were none.
+    /// Each call, or no calls at all.
     Calls,
-    /// F1: how often methods were called. Nothing is known of callers and times.
+    /// F1: the number of calls of methods. Callers and times are unknown.
     Counts,
     /// F1: which methods have run.
     Coverage,
-    /// Nothing, and the agent ended before it had sent what it had counted: nothing is known of calls.
+    /// Nothing: the agent stopped before it sent its counts.
     Unsent,
 }
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadReport {
-    /// The agent's id.
+    /// The agent's ID of the thread.
     pub id: u32,
-    /// Its last name, if it has one.
+    /// The last name of the thread; `None` if unknown.
     pub name: Option<String>,
-    /// Calls that have begun.
+    /// The number of calls that have begun.
     pub entries: u64,
-    /// F1: whether it is gone.
+    /// F1: whether the thread has ended.
     pub ended: bool,
 }
 
-/// What happened to an exception at a place.
+/// An exception at a site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExceptionReport {
-    /// Its class; `(exception 3)` if the agent has not said it, `(any)` if its version says none.
+    /// The class of the exception; `(exception 3)` if the agent has not sent it, `(any)` if its version has no such
+    /// message.
     pub exception: Arc<str>,
     /// The method.
     pub signature: Arc<str>,
-    /// The line, where it is known.
+    /// The line; `None` if unknown.
     pub line: Option<u16>,
-    /// What happened.
+    /// What happened to the exception.
     pub fate: Fate,
-    /// How often.
+    /// The number of times.
     pub count: u64,
 }
 
-/// A segment, with the methods that were called in it.
+/// A segment with the methods that were called in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentReport {
-    /// The segment. Its times are nanoseconds here.
+    /// The segment, with its times in nanoseconds.
     pub segment: Segment,
-    /// Signatures and calls.
+    /// The signatures and numbers of calls.
     pub calls: Vec<(Arc<str>, u64)>,
 }
 
 /// A slow call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlowCall {
-    /// What it took, in nanoseconds.
+    /// The duration, in nanoseconds.
     pub took: u64,
-    /// When it began, in nanoseconds.
+    /// The start, in nanoseconds.
     pub start: i64,
-    /// The agent's id of its thread.
+    /// The agent's ID of the thread.
     pub thread: u32,
-    /// Who has called it, outermost first, and itself: the last [`LONGEST_PATH`] of them.
+    /// The innermost [`MAX_PATH_LENGTH`] methods of the stack, outermost first and ending with the called one.
     pub path: Vec<Arc<str>>,
-    /// How many callers there are, and itself.
+    /// The depth of the stack, including the call.
     pub depth: usize,
 }
 
-/// The longest path of a slow call that is kept in a report: a thousand calls may each be as deep as stacks are.
-pub const LONGEST_PATH: usize = 256;
+/// The largest number of methods in [`SlowCall::path`]: each of a thousand calls may be as deep as stacks are.
+pub const MAX_PATH_LENGTH: usize = 256;
 
-/// A place in a source file that has run.
+/// A location in a source file that has run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// The method.
     pub signature: Arc<str>,
-    /// Where it is; `None` if the agent has not said it.
+    /// The location; `None` if the agent has not sent it.
     pub location: Option<Location>,
-    /// How often, or that it has run at all.
+    /// The number of times, or 1 if only known to have run.
     pub count: u64,
 }
 
-/// What a trace has come to.
+/// The report on a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What the agent speaks.
+    /// The dialect of the agent.
     pub dialect: Dialect,
-    /// What was counted.
+    /// The totals.
     pub counters: Counters,
-    /// The sequence ids of the first and of the last event, counted on where they have wrapped. `None`: there was none, or
-    /// each thread has its own (F1).
+    /// The sequence IDs of the first and the last event, extended to 64 bits. `None` if there were no events, and
+    /// for F1, where each thread has its own IDs.
     pub sequences: Option<(u64, u64)>,
-    /// Signatures that the agent has told, each once, with or without calls.
+    /// The number of distinct signatures that the agent sent, with or without calls.
     pub signatures: usize,
-    /// By signature.
+    /// The methods, sorted by signature.
     pub methods: Vec<MethodReport>,
-    /// In the order in which they were first seen.
+    /// The threads, in the order in which they were first seen.
     pub threads: Vec<ThreadReport>,
-    /// By exception, method and line.
+    /// The exceptions, sorted by class, method and line.
     pub exceptions: Vec<ExceptionReport>,
-    /// By their beginning.
+    /// The segments, sorted by start.
     pub segments: Vec<SegmentReport>,
-    /// The longest first.
+    /// The slow calls, longest first.
     pub slow_calls: Vec<SlowCall>,
-    /// By method and place.
+    /// The lines that have run, sorted by method and location.
     pub lines: Vec<Line>,
     /// The rules that were broken.
     pub findings: Vec<Finding>,
-    /// Calls without a node in the tree: the tree had no room.
-    pub untold: u64,
-    /// Events of threads and methods, and places, that had no room.
+    /// The number of calls without a node, because the tree was full.
+    pub without_node: u64,
+    /// The number of events of threads, methods and sites that exceeded a limit.
     pub beyond: u64,
-    /// Calls deeper than stacks may be.
+    /// The number of calls beyond the maximum depth of stacks.
     pub too_deep: u64,
-    /// Whether the agent was to count calls, or what ran, and ended before it had sent all of that, as its connections and its
-    /// configuration say.
+    /// Whether the agent stopped before it sent all of its counts or coverage, according to its connections and its
+    /// configuration.
     pub unsent: bool,
 }
 
-/// Whether a trace is less than what the agent had to say: of its events, of what had room, of what was understood.
-pub(super) fn loses(counters: &Counters, without_room: [u64; 3], findings: &[Finding]) -> bool {
+/// Returns whether a trace is incomplete: events are missing, exceeded a limit, or could not be interpreted.
+pub(super) fn loses(counters: &Counters, over_limit: [u64; 3], findings: &[Finding]) -> bool {
     counters.has_losses()
-        || without_room.iter().any(|count| *count > 0)
+        || over_limit.iter().any(|count| *count > 0)
         || findings.iter().any(|finding| finding.rule.loses())
 }
 
 impl Report {
-    /// Whether it is less than what the agent had to say, and nobody meant it to: events never came, were dropped, or could
-    /// not be used, or there was no room for what they say. What recording was suspended for is no loss.
+    /// Returns whether the report is unintentionally incomplete: events never arrived, were dropped, could not be
+    /// used, or exceeded a limit. Suspended recording is not a loss.
     pub fn has_losses(&self) -> bool {
-        loses(&self.counters, [self.untold, self.beyond, self.too_deep], &self.findings)
+        loses(&self.counters, [self.without_node, self.beyond, self.too_deep], &self.findings)
     }
 
-    /// What the agent has told of calls.
+    /// Returns the level of detail that the agent reported on calls.
     pub fn detail(&self) -> Detail {
         if self.counters.entries > 0 {
             Detail::Calls

@@ -1,23 +1,23 @@
-//! Which part of a trace is counted.
+//! Selection of the part of a trace that is counted.
 //!
-//! Owns: [`Selection`]. Stacks are followed through the whole trace; a call is counted, with what it takes until its end, if
-//! it *begins* in the part. So calls of a part have as callers those that began in it too, and no frame is invented at its
-//! beginning.
+//! Stacks are tracked through the whole trace. A call is counted, with its duration until its end, if it *begins*
+//! in the selected part. So the callers of counted calls began in the part too, and no frame is invented at its
+//! start.
 
 /// A part of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// All of it.
+    /// The whole trace.
     #[default]
     All,
-    /// Calls that begin in one of these ranges of time, in nanoseconds of the agent's clock: each from the first, and up to
-    /// but without the second.
+    /// Calls that begin in one of these half-open ranges of time, in nanoseconds of the agent's clock.
     Times(Vec<(i64, i64)>),
-    /// The same by sequence ids, which versions 1 to 4 have: exact where many events have the same millisecond.
+    /// Calls that begin in one of these half-open ranges of sequence IDs, which versions 1 to 4 have: exact where
+    /// many events have the same millisecond.
     Sequences(Vec<(u64, u64)>),
 }
 
-/// Ranges in order, without empty ones; those that overlap or touch are one.
+/// Sorts ranges and removes empty ones; ranges that overlap or touch are merged.
 pub fn in_order<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
     ranges.retain(|(from, until)| from < until);
     ranges.sort_unstable();
@@ -29,11 +29,11 @@ pub fn in_order<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
     ranges
 }
 
-/// Ranges that do not overlap, in order. Empty: nothing is in them.
+/// Sorted ranges that do not overlap. If empty, nothing is selected.
 #[derive(Debug, Clone)]
 pub(crate) struct Ranges<T> {
     first: T,
-    /// Behind the last one.
+    /// The end of the last range.
     end: T,
     all: Vec<(T, T)>,
 }
@@ -66,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_in_one_of_them_is_in_all(ranges in prop::collection::vec((0..60i64, 0..60i64), 0..8), at in -1..61i64) {
+        fn a_point_in_one_of_the_ranges_is_in_all(ranges in prop::collection::vec((0..60i64, 0..60i64), 0..8), at in -1..61i64) {
             let expected = ranges.iter().any(|(from, until)| (*from..*until).contains(&at));
             prop_assert_eq!(Ranges::new(ranges).has(at), expected);
         }

@@ -1,13 +1,11 @@
-//! The slowest calls.
-//!
-//! Owns: [`Slow`], a log of bounded length: when it is full, the shortest call leaves it.
+//! A log of the slowest calls. When the log is full, a new call replaces the shortest one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A call of the log. Ordered by what it took.
+/// A call in the log. Calls are ordered by their duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Call {
+pub(crate) struct LoggedCall {
     pub(crate) took: u64,
     pub(crate) entered: i64,
     pub(crate) thread: usize,
@@ -16,20 +14,20 @@ pub(crate) struct Call {
 }
 
 #[derive(Debug)]
-pub(crate) struct Slow {
-    calls: BinaryHeap<Reverse<Call>>,
-    room: usize,
+pub(crate) struct SlowCallLog {
+    calls: BinaryHeap<Reverse<LoggedCall>>,
+    capacity: usize,
     threshold: u64,
 }
 
-impl Slow {
-    /// A log of at most `room` calls that took `threshold` units of the clock at least.
-    pub(crate) fn new(room: usize, threshold: u64) -> Self {
-        let threshold = if room == 0 { u64::MAX } else { threshold.max(1) };
-        Self { calls: BinaryHeap::new(), room, threshold }
+impl SlowCallLog {
+    /// Creates a log of at most `capacity` calls that took at least `threshold` units of the clock.
+    pub(crate) fn new(capacity: usize, threshold: u64) -> Self {
+        let threshold = if capacity == 0 { u64::MAX } else { threshold.max(1) };
+        Self { calls: BinaryHeap::new(), capacity, threshold }
     }
 
-    /// What a call has to take to get in.
+    /// Returns the duration from which a call is logged.
     #[inline]
     pub(crate) fn threshold(&self) -> u64 {
         self.threshold
@@ -37,24 +35,24 @@ impl Slow {
 
     #[cold]
     pub(crate) fn add(&mut self, took: u64, entered: i64, thread: usize, method: u32, node: u32) {
-        if self.room == 0 {
+        if self.capacity == 0 {
             return;
         }
-        self.calls.push(Reverse(Call { took, entered, thread, method, node }));
-        if self.calls.len() > self.room {
+        self.calls.push(Reverse(LoggedCall { took, entered, thread, method, node }));
+        if self.calls.len() > self.capacity {
             self.calls.pop();
         }
-        if self.calls.len() == self.room
+        if self.calls.len() == self.capacity
             && let Some(Reverse(shortest)) = self.calls.peek()
         {
-            // Of equals the first stay.
+            // Of calls with equal durations, the first are kept.
             self.threshold = self.threshold.max(shortest.took.saturating_add(1));
         }
     }
 
-    /// The longest first.
-    pub(crate) fn calls(&self) -> Vec<Call> {
-        let mut calls: Vec<Call> = self.calls.iter().map(|Reverse(call)| *call).collect();
+    /// Returns the calls, longest first.
+    pub(crate) fn calls(&self) -> Vec<LoggedCall> {
+        let mut calls: Vec<LoggedCall> = self.calls.iter().map(|Reverse(call)| *call).collect();
         calls.sort_by_key(|call| (Reverse(call.took), call.entered));
         calls
     }
@@ -65,8 +63,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_stay() {
-        let mut slow = Slow::new(3, 5);
+    fn the_longest_calls_are_kept() {
+        let mut slow = SlowCallLog::new(3, 5);
         let mut kept = 0;
         for took in [5, 9, 4, 7, 6, 8, 9, 1] {
             if took >= slow.threshold() {
@@ -76,6 +74,6 @@ mod tests {
         }
         assert_eq!(slow.calls().iter().map(|call| call.took).collect::<Vec<_>>(), [9, 9, 8]);
         assert_eq!(kept, 6);
-        assert_eq!(Slow::new(0, 0).threshold(), u64::MAX);
+        assert_eq!(SlowCallLog::new(0, 0).threshold(), u64::MAX);
     }
 }

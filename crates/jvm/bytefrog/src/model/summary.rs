@@ -1,5 +1,5 @@
-//! How a [`Report`] is made of a trace: ids become signatures, and what the ids of several class loaders have with one signature
-//! is added up.
+//! The conversion of a trace to a [`Report`]: IDs become signatures, and methods of several class loaders with the
+//! same signature are combined.
 
 use std::sync::Arc;
 
@@ -7,19 +7,20 @@ use hashbrown::{HashMap, HashSet};
 use runtap_bytefrog_proto::{Dialect, Location, Rule};
 
 use super::Model;
-use super::apply::{Core, UNNAMED};
+use super::apply::{TraceState, UNNAMED};
 use super::call_tree::inclusive;
-use super::exceptions::Place;
+use super::exceptions::ExceptionSite;
 use super::findings::Finding;
 use super::report::{
-    ExceptionReport, LONGEST_PATH, Line, MethodReport, Report, SegmentReport, SlowCall, ThreadReport, loses,
+    ExceptionReport, Line, MAX_PATH_LENGTH, MethodReport, Report, SegmentReport, SlowCall, ThreadReport,
+    loses,
 };
 use super::tree::NONE;
 
-impl Core {
-    /// Events of threads and methods, and places, that had no room.
+impl TraceState {
+    /// Returns the number of events of threads, methods and sites that exceeded a limit.
     fn beyond(&self) -> u64 {
-        self.calls.beyond + self.flow.beyond + self.segments.beyond
+        self.calls.beyond + self.exceptions.beyond + self.segments.beyond
     }
 }
 
@@ -29,16 +30,16 @@ impl Model {
     }
 
     pub(super) fn signature(&self, id: u32) -> String {
-        match self.core.names.methods.get(&id) {
+        match self.state.names.methods.get(&id) {
             Some(name) => name.to_string(),
             None => format!("(method {id})"),
         }
     }
 
-    /// The signatures, sorted, and which one each method has.
+    /// Returns the sorted signatures, and the index of each method's signature.
     pub(super) fn signatures(&self) -> (Vec<String>, Vec<usize>) {
         let each: Vec<String> =
-            self.core.calls.methods.iter().map(|method| self.signature(method.id)).collect();
+            self.state.calls.methods.iter().map(|method| self.signature(method.id)).collect();
         let mut sorted = each.clone();
         sorted.sort_unstable();
         sorted.dedup();
@@ -46,9 +47,9 @@ impl Model {
         (sorted, which)
     }
 
-    /// What the trace has come to so far.
+    /// Returns the report on the trace so far.
     pub fn report(&self) -> Report {
-        let core = &self.core;
+        let state = &self.state;
         let tree = self.call_tree(None);
         let (signatures, which) = self.signatures();
         let mut methods: Vec<MethodReport> = signatures
@@ -56,7 +57,7 @@ impl Model {
             .map(|signature| MethodReport { signature: signature.clone(), ..MethodReport::default() })
             .collect();
         let mut unnamed = 0;
-        for ((index, method), at) in (0u32..).zip(&core.calls.methods).zip(&which) {
+        for ((index, method), at) in (0u32..).zip(&state.calls.methods).zip(&which) {
             let Some(report) = methods.get_mut(*at) else { continue };
             report.entries += method.entries;
             report.exits += method.exits;
@@ -64,7 +65,7 @@ impl Model {
             report.throws += method.throws;
             report.own = report.own.saturating_add(self.nanoseconds(method.own));
             report.has_run |= method.covered || method.entries > 0;
-            if let Some(counted) = core.counted.get(&index) {
+            if let Some(counted) = state.counted.get(&index) {
                 let total = counted.total();
                 let (calls, thrown, time) = report.counted.unwrap_or_default();
                 report.counted = Some((
@@ -74,38 +75,38 @@ impl Model {
                 ));
                 report.has_run |= total.calls > 0;
             }
-            unnamed += u64::from(!core.names.methods.contains_key(&method.id));
+            unnamed += u64::from(!state.names.methods.contains_key(&method.id));
         }
         inclusive(&tree, &mut methods);
         let shared: Vec<Arc<str>> = signatures.into_iter().map(Arc::from).collect();
-        let thread = |thread: usize| core.calls.threads.get(thread).map_or(0, |thread| thread.id);
-        let threads = core.calls.threads.iter().map(|thread| ThreadReport {
+        let thread = |thread: usize| state.calls.threads.get(thread).map_or(0, |thread| thread.id);
+        let threads = state.calls.threads.iter().map(|thread| ThreadReport {
             id: thread.id,
-            name: core.names.threads.get(&thread.id).map(ToString::to_string),
+            name: state.names.threads.get(&thread.id).map(ToString::to_string),
             entries: thread.entries,
             ended: thread.ended,
         });
-        // Names are compared by their ranks: two of them may have 64 KiB each, and there are hundreds of thousands of rows.
+        // Names are compared by their ranks: names may have 64 KiB each, and there are hundreds of thousands of rows.
         let rank = |method: u32| which.get(method as usize).copied().unwrap_or(0);
         let named = |rank: usize| shared.get(rank).map_or_else(|| Arc::from(""), Arc::clone);
         let signature = |method: u32| named(rank(method));
-        let places = core.flow.places();
-        let (classes, class_ranks, nameless) = self.exception_names(places.iter().map(|(place, _)| place));
-        let mut places: Vec<_> = places
+        let sites = state.exceptions.sorted();
+        let (classes, class_ranks, nameless) = self.exception_names(sites.iter().map(|(site, _)| site));
+        let mut sites: Vec<_> = sites
             .into_iter()
-            .map(|(place, count)| {
-                let class = class_ranks.get(&place.exception).copied().unwrap_or(0);
-                ((class, rank(place.method), place.line, place.fate), count)
+            .map(|(site, count)| {
+                let class = class_ranks.get(&site.exception).copied().unwrap_or(0);
+                ((class, rank(site.method), site.line, site.fate), count)
             })
             .collect();
-        places.sort_unstable();
-        // Ids of several class loaders.
-        places.dedup_by(|next, kept| {
+        sites.sort_unstable();
+        // Combine the IDs of several class loaders.
+        sites.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
             kept.1 += if same { next.1 } else { 0 };
             same
         });
-        let exceptions = places.into_iter().map(|((class, method, line, fate), count)| ExceptionReport {
+        let exceptions = sites.into_iter().map(|((class, method, line, fate), count)| ExceptionReport {
             exception: classes.get(class).map_or_else(|| Arc::from(""), Arc::clone),
             signature: named(method),
             line,
@@ -113,14 +114,14 @@ impl Model {
             count,
         });
         let scale = i64::try_from(self.dialect.nanoseconds()).unwrap_or(1);
-        let segments = core.segments.all(&core.entries()).into_iter().map(|mut segment| {
+        let segments = state.segments.all(&state.entries()).into_iter().map(|mut segment| {
             segment.start = segment.start.saturating_mul(scale);
             segment.end = segment.end.map(|end| end.saturating_mul(scale));
             let calls = segment.calls.iter().map(|(method, calls)| (rank(*method), *calls)).collect();
             let calls = merged(calls).into_iter().map(|(method, calls)| (named(method), calls)).collect();
             SegmentReport { segment, calls }
         });
-        let slow_calls = core.calls.slow.calls().into_iter().map(|call| {
+        let slow_calls = state.calls.slow.calls().into_iter().map(|call| {
             let (path, depth) = self.path(call.node, call.method, &signature);
             SlowCall {
                 took: self.nanoseconds(call.took),
@@ -130,10 +131,12 @@ impl Model {
                 depth,
             }
         });
-        let mut lines: Vec<(usize, Option<Location>, u64)> = core
+        let mut lines: Vec<(usize, Option<Location>, u64)> = state
             .visited
             .iter()
-            .map(|((method, location), count)| (rank(*method), core.locations.get(location).copied(), *count))
+            .map(|((method, location), count)| {
+                (rank(*method), state.locations.get(location).copied(), *count)
+            })
             .collect();
         lines.sort_by_key(|(method, location, count)| {
             let place = location.map(|place| (place.start_line, place.end_line, place.location));
@@ -144,7 +147,7 @@ impl Model {
             location,
             count,
         });
-        let mut findings = core.findings.all();
+        let mut findings = state.findings.all();
         let mut add = |rule: Rule, count: u64, what: &str| {
             if count > 0 {
                 findings.push(Finding { rule, count, first: vec![format!("{count} {what}")] });
@@ -152,15 +155,15 @@ impl Model {
         };
         add(Rule::UnknownMethod, unnamed, "methods");
         add(Rule::UnknownException, nameless, "exceptions");
-        add(Rule::ClockBackwards, core.calls.backwards, "events");
-        let exhausted = self.dialect != Dialect::F1 && core.calls.threads.len() > usize::from(u16::MAX);
+        add(Rule::ClockBackwards, state.calls.backwards, "events");
+        let exhausted = self.dialect != Dialect::F1 && state.calls.threads.len() > usize::from(u16::MAX);
         add(Rule::ThreadsExhausted, exhausted.into(), "time");
         findings.sort_by_key(|finding| finding.rule);
         Report {
             dialect: self.dialect,
-            counters: core.counters,
+            counters: state.counters,
             sequences: self.sequences(),
-            signatures: core.names.signatures(),
+            signatures: state.names.signatures(),
             methods,
             threads: threads.collect(),
             exceptions: exceptions.collect(),
@@ -168,24 +171,25 @@ impl Model {
             slow_calls: slow_calls.collect(),
             lines: lines.collect(),
             findings,
-            untold: core.calls.tree.untold,
-            beyond: core.beyond(),
-            too_deep: core.calls.too_deep,
+            without_node: state.calls.tree.without_node,
+            beyond: state.beyond(),
+            too_deep: state.calls.too_deep,
             unsent: false,
         }
     }
 
-    /// The names of the exceptions at these places, sorted, which of them each exception has, and how many have none.
-    fn exception_names<'p>(
+    /// Returns the sorted names of the exceptions at these sites, the index of each exception's name, and the
+    /// number of exceptions without a name.
+    fn exception_names<'s>(
         &self,
-        places: impl Iterator<Item = &'p Place>,
+        sites: impl Iterator<Item = &'s ExceptionSite>,
     ) -> (Vec<Arc<str>>, HashMap<u32, usize>, u64) {
         let mut nameless = 0;
-        let ids: HashSet<u32> = places.map(|place| place.exception).collect();
+        let ids: HashSet<u32> = sites.map(|site| site.exception).collect();
         let each: Vec<(u32, Arc<str>)> = ids
             .into_iter()
             .map(|id| {
-                let name = match self.core.names.exceptions.get(&id) {
+                let name = match self.state.names.exceptions.get(&id) {
                     Some(name) => name.to_string(),
                     None if id == UNNAMED => "(any)".to_owned(),
                     None => {
@@ -204,29 +208,31 @@ impl Model {
         (sorted, ranks, nameless)
     }
 
-    /// [`Report::has_losses`] without a report, which is much work.
+    /// Returns [`Report::has_losses`] without creating a report, which is expensive.
     pub fn has_losses(&self) -> bool {
-        let core = &self.core;
-        let without_room = [core.calls.tree.untold, core.beyond(), core.calls.too_deep];
-        loses(&core.counters, without_room, core.findings.each())
+        let state = &self.state;
+        let over_limit = [state.calls.tree.without_node, state.beyond(), state.calls.too_deep];
+        loses(&state.counters, over_limit, state.findings.each())
     }
 
     fn sequences(&self) -> Option<(u64, u64)> {
         let last = self.window.next().checked_sub(1)?;
-        (self.dialect != Dialect::F1 && self.core.events() > 0).then(|| (self.core.first.unwrap_or(0), last))
+        (self.dialect != Dialect::F1 && self.state.events() > 0)
+            .then(|| (self.state.first.unwrap_or(0), last))
     }
 
-    /// The callers of a call, outermost first, and itself, as far as they are kept; and how many there are.
+    /// Returns the methods of a call's stack as far as they are kept, outermost first and ending with the call, and
+    /// the depth of the stack.
     fn path(
         &self,
         mut node: u32,
         method: u32,
         signature: &dyn Fn(u32) -> Arc<str>,
     ) -> (Vec<Arc<str>>, usize) {
-        let nodes = self.core.calls.tree.nodes();
+        let nodes = self.state.calls.tree.nodes();
         let (mut path, mut depth) = (Vec::new(), 0);
         while let Some(at) = nodes.get(node as usize).filter(|at| at.parent != NONE) {
-            if path.len() < LONGEST_PATH {
+            if path.len() < MAX_PATH_LENGTH {
                 path.push(signature(at.method));
             }
             depth += 1;
@@ -241,7 +247,7 @@ impl Model {
     }
 }
 
-/// Sorted by the ranks of signatures, with the calls of equal ones added up.
+/// Sorts by the ranks of signatures, and adds up the calls of equal ones.
 fn merged(mut calls: Vec<(usize, u64)>) -> Vec<(usize, u64)> {
     calls.sort_unstable();
     calls.dedup_by(|next, kept| {

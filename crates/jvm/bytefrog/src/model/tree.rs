@@ -1,38 +1,38 @@
-//! Call trees of all threads in one table.
+//! The call trees of all threads in one table.
 //!
-//! Owns: [`Tree`]. A node is a method called by way of one path, in one thread. Nodes are never removed; their number is
-//! limited, and what would be a node beyond it is [`NONE`]: such calls are counted for their method only.
+//! A node is a method that is called on one path in one thread. Nodes are never removed. Their number is limited; a
+//! call beyond the limit has the node [`NONE`], and is counted for its method only.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use std::hash::BuildHasher as _;
 
-/// No node.
+/// The index of no node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The place of a call that is not counted: see [`Selection`](super::Selection).
+/// The node of a call that is not counted: see [`Selection`](super::Selection).
 pub(crate) const OUTSIDE: u32 = NONE - 1;
 
-/// 48 bytes.
+/// A node of 48 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
     /// The caller; `NONE` for the root of a thread.
     pub(crate) parent: u32,
     /// The method; for a root, the thread.
     pub(crate) method: u32,
-    /// The child that was called last: most calls go there again.
+    /// The child that was called last: most calls repeat it.
     recent: u32,
-    /// The sibling that was called after this one when it was last left for another: loops call in the same order again.
+    /// The sibling that was last called after this one: loops repeat the order of calls.
     after: u32,
-    /// Calls that have begun.
+    /// The number of calls that have begun.
     pub(crate) calls: u64,
-    /// Time in calls that have ended, in units of the clock.
+    /// The time in calls that have ended, including callees, in units of the clock.
     pub(crate) inclusive: u64,
-    /// The same without callees.
+    /// The time in calls that have ended, without callees, in units of the clock.
     pub(crate) own: u64,
-    /// Calls that an exception has ended. Not counted beyond 2^32 - 1, like those below.
+    /// The number of calls that ended with an exception; saturates.
     pub(crate) thrown: u32,
-    /// Calls whose end was not seen.
+    /// The number of calls whose end was not seen; saturates.
     pub(crate) cut: u32,
 }
 
@@ -42,8 +42,8 @@ pub(crate) struct Tree {
     children: HashTable<u32>,
     hasher: foldhash::fast::RandomState,
     limit: usize,
-    /// Calls that have no node.
-    pub(crate) untold: u64,
+    /// The number of calls without a node.
+    pub(crate) without_node: u64,
 }
 
 impl Tree {
@@ -53,7 +53,7 @@ impl Tree {
             children: HashTable::new(),
             hasher: foldhash::fast::RandomState::default(),
             limit: limit.min(OUTSIDE as usize - 1),
-            untold: 0,
+            without_node: 0,
         }
     }
 
@@ -66,13 +66,13 @@ impl Tree {
         self.nodes.get_mut(node as usize)
     }
 
-    /// No more calls are expected: what finds their nodes is not needed. If one comes all the same, it gets a node beside the one
-    /// that it could have had.
+    /// Frees the memory that is needed to find nodes, because no more calls are expected. A further call gets a new
+    /// node, even if it has one.
     pub(crate) fn seal(&mut self) {
         self.children = HashTable::new();
     }
 
-    /// The root of a new thread.
+    /// Adds the root of a new thread.
     pub(crate) fn root(&mut self, thread: u32) -> u32 {
         self.push(NONE, thread)
     }
@@ -81,7 +81,7 @@ impl Tree {
         if self.nodes.len() >= self.limit {
             return NONE;
         }
-        // Not to twice as much as the limit.
+        // Grow exactly to the limit, not to twice of it.
         if self.nodes.len() == self.nodes.capacity() {
             let more = self.nodes.len().max(32).min(self.limit - self.nodes.len());
             self.nodes.reserve_exact(more);
@@ -101,7 +101,7 @@ impl Tree {
         node
     }
 
-    /// Counts a call of `method` by `parent` and gives its node.
+    /// Counts a call of `method` by `parent`, and returns its node.
     #[inline]
     pub(crate) fn call(&mut self, parent: u32, method: u32) -> u32 {
         let recent = self.nodes.get(parent as usize).map_or(NONE, |node| node.recent);
@@ -127,7 +127,7 @@ impl Tree {
 
     fn call_another(&mut self, parent: u32, method: u32, recent: u32) -> u32 {
         if parent == NONE {
-            self.untold += 1;
+            self.without_node += 1;
             return NONE;
         }
         let key =
@@ -140,7 +140,7 @@ impl Tree {
         };
         match self.nodes.get_mut(node as usize) {
             Some(called) => called.calls += 1,
-            None => self.untold += 1,
+            None => self.without_node += 1,
         }
         if node != NONE {
             if let Some(recent) = self.nodes.get_mut(recent as usize) {
@@ -162,7 +162,7 @@ impl Tree {
         let (nodes, hasher) = (&self.nodes, &self.hasher);
         let key =
             |node: &u32| nodes.get(*node as usize).map_or((NONE, NONE), |node| (node.parent, node.method));
-        // There is none: it was looked for.
+        // The entry is vacant, because the caller searched for it.
         match self.children.entry(
             hash,
             |other| key(other) == (parent, method),
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_found_again_and_the_limit_holds() {
+    fn paths_are_found_again_and_nodes_are_limited() {
         let mut tree = Tree::new(5);
         assert_eq!(size_of::<Node>(), 48);
         let root = tree.root(0);
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(tree.nodes()[b as usize].calls, 2);
         let last = tree.call(inner, 11);
         assert_eq!(tree.nodes().len(), 5);
-        assert_eq!((tree.call(last, 11), tree.call(NONE, 11), tree.untold), (NONE, NONE, 2));
+        assert_eq!((tree.call(last, 11), tree.call(NONE, 11), tree.without_node), (NONE, NONE, 2));
         assert_eq!(tree.call(inner, 11), last);
     }
 }

@@ -1,4 +1,4 @@
-//! An HQ on loopback, and what it tells.
+//! An HQ on a loopback address, and its events.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,7 +9,7 @@ use runtap_bytefrog::hq::{AgentId, Event, Hq, Options};
 use runtap_bytefrog_proto::{Configuration, Dialect, Message, Rule, Stamp};
 use runtap_testkit::fake_agent::say;
 
-/// A wait that no test needs.
+/// A time-out that no test reaches.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 pub(crate) type Heard = Receiver<(Option<AgentId>, Event)>;
@@ -32,7 +32,7 @@ pub(crate) fn filters() -> Configuration {
     }
 }
 
-/// Everything until an event, which is the last.
+/// Returns all events up to and including the one that satisfies a predicate.
 pub(crate) fn until(
     heard: &Heard,
     mut wanted: impl FnMut(Option<AgentId>, &Event) -> bool,

@@ -1,8 +1,8 @@
-//! Call trees as lines, for the tests of the model.
+//! Formats call trees as lines, for the tests of the model.
 
 use runtap_bytefrog::Model;
 
-/// A line for each node: `depth method calls/inclusive/own`, with `cut`, `open` and `thrown` if there are any.
+/// Returns a line for each node: `depth method calls/inclusive/own`, with `cut`, `open` and `thrown` where they apply.
 pub(crate) fn tree(model: &Model) -> Vec<String> {
     let tree = model.call_tree(None);
     let unit = model.dialect().nanoseconds();

@@ -1,4 +1,4 @@
-//! The code of one method in the making.
+//! The builder of the code of a method.
 
 use super::AssembleError;
 use crate::Constants;
@@ -8,45 +8,45 @@ use crate::bytes::{Layout as _, Output};
 use crate::code::{Frame, FrameKind, Handler, Instruction, MAX_CODE, Opcode};
 use crate::pool::Index;
 
-/// A place in a code, to be bound and branched to.
+/// A position in code that can be bound and branched to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label(usize);
 
-/// The code of a method. Nothing is checked before the method is added to its class.
+/// A builder of the code of a method. Errors are reported when the method is added to its class.
 #[derive(Debug, Clone, Default)]
 pub struct CodeBuilder {
     max_stack: u16,
     max_locals: u16,
     bytes: Vec<u8>,
-    /// Offsets of labels.
+    /// The offsets of the labels, by number; `None` if not bound.
     labels: Vec<Option<usize>>,
-    /// Branches: the offset of the instruction, and where it goes.
+    /// The branches: the offset of the instruction, and its target.
     branches: Vec<(usize, Label)>,
-    /// Starts, ends, handlers, types.
+    /// The exception handlers: start, end, handler and type.
     handlers: Vec<(Label, Label, Label, Index)>,
     frames: Vec<(usize, FrameKind)>,
     lines: Vec<LineNumber>,
 }
 
 impl CodeBuilder {
-    /// A code with so many words on its stack and in its variables.
+    /// Creates empty code with these numbers of words for the stack and the local variables.
     pub fn new(max_stack: u16, max_locals: u16) -> Self {
         Self { max_stack, max_locals, ..Self::default() }
     }
 
-    /// An instruction without operands.
+    /// Adds an instruction without operands.
     pub fn op(&mut self, opcode: Opcode) -> &mut Self {
         self.bytes.push(opcode.0);
         self
     }
 
-    /// Pushes a number.
+    /// Adds an instruction that pushes a number.
     pub fn push(&mut self, constants: &mut Constants, value: i32) -> &mut Self {
         constants.push(value, &mut self.bytes);
         self
     }
 
-    /// A load, a store or `ret` of any variable, `wide` if it has to be.
+    /// Adds a load, a store or `ret` of a local variable; with `wide` if necessary.
     pub fn local(&mut self, opcode: Opcode, index: u16) -> &mut Self {
         if let Ok(index) = u8::try_from(index) {
             self.bytes.extend([opcode.0, index]);
@@ -57,65 +57,65 @@ impl CodeBuilder {
         self
     }
 
-    /// Any instruction but branches and switches, which need labels.
+    /// Adds any instruction except branches and switches, which need labels.
     pub fn instruction(&mut self, instruction: &Instruction<'_>) -> &mut Self {
         let mut output = Output::new();
         instruction.write(&mut output);
-        // Of the others, each has a form for every operand that it can have here.
+        // Without branches and switches, every operand can be encoded.
         self.bytes.extend(output.finish().unwrap_or_default());
         self
     }
 
-    /// An instruction with a constant of two bytes: calls, fields, `new`, `ldc_w`.
+    /// Adds an instruction with a two-byte index of a constant: calls, fields, `new`, `ldc_w`.
     pub fn constant(&mut self, opcode: Opcode, index: Index) -> &mut Self {
         let [high, low] = index.0.to_be_bytes();
         self.bytes.extend([opcode.0, high, low]);
         self
     }
 
-    /// A new label, bound nowhere.
+    /// Creates a label that is not bound.
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
     }
 
-    /// Binds a label to the next instruction.
+    /// Binds a label to the position of the next instruction.
     pub fn bind(&mut self, label: Label) -> &mut Self {
-        if let Some(place) = self.labels.get_mut(label.0) {
-            *place = Some(self.bytes.len());
+        if let Some(offset) = self.labels.get_mut(label.0) {
+            *offset = Some(self.bytes.len());
         }
         self
     }
 
-    /// A branch of 16 bits.
+    /// Adds a branch with a 16-bit offset.
     pub fn branch(&mut self, opcode: Opcode, to: Label) -> &mut Self {
         self.branches.push((self.bytes.len(), to));
         self.bytes.extend([opcode.0, 0, 0]);
         self
     }
 
-    /// What the verifier knows at the next instruction. Frames have to be given in their order.
+    /// Adds a stack map frame for the next instruction. Frames must be added in order.
     pub fn frame(&mut self, kind: FrameKind) -> &mut Self {
         self.frames.push((self.bytes.len(), kind));
         self
     }
 
-    /// The line of the next instruction.
+    /// Sets the line number of the next instruction.
     pub fn line(&mut self, number: u16) -> &mut Self {
         let start_pc = u16::try_from(self.bytes.len()).unwrap_or(u16::MAX);
         self.lines.push(LineNumber { start_pc, line_number: number });
         self
     }
 
-    /// Handles the exceptions from one label to another, of one class or ([`Index::NONE`]) all.
+    /// Adds a handler for the exceptions between two labels, of one class or of all classes ([`Index::NONE`]).
     pub fn handler(&mut self, start: Label, end: Label, handler: Label, catch_type: Index) -> &mut Self {
         self.handlers.push((start, end, handler, catch_type));
         self
     }
 
-    /// The content of the attribute.
+    /// Returns the content of the `Code` attribute.
     pub(super) fn finish(&self, constants: &mut Constants, method: &str) -> Result<Vec<u8>, AssembleError> {
-        let place = |label: Label| {
+        let offset = |label: Label| {
             let found = self.labels.get(label.0).copied().flatten();
             found.ok_or_else(|| AssembleError::Unbound(method.to_owned()))
         };
@@ -125,14 +125,14 @@ impl CodeBuilder {
         }
         let mut bytes = self.bytes.clone();
         for (at, to) in &self.branches {
-            let to = i64::try_from(place(*to)?).unwrap_or(i64::MAX);
+            let to = i64::try_from(offset(*to)?).unwrap_or(i64::MAX);
             let distance = i16::try_from(to - i64::try_from(*at).unwrap_or(0));
             let distance = distance.map_err(|_too_far| AssembleError::TooFar(method.to_owned()))?;
             if let Some(operand) = bytes.get_mut(at + 1..at + 3) {
                 operand.copy_from_slice(&distance.to_be_bytes());
             }
         }
-        let pc = |label| place(label).map(|at| u16::try_from(at).unwrap_or(u16::MAX));
+        let pc = |label| offset(label).map(|at| u16::try_from(at).unwrap_or(u16::MAX));
         let row = |&(start, end, handler, catch_type): &_| {
             Ok(Handler { start_pc: pc(start)?, end_pc: pc(end)?, handler_pc: pc(handler)?, catch_type })
         };

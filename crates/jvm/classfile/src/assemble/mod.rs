@@ -1,7 +1,8 @@
-//! Makes a class from nothing: what a probe class, or the class of a test, is made with, without a compiler of Java.
+//! An assembler for classes, such as probe classes and classes of tests, that needs no Java compiler.
 //!
-//! Owns: [`ClassBuilder`] and [`CodeBuilder`]: constants that are there once, labels, frames, handlers, lines. Refuses to:
-//! verify, or to compute what it is not told: the words of the stack and of the variables, and the frame at each label.
+//! [`ClassBuilder`] and [`CodeBuilder`] provide constants without duplicates, labels, frames, handlers and lines.
+//! They neither verify the class nor compute what the caller has to give: the sizes of the stack and the local
+//! variables, and the frame at each label.
 //!
 //! ```
 //! use runtap_classfile::assemble::{ClassBuilder, CodeBuilder};
@@ -30,22 +31,22 @@ use crate::bytes::{Layout as _, Output, TooMany};
 use crate::class::MAGIC;
 use crate::{AccessFlags, Constants, Version};
 
-/// A class that can't be written.
+/// An error that occurs when a class is assembled.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AssembleError {
-    /// More than its fields can hold.
+    /// A number or size is too large for its field.
     #[error(transparent)]
     TooMany(#[from] TooMany),
-    /// A label that was used and never bound, or is of another code.
-    #[error("a label of {0} is bound nowhere")]
+    /// A label is used but not bound, or belongs to other code.
+    #[error("a label of method {0} is not bound")]
     Unbound(String),
-    /// A branch of more than 32,767 bytes.
-    #[error("a branch of {0} is too far")]
+    /// A branch spans more than 32,767 bytes.
+    #[error("a branch of method {0} is too long")]
     TooFar(String),
 }
 
-/// A class in the making.
+/// A builder of a class.
 #[derive(Debug)]
 pub struct ClassBuilder {
     version: Version,
@@ -59,7 +60,7 @@ pub struct ClassBuilder {
 }
 
 impl ClassBuilder {
-    /// A class with nothing in it.
+    /// Creates a class without members.
     pub fn new(version: Version, access: AccessFlags, name: &str, super_name: &str) -> Self {
         Self {
             version,
@@ -73,12 +74,12 @@ impl ClassBuilder {
         }
     }
 
-    /// Its constants, for the operands of code.
+    /// Returns the constants, for the operands of code.
     pub fn constants(&mut self) -> &mut Constants {
         &mut self.constants
     }
 
-    /// The name of its source.
+    /// Sets the name of the source file.
     pub fn source_file(&mut self, name: &str) -> &mut Self {
         self.source_file = Some(name.to_owned());
         self
@@ -117,7 +118,7 @@ impl ClassBuilder {
         Ok(self)
     }
 
-    /// The class file.
+    /// Returns the class file.
     pub fn finish(mut self) -> Result<Vec<u8>, AssembleError> {
         let mut rest = Output::new();
         self.access.write(&mut rest);

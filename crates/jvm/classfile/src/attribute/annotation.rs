@@ -5,7 +5,7 @@ use runtap_wire::{DecodeError, DecodeErrorKind};
 use crate::bytes::{Input, Layout, Output, layouts};
 use crate::pool::Index;
 
-/// How deep values may lie in each other. The specification has no limit; compilers make one or two levels.
+/// The maximum nesting of values. The specification has no limit; compilers use one or two levels.
 const MAX_DEPTH: u8 = 64;
 
 layouts! {
@@ -13,7 +13,7 @@ layouts! {
     pub struct Annotation {
         /// `CONSTANT_Utf8`: the descriptor of its interface.
         pub type_index: Index,
-        /// Its elements.
+        /// The elements.
         pub elements: Vec<Element>,
     }
 
@@ -21,7 +21,7 @@ layouts! {
     pub struct Element {
         /// `CONSTANT_Utf8`.
         pub name: Index,
-        /// Its value.
+        /// The value.
         pub value: ElementValue,
     }
 }
@@ -45,7 +45,7 @@ pub enum ElementValue {
     },
     /// A class.
     Class(
-        /// `CONSTANT_Utf8`: its descriptor.
+        /// `CONSTANT_Utf8`: the descriptor of the class.
         Index,
     ),
     /// An annotation.
@@ -57,7 +57,7 @@ pub enum ElementValue {
 impl ElementValue {
     fn read_within(input: &mut Input<'_>, depth: u8) -> Result<Self, DecodeError> {
         let Some(inside) = depth.checked_sub(1) else {
-            return Err(input.error("element_value", DecodeErrorKind::Invalid("lies too deep in others")));
+            return Err(input.error("element_value", DecodeErrorKind::Invalid("is nested too deeply")));
         };
         let mut ahead = input.clone();
         let value = match ahead.u8("element_value tag")? {
@@ -130,7 +130,7 @@ impl<'a> Layout<'a> for ElementValue {
     }
 }
 
-/// The annotations of each parameter, at most 255 of those.
+/// The annotations of each parameter, for at most 255 parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParameterAnnotations(pub Vec<Vec<Annotation>>);
 

@@ -1,7 +1,7 @@
-//! Attributes (JVMS 4.7): found by walking over their lengths, decoded by name when they are asked for.
+//! Attributes (JVMS 4.7), which are found by their lengths and decoded by name on request.
 //!
-//! Owns: the list of attributes of a class, a member, a record component or a code; [`Attribute`], every attribute of the
-//! specification decoded. Refuses to: fail for an attribute that it does not know: its bytes are kept.
+//! Contains the attributes of a class, a member, a record component or code, and [`Attribute`], every attribute of
+//! the specification in decoded form. Unknown attributes are not an error: their bytes are preserved.
 
 mod annotation;
 mod module;
@@ -23,13 +23,13 @@ use crate::code::{Code, Frame};
 use crate::pool::{Index, Pool};
 use crate::text::Text;
 
-/// How deep attributes may lie in each other to be written from their parts.
+/// The maximum nesting of attributes that are encoded from their parts.
 const MAX_DEPTH: u8 = 8;
 
-/// The attributes of one thing, not decoded.
+/// A list of attributes that are not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes<'a> {
-    /// Those of `count` attributes, one after the other.
+    /// The bytes of `count` consecutive attributes.
     bytes: &'a [u8],
     offset: usize,
     count: u16,
@@ -38,33 +38,33 @@ pub struct Attributes<'a> {
 /// An attribute that is not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawAttribute<'a> {
-    /// Its name.
+    /// The name, as an index of a `CONSTANT_Utf8`.
     pub name: Index,
-    /// What is behind its length.
+    /// The bytes after the length.
     pub data: &'a [u8],
-    /// Offset of `data` in the file.
+    /// The offset of `data` in the file.
     pub offset: usize,
 }
 
 impl<'a> Attributes<'a> {
-    /// How many there are.
+    /// Returns the number of attributes.
     pub fn len(&self) -> usize {
         self.count.into()
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Each of them.
+    /// Returns an iterator over the attributes.
     pub fn iter(&self) -> impl Iterator<Item = RawAttribute<'a>> + use<'a> {
         let mut input = Input::at(self.bytes, self.offset);
-        // Whether they can be read was tried when they were found.
+        // Decoding cannot fail here, because `Layout::read` has decoded all attributes before.
         std::iter::from_fn(move || RawAttribute::read(&mut input, "attribute").ok())
     }
 
-    /// The first one with this name.
+    /// Returns the first attribute with this name; `None` if there is none.
     pub fn find(&self, pool: &Pool<'a>, name: &str) -> Result<Option<RawAttribute<'a>>, DecodeError> {
         for attribute in self.iter() {
             if attribute.name(pool)?.as_bytes() == name.as_bytes() {
@@ -74,17 +74,17 @@ impl<'a> Attributes<'a> {
         Ok(None)
     }
 
-    /// Each of them, decoded.
+    /// Returns an iterator over the decoded attributes.
     pub fn parse(&self, pool: &Pool<'a>) -> impl Iterator<Item = Result<Attribute<'a>, DecodeError>> {
         self.iter().map(move |attribute| attribute.parse(pool))
     }
 
-    /// Writes them from what they decode to.
+    /// Writes the attributes from their decoded forms.
     pub(crate) fn encode(&self, pool: &Pool<'a>, output: &mut Output) -> Result<(), EncodeError> {
         output.u16(self.count);
-        // Attributes of attributes of attributes are legal in the code of a method, and nowhere else.
+        // Deeper nesting is legal only for attributes in the code of a method.
         if output.depth > MAX_DEPTH {
-            let kind = DecodeErrorKind::Invalid("lie too deep in others");
+            let kind = DecodeErrorKind::Invalid("are nested too deeply");
             return Err(DecodeError::new(self.offset as u64, "attributes", kind).into());
         }
         output.depth += 1;
@@ -124,12 +124,12 @@ impl<'a> RawAttribute<'a> {
         Ok(Self { name, data, offset: input.offset() - data.len() })
     }
 
-    /// Its name.
+    /// Returns the name of the attribute.
     pub fn name(&self, pool: &Pool<'a>) -> Result<Text<'a>, DecodeError> {
         pool.text(self.name, "attribute_name_index")
     }
 
-    /// Decodes it, if its name is one of the specification.
+    /// Decodes the attribute; as [`Attribute::Unknown`] if the specification does not have its name.
     pub fn parse(&self, pool: &Pool<'a>) -> Result<Attribute<'a>, DecodeError> {
         Attribute::parse(self, self.name(pool)?)
     }
@@ -141,15 +141,15 @@ impl<'a> RawAttribute<'a> {
 
 macro_rules! attributes {
     ($($(#[$meta:meta])* $name:ident($type:ty),)*) => {
-        /// An attribute, decoded.
+        /// A decoded attribute.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[non_exhaustive]
         pub enum Attribute<'a> {
             $($(#[$meta])* $name($type),)*
             /// The code of a method (4.7.3).
             Code(Code<'a>),
-            /// Anything else: attributes of compilers and of the JDK, and `SourceDebugExtension` (4.7.11), which is a text
-            /// in a format of its own.
+            /// Any other attribute: those of compilers and of the JDK, and `SourceDebugExtension` (4.7.11), which
+            /// is a text in a format that this crate does not decode.
             Unknown(&'a [u8]),
         }
 
@@ -190,23 +190,23 @@ attributes! {
     InnerClasses(Vec<InnerClass>),
     /// The method that a local class is in (4.7.7).
     EnclosingMethod(EnclosingMethod),
-    /// Not in the source (4.7.8).
+    /// Marks items that are not in the source (4.7.8).
     Synthetic(()),
     /// The type with its type parameters (4.7.9).
     Signature(Index),
     /// The name of the source file (4.7.10).
     SourceFile(Index),
-    /// Which instruction begins which line (4.7.12).
+    /// The source lines of instructions (4.7.12).
     LineNumberTable(Vec<LineNumber>),
-    /// Names of local variables (4.7.13).
+    /// The names of local variables (4.7.13).
     LocalVariableTable(Vec<LocalVariable>),
-    /// Signatures of local variables (4.7.14).
+    /// The generic signatures of local variables (4.7.14).
     LocalVariableTypeTable(Vec<LocalVariable>),
-    /// Not to be used any more (4.7.15).
+    /// Marks deprecated items (4.7.15).
     Deprecated(()),
-    /// Annotations that a program can ask for (4.7.16).
+    /// Annotations that are visible by reflection (4.7.16).
     RuntimeVisibleAnnotations(Vec<Annotation>),
-    /// Annotations that a program can't ask for (4.7.17).
+    /// Annotations that are not visible by reflection (4.7.17).
     RuntimeInvisibleAnnotations(Vec<Annotation>),
     /// Annotations of parameters (4.7.18).
     RuntimeVisibleParameterAnnotations(ParameterAnnotations),
@@ -216,29 +216,29 @@ attributes! {
     RuntimeVisibleTypeAnnotations(Vec<TypeAnnotation>),
     /// Annotations of types (4.7.21).
     RuntimeInvisibleTypeAnnotations(Vec<TypeAnnotation>),
-    /// The default of an annotation's element (4.7.22).
+    /// The default value of an annotation element (4.7.22).
     AnnotationDefault(ElementValue),
-    /// How constants and call sites are computed (4.7.23).
+    /// The computation of constants and call sites (4.7.23).
     BootstrapMethods(Vec<BootstrapMethod>),
-    /// Names and flags of parameters (4.7.24).
+    /// The names and flags of parameters (4.7.24).
     MethodParameters(MethodParameters),
-    /// What a module is made of (4.7.25).
+    /// The declaration of a module (4.7.25).
     Module(Module),
-    /// All packages of a module (4.7.26).
+    /// The packages of a module (4.7.26).
     ModulePackages(Vec<Index>),
     /// The main class of a module (4.7.27).
     ModuleMainClass(Index),
-    /// The class that decides who is in the nest (4.7.28).
+    /// The class that declares the members of the nest (4.7.28).
     NestHost(Index),
-    /// Who is in the nest of this class (4.7.29).
+    /// The members of the nest of this class (4.7.29).
     NestMembers(Vec<Index>),
     /// The components of a record (4.7.30).
     Record(Vec<RecordComponent<'a>>),
-    /// Who may extend a sealed class (4.7.31).
+    /// The permitted subclasses of a sealed class (4.7.31).
     PermittedSubclasses(Vec<Index>),
 }
 
-/// Written with the pool at hand: only what has attributes in it needs that.
+/// Encoding with access to the constant pool, which only structures with attributes need.
 trait EncodeWith<'a> {
     fn encode_with(&self, pool: &Pool<'a>, output: &mut Output) -> Result<(), EncodeError>;
 }
@@ -284,7 +284,7 @@ impl<'a> EncodeWith<'a> for Vec<RecordComponent<'a>> {
     }
 }
 
-/// An attribute without content.
+/// The content of an attribute without data.
 impl<'a> Layout<'a> for () {
     fn read(_: &mut Input<'a>, _: &'static str) -> Result<Self, DecodeError> {
         Ok(())

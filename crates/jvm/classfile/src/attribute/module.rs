@@ -9,53 +9,53 @@ layouts! {
     pub struct Module {
         /// `CONSTANT_Module`.
         pub name: Index,
-        /// `open`, `synthetic`, `mandated`.
+        /// The flags `open`, `synthetic` and `mandated`.
         pub flags: AccessFlags,
-        /// `CONSTANT_Utf8`, if there is one.
+        /// `CONSTANT_Utf8`: the version, or [`Index::NONE`].
         pub version: Index,
-        /// The modules that it needs.
+        /// The required modules.
         pub requires: Vec<Requires>,
-        /// The packages whose public classes others may use.
+        /// The packages whose public classes other modules may use.
         pub exports: Vec<Exports>,
-        /// The packages that others may look into at run time.
+        /// The packages that other modules may access by reflection.
         pub opens: Vec<Opens>,
-        /// `CONSTANT_Class`: the services that it looks for.
+        /// `CONSTANT_Class`: the services that the module uses.
         pub uses: Vec<Index>,
-        /// The services that it has.
+        /// The services that the module provides.
         pub provides: Vec<Provides>,
     }
 
-    /// A module that another one needs.
+    /// A required module.
     pub struct Requires {
         /// `CONSTANT_Module`.
         pub module: Index,
-        /// `transitive` (0x20), `static` (0x40), `synthetic`, `mandated`.
+        /// The flags `transitive` (0x20), `static` (0x40), `synthetic` and `mandated`.
         pub flags: AccessFlags,
-        /// `CONSTANT_Utf8`: the version it was compiled with, if known.
+        /// `CONSTANT_Utf8`: the version at compile time, or [`Index::NONE`].
         pub version: Index,
     }
 
-    /// A package that is exported.
+    /// An exported package.
     pub struct Exports {
         /// `CONSTANT_Package`.
         pub package: Index,
-        /// `synthetic`, `mandated`.
+        /// The flags `synthetic` and `mandated`.
         pub flags: AccessFlags,
-        /// `CONSTANT_Module`: who may use it; everyone, if nobody is named.
+        /// `CONSTANT_Module`: the modules that may use the package; empty for all.
         pub to: Vec<Index>,
     }
 
-    /// A package that is open.
+    /// An open package.
     pub struct Opens {
         /// `CONSTANT_Package`.
         pub package: Index,
-        /// `synthetic`, `mandated`.
+        /// The flags `synthetic` and `mandated`.
         pub flags: AccessFlags,
-        /// `CONSTANT_Module`: who may look into it; everyone, if nobody is named.
+        /// `CONSTANT_Module`: the modules that may access the package; empty for all.
         pub to: Vec<Index>,
     }
 
-    /// A service and who implements it.
+    /// A service and its implementations.
     pub struct Provides {
         /// `CONSTANT_Class`.
         pub service: Index,

@@ -1,4 +1,4 @@
-//! Attributes that are one structure or a table of one.
+//! Attributes that consist of one structure, or of a table of one structure.
 
 use runtap_wire::DecodeError;
 
@@ -12,57 +12,57 @@ layouts! {
     pub struct InnerClass {
         /// `CONSTANT_Class`: the class.
         pub inner_class: Index,
-        /// `CONSTANT_Class`: the one around it, if it is a member.
+        /// `CONSTANT_Class`: the enclosing class, or [`Index::NONE`] if the class is not a member.
         pub outer_class: Index,
-        /// `CONSTANT_Utf8`: its simple name, unless it is anonymous.
+        /// `CONSTANT_Utf8`: the simple name, or [`Index::NONE`] for an anonymous class.
         pub inner_name: Index,
-        /// Its flags in the source.
+        /// The access flags in the source.
         pub access: AccessFlags,
     }
 
-    /// The place of a local or anonymous class.
+    /// The class and method that enclose a local or anonymous class.
     pub struct EnclosingMethod {
         /// `CONSTANT_Class`.
         pub class: Index,
-        /// `CONSTANT_NameAndType`, unless it is not in a method.
+        /// `CONSTANT_NameAndType`, or [`Index::NONE`] outside of methods.
         pub method: Index,
     }
 
-    /// A line of the source and the first of its instructions.
+    /// The first instruction of a source line.
     pub struct LineNumber {
-        /// Offset in the code.
+        /// The offset in the code.
         pub start_pc: u16,
-        /// Counted from 1.
+        /// The line number, from 1.
         pub line_number: u16,
     }
 
-    /// A local variable and where it has its value.
+    /// A local variable and the part of the code in which it has a value.
     pub struct LocalVariable {
-        /// Offset in the code.
+        /// The offset in the code.
         pub start_pc: u16,
-        /// In bytes of code.
+        /// The length of the part, in bytes of code.
         pub length: u16,
         /// `CONSTANT_Utf8`.
         pub name: Index,
-        /// `CONSTANT_Utf8`: its descriptor; in `LocalVariableTypeTable`, its signature.
+        /// `CONSTANT_Utf8`: the descriptor; in `LocalVariableTypeTable`, the generic signature.
         pub descriptor: Index,
-        /// Number of the variable.
+        /// The number of the variable.
         pub index: u16,
     }
 
-    /// How a constant or a call site is computed.
+    /// The computation of a constant or a call site.
     pub struct BootstrapMethod {
         /// `CONSTANT_MethodHandle`.
         pub method: Index,
-        /// Constants.
+        /// The static arguments, as constants.
         pub arguments: Vec<Index>,
     }
 
     /// A parameter of a method.
     pub struct Parameter {
-        /// `CONSTANT_Utf8`, if it has a name.
+        /// `CONSTANT_Utf8`: the name, or [`Index::NONE`].
         pub name: Index,
-        /// `final`, `synthetic`, `mandated`.
+        /// The flags `final`, `synthetic` and `mandated`.
         pub access: AccessFlags,
     }
 
@@ -72,12 +72,12 @@ layouts! {
         pub name: Index,
         /// `CONSTANT_Utf8`.
         pub descriptor: Index,
-        /// Its attributes.
+        /// The attributes.
         pub attributes: Attributes<'a>,
     }
 }
 
-/// Names and flags of the parameters of a method, at most 255.
+/// The names and flags of the parameters of a method, at most 255.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodParameters(pub Vec<Parameter>);
 

@@ -1,4 +1,4 @@
-//! Annotations of types and what they are attached to (JVMS 4.7.20).
+//! Annotations of types and their targets (JVMS 4.7.20).
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 
@@ -9,36 +9,36 @@ use crate::pool::Index;
 layouts! {
     /// An annotation of a type.
     pub struct TypeAnnotation {
-        /// Where the type is used.
+        /// The use of the type.
         pub target: Target,
-        /// The part of that type.
+        /// The annotated part of the type.
         pub path: Path,
         /// `CONSTANT_Utf8`: the descriptor of the annotation's interface.
         pub type_index: Index,
-        /// Its elements.
+        /// The elements.
         pub elements: Vec<Element>,
     }
 
     /// A step into a compound type.
     pub struct PathStep {
-        /// Into an array (0), a nested type (1), the bound of a wildcard (2), a type argument (3).
+        /// The kind: into an array (0), a nested type (1), the bound of a wildcard (2), or a type argument (3).
         pub kind: u8,
-        /// Which type argument.
+        /// The number of the type argument.
         pub argument: u8,
     }
 
     /// A part of the code in which a local variable has a value.
     pub struct LocalVariableRange {
-        /// Offset in the code.
+        /// The offset in the code.
         pub start_pc: u16,
-        /// In bytes of code.
+        /// The length of the part, in bytes of code.
         pub length: u16,
-        /// Number of the variable.
+        /// The number of the variable.
         pub index: u16,
     }
 }
 
-/// The steps from a type to the part that is annotated, at most 255.
+/// The steps from a type to its annotated part, at most 255.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path(pub Vec<PathStep>);
 
@@ -54,14 +54,14 @@ impl<'a> Layout<'a> for Path {
     }
 }
 
-/// Where a type is used. `kind` is `target_type` (tables 4.7.20-A and -B).
+/// The use of a type. `kind` is `target_type` (tables 4.7.20-A and -B).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The declaration of a type parameter (0x00, 0x01).
     TypeParameter {
         /// `target_type`.
         kind: u8,
-        /// Which.
+        /// The number of the parameter.
         index: u8,
     },
     /// A supertype (0x10): an interface, or 65,535 for the superclass.
@@ -70,12 +70,12 @@ pub enum Target {
     TypeParameterBound {
         /// `target_type`.
         kind: u8,
-        /// Which parameter.
+        /// The number of the parameter.
         parameter: u8,
-        /// Which bound.
+        /// The number of the bound.
         bound: u8,
     },
-    /// The type of a field (0x13), of a result (0x14), of the receiver (0x15).
+    /// The type of a field (0x13), of a result (0x14), or of the receiver (0x15).
     Empty {
         /// `target_type`.
         kind: u8,
@@ -88,7 +88,7 @@ pub enum Target {
     LocalVariable {
         /// `target_type`.
         kind: u8,
-        /// Where it has its values.
+        /// The parts of the code in which the variable has a value.
         ranges: Vec<LocalVariableRange>,
     },
     /// The type of a caught exception (0x42): a row of the exception table.
@@ -97,16 +97,16 @@ pub enum Target {
     Offset {
         /// `target_type`.
         kind: u8,
-        /// Offset of the instruction in the code.
+        /// The offset of the instruction in the code.
         offset: u16,
     },
     /// A type argument that an instruction uses (0x47 a cast, 0x48 to 0x4b calls and method references).
     TypeArgument {
         /// `target_type`.
         kind: u8,
-        /// Offset of the instruction in the code.
+        /// The offset of the instruction in the code.
         offset: u16,
-        /// Which argument.
+        /// The number of the argument.
         argument: u8,
     },
 }

@@ -1,18 +1,18 @@
 //! Stack map frames (JVMS 4.7.4).
 //!
-//! Owns: a frame in each of its forms, as it was written: two forms of the same meaning stay apart.
+//! Frames keep their encoded form: different encodings of the same frame stay distinct.
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 
 use crate::bytes::{Input, Layout, Output};
 use crate::pool::Index;
 
-/// What the verifier knows of a local variable or of an entry of the stack.
+/// The type of a local variable or of a stack entry, as known to the verifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum VerificationType {
-    /// Nothing.
+    /// Unusable.
     Top,
-    /// An `int` or what is narrower.
+    /// An `int` or a narrower type.
     Integer,
     /// A `float`.
     Float,
@@ -22,22 +22,22 @@ pub enum VerificationType {
     Long,
     /// `null`.
     Null,
-    /// The object of a constructor that has not called another one.
+    /// The object of a constructor before the call of another constructor.
     UninitializedThis,
     /// An object.
     Object(
         /// `CONSTANT_Class`.
         Index,
     ),
-    /// An object whose constructor was not called.
+    /// An object whose constructor has not been called.
     Uninitialized(
-        /// Offset of its `new` in the code.
+        /// The offset of its `new` instruction in the code.
         u16,
     ),
 }
 
 impl VerificationType {
-    /// The number that it is written as.
+    /// Returns the encoded tag.
     fn tag(self) -> u8 {
         match self {
             Self::Top => 0,
@@ -85,34 +85,34 @@ impl<'a> Layout<'a> for VerificationType {
     }
 }
 
-/// How a frame differs from the one before it.
+/// The difference of a frame to the previous one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrameKind {
-    /// The same variables, nothing on the stack.
+    /// The same variables, and an empty stack.
     Same,
-    /// The same variables, one entry on the stack.
+    /// The same variables, and one stack entry.
     SameStack1(VerificationType),
-    /// 1 to 3 variables less, nothing on the stack.
+    /// 1 to 3 variables fewer, and an empty stack.
     Chop(u8),
-    /// 1 to 3 variables more, nothing on the stack.
+    /// 1 to 3 more variables, and an empty stack.
     Append(Vec<VerificationType>),
-    /// All variables, all of the stack.
+    /// All variables, and the whole stack.
     Full {
         /// The variables.
         locals: Vec<VerificationType>,
-        /// The stack, its top last.
+        /// The stack entries, with the top last.
         stack: Vec<VerificationType>,
     },
 }
 
-/// A frame.
+/// A stack map frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// How far behind the frame before it, less one; for the first one, its offset in the code.
+    /// The distance to the previous frame minus one; for the first frame, its offset in the code.
     pub offset_delta: u16,
-    /// Whether the delta has a field of its own although it is below 64.
+    /// Whether the delta has a separate field although it is below 64.
     pub extended: bool,
-    /// What the verifier knows.
+    /// The types.
     pub kind: FrameKind,
 }
 

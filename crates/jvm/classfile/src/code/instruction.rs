@@ -1,4 +1,4 @@
-//! One instruction with its operands (JVMS 6.5), as it was written.
+//! Instructions with their operands (JVMS 6.5), as encoded.
 
 use runtap_wire::{DecodeError, DecodeErrorKind};
 
@@ -6,75 +6,75 @@ use super::opcode::{Opcode, Operands};
 use crate::bytes::{Input, Layout, Output};
 use crate::pool::Index;
 
-/// An instruction. Branches are relative to its own offset.
+/// An instruction. Branches are relative to its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Instruction<'a> {
-    /// Without operands.
+    /// An instruction without operands.
     Simple(Opcode),
     /// `bipush`, `sipush`.
     Push {
-        /// Which of them.
+        /// The opcode.
         opcode: Opcode,
         /// The number.
         value: i16,
     },
-    /// Everything with an index of the constant pool and nothing else; that of `ldc` has one byte.
+    /// An instruction with only an index of the constant pool; that of `ldc` has one byte.
     Constant {
-        /// Which of them.
+        /// The opcode.
         opcode: Opcode,
         /// The constant.
         index: Index,
     },
-    /// Loads, stores and `ret` of a local variable.
+    /// A load, a store, or `ret` of a local variable.
     Local {
-        /// Which of them.
+        /// The opcode.
         opcode: Opcode,
         /// The variable.
         index: u16,
-        /// Whether it is behind `wide`.
+        /// Whether the instruction is prefixed by `wide`.
         wide: bool,
     },
     /// `iinc`.
     Increment {
         /// The variable.
         index: u16,
-        /// What is added.
+        /// The number that is added.
         by: i16,
-        /// Whether it is behind `wide`.
+        /// Whether the instruction is prefixed by `wide`.
         wide: bool,
     },
-    /// `goto`, `jsr`, their wide forms, and every `if`.
+    /// `goto`, `jsr`, their wide forms, or an `if`.
     Branch {
-        /// Which of them.
+        /// The opcode.
         opcode: Opcode,
-        /// From the offset of this instruction.
+        /// The target, relative to the offset of this instruction.
         offset: i32,
     },
     /// `tableswitch`.
     TableSwitch {
-        /// 0 to 3 bytes, up to an offset that four divides.
+        /// 0 to 3 bytes, up to an offset that is a multiple of four.
         padding: &'a [u8],
-        /// Where all others go.
+        /// The branch for all other numbers.
         default: i32,
-        /// The number of the first branch; the one of the last follows from how many there are.
+        /// The number of the first branch; the last number follows from the length of `offsets`.
         low: i32,
-        /// Four bytes each.
+        /// The branches, four bytes each.
         offsets: &'a [[u8; 4]],
     },
     /// `lookupswitch`.
     LookupSwitch {
-        /// 0 to 3 bytes, up to an offset that four divides.
+        /// 0 to 3 bytes, up to an offset that is a multiple of four.
         padding: &'a [u8],
-        /// Where all others go.
+        /// The branch for all other numbers.
         default: i32,
-        /// A number and a branch, four bytes each.
+        /// Pairs of a number and a branch, four bytes each.
         pairs: &'a [[u8; 8]],
     },
     /// `invokeinterface`.
     InvokeInterface {
         /// The method.
         index: Index,
-        /// Words of its arguments.
+        /// The size of the arguments, in words.
         count: u8,
         /// 0.
         zero: u8,
@@ -88,21 +88,21 @@ pub enum Instruction<'a> {
     },
     /// `newarray`.
     NewArray(
-        /// 4 (`boolean`) to 11 (`long`).
+        /// The element type, from 4 (`boolean`) to 11 (`long`).
         u8,
     ),
     /// `multianewarray`.
     MultiNewArray {
         /// The type of the array.
         index: Index,
-        /// How many dimensions are given.
+        /// The number of dimensions to allocate.
         dimensions: u8,
     },
 }
 
 impl<'a> Instruction<'a> {
-    /// Reads the instruction at `pc` of a code.
-    #[expect(clippy::inline_always, reason = "it is the body of the loop over a code")]
+    /// Decodes the instruction at `pc` of the code.
+    #[expect(clippy::inline_always, reason = "it is the body of the loop over all instructions")]
     #[inline(always)]
     pub(crate) fn read(input: &mut Input<'a>, pc: usize) -> Result<Self, DecodeError> {
         let mut ahead = input.clone();
@@ -177,7 +177,7 @@ impl<'a> Instruction<'a> {
         Ok(found)
     }
 
-    /// Its operation.
+    /// Returns the opcode.
     pub fn opcode(&self) -> Opcode {
         match self {
             Self::Simple(opcode)
@@ -195,7 +195,7 @@ impl<'a> Instruction<'a> {
         }
     }
 
-    /// Where it can go besides to the instruction behind it, relative to its own offset.
+    /// Returns the branch targets of the instruction, relative to its offset.
     pub fn branches(&self) -> impl Iterator<Item = i32> + use<'a> {
         let (first, offsets, pairs): (_, &'a [[u8; 4]], &'a [[u8; 8]]) = match *self {
             Self::Branch { offset, .. } => (Some(offset), &[], &[]),
@@ -207,7 +207,7 @@ impl<'a> Instruction<'a> {
         first.into_iter().chain(offsets.iter().map(|offset| i32::from_be_bytes(*offset))).chain(pairs)
     }
 
-    /// Writes it as it was read. Behind another padding than its own, a switch needs the one of its new place.
+    /// Encodes the instruction as it was decoded. A switch at another offset may need different padding.
     pub(crate) fn write(&self, output: &mut Output) {
         match *self {
             Self::Simple(opcode) => output.u8(opcode.0),
@@ -258,7 +258,7 @@ impl<'a> Instruction<'a> {
                 output.bytes(padding);
                 output.i32(default);
                 output.i32(low);
-                // What was read has no more offsets than numbers up to high.
+                // The number of offsets is at most that of `i32` values.
                 let count = i32::try_from(offsets.len()).unwrap_or(i32::MAX);
                 output.i32(low.wrapping_add(count.wrapping_sub(1)));
                 output.bytes(offsets.as_flattened());
@@ -290,7 +290,7 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// Bytes between the opcode of a switch at `pc` and its operands.
+/// Returns the number of padding bytes between the opcode of a switch at `pc` and its operands.
 pub(crate) fn padding(pc: usize) -> usize {
     3 - pc % 4
 }

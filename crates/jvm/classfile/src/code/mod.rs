@@ -1,6 +1,6 @@
 //! The code of a method (JVMS 4.7.3).
 //!
-//! Owns: the attribute, its table of exception handlers, and walking over its instructions. Refuses to: verify them.
+//! Contains the attribute, its exception table, and an iterator over its instructions, which are not verified.
 
 mod frame;
 mod instruction;
@@ -17,19 +17,19 @@ use crate::bytes::{Input, Layout, Output, layouts};
 use crate::class::EncodeError;
 use crate::pool::{Index, Pool};
 
-/// The most bytes of code that a method can have.
+/// The maximum size of the code of a method, in bytes.
 pub const MAX_CODE: usize = 65_535;
 
 layouts! {
-    /// A part of the code whose exceptions are handled.
+    /// A row of the exception table.
     pub struct Handler {
-        /// The first offset of the part.
+        /// The first offset of the covered part.
         pub start_pc: u16,
-        /// The offset behind it.
+        /// The offset after the covered part.
         pub end_pc: u16,
-        /// Where the code of the handler begins.
+        /// The offset of the handler.
         pub handler_pc: u16,
-        /// `CONSTANT_Class`; [`Index::NONE`] for every exception.
+        /// `CONSTANT_Class`, or [`Index::NONE`] for every exception.
         pub catch_type: Index,
     }
 }
@@ -37,17 +37,17 @@ layouts! {
 /// The code of a method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code<'a> {
-    /// Words of its stack.
+    /// The size of the stack, in words.
     pub max_stack: u16,
-    /// Words of its local variables.
+    /// The size of the local variables, in words.
     pub max_locals: u16,
-    /// Its instructions.
+    /// The encoded instructions.
     pub bytes: &'a [u8],
-    /// Offset of `bytes` in the file.
+    /// The offset of `bytes` in the file.
     pub offset: usize,
-    /// Its exception table: the first row that fits is the one that counts.
+    /// The exception table: the first matching row is used.
     pub handlers: Vec<Handler>,
-    /// Its attributes.
+    /// The attributes.
     pub attributes: Attributes<'a>,
 }
 
@@ -68,12 +68,12 @@ impl<'a> Code<'a> {
         Ok(Self { max_stack, max_locals, bytes, offset, handlers, attributes })
     }
 
-    /// The instructions with their offsets in the code. Ends after the first error.
+    /// Returns an iterator over the instructions with their offsets in the code. It stops after the first error.
     pub fn instructions(&self) -> Instructions<'a> {
         Instructions { input: Input::at(self.bytes, self.offset), start: self.offset }
     }
 
-    /// The numbers of all lines that it has instructions of, as `LineNumberTable` has them, in its order.
+    /// Returns the rows of all `LineNumberTable` attributes, in their order.
     pub fn lines(&self, pool: &Pool<'a>) -> Result<Vec<LineNumber>, DecodeError> {
         let mut lines = Vec::new();
         for raw in self.attributes.iter() {
@@ -102,7 +102,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Walks over the instructions of a code.
+/// An iterator over the instructions of a method.
 #[derive(Debug, Clone)]
 pub struct Instructions<'a> {
     input: Input<'a>,

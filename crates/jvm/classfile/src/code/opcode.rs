@@ -1,13 +1,10 @@
-//! The operation codes (JVMS 6.5): their names, the shapes of their operands, and how many words each takes from the stack
-//! and leaves there.
-//!
-//! Owns: the table. Refuses to: know an instruction's operands.
+//! The opcodes (JVMS 6.5): their names, the forms of their operands, and the numbers of words that they pop and push.
 
 /// The first byte of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Opcode(pub u8);
 
-/// What follows the first byte.
+/// The form of the operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operands {
     None,
@@ -28,11 +25,11 @@ pub(crate) enum Operands {
     Wide,
 }
 
-/// In the place of a number of words that depends on a descriptor.
+/// Stands for a number of words that depends on a descriptor.
 const VARIES: u8 = 255;
 
 impl Opcode {
-    /// Its mnemonic: `aload_0`. Not for numbers that the specification has not given away, or only to debuggers.
+    /// Returns the mnemonic, such as `aload_0`; `None` for unassigned and reserved opcodes.
     pub fn name(self) -> Option<&'static str> {
         TABLE.get(usize::from(self.0)).map(|row| row.0)
     }
@@ -41,17 +38,17 @@ impl Opcode {
         TABLE.get(usize::from(self.0)).map(|row| row.1)
     }
 
-    /// Words taken from the stack and words put there; `None` if that depends on a descriptor.
+    /// Returns the numbers of words that are popped and pushed; `None` if they depend on a descriptor.
     pub(crate) fn words(self) -> Option<(u8, u8)> {
         TABLE.get(usize::from(self.0)).map(|row| (row.2, row.3)).filter(|words| words.0 != VARIES)
     }
 
-    /// Whether it ends a method: one of the six returns.
+    /// Returns whether the instruction is one of the six returns.
     pub fn is_return(self) -> bool {
         (Self::IRETURN..=Self::RETURN).contains(&self)
     }
 
-    /// Whether what follows is reached by a branch only.
+    /// Returns whether the next instruction can only be reached by a branch.
     pub fn ends_block(self) -> bool {
         let jump =
             matches!(self, Self::GOTO | Self::GOTO_W | Self::RET | Self::TABLESWITCH | Self::LOOKUPSWITCH);
@@ -68,7 +65,7 @@ impl std::fmt::Debug for Opcode {
     }
 }
 
-/// An opcode by its mnemonic in capital letters.
+/// The opcodes by their mnemonics in capital letters.
 #[expect(missing_docs, reason = "the names are the specification's")]
 impl Opcode {
     pub const NOP: Self = Self(0);
@@ -275,7 +272,7 @@ impl Opcode {
     pub const JSR_W: Self = Self(201);
 }
 
-/// Name, operands, words popped, words pushed.
+/// Name, operands, number of popped words, number of pushed words.
 #[rustfmt::skip]
 const TABLE: [(&str, Operands, u8, u8); 202] = {
     use Operands::{

@@ -1,6 +1,6 @@
-//! Walking over a zip file and those in it.
+//! Reading of ZIP files and the archives in them.
 //!
-//! Owns: which entries count, unpacking within limits. The envelope is read by `rawzip`, deflate by `flate2`.
+//! Selects the relevant entries and unpacks them within limits. `rawzip` parses the ZIP structure, `flate2` inflates.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -10,57 +10,58 @@ use rawzip::{CompressionMethod, ZipArchive, ZipArchiveEntryWayfinder, ZipSliceAr
 
 use super::{JarError, Options, Reason, Unread};
 
-/// What a jmod has before its zip file.
+/// The bytes before the ZIP file in a JMOD file.
 const JMOD: &[u8] = b"JM\x01\x00";
 const MANIFEST: &[u8] = b"META-INF/MANIFEST.MF";
 const VERSIONS: &[u8] = b"META-INF/versions/";
-/// Folders whose classes have the names below them.
+/// The folders whose classes are named by the path below them.
 const ROOTS: [&[u8]; 2] = [b"BOOT-INF/classes/", b"WEB-INF/classes/"];
 
-/// Bytes that an archive may have unpacked, however small it is.
-const FREE: u64 = 64 << 20;
+/// The number of bytes that may be unpacked from an archive of any size.
+const BASE_LIMIT: u64 = 64 << 20;
 
-/// Hands out the classes that a program would load from this archive and from those in it: the path and the bytes of
-/// each. A class that `class` can't use is among the results, as is everything else that was not read.
+/// Passes the classes that a program would load from this archive and from the archives in it to `class`: the path
+/// and the bytes of each. Returns the entries that were not read, including classes for which `class` failed.
 ///
 /// # Errors
-/// If the archive itself is no zip file.
+/// Fails if the bytes are not a ZIP file.
 pub fn for_each_class(
     bytes: &[u8],
     options: &Options,
     class: impl FnMut(&str, &[u8]) -> Result<(), Reason>,
 ) -> Result<Vec<Unread>, JarError> {
-    let by_size = options.limits.ratio.saturating_mul(bytes.len() as u64).saturating_add(FREE);
+    let by_size = options.limits.ratio.saturating_mul(bytes.len() as u64).saturating_add(BASE_LIMIT);
     let limit = options.limits.total.min(by_size);
-    let mut walk = Walk { options, class, total: 0, limit, classes: 0, full: false, unread: Vec::new() };
+    let mut walk =
+        ArchiveWalk { options, class, total: 0, limit, classes: 0, full: false, unread: Vec::new() };
     walk.archive(bytes, "", options.limits.depth)?;
     Ok(walk.unread)
 }
 
 /// An entry of the central directory.
 struct Entry {
-    /// Its whole name.
+    /// The full name.
     path: Vec<u8>,
     method: CompressionMethod,
     place: ZipArchiveEntryWayfinder,
-    /// The release it is for.
+    /// The first Java release that the entry applies to.
     release: u16,
 }
 
-struct Walk<'o, F> {
+struct ArchiveWalk<'o, F> {
     options: &'o Options,
     class: F,
-    /// Bytes unpacked so far, and bytes of paths.
+    /// The total size of unpacked bytes and paths so far.
     total: u64,
-    /// How many they may be.
+    /// The limit of `total`.
     limit: u64,
     classes: usize,
-    /// Whether the limit of classes or bytes was reached: nothing is read any more.
+    /// Whether a limit was reached, so that nothing more is read.
     full: bool,
     unread: Vec<Unread>,
 }
 
-impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
+impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> ArchiveWalk<'_, F> {
     fn archive(&mut self, bytes: &[u8], prefix: &str, depth: u8) -> Result<(), JarError> {
         let (bytes, is_jmod) = bytes.strip_prefix(JMOD).map_or((bytes, false), |zip| (zip, true));
         let archive =
@@ -86,11 +87,11 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
         }
         if self.total > self.limit {
             self.full = true;
-            return Err(Reason::Limit { what: "bytes in all", limit: self.limit });
+            return Err(Reason::Limit { what: "bytes in total", limit: self.limit });
         }
         if is_archive(&entry.path) {
             let Some(inside) = depth.checked_sub(1) else {
-                return Err(Reason::Limit { what: "archives in each other", limit: limits.depth.into() });
+                return Err(Reason::Limit { what: "nested archives", limit: limits.depth.into() });
             };
             let bytes = self.unpack(archive, entry)?;
             self.archive(&bytes, &format!("{path}!/"), inside)?;
@@ -101,10 +102,10 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
         (self.class)(path, &bytes)
     }
 
-    /// The entries that count, in the order of the archive.
+    /// Returns the relevant entries, in the order of the archive.
     fn entries(&mut self, archive: &Zip<'_>, is_jmod: bool) -> Result<Vec<Entry>, JarError> {
         let mut manifest = None;
-        // The number in the order of the archive, by what a class loader would look for.
+        // The entries with their position in the archive, by the name that a class loader would look up.
         let mut chosen: BTreeMap<Vec<u8>, (usize, Entry)> = BTreeMap::new();
         let mut versioned = Vec::new();
         for (number, record) in archive.entries().enumerate() {
@@ -115,7 +116,7 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
             if entry.path == MANIFEST {
                 manifest = Some(entry);
             } else if !entry.path.ends_with(b".class") && !is_archive(&entry.path) {
-                // A folder or a resource.
+                // Folders and resources are ignored.
             } else if let Some((release, name)) = versioned_name(&entry.path) {
                 entry.release = release;
                 versioned.push((name.to_vec(), number, entry));
@@ -140,7 +141,7 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
 
     fn is_multi_release(&mut self, archive: &Zip<'_>, manifest: &Entry) -> bool {
         match self.unpack(archive, manifest) {
-            Ok(bytes) => says_multi_release(&bytes),
+            Ok(bytes) => is_multi_release_manifest(&bytes),
             Err(reason) => {
                 self.unread.push(Unread { path: String::from_utf8_lossy(MANIFEST).into_owned(), reason });
                 false
@@ -156,7 +157,7 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
         let limit = limits.entry.min(left);
         let packed = found.data();
         let mut bytes = Vec::new();
-        // One byte more than allowed tells a limit from an end.
+        // Read one byte more than allowed, to distinguish the limit from the end.
         let read = match entry.method {
             CompressionMethod::STORE => packed.take(limit.saturating_add(1)).read_to_end(&mut bytes),
             CompressionMethod::DEFLATE => {
@@ -170,7 +171,7 @@ impl<F: FnMut(&str, &[u8]) -> Result<(), Reason>> Walk<'_, F> {
         if length > limit {
             self.full = limit == left;
             let (what, limit) =
-                if self.full { ("bytes in all", self.limit) } else { ("bytes", limits.entry) };
+                if self.full { ("bytes in total", self.limit) } else { ("bytes", limits.entry) };
             return Err(Reason::Limit { what, limit });
         }
         let actual = ZipVerification { crc: rawzip::crc32(&bytes), uncompressed_size: length };
@@ -185,27 +186,28 @@ fn is_archive(path: &[u8]) -> bool {
     path.ends_with(b".jar") || path.ends_with(b".war")
 }
 
-/// `META-INF/versions/11/a/B.class` → 11, `a/B.class`.
+/// Splits the path of a versioned class: `META-INF/versions/11/a/B.class` gives 11 and `a/B.class`.
 fn versioned_name(path: &[u8]) -> Option<(u16, &[u8])> {
     let rest =
         ROOTS.iter().find_map(|root| path.strip_prefix(*root)).unwrap_or(path).strip_prefix(VERSIONS)?;
     let slash = rest.iter().position(|byte| *byte == b'/')?;
     let (number, name) = rest.split_at_checked(slash)?;
-    // 9 is the first release that looks there.
+    // Java 9 is the first release that supports such folders.
     let release =
         str::from_utf8(number).ok()?.parse().ok().filter(|release| *release >= 9).unwrap_or(u16::MAX);
     name.strip_prefix(b"/").map(|name| (release, name))
 }
 
-/// The release of Java from which on a multi-release jar has a class, by its path as [`for_each_class`] gives it, with whatever
-/// begins it up to `!/`. `None`: it is for all that have no other.
+/// Returns the first Java release that a class in a multi-release JAR file applies to, by a path as passed by
+/// [`for_each_class`], with any prefix up to `!/`. `None` for a class that applies to all releases without a
+/// versioned one.
 pub fn release(path: &str) -> Option<u16> {
     let inside = path.rsplit_once("!/").map_or(path, |(_, inside)| inside);
     versioned_name(inside.as_bytes()).map(|(release, _)| release)
 }
 
-/// Whether the main section of a manifest has `Multi-Release: true`.
-fn says_multi_release(manifest: &[u8]) -> bool {
+/// Returns whether the main section of a manifest has `Multi-Release: true`.
+fn is_multi_release_manifest(manifest: &[u8]) -> bool {
     let lines = manifest.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let main = lines.take_while(|line| !line.is_empty());
     let mut values = main.filter_map(|line| line.split_at_checked("Multi-Release:".len()));
@@ -219,18 +221,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifests() {
-        assert!(says_multi_release(b"Manifest-Version: 1.0\r\nMulti-Release: true\r\n\r\n"));
-        assert!(says_multi_release(b"multi-release:TRUE"));
+    fn the_main_section_of_a_manifest_declares_multi_release() {
+        assert!(is_multi_release_manifest(b"Manifest-Version: 1.0\r\nMulti-Release: true\r\n\r\n"));
+        assert!(is_multi_release_manifest(b"multi-release:TRUE"));
         assert!(
-            !says_multi_release(b"Manifest-Version: 1.0\n\nMulti-Release: true\n"),
+            !is_multi_release_manifest(b"Manifest-Version: 1.0\n\nMulti-Release: true\n"),
             "of the main section only"
         );
-        assert!(!says_multi_release(b"Multi-Release: false\n"));
+        assert!(!is_multi_release_manifest(b"Multi-Release: false\n"));
     }
 
     #[test]
-    fn versions() {
+    fn paths_of_versioned_classes_have_a_release() {
         assert_eq!(versioned_name(b"META-INF/versions/11/a/B.class"), Some((11, b"a/B.class".as_slice())));
         assert_eq!(
             versioned_name(b"META-INF/versions/8/a/B.class"),

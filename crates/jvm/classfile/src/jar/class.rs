@@ -1,66 +1,66 @@
-//! A class as reports see it: what could have been called, and which lines that is.
+//! A class with the information that reports need: which methods could have been called, and their lines.
 
 use std::collections::BTreeMap;
 
 use super::Reason;
 use crate::{AccessFlags, ClassFile, DecodeError, Member, Version};
 
-/// Bytes that the names and descriptors of a class's methods may have, however small it is.
-const FREE: u64 = 64 << 10;
-/// Further bytes of names for each byte of the class file. Methods may share one name of 64 KiB, of which a listing has a copy
+/// The total size of names and descriptors of methods that any class may have, in bytes.
+const BASE_NAMES: u64 = 64 << 10;
+/// The additional bytes of names per byte of the class file. Methods may share one name of 64 KiB, which is copied
 /// for each.
-const RATIO: u64 = 16;
+const NAMES_RATIO: u64 = 16;
 
-/// A class of a jar. Strings that are no text have U+FFFD in the place of what is none.
+/// A class of an archive. Strings have U+FFFD in place of invalid bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedClass {
-    /// Its name, with slashes: `demo/Program$Inner`.
+    /// The name, with slashes: `demo/Program$Inner`.
     pub name: String,
-    /// Where it is: `BOOT-INF/lib/x.jar!/a/B.class`.
+    /// The path in the archive: `BOOT-INF/lib/x.jar!/a/B.class`.
     pub path: String,
-    /// The version of its format.
+    /// The version of the format.
     pub version: Version,
-    /// Its flags.
+    /// The access flags.
     pub access: AccessFlags,
-    /// The class that it extends.
+    /// The name of the superclass; `None` for `java/lang/Object` and modules.
     pub super_name: Option<String>,
-    /// Its source file, without a folder; with that of its package before it, the path below a folder of sources.
+    /// The source file, without a folder; `None` if unknown. See [`source_path`](Self::source_path).
     pub source_file: Option<String>,
-    /// Its methods, in the order of the file.
+    /// The methods, in the order of the file.
     pub methods: Vec<ListedMethod>,
 }
 
 /// A method of a class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedMethod {
-    /// Its name, `<init>` for constructors.
+    /// The name; `<init>` for constructors.
     pub name: String,
-    /// Its descriptor: `(I)V`.
+    /// The descriptor: `(I)V`.
     pub descriptor: String,
-    /// Its flags.
+    /// The access flags.
     pub access: AccessFlags,
-    /// Bytes of its code; `None` for abstract and native methods, which nothing can trace.
+    /// The size of the code, in bytes; `None` for abstract and native methods, which cannot be traced.
     pub code_length: Option<u32>,
-    /// How many instructions it has.
+    /// The number of instructions.
     pub instructions: u32,
-    /// Its lines, in the order of their numbers; empty without debug information.
+    /// The lines, sorted by number; empty without debug information.
     pub lines: Vec<ListedLine>,
 }
 
-/// A line that has instructions of a method.
+/// A source line with instructions of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListedLine {
-    /// Counted from 1.
+    /// The line number, from 1.
     pub number: u16,
-    /// How many instructions of the method are of this line.
+    /// The number of instructions of the method in this line.
     pub instructions: u32,
 }
 
 impl ListedClass {
-    /// Reads what a report needs of a class file.
+    /// Reads the relevant information of a class file.
     ///
     /// # Errors
-    /// For what is no class file, and for one whose methods have names of many times its size.
+    /// Fails if the bytes are not a class file, or if the names of the methods are many times larger than the file.
     pub fn read(path: &str, bytes: &[u8]) -> Result<Self, Reason> {
         let class = ClassFile::parse(bytes)?;
         check_names(&class, bytes.len() as u64)?;
@@ -76,7 +76,7 @@ impl ListedClass {
         })
     }
 
-    /// The path of its source below a folder of sources: `demo/Program.java`.
+    /// Returns the path of the source file below a source folder: `demo/Program.java`.
     pub fn source_path(&self) -> Option<String> {
         let file = self.source_file.as_deref()?;
         Some(
@@ -88,14 +88,14 @@ impl ListedClass {
 }
 
 fn check_names(class: &ClassFile<'_>, size: u64) -> Result<(), Reason> {
-    let limit = RATIO.saturating_mul(size).saturating_add(FREE);
+    let limit = NAMES_RATIO.saturating_mul(size).saturating_add(BASE_NAMES);
     let pool = class.pool();
     let mut names = 0u64;
     for method in class.methods() {
         let (name, descriptor) = (method.name(pool)?, method.descriptor(pool)?);
         names = names.saturating_add((name.as_bytes().len() + descriptor.as_bytes().len()) as u64);
         if names > limit {
-            return Err(Reason::Limit { what: "bytes of names of its methods", limit });
+            return Err(Reason::Limit { what: "bytes of method names", limit });
         }
     }
     Ok(())

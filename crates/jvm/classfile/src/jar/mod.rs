@@ -1,19 +1,22 @@
-//! The classes of jars: which a program would load from them, and what each has.
+//! The classes of JAR files, and the information about them that reports need.
 //!
-//! Owns: [`for_each_class`], which walks over an archive and those in it, and [`list`], which makes a [`Listing`] of what it
-//! finds: methods, source files, lines. Refuses to: touch a file; read more than its [`Limits`] allow; fail for a class or
-//! an inner archive that can't be read: the rest is listed, and [`Listing::unread`] has the reason.
+//! [`for_each_class`] reads the classes of an archive and of the archives in it, and [`list`] collects a
+//! [`Listing`] of their methods, source files and lines. This module opens no files, and reads no more than its
+//! [`Limits`] allow. A class or an inner archive that cannot be read is not an error: the rest is listed, and
+//! [`Listing::unread`] has the reason.
 //!
-//! An archive is a jar, a war, an ear or a jmod. In it, these are followed:
+//! An archive is a JAR, WAR, EAR or JMOD file. The relevant entries are:
 //!
-//! | where | what |
+//! | path | content |
 //! | --- | --- |
 //! | `a/B.class` | the class `a.B` |
-//! | `BOOT-INF/classes/`, `WEB-INF/classes/`, in a jmod `classes/` | the same below that folder |
-//! | `META-INF/versions/N/` | takes the place of the class without it if the manifest says `Multi-Release: true` and N is at most the [release](Options::release); of several, the newest one does. Otherwise left out. |
-//! | `*.jar`, `*.war` | an archive in this one, such as `BOOT-INF/lib/x.jar` of a Spring Boot program; stored or deflated |
+//! | `BOOT-INF/classes/`, `WEB-INF/classes/`, in a JMOD file `classes/` | classes, named by their path below that
+//! folder |
+//! | `META-INF/versions/N/` | classes that replace those outside of the folder if the manifest has `Multi-Release:
+//! true` and N is at most the [release](Options::release); the newest one is used. Otherwise ignored. |
+//! | `*.jar`, `*.war` | an inner archive, such as `BOOT-INF/lib/x.jar` of a Spring Boot program; stored or deflated |
 //!
-//! Source: the *JAR File Specification* (multi-release jars), Spring Boot's *The Executable Jar Format*.
+//! Sources: the *JAR File Specification* (multi-release JAR files), Spring Boot's *The Executable Jar Format*.
 
 mod archive;
 mod class;
@@ -24,103 +27,104 @@ pub use self::archive::{for_each_class, release};
 pub use self::class::{ListedClass, ListedLine, ListedMethod};
 use crate::DecodeError;
 
-/// How much is read at most.
+/// The limits of reading an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one class or of one inner archive, unpacked.
+    /// The maximum unpacked size of a class or an inner archive, in bytes.
     pub entry: u64,
-    /// Bytes of everything that is unpacked, and of all paths.
+    /// The maximum total size of everything that is unpacked and of all paths, in bytes.
     pub total: u64,
-    /// Bytes that may be unpacked, paths included, for each byte of the archive, beyond the 64 MiB that any archive may have.
-    /// Entries may overlap, and share one path.
+    /// The number of bytes that may be unpacked, including paths, per byte of the archive, in addition to the 64
+    /// MiB for any archive. Entries may overlap and share one path.
     pub ratio: u64,
-    /// How deep archives may lie in each other: 0 for none.
+    /// The maximum nesting of archives; 0 for no inner archives.
     pub depth: u8,
-    /// Classes, and reasons why something was not read.
+    /// The maximum number of classes and of unread entries.
     pub classes: usize,
 }
 
 impl Default for Limits {
-    /// 256 MiB, 4 GiB, a hundredfold (classes shrink to a third), 3 levels (a jar in a war in an ear), a million.
+    /// Returns 256 MiB per entry, 4 GiB in total, a ratio of 100 (classes typically shrink to a third), 3 levels (a
+    /// JAR in a WAR in an EAR), and a million classes.
     fn default() -> Self {
         Self { entry: 256 << 20, total: 4 << 30, ratio: 100, depth: 3, classes: 1_000_000 }
     }
 }
 
-/// What is read of an archive.
+/// The options of reading an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// The release of Java whose classes a multi-release jar is to give, such as 17.
+    /// The Java release, such as 17, whose classes are read from multi-release JAR files.
     pub release: u16,
-    /// How much is read at most.
+    /// The limits.
     pub limits: Limits,
 }
 
 impl Default for Options {
-    /// The newest classes, within the default limits.
+    /// Returns options for the newest classes, with the default limits.
     fn default() -> Self {
         Self { release: u16::MAX, limits: Limits::default() }
     }
 }
 
-/// Why an archive as a whole can't be listed.
+/// An error for an archive that cannot be read at all.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JarError {
-    /// Not a zip file, or a damaged one.
-    #[error("not a jar: {0}")]
+    /// The bytes are not a ZIP file, or are damaged.
+    #[error("not a JAR file: {0}")]
     NotAnArchive(String),
 }
 
-/// Why something in an archive was not read.
+/// The reason why an entry of an archive was not read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// An inner archive that is none.
+    /// An inner archive cannot be read.
     #[error(transparent)]
     Archive(#[from] JarError),
-    /// An entry whose place or checksum is wrong.
+    /// The position or the checksum of the entry is wrong.
     #[error("damaged: {0}")]
     Damaged(String),
-    /// Packed with something that jars do not have.
-    #[error("compression method {0} is not one of jars")]
+    /// The entry is compressed with a method that JAR files do not use.
+    #[error("unsupported compression method {0}")]
     Method(u16),
-    /// Above a limit.
-    #[error("more than the limit of {limit} {what}")]
+    /// A limit was exceeded.
+    #[error("the limit of {limit} {what} is exceeded")]
     Limit {
-        /// What there is too much of.
+        /// The unit of the limit.
         what: &'static str,
         /// The limit.
         limit: u64,
     },
-    /// Not a class file.
+    /// The entry is not a class file.
     #[error(transparent)]
     Class(#[from] DecodeError),
 }
 
-/// Something that was not read.
+/// An entry that was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
-    /// The entry; one of an inner archive is behind `!/`: `BOOT-INF/lib/x.jar!/a/B.class`.
+    /// The path of the entry, after `!/` in an inner archive: `BOOT-INF/lib/x.jar!/a/B.class`.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// The classes of an archive and of those in it.
+/// The classes of an archive and of the archives in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing {
-    /// In the order of the archive. A name that is in several inner archives is here several times: which one a program
-    /// loads is for its class path to say.
+    /// The classes, in the order of the archive. A name may occur several times, in different inner archives: the
+    /// class path of the program determines which one is loaded.
     pub classes: Vec<ListedClass>,
-    /// What is missing here.
+    /// The entries that were not read.
     pub unread: Vec<Unread>,
 }
 
-/// The classes of an archive, with their methods and lines.
+/// Lists the classes of an archive, with their methods and lines.
 ///
 /// # Errors
-/// If it is no zip file. What in it can't be read is in [`Listing::unread`].
+/// Fails if the bytes are not a ZIP file. Entries that cannot be read are in [`Listing::unread`].
 pub fn list(bytes: &[u8], options: &Options) -> Result<Listing, JarError> {
     let mut listing = Listing::default();
     let unread = for_each_class(bytes, options, |path, bytes| {

@@ -1,7 +1,8 @@
-//! Where a constructor has called another one: from there on, its object is initialized, and a handler may have it.
+//! The calls of other constructors in a constructor: after such a call, the object is initialized, and handlers may
+//! access it.
 //!
-//! Owns: following the code from its start, with the places that hold the object, up to each call of a constructor on it;
-//! and what can be reached behind those calls. Needs no frames, so it works for classes of every version.
+//! The code is explored from its start, tracking which variables and stack words hold the object, up to each call
+//! of a constructor on it, and beyond. No frames are needed, so this works for classes of every version.
 
 use super::Reason;
 use super::descriptor::{call_words, words};
@@ -10,40 +11,40 @@ use crate::ClassFile;
 use crate::code::{Instruction, Opcode};
 use crate::pool::Pool;
 
-/// More work than any compiler's constructors make.
+/// A limit on the work, which constructors from compilers do not reach.
 const MAX_WORK: usize = 1 << 22;
-/// More copies of the object than any compiler makes.
+/// The maximum number of copies of the object, which constructors from compilers do not reach.
 const MAX_COPIES: usize = 16;
 
-/// What is known at an instruction.
+/// The state of the object at an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum State {
-    /// It was never reached.
+pub(super) enum InitState {
+    /// The instruction was not reached.
     Unreached,
     /// The object is not initialized.
     Before(Holders),
-    /// Another constructor was called.
+    /// Another constructor was called, so the object is initialized.
     After,
 }
 
-/// Who holds the object.
+/// The variables and stack words that hold the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Holders {
     locals: Vec<usize>,
     stack: Vec<usize>,
-    /// Words on the stack.
+    /// The number of words on the stack.
     depth: usize,
 }
 
 /// The calls of other constructors, and the state at each instruction.
 #[derive(Debug)]
 pub(super) struct Constructor {
-    /// The instructions, by number.
+    /// The calls, by number of instruction.
     pub(super) calls: Vec<usize>,
-    pub(super) states: Vec<State>,
+    pub(super) states: Vec<InitState>,
 }
 
-/// A constructor that another one calls.
+/// A constructor that is called by another one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) class: Vec<u8>,
@@ -51,7 +52,7 @@ pub(super) struct Target {
     pub(super) kind: TargetKind,
 }
 
-/// Whose constructor it is.
+/// The class of a called constructor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TargetKind {
     /// `this(…)`.
@@ -70,8 +71,8 @@ impl Target {
 
 impl Holders {
     fn pop(&mut self, words: usize) -> Result<(), Reason> {
-        self.depth = self.depth.checked_sub(words).ok_or(Reason::Misplaced("the stack's bottom"))?;
-        self.stack.retain(|place| *place < self.depth);
+        self.depth = self.depth.checked_sub(words).ok_or(Reason::Misplaced("the bottom of the stack"))?;
+        self.stack.retain(|word| *word < self.depth);
         Ok(())
     }
 
@@ -79,12 +80,12 @@ impl Holders {
         self.depth += words;
     }
 
-    /// Whether the word `below` the top is the object.
+    /// Returns whether the word at depth `below` is the object.
     fn at(&self, below: usize) -> bool {
-        self.depth.checked_sub(below + 1).is_some_and(|place| self.stack.contains(&place))
+        self.depth.checked_sub(below + 1).is_some_and(|word| self.stack.contains(&word))
     }
 
-    /// Puts words there that are known one by one, the top last.
+    /// Pushes words, the top last; `true` is the object.
     fn push_each(&mut self, values: &[bool]) {
         for value in values {
             if *value {
@@ -101,10 +102,10 @@ impl Holders {
         }
     }
 
-    /// What both have. An error if they can't be joined.
+    /// Keeps the holders that both states have. Fails if the states cannot be joined.
     fn join(&mut self, other: &Self) -> Result<bool, Reason> {
         if self.depth != other.depth {
-            return Err(Reason::Misplaced("the stack's top"));
+            return Err(Reason::Misplaced("the top of the stack"));
         }
         let before = self.locals.len() + self.stack.len();
         self.locals.retain(|place| other.locals.contains(place));
@@ -118,40 +119,45 @@ impl Constructor {
         if body.ops.len().saturating_mul(body.handlers.len()) > MAX_WORK {
             return Err(Reason::TooComplex);
         }
-        let start = State::Before(Holders { locals: vec![0], stack: Vec::new(), depth: 0 });
-        let mut walk =
-            Walk { states: vec![State::Unreached; body.ops.len()], waiting: Vec::new(), calls: Vec::new() };
+        let start = InitState::Before(Holders { locals: vec![0], stack: Vec::new(), depth: 0 });
+        let mut walk = Exploration {
+            states: vec![InitState::Unreached; body.ops.len()],
+            pending: Vec::new(),
+            calls: Vec::new(),
+        };
         walk.reach(0, &start)?;
-        while let Some(number) = walk.waiting.pop() {
+        while let Some(number) = walk.pending.pop() {
             let (Some(op), Some(state)) = (body.ops.get(number), walk.states.get(number)) else { continue };
             let state = state.clone();
             for handler in
                 body.handlers.iter().filter(|handler| (handler.start..handler.end).contains(&number))
             {
                 let caught = match &state {
-                    State::Before(holders) => {
-                        State::Before(Holders { locals: holders.locals.clone(), stack: Vec::new(), depth: 1 })
-                    }
+                    InitState::Before(holders) => InitState::Before(Holders {
+                        locals: holders.locals.clone(),
+                        stack: Vec::new(),
+                        depth: 1,
+                    }),
                     other => other.clone(),
                 };
                 walk.reach(handler.handler, &caught)?;
             }
             let next = match state {
-                State::Before(holders) => step(op, holders, pool)?,
+                InitState::Before(holders) => step(op, holders, pool)?,
                 other => other,
             };
-            if next == State::After && matches!(walk.states.get(number), Some(State::Before(_))) {
+            if next == InitState::After && matches!(walk.states.get(number), Some(InitState::Before(_))) {
                 walk.calls.push(number);
             }
             let is_jsr = matches!(op.instruction.opcode(), Opcode::JSR | Opcode::JSR_W);
             for target in &op.targets {
-                let mut there = next.clone();
-                if let (true, State::Before(holders)) = (is_jsr, &mut there) {
+                let mut at_target = next.clone();
+                if let (true, InitState::Before(holders)) = (is_jsr, &mut at_target) {
                     holders.push(1);
                 }
-                walk.reach(*target, &there)?;
+                walk.reach(*target, &at_target)?;
             }
-            // Behind a jsr the subroutine goes on, which leaves the stack as it was.
+            // After a jsr, the subroutine has returned, which leaves the stack unchanged.
             if !op.instruction.opcode().ends_block() {
                 walk.reach(number + 1, &next)?;
             }
@@ -161,7 +167,7 @@ impl Constructor {
         Ok(Self { calls: walk.calls, states: walk.states })
     }
 
-    /// The constructors that it calls, each of them once.
+    /// Returns the called constructors, without duplicates.
     pub(super) fn targets(&self, class: &ClassFile<'_>, body: &Body<'_>) -> Result<Vec<Target>, Reason> {
         let mut targets = Vec::new();
         for op in self.calls.iter().filter_map(|call| body.ops.get(*call)) {
@@ -184,42 +190,42 @@ impl Constructor {
         Ok(targets)
     }
 
-    /// Whether a handler that knows nothing but the object in its own variable can be of an instruction: it runs before the
-    /// object is initialized, and does not do so itself.
+    /// Returns whether a handler that accesses the object in variable 0 only may cover an instruction: the
+    /// instruction runs before the object is initialized, and does not initialize it.
     pub(super) fn can_unwind(&self, number: usize) -> bool {
         let has_object = |holders: &Holders| holders.locals.contains(&0);
-        matches!(self.states.get(number), Some(State::Before(holders)) if has_object(holders))
+        matches!(self.states.get(number), Some(InitState::Before(holders)) if has_object(holders))
             && self.calls.binary_search(&number).is_err()
     }
 }
 
-struct Walk {
-    states: Vec<State>,
-    waiting: Vec<usize>,
+struct Exploration {
+    states: Vec<InitState>,
+    pending: Vec<usize>,
     calls: Vec<usize>,
 }
 
-impl Walk {
-    fn reach(&mut self, number: usize, with: &State) -> Result<(), Reason> {
+impl Exploration {
+    fn reach(&mut self, number: usize, with: &InitState) -> Result<(), Reason> {
         let known = self.states.get_mut(number).ok_or(Reason::Misplaced("the end of the code"))?;
         let is_new = match (&mut *known, with) {
-            (State::Unreached, _) => {
+            (InitState::Unreached, _) => {
                 *known = with.clone();
                 true
             }
-            (State::Before(known), State::Before(with)) => known.join(with)?,
-            (State::After, State::After) => false,
+            (InitState::Before(known), InitState::Before(with)) => known.join(with)?,
+            (InitState::After, InitState::After) => false,
             _ => return Err(Reason::Shared),
         };
         if is_new {
-            self.waiting.push(number);
+            self.pending.push(number);
         }
         Ok(())
     }
 }
 
-/// What an instruction does to those who hold the object.
-fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<State, Reason> {
+/// Applies an instruction to the state of the object.
+fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<InitState, Reason> {
     let opcode = op.instruction.opcode();
     match op.instruction {
         Instruction::Local { opcode: Opcode::ALOAD, index, .. } => {
@@ -240,7 +246,7 @@ fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<State, Reason
         Instruction::Simple(_) if (Opcode::DUP..=Opcode::SWAP).contains(&opcode) => {
             shuffle(&mut held, opcode)?;
         }
-        // The check leaves the object that it checks.
+        // A checked cast leaves the object on the stack.
         Instruction::Constant { opcode: Opcode::CHECKCAST, .. } if held.at(0) => {}
         Instruction::Constant { index, .. }
             if (Opcode::GETSTATIC..=Opcode::INVOKESTATIC).contains(&opcode) =>
@@ -257,7 +263,7 @@ fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<State, Reason
             let on_object = has_receiver && held.at(taken);
             held.pop(taken + usize::from(has_receiver))?;
             if opcode == Opcode::INVOKESPECIAL && on_object && member.name == "<init>" {
-                return Ok(State::After);
+                return Ok(InitState::After);
             }
             held.push(given);
         }
@@ -281,7 +287,7 @@ fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<State, Reason
             held.pop(dimensions.into())?;
             held.push(1);
         }
-        // Its effect is behind the branch only.
+        // The effect applies only at the branch target.
         Instruction::Branch { opcode: Opcode::JSR | Opcode::JSR_W, .. } => {}
         _ => {
             let (taken, given) = opcode.words().ok_or(Reason::Misplaced("an operand"))?;
@@ -292,7 +298,7 @@ fn step(op: &Op<'_>, mut held: Holders, pool: &Pool<'_>) -> Result<State, Reason
     if held.locals.len() + held.stack.len() > MAX_COPIES || held.depth > usize::from(u16::MAX) {
         return Err(Reason::TooComplex);
     }
-    Ok(State::Before(held))
+    Ok(InitState::Before(held))
 }
 
 fn store(held: &mut Holders, opcode: Opcode, local: usize) -> Result<(), Reason> {
@@ -303,9 +309,9 @@ fn store(held: &mut Holders, opcode: Opcode, local: usize) -> Result<(), Reason>
     Ok(())
 }
 
-/// The instructions that repeat and swap words.
+/// Applies an instruction that duplicates or swaps words.
 fn shuffle(held: &mut Holders, opcode: Opcode) -> Result<(), Reason> {
-    // The words from the top down.
+    // The top four words, from the top down.
     let [a, b, c, d] = [held.at(0), held.at(1), held.at(2), held.at(3)];
     let (taken, given): (usize, &[bool]) = match opcode {
         Opcode::DUP => (1, &[a, a]),

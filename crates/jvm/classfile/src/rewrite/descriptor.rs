@@ -1,6 +1,6 @@
-//! Descriptors of fields and methods (JVMS 4.3), as words of the stack.
+//! Descriptors of fields and methods (JVMS 4.3), and their sizes in words of the stack.
 
-/// The types of the parameters, each as it is in the descriptor, and that of the result.
+/// Splits a method descriptor into the descriptors of the parameters and that of the result; `None` if it is invalid.
 pub(super) fn parts(descriptor: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     let mut rest = descriptor.strip_prefix(b"(")?;
     let mut parameters = Vec::new();
@@ -12,7 +12,7 @@ pub(super) fn parts(descriptor: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     Some((parameters, rest.strip_prefix(b")")?))
 }
 
-/// Words of a type: 0 for `V`, 2 for `J` and `D`.
+/// Returns the size of a type in words: 0 for `V`, 2 for `J` and `D`.
 pub(super) fn words(descriptor: &[u8]) -> usize {
     match descriptor.first() {
         Some(b'V') => 0,
@@ -21,13 +21,13 @@ pub(super) fn words(descriptor: &[u8]) -> usize {
     }
 }
 
-/// Words of the parameters and of the result.
+/// Returns the total sizes of the parameters and of the result, in words.
 pub(super) fn call_words(descriptor: &[u8]) -> Option<(usize, usize)> {
     let (parameters, result) = parts(descriptor)?;
     Some((parameters.iter().map(|parameter| words(parameter)).sum(), words(result)))
 }
 
-/// Bytes of the first type.
+/// Returns the length of the first type, in bytes.
 fn length(descriptor: &[u8]) -> Option<usize> {
     let dimensions = descriptor.iter().take_while(|byte| **byte == b'[').count();
     match descriptor.get(dimensions)? {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptors() {
+    fn descriptors_are_split_and_measured() {
         assert_eq!(call_words(b"()V"), Some((0, 0)));
         assert_eq!(call_words(b"(IJ[D[[Ljava/lang/String;LX;)D"), Some((6, 2)));
         assert_eq!(parts(b"([[J)[I").unwrap(), (vec![b"[[J".as_slice()], b"[I".as_slice()));

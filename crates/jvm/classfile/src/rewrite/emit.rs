@@ -1,11 +1,11 @@
-//! Writes the instructions at their new places.
+//! Encoding of the instructions at their new offsets.
 
 use super::layout::{Layout, distance};
 use super::method::{Body, Inserts, Op};
 use crate::bytes::Output;
 use crate::code::{Instruction, Opcode, padding};
 
-/// The code without the handler for everything.
+/// Writes the code without the handlers that catch every exception.
 pub(super) fn code(body: &Body<'_>, inserts: &Inserts, layout: &Layout, output: &mut Output) {
     for (number, (op, (entry, leave))) in body.ops.iter().zip(inserts.iter()).enumerate() {
         output.bytes(entry);

@@ -1,8 +1,8 @@
 //! The stack map of a changed method.
 //!
-//! Owns: moving the frames to the new offsets, the frames of islands and that of the handler for everything. A frame says
-//! how it differs from the one before it; behind one that was not there before, a frame has to say everything, so what all
-//! of them mean is worked out, but only for the few methods with islands.
+//! Moves the frames to their new offsets, and adds frames for islands and for the handlers that catch every
+//! exception. A frame is encoded as a difference to the previous one. After an added frame, the next one must be
+//! complete, so the full states are computed, but only for the few methods with islands.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use super::method::offset;
 use super::tables::Tables;
 use crate::code::{Frame, FrameKind, VerificationType};
 
-/// The most types in the frames that are written out: more than any compiler's methods have, less than hurts.
+/// The maximum number of types in complete frames, which methods from compilers do not reach.
 const MAX_TYPES: usize = 1 << 20;
 
-/// What a frame means.
+/// The complete state that a frame describes.
 #[derive(Debug, Clone, Default)]
-struct Meaning {
+struct FrameState {
     locals: Vec<VerificationType>,
     stack: Vec<VerificationType>,
 }
 
-impl Meaning {
+impl FrameState {
     fn apply(&mut self, kind: &FrameKind) {
         match kind {
             FrameKind::Same => self.stack.clear(),
@@ -43,27 +43,27 @@ impl Meaning {
     }
 }
 
-/// How many types may still be copied.
+/// The number of types that may still be copied.
 struct Budget(usize);
 
 impl Budget {
-    fn copy(&mut self, meaning: &Meaning) -> Result<Meaning, Reason> {
-        let types = meaning.locals.len() + meaning.stack.len();
+    fn copy(&mut self, state: &FrameState) -> Result<FrameState, Reason> {
+        let types = state.locals.len() + state.stack.len();
         self.0 = self.0.checked_sub(types).ok_or(Reason::TooComplex)?;
-        Ok(meaning.clone())
+        Ok(state.clone())
     }
 }
 
-impl From<Meaning> for FrameKind {
-    fn from(meaning: Meaning) -> Self {
-        Self::Full { locals: meaning.locals, stack: meaning.stack }
+impl From<FrameState> for FrameKind {
+    fn from(state: FrameState) -> Self {
+        Self::Full { locals: state.locals, stack: state.stack }
     }
 }
 
 impl Tables<'_, '_, '_> {
-    /// The frames at their new offsets, with those that are new.
+    /// Returns the frames at their new offsets, including added ones.
     pub(super) fn frames(&mut self, frames: Vec<Frame>) -> Result<Vec<Frame>, Reason> {
-        // Each with the number of its instruction.
+        // The frames, each with the number of its instruction.
         let mut placed = Vec::with_capacity(frames.len());
         let mut next = 0;
         for frame in frames {
@@ -72,14 +72,14 @@ impl Tables<'_, '_, '_> {
             let number = self.body.find(pc).ok_or(Reason::Misplaced("a stack map frame"))?;
             placed.push((number, Frame { kind: self.moved_kind(frame.kind)?, ..frame }));
         }
-        // A class without frames has nothing to say about islands either: only old ones have branches and no frames.
+        // A class without frames needs none for islands: only old versions have branches without frames.
         let mut new = if placed.is_empty() || self.layout.islands.is_empty() {
             placed.into_iter().map(|(number, frame)| (self.layout.place(number).label, frame)).collect()
         } else {
             self.with_islands(placed)?
         };
-        // No variables: whatever they hold where the exception comes from fits that, but for the object of a constructor, which
-        // has to be there until it is initialized.
+        // The frame has no variables, which is compatible with any state, except for the object of a constructor,
+        // which must be present until it is initialized.
         let handlers = [
             (self.unwinding.initialized, Vec::new()),
             (self.unwinding.uninitialized, vec![VerificationType::UninitializedThis]),
@@ -100,7 +100,7 @@ impl Tables<'_, '_, '_> {
         Ok(result)
     }
 
-    /// The frames and those of islands, each with its offset, in their order.
+    /// Returns the frames including those of islands, each with its offset, in order.
     fn with_islands(&mut self, placed: Vec<(usize, Frame)>) -> Result<Vec<(usize, Frame)>, Reason> {
         let mut islands: Vec<(usize, usize)> =
             self.layout.islands.iter().map(|(island, at)| (*at, island.1)).collect();
@@ -109,39 +109,36 @@ impl Tables<'_, '_, '_> {
         targets.sort_unstable();
         targets.dedup();
 
-        // First what the targets mean, then everything in its order.
-        let mut meaning = Meaning { locals: self.parameters()?, stack: Vec::new() };
+        // First compute the states of the targets, then merge everything in order.
+        let mut state = FrameState { locals: self.parameters()?, stack: Vec::new() };
         let mut budget = Budget(MAX_TYPES);
         let mut of_targets = HashMap::with_capacity(targets.len());
-        let mut behind_islands = HashMap::new();
+        let mut after_islands = HashMap::new();
         let mut ahead = islands.iter().peekable();
         for (number, frame) in &placed {
-            meaning.apply(&frame.kind);
+            state.apply(&frame.kind);
             if targets.binary_search(number).is_ok() {
-                of_targets.insert(*number, budget.copy(&meaning)?);
+                of_targets.insert(*number, budget.copy(&state)?);
             }
             let at = self.layout.place(*number).label;
             if ahead.next_if(|island| island.0 < at).is_some() {
                 while ahead.next_if(|island| island.0 < at).is_some() {}
-                behind_islands.insert(*number, budget.copy(&meaning)?);
+                after_islands.insert(*number, budget.copy(&state)?);
             }
         }
         let mut result: Vec<(usize, Frame)> = Vec::with_capacity(placed.len() + islands.len());
         let mut ahead = islands.into_iter().peekable();
         let mut island_frame = |(at, target): (usize, usize)| {
-            let meaning = of_targets.get(&target).ok_or(Reason::Misplaced("the target of a branch"))?;
-            Ok::<_, Reason>((
-                at,
-                Frame { offset_delta: 0, extended: true, kind: budget.copy(meaning)?.into() },
-            ))
+            let state = of_targets.get(&target).ok_or(Reason::Misplaced("the target of a branch"))?;
+            Ok::<_, Reason>((at, Frame { offset_delta: 0, extended: true, kind: budget.copy(state)?.into() }))
         };
         for (number, mut frame) in placed {
             let at = self.layout.place(number).label;
             while let Some(island) = ahead.next_if(|island| island.0 < at) {
                 result.push(island_frame(island)?);
             }
-            if let Some(meaning) = behind_islands.remove(&number) {
-                frame.kind = meaning.into();
+            if let Some(state) = after_islands.remove(&number) {
+                frame.kind = state.into();
             }
             result.push((at, frame));
         }
@@ -151,7 +148,7 @@ impl Tables<'_, '_, '_> {
         Ok(result)
     }
 
-    /// The offsets of `new` instructions change with them.
+    /// Updates the offsets of `new` instructions in a frame.
     fn moved_kind(&self, kind: FrameKind) -> Result<FrameKind, Reason> {
         let moved = |item: VerificationType| match item {
             VerificationType::Uninitialized(pc) => {
@@ -171,7 +168,7 @@ impl Tables<'_, '_, '_> {
         })
     }
 
-    /// What the variables hold when the method is called.
+    /// Returns the types of the local variables at the start of the method.
     fn parameters(&mut self) -> Result<Vec<VerificationType>, Reason> {
         let mut locals = Vec::new();
         if !self.candidate.access.is_static() {

@@ -1,9 +1,9 @@
-//! Where everything is in the changed code.
+//! The offsets of instructions in the changed code.
 //!
-//! Owns: offsets, the padding of switches, and what becomes of branches that are too far now: `goto` and `jsr` have wide
-//! forms; an `if` goes to an *island*, a `goto_w` to its target. An island is behind an instruction that nothing comes behind
-//! (so nobody runs into it) and inside no handler's range, and its frame is the one of its target: no frame has to be
-//! computed.
+//! Computes offsets and the padding of switches, and extends branches that are now too long: `goto` and `jsr` have
+//! wide forms; an `if` branches to an *island*, which is a `goto_w` to the target. An island is placed after an
+//! instruction that control does not flow out of, and outside of all ranges of handlers. Its frame is that of its
+//! target, so no frame has to be computed.
 
 use std::collections::BTreeMap;
 
@@ -11,39 +11,40 @@ use super::Reason;
 use super::method::{Body, Inserts, Op, Range, offset};
 use crate::code::{Handler, Instruction, MAX_CODE, Opcode, padding};
 
-/// Bytes of `goto_w` and `jsr_w`.
-const WIDE: usize = 5;
-/// How far an island may be when it is chosen: less than an `if` reaches, because the code still grows.
-const NEAR: usize = 30_000;
-/// More rounds than any code needs: each makes at least one branch wide, and most make all.
+/// The size of `goto_w` and `jsr_w`, in bytes.
+const WIDE_BRANCH_SIZE: usize = 5;
+/// The maximum distance to an island when it is selected, in bytes: less than the range of an `if`, because the
+/// code still grows.
+const MAX_ISLAND_DISTANCE: usize = 30_000;
+/// The maximum number of rounds: each round widens at least one branch, and most widen all.
 const MAX_ROUNDS: usize = 1_000;
 
-/// The place of an instruction.
+/// The offsets of an instruction.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Place {
-    /// Where a branch to it goes.
+pub(super) struct OpOffsets {
+    /// The target of branches to the instruction.
     pub(super) label: usize,
-    /// Where it is itself.
+    /// The offset of the instruction itself.
     pub(super) at: usize,
-    /// Where it ends. What is between this and the next one's label is an entry or an island.
+    /// The end of the instruction. An entry or an island may be between this and the label of the next instruction.
     pub(super) end: usize,
 }
 
-/// An island, by the number of the instruction that it is behind, and that of its target.
+/// An island: the number of the instruction before it, and that of its target.
 pub(super) type Island = (usize, usize);
 
 #[derive(Debug)]
 pub(super) struct Layout {
-    pub(super) places: Vec<Place>,
-    /// Branches that are wide now, by number.
+    offsets: Vec<OpOffsets>,
+    /// Whether each branch was widened.
     pub(super) wide: Vec<bool>,
-    /// Where the islands are.
+    /// The offsets of the islands.
     pub(super) islands: BTreeMap<Island, usize>,
-    /// The island of each `if` that has one.
+    /// The island of each `if` that needs one.
     pub(super) over: BTreeMap<usize, Island>,
-    /// The instructions that an island can be behind, once one is needed.
-    free: Option<Vec<usize>>,
-    /// The island that was made last for each target.
+    /// The instructions after which an island can be placed; computed on first use.
+    sites: Option<Vec<usize>>,
+    /// The last island for each target.
     last: BTreeMap<usize, Island>,
 }
 
@@ -51,16 +52,16 @@ impl Layout {
     pub(super) fn compute(body: &Body<'_>, inserts: &Inserts) -> Result<Self, Reason> {
         let count = body.ops.len();
         let mut layout = Self {
-            places: vec![Place::default(); count],
+            offsets: vec![OpOffsets::default(); count],
             wide: vec![false; count],
             islands: BTreeMap::new(),
             over: BTreeMap::new(),
-            free: None,
+            sites: None,
             last: BTreeMap::new(),
         };
         for _ in 0..MAX_ROUNDS {
             let end = layout.arrange(body, inserts);
-            // What is too long now does not get shorter.
+            // The code never becomes shorter again.
             if end > MAX_CODE {
                 return Err(Reason::TooLong(end));
             }
@@ -71,24 +72,24 @@ impl Layout {
         Err(Reason::OutOfReach)
     }
 
-    /// Gives everything its offset, and says where the code ends.
+    /// Assigns all offsets, and returns the length of the code.
     fn arrange(&mut self, body: &Body<'_>, inserts: &Inserts) -> usize {
         let mut at = 0;
-        let rows = body.ops.iter().zip(inserts.iter()).zip(self.places.iter_mut().zip(&self.wide));
-        for (number, ((op, (entry, leave)), (place, wide))) in rows.enumerate() {
-            place.label = at + entry.len();
-            place.at = place.label + leave.len();
-            place.end = place.at + length(op, place.at, *wide);
-            at = place.end;
+        let rows = body.ops.iter().zip(inserts.iter()).zip(self.offsets.iter_mut().zip(&self.wide));
+        for (number, ((op, (entry, leave)), (offsets, wide))) in rows.enumerate() {
+            offsets.label = at + entry.len();
+            offsets.at = offsets.label + leave.len();
+            offsets.end = offsets.at + length(op, offsets.at, *wide);
+            at = offsets.end;
             for (_, island) in self.islands.range_mut((number, 0)..=(number, usize::MAX)) {
                 *island = at;
-                at += WIDE;
+                at += WIDE_BRANCH_SIZE;
             }
         }
         at
     }
 
-    /// Whether a branch that goes too far was changed.
+    /// Extends branches that are too long. Returns whether anything changed.
     fn widen(&mut self, body: &Body<'_>) -> Result<bool, Reason> {
         let mut changed = false;
         for (number, op) in body.ops.iter().enumerate() {
@@ -101,8 +102,8 @@ impl Layout {
             {
                 continue;
             }
-            let over = self.over.get(&number).copied();
-            let goal = over.map_or_else(|| self.place(*target).label, |island| self.island(island));
+            let current = self.over.get(&number).copied();
+            let goal = current.map_or_else(|| self.place(*target).label, |island| self.island(island));
             if i16::try_from(distance(self.place(number).at, goal)).is_ok() {
                 continue;
             }
@@ -114,8 +115,8 @@ impl Layout {
                 continue;
             }
             let island = self.choose(body, number, *target).ok_or(Reason::OutOfReach)?;
-            // The one that it had went out of reach, and would again.
-            if over == Some(island) {
+            // The current island went out of reach, and would again.
+            if current == Some(island) {
                 return Err(Reason::OutOfReach);
             }
             self.islands.entry(island).or_default();
@@ -125,37 +126,38 @@ impl Layout {
         Ok(changed)
     }
 
-    /// The nearest place for an island: one that is there already, if it is near enough.
+    /// Selects the nearest island: an existing one if it is near enough, otherwise a new one.
     fn choose(&mut self, body: &Body<'_>, number: usize, target: usize) -> Option<Island> {
         let from = self.place(number).at;
-        let places = &self.places;
-        let is_near =
-            |behind: usize| places.get(behind).is_some_and(|place| place.end.abs_diff(from) <= NEAR);
-        if let Some(known) = self.last.get(&target).filter(|(behind, _)| is_near(*behind)) {
+        let offsets = &self.offsets;
+        let is_near = |before: usize| {
+            offsets.get(before).is_some_and(|op| op.end.abs_diff(from) <= MAX_ISLAND_DISTANCE)
+        };
+        if let Some(known) = self.last.get(&target).filter(|(before, _)| is_near(*before)) {
             return Some(*known);
         }
-        let free = self.free.get_or_insert_with(|| free(body));
-        let (before, after) = free.split_at_checked(free.partition_point(|behind| *behind < number))?;
-        let nearest = after.first().filter(|behind| is_near(**behind));
-        let nearest = nearest.or_else(|| before.last().filter(|behind| is_near(**behind)));
-        nearest.map(|behind| (*behind, target))
+        let sites = self.sites.get_or_insert_with(|| island_sites(body));
+        let (before, after) = sites.split_at_checked(sites.partition_point(|site| *site < number))?;
+        let nearest = after.first().filter(|site| is_near(**site));
+        let nearest = nearest.or_else(|| before.last().filter(|site| is_near(**site)));
+        nearest.map(|site| (*site, target))
     }
 
-    pub(super) fn place(&self, number: usize) -> Place {
-        self.places.get(number).copied().unwrap_or_default()
+    pub(super) fn place(&self, number: usize) -> OpOffsets {
+        self.offsets.get(number).copied().unwrap_or_default()
     }
 
     pub(super) fn island(&self, island: Island) -> usize {
         self.islands.get(&island).copied().unwrap_or_default()
     }
 
-    /// Where the range that ends before an instruction ends now.
+    /// Returns the new end of a range that ends before an instruction.
     pub(super) fn end_before(&self, number: usize) -> usize {
         number.checked_sub(1).map_or(0, |last| self.place(last).end)
     }
 
     pub(super) fn handler(&self, range: &Range) -> Handler {
-        // None of them is beyond the end of the code, which is short enough.
+        // All offsets are within the code, whose length is limited.
         let pc = |at| offset(at).unwrap_or(u16::MAX);
         Handler {
             start_pc: pc(self.place(range.start).label),
@@ -165,21 +167,21 @@ impl Layout {
         }
     }
 
-    /// The parts of the code that leave through the handler for everything: all that runs after the entry, but for exits,
-    /// islands, and the rest of a constructor.
+    /// Returns the parts of the code that the handlers for every exception cover: everything after the entry,
+    /// except exits, islands, and the other parts of a constructor.
     pub(super) fn protected(
         &self,
         body: &Body<'_>,
         inserts: &Inserts,
-        begun: impl Fn(usize) -> bool,
+        is_covered: impl Fn(usize) -> bool,
     ) -> Vec<(u16, u16)> {
         let mut ranges: Vec<(u16, u16)> = Vec::new();
         for (number, ((op, (_, leave)), place)) in
-            body.ops.iter().zip(inserts.iter()).zip(&self.places).enumerate()
+            body.ops.iter().zip(inserts.iter()).zip(&self.offsets).enumerate()
         {
             let leaves = op.instruction.opcode().is_return() && !leave.is_empty();
             let (Ok(start), Ok(end)) = (offset(place.label), offset(place.end)) else { continue };
-            if leaves || !begun(number) {
+            if leaves || !is_covered(number) {
                 continue;
             }
             match ranges.last_mut().filter(|last| last.1 == start) {
@@ -191,16 +193,17 @@ impl Layout {
     }
 }
 
-/// The instructions that an island can be behind: nothing runs into what follows them, and no range of a handler goes on
-/// there. Inside a range, an island would have the variables of its target, which the handler may not expect.
-fn free(body: &Body<'_>) -> Vec<usize> {
-    // How many ranges begin at an instruction, less those that end before it.
+/// Returns the instructions after which an island can be placed: control does not flow past them, and no range of a
+/// handler continues there. Inside of a range, an island would have the variables of its target, which the handler
+/// may not expect.
+fn island_sites(body: &Body<'_>) -> Vec<usize> {
+    // The number of ranges that start at an instruction, minus the number of those that end before it.
     let mut changes = vec![0i64; body.ops.len() + 1];
     for range in &body.handlers {
-        // A range goes on behind all of its instructions but the last.
+        // A range continues after all of its instructions except the last one.
         for (at, change) in [(range.start, 1), (range.end - 1, -1)] {
-            if let Some(place) = changes.get_mut(at) {
-                *place += change;
+            if let Some(count) = changes.get_mut(at) {
+                *count += change;
             }
         }
     }
@@ -212,19 +215,19 @@ fn free(body: &Body<'_>) -> Vec<usize> {
     rows.collect()
 }
 
-/// From one offset to another.
+/// Returns the distance from one offset to another.
 pub(super) fn distance(from: usize, to: usize) -> i64 {
-    // Both are offsets in code, or a little more.
+    // Both offsets are within the code, or slightly beyond.
     i64::try_from(to).unwrap_or(i64::MAX) - i64::try_from(from).unwrap_or(0)
 }
 
-/// Bytes of an instruction at its new place.
+/// Returns the size of an instruction at its new offset, in bytes.
 fn length(op: &Op<'_>, at: usize, wide: bool) -> usize {
     match op.instruction {
         Instruction::TableSwitch { .. } | Instruction::LookupSwitch { .. } => {
             op.length - padding(op.pc) + padding(at)
         }
-        Instruction::Branch { .. } if wide => WIDE,
+        Instruction::Branch { .. } if wide => WIDE_BRANCH_SIZE,
         _ => op.length,
     }
 }

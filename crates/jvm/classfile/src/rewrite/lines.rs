@@ -1,14 +1,14 @@
-//! Where the code of a line is entered.
+//! The instructions at which the code of a line is entered.
 //!
-//! Owns: the instructions that get a probe so that a line has told of itself as soon as one of its instructions runs. An
-//! instruction needs none if every way to it comes from an instruction of the same line: by running on, or by a branch. The
-//! handler of an exception always needs one, since any instruction of its range may lead there.
+//! These instructions get a probe, so that a line is reported as soon as one of its instructions runs. An
+//! instruction needs no probe if it can only be reached from instructions of the same line, sequentially or by a
+//! branch. An exception handler always needs one, because any instruction of its range may lead there.
 
 use super::method::Body;
 use crate::attribute::LineNumber;
 use crate::code::Opcode;
 
-/// The instructions at which a line is entered, by number, with the line. `table` is sorted by offset.
+/// Returns the instructions at which a line is entered, by number, with the line. `table` is sorted by offset.
 pub(super) fn entered(body: &Body<'_>, table: &[LineNumber]) -> Vec<(usize, u16)> {
     let lines = lines(body, table);
     let mut entered = vec![false; body.ops.len()];
@@ -21,7 +21,7 @@ pub(super) fn entered(body: &Body<'_>, table: &[LineNumber]) -> Vec<(usize, u16)
     for (number, op) in body.ops.iter().enumerate() {
         let line = lines.get(number);
         let opcode = op.instruction.opcode();
-        // What follows a jsr is reached from the end of the subroutine.
+        // The instruction after a jsr is reached from the end of the subroutine.
         let is_jsr = matches!(opcode, Opcode::JSR | Opcode::JSR_W);
         if is_jsr || (!opcode.ends_block() && lines.get(number + 1) != line) {
             enter(number + 1);
@@ -37,7 +37,7 @@ pub(super) fn entered(body: &Body<'_>, table: &[LineNumber]) -> Vec<(usize, u16)
     rows.filter_map(|(number, (_, line))| Some((number, line?))).collect()
 }
 
-/// The line of each instruction. Of several rows for one offset the last one counts, and there is no line 0.
+/// Returns the line of each instruction. Of several rows for one offset the last one counts; 0 is not a line.
 fn lines(body: &Body<'_>, table: &[LineNumber]) -> Vec<Option<u16>> {
     let mut rows = table.iter().peekable();
     let mut line = None;

@@ -1,7 +1,8 @@
-//! One method: its code as a list of instructions that know each other by number, and what is inserted between them.
+//! Rewriting of a method: its code as a list of instructions that refer to each other by number, and the inserted
+//! code.
 
-use super::additions::{Additions, Calls};
-use super::constructor::{Constructor, State, Target, TargetKind};
+use super::additions::{Additions, ProbeCalls};
+use super::constructor::{Constructor, InitState, Target, TargetKind};
 use super::layout::Layout;
 use super::tables::{Tables, Unwinding};
 use super::{Candidate, Delegate, Lines, Reason, emit, lines};
@@ -11,23 +12,23 @@ use crate::code::{Code, Handler, Instruction, MAX_CODE, Opcode};
 use crate::pool::Index;
 use crate::{ClassFile, Member};
 
-/// An instruction.
+/// An instruction of the original code.
 #[derive(Debug)]
 pub(super) struct Op<'a> {
-    /// Its offset before.
+    /// The original offset.
     pub(super) pc: usize,
-    /// Its length before.
+    /// The original size, in bytes.
     pub(super) length: usize,
     pub(super) instruction: Instruction<'a>,
-    /// The instructions it can branch to, in the order of its operands.
+    /// The instructions that it can branch to, by number, in the order of its operands.
     pub(super) targets: Vec<usize>,
 }
 
-/// A row of the exception table: instructions by number.
+/// A row of the exception table, with instructions by number.
 #[derive(Debug)]
 pub(super) struct Range {
     pub(super) start: usize,
-    /// The one behind the last one.
+    /// The instruction after the last one.
     pub(super) end: usize,
     pub(super) handler: usize,
     pub(super) catch_type: Index,
@@ -38,30 +39,31 @@ pub(super) struct Range {
 pub(super) struct Body<'a> {
     pub(super) ops: Vec<Op<'a>>,
     pub(super) handlers: Vec<Range>,
-    /// Bytes of code before.
+    /// The original size of the code, in bytes.
     pub(super) length: usize,
 }
 
-/// What is inserted before the instructions.
+/// The code that is inserted before the instructions.
 #[derive(Debug)]
 pub(super) struct Inserts {
-    /// One for each instruction.
+    /// The inserted code of each instruction.
     rows: Vec<Insert>,
-    /// The code of all of them.
+    /// The bytes of all inserted code.
     code: Vec<u8>,
 }
 
-/// What is inserted before an instruction. A branch to it goes behind the entry and before the line, the exit or the throw.
+/// The code that is inserted before an instruction. A branch to the instruction skips the entry, but not the line,
+/// the exit or the throw.
 #[derive(Debug, Default, Clone, Copy)]
 struct Insert {
     start: usize,
-    /// Bytes of an entry, and of a line and an exit or a throw behind it.
+    /// The size of the entry, and the size of the line, exit or throw after it, in bytes.
     entry: u8,
     leave: u8,
 }
 
 impl Inserts {
-    /// The code of an entry, and that of a line and of an exit or a throw, for each instruction.
+    /// Returns for each instruction the code of the entry, and the code of the line, exit or throw.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.rows.iter().map(|row| {
             let (entry, leave) = (usize::from(row.entry), usize::from(row.leave));
@@ -71,13 +73,13 @@ impl Inserts {
     }
 }
 
-/// A changed `Code`, and where in the file the old one is, from its length on.
+/// A changed `Code` attribute, and the range of the original one in the file, including its length field.
 #[derive(Debug)]
 pub(super) struct Patch {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) attribute: Vec<u8>,
-    /// Bytes of code.
+    /// The size of the code before and after the change, in bytes.
     pub(super) before: usize,
     pub(super) after: usize,
     pub(super) delegate: Option<Delegate>,
@@ -127,19 +129,20 @@ impl<'a> Body<'a> {
         Ok(body)
     }
 
-    /// The instruction that begins at an offset.
+    /// Returns the number of the instruction at an offset.
     pub(super) fn find(&self, pc: usize) -> Option<usize> {
         self.ops.binary_search_by_key(&pc, |op| op.pc).ok()
     }
 }
 
-/// Inserts the probes of one method. With `line_probes`, those of its lines too: the first instruction's stands for the entry.
+/// Inserts the probes of a method. With `line_probes`, also those of its lines; the probe of the first
+/// instruction's line replaces that of the entry.
 pub(super) fn rewrite<'a>(
     class: &ClassFile<'a>,
     member: &Member<'a>,
     candidate: &Candidate<'a>,
     id: i32,
-    calls: &mut Calls<'_>,
+    calls: &mut ProbeCalls<'_>,
     line_probes: Option<&mut Lines<'_>>,
     additions: &mut Additions<'_, 'a>,
 ) -> Result<Patch, Reason> {
@@ -157,13 +160,13 @@ pub(super) fn rewrite<'a>(
     let entered = entered.unwrap_or_default();
     let line_is_entry = entered.first().is_some_and(|(number, _)| *number == 0);
 
-    // The object of java.lang.Object's constructor is initialized from the start. Where there is no handler, it does not matter
-    // when it is.
+    // The object of java.lang.Object's constructor is initialized from the start. Without handlers, initialization
+    // is irrelevant.
     let is_constructor = candidate.name == "<init>" && class.super_name()?.is_some();
     let is_constructor = is_constructor && !calls.probes.only_entry();
     let constructor = is_constructor.then(|| Constructor::explore(&body, pool)).transpose()?;
     let begun = |number: usize| {
-        constructor.as_ref().is_none_or(|found| matches!(found.states.get(number), Some(State::After)))
+        constructor.as_ref().is_none_or(|found| matches!(found.states.get(number), Some(InitState::After)))
     };
 
     let mut targets =
@@ -186,7 +189,7 @@ pub(super) fn rewrite<'a>(
         let opcode = op.instruction.opcode();
         let code = &mut inserts.code;
         let start = code.len();
-        // Both lengths are of a few instructions.
+        // The lengths fit into a byte, because each is a few instructions.
         let length = |code: &Vec<u8>, from: usize| u8::try_from(code.len() - from).unwrap_or(u8::MAX);
         if number == 0 && is_unknown {
             words = words.max(calls.called(id, &mut additions.new, code));
@@ -244,7 +247,7 @@ pub(super) fn rewrite<'a>(
     if after > MAX_CODE {
         return Err(Reason::TooLong(after));
     }
-    let max_stack = code.max_stack.checked_add(words).ok_or(Reason::Misplaced("the stack's top"))?;
+    let max_stack = code.max_stack.checked_add(words).ok_or(Reason::Misplaced("the top of the stack"))?;
     let max_stack = if unwinding.any() { max_stack.max(3) } else { max_stack };
 
     let mut attribute = Output::new();
@@ -259,7 +262,7 @@ pub(super) fn rewrite<'a>(
     });
     result?;
     let (start, end) = (raw.offset - 4, raw.offset + raw.data.len());
-    // Whether a handler takes what the other constructor throws is not known without its types.
+    // Without its types, it is unknown whether a handler catches what the other constructor throws.
     let is_delegate = targets.len() == 1 && !is_unknown && body.handlers.is_empty() && unwinding.any();
     let target =
         if is_delegate { targets.pop().filter(|target| target.kind != TargetKind::Object) } else { None };
@@ -272,13 +275,13 @@ pub(super) fn rewrite<'a>(
     Ok(Patch { start, end, attribute, before: code.bytes.len(), after, delegate })
 }
 
-/// An offset in code.
+/// Converts an offset in code.
 pub(super) fn offset(pc: usize) -> Result<u16, Reason> {
     u16::try_from(pc).map_err(|_too_long| Reason::TooLong(pc))
 }
 
-/// The line of an instruction; 65,535 without one.
+/// Returns the line of an instruction; 65,535 if unknown.
 fn line_of(lines: &[LineNumber], pc: usize) -> u16 {
-    let behind = lines.partition_point(|line| usize::from(line.start_pc) <= pc);
-    behind.checked_sub(1).and_then(|last| lines.get(last)).map_or(u16::MAX, |line| line.line_number)
+    let after = lines.partition_point(|line| usize::from(line.start_pc) <= pc);
+    after.checked_sub(1).and_then(|last| lines.get(last)).map_or(u16::MAX, |line| line.line_number)
 }

@@ -1,11 +1,11 @@
-//! Inserts calls of probes into methods, and changes nothing else.
+//! Inserts calls of probes into methods, and preserves everything else.
 //!
-//! Owns: which instructions get a probe, and everything in the class that speaks of offsets in code: branches, switches,
-//! exception tables, stack maps, lines, local variables, type annotations. Refuses to: add or remove members, or to move
-//! code into other methods, so that a loaded class can be changed too; to compute frames: those that are there are kept and
-//! moved (docs/design/class-files.md).
+//! Determines which instructions get a probe, and updates everything in the class that refers to offsets in code:
+//! branches, switches, exception tables, stack maps, lines, local variables, type annotations. Members are neither
+//! added nor removed, and no code is moved to other methods, so that loaded classes can be changed too. Frames are
+//! not computed: existing ones are kept and moved (docs/design/class-files.md).
 //!
-//! What a method looks like afterwards:
+//! The structure of a changed method:
 //!
 //! ```text
 //!            push id; invokestatic entry(I)V          in a constructor too: before super(…) or this(…)
@@ -19,18 +19,20 @@
 //!            athrow
 //! ```
 //!
-//! A constructor has two such handlers: one for what runs before the call of the other constructor, one for what runs behind
-//! it. No handler can be of the call itself: what the verifier knows of the object before and after it fits no frame.
-//! So an exception that comes out of that call ends the method without a word ([`Rewritten::delegates`], [`Constructing`]).
+//! A constructor has two such handlers: one for the code before the call of the other constructor, and one for the
+//! code after it. No handler can cover the call itself, because no frame is compatible with the state of the object
+//! both before and after it. An exception that leaves that call therefore ends the method without a probe
+//! ([`Rewritten::delegates`], [`Constructing`]).
 //!
-//! With [`rewrite_lines`], `push id; invokestatic line(I)V` is before each instruction at which a line is entered, and a branch
-//! to the instruction goes there.
+//! With [`rewrite_lines`], `push id; invokestatic line(I)V` precedes each instruction at which a line is entered,
+//! and branches to the instruction include it.
 //!
-//! A branch to the first instruction does not enter the method again; one to a return leaves it. Each call of `entry` has
-//! one of `exit` or of `unwinding`, unless the thread ends otherwise. What a probe throws goes to the caller like any other
-//! exception, and so does what `super(…)` throws.
+//! A branch to the first instruction does not enter the method again; a branch to a return leaves it. Each call of
+//! `entry` has one matching call of `exit` or `unwinding`, unless the thread is stopped otherwise. An exception
+//! that a probe throws propagates to the caller like any other exception, and so does one from `super(…)`.
 //!
-//! Constants are appended, so the index of each one stays. A method that can't be changed is left as it is and reported.
+//! Constants are appended, so existing indexes are unchanged. A method that cannot be changed is left as it is and
+//! reported.
 
 mod additions;
 mod constructor;
@@ -45,61 +47,62 @@ mod tables;
 use runtap_wire::DecodeError;
 use thiserror::Error;
 
-use self::additions::{Additions, Calls};
+use self::additions::{Additions, ProbeCalls};
 use crate::bytes::TooMany;
 use crate::{AccessFlags, ClassFile, Text};
 
-/// Methods whose code is longer are not compiled by `HotSpot`, unless it is told to (`-XX:-DontCompileHugeMethods`): a
-/// rewriter that makes one that long makes it slow.
+/// The size of code in bytes above which `HotSpot` does not compile a method, unless configured to
+/// (`-XX:-DontCompileHugeMethods`): a method that grows beyond this size becomes slow.
 pub const HUGE_METHOD: usize = 8_000;
 
-/// Static methods of one class, to be called by the methods of others.
+/// The probes: static methods of one class that the changed methods call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Probes<'p> {
-    /// The class, with slashes. Each class that is rewritten has to see it.
+    /// The class, with slashes. It must be visible to each class that is rewritten.
     pub class: &'p str,
-    /// Called when a method begins: `(I)V`, or with the line `(II)V`.
+    /// The probe that is called when a method starts: `(I)V`, or with the line `(II)V`.
     pub entry: Option<Probe<'p>>,
-    /// Called before each return: `(I)V`, or with the line `(II)V`.
+    /// The probe that is called before each return: `(I)V`, or with the line `(II)V`.
     pub exit: Option<Probe<'p>>,
-    /// Called before each `athrow`: `(Ljava/lang/Throwable;I)V`, or with the line `(Ljava/lang/Throwable;II)V`.
+    /// The probe that is called before each `athrow`: `(Ljava/lang/Throwable;I)V`, or with the line
+    /// `(Ljava/lang/Throwable;II)V`.
     pub throwing: Option<Probe<'p>>,
-    /// Called when an exception leaves the method: `(Ljava/lang/Throwable;I)V`.
+    /// The probe that is called when an exception leaves the method: `(Ljava/lang/Throwable;I)V`.
     pub unwinding: Option<Probe<'p>>,
-    /// For a class whose superclass has no probes.
+    /// The probes of constructors in a class whose superclass has no probes.
     pub constructing: Option<Constructing<'p>>,
 }
 
-/// Probes of constructors that call one of a superclass without probes, which is not `java/lang/Object`: nothing else tells
-/// whether that call has thrown something. They have no line.
+/// The probes of constructors that call a constructor of a superclass without probes, other than
+/// `java/lang/Object`: otherwise it would be unknown whether that call has thrown an exception. They have no line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constructing<'p> {
     /// The name of the method that is called in place of [`Probes::entry`]: `(I)V`.
     pub called: &'p str,
-    /// The name of the method that is called when the call has returned, or before [`Probes::unwinding`] if an exception has
-    /// ended the method before it: `(I)V`.
+    /// The name of the method that is called when the call has returned, or before [`Probes::unwinding`] if an
+    /// exception leaves the method before the call: `(I)V`.
     pub constructed: &'p str,
 }
 
-/// A method that is called, with the id of the method that calls it.
+/// A probe. It receives the ID of the method that calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probe<'p> {
-    /// Its name.
+    /// The name of the probe's method.
     pub name: &'p str,
-    /// Whether it takes the number of the line too, as `LineNumberTable` has it for the instruction: as a `short`, so that
-    /// its lower 16 bits are the line; −1 if there is none. Not for [`Probes::unwinding`], which has no line.
+    /// Whether the probe also receives the line number from `LineNumberTable`, as a sign-extended 16-bit number; −1
+    /// if there is none. Not for [`Probes::unwinding`], which has no line.
     pub line: bool,
 }
 
-/// A probe for each line.
+/// The probe for lines.
 ///
-/// It is called before an instruction of a line that can be reached from one of another line, so a line has told of itself
-/// when the first of its instructions begins, and only then. A method whose first instruction has a line gets no probe of its
-/// entry: that line's stands for it, in constructors before `super(…)`.
+/// It is called before each instruction of a line that can be reached from another line, so a line is reported
+/// exactly when its first instruction runs. A method whose first instruction has a line gets no probe for its
+/// entry: that line's probe replaces it, in constructors before `super(…)`.
 pub struct Lines<'p> {
-    /// The name of the method that is called: `(I)V`, with the id of the line.
+    /// The name of the probe's method: `(I)V`, with the ID of the line.
     pub name: &'p str,
-    /// The id of a line of a method, by the method's id and the number of the line; `None` if no id is left.
+    /// Returns the ID of a line, by the method's ID and the line number; `None` if no IDs are left.
     pub id: &'p mut dyn FnMut(i32, u16) -> Option<i32>,
 }
 
@@ -110,7 +113,7 @@ impl std::fmt::Debug for Lines<'_> {
 }
 
 impl Lines<'_> {
-    /// The ids of the lines that are entered at these instructions.
+    /// Returns the IDs of the lines that are entered at these instructions.
     fn sites(&mut self, method: i32, entered: Vec<(usize, u16)>) -> Result<Vec<(usize, i32)>, Reason> {
         let sites = entered.into_iter().map(|(number, line)| Some((number, (self.id)(method, line)?)));
         sites.collect::<Option<_>>().ok_or(Reason::NoLineId)
@@ -118,117 +121,118 @@ impl Lines<'_> {
 }
 
 impl Probes<'_> {
-    /// Whether nothing but the beginning of a method is told.
+    /// Returns whether only the start of methods is reported.
     fn only_entry(&self) -> bool {
         self.exit.is_none() && self.throwing.is_none() && self.unwinding.is_none()
     }
 }
 
-/// A method that could be changed.
+/// A method that may be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate<'a> {
-    /// Its place among the methods of the class.
+    /// The index among the methods of the class.
     pub number: usize,
-    /// Its flags.
+    /// The access flags.
     pub access: AccessFlags,
-    /// Its name.
+    /// The name.
     pub name: Text<'a>,
-    /// Its descriptor.
+    /// The descriptor.
     pub descriptor: Text<'a>,
 }
 
-/// What became of a class.
+/// The result of rewriting a class.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rewritten {
-    /// The class, if anything in it was changed.
+    /// The changed class; `None` if nothing was changed.
     pub bytes: Option<Vec<u8>>,
     /// The methods that were changed.
     pub changed: Vec<Changed>,
-    /// The methods that were to be changed and were not.
+    /// The selected methods that could not be changed.
     pub unchanged: Vec<Unchanged>,
-    /// The methods that were changed, but for the probes of their lines.
+    /// The methods that were changed, but without probes for their lines.
     pub without_lines: Vec<Unchanged>,
-    /// The constructors without handlers that call one constructor and no other, which is not `java/lang/Object`'s, if an end
-    /// by an exception has a probe: if that one ends by an exception, so do they.
+    /// The changed constructors without handlers that call exactly one constructor, other than
+    /// `java/lang/Object`'s, if [`Probes::unwinding`] is set: if that call throws an exception, it also ends these
+    /// constructors.
     pub delegates: Vec<Delegate>,
 }
 
-/// A constructor and the one that it calls.
+/// A constructor and the constructor that it calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delegate {
-    /// Its place among the methods of the class.
+    /// The index among the methods of the class.
     pub number: usize,
-    /// The class of the constructor that it calls, with slashes, in modified UTF-8.
+    /// The class of the called constructor, with slashes, in modified UTF-8.
     pub class: Vec<u8>,
-    /// The descriptor of that one.
+    /// The descriptor of the called constructor.
     pub descriptor: Vec<u8>,
 }
 
 /// A method that was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Changed {
-    /// Its place among the methods of the class.
+    /// The index among the methods of the class.
     pub number: usize,
-    /// Bytes of its code before.
+    /// The original size of the code, in bytes.
     pub before: usize,
-    /// Bytes of its code now. See [`HUGE_METHOD`].
+    /// The new size of the code, in bytes. See [`HUGE_METHOD`].
     pub after: usize,
 }
 
 /// A method that was not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unchanged {
-    /// Its place among the methods of the class.
+    /// The index among the methods of the class.
     pub number: usize,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a method was not changed.
+/// The reason why a method was not changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It is abstract or native.
+    /// The method is abstract or native.
     #[error("it has no code")]
     NoCode,
-    /// It is a `finalize` that does nothing. `HotSpot` recognizes those by their code, which is one `return`; with more in it,
-    /// every object of the class and of those that extend it would be finalized, and for `java/lang/Object` that is every
-    /// object there is.
-    #[error("it is a finalizer that does nothing, and has to stay one")]
+    /// The method is an empty `finalize`. `HotSpot` recognizes empty finalizers by their code, a single `return`.
+    /// With more code, all objects of the class and its subclasses would be finalized; for `java/lang/Object`, that
+    /// is every object.
+    #[error("it is an empty finalizer, which must stay empty")]
     EmptyFinalizer,
-    /// It has not the structure that it should have.
-    #[error("its code can't be read: {0}")]
+    /// The code is malformed.
+    #[error("its code is malformed: {0}")]
     Malformed(#[from] DecodeError),
-    /// It refers to offsets that no instruction begins at.
-    #[error("{0} is not where an instruction begins")]
+    /// The code refers to an offset at which no instruction starts.
+    #[error("{0} is not at the start of an instruction")]
     Misplaced(&'static str),
-    /// A constructor that never calls another one, so there is no place where it begins.
+    /// The constructor never calls another constructor, so its object is never initialized.
     #[error("the constructor calls no other constructor")]
     NeverBegins,
-    /// A constructor with code that runs both before and after the call of the other one.
+    /// The constructor has code that runs both before and after the call of the other constructor.
     #[error("the constructor has code that runs before and after the object is initialized")]
     Shared,
-    /// A constructor, or the frames of a method with branches that got too far, would take too long to understand.
-    #[error("it is too complicated")]
+    /// The analysis of a constructor, or of the frames of a method with extended branches, exceeds a limit.
+    #[error("its code is too complex")]
     TooComplex,
-    /// It would have more bytes than a method can have.
-    #[error("its code would have {0} bytes, and 65,535 are allowed")]
+    /// The code would exceed the maximum size.
+    #[error("its code would be {0} bytes long, but at most 65,535 are allowed")]
     TooLong(usize),
-    /// There is no id left for a line.
+    /// No ID is left for a line.
     #[error("there are too many lines")]
     NoLineId,
-    /// A branch would go further than its 16 bits allow, and there is no place from where it could go on.
-    #[error("a branch would go too far")]
+    /// A branch would be longer than 16 bits allow, and there is no site for an island.
+    #[error("a branch would be too long")]
     OutOfReach,
-    /// It would have more of something than a class file can have.
+    /// A number or size would exceed the limits of class files.
     #[error(transparent)]
     TooMany(#[from] TooMany),
 }
 
-/// Inserts the probes into the methods that `choose` gives an id.
+/// Inserts the probes into the methods for which `choose` returns an ID.
 ///
 /// # Errors
-/// If the names of the class or of its methods can't be read. Methods that can't be changed are in
+/// Fails if the names of the class or of its methods cannot be read. Methods that cannot be changed are in
 /// [`Rewritten::unchanged`].
 pub fn rewrite<'a>(
     class: &ClassFile<'a>,
@@ -238,11 +242,11 @@ pub fn rewrite<'a>(
     rewrite_all(class, probes, None, choose)
 }
 
-/// Inserts the probes into the methods that `choose` gives an id, and those of their lines. A method that has no room for the
-/// latter gets the former only, and is in [`Rewritten::without_lines`].
+/// Inserts the probes into the methods for which `choose` returns an ID, and the probes of their lines. A method
+/// that would become too large with the latter gets only the former, and is in [`Rewritten::without_lines`].
 ///
 /// # Errors
-/// If the names of the class or of its methods can't be read. Methods that can't be changed are in
+/// Fails if the names of the class or of its methods cannot be read. Methods that cannot be changed are in
 /// [`Rewritten::unchanged`].
 pub fn rewrite_lines<'a>(
     class: &ClassFile<'a>,
@@ -261,29 +265,29 @@ fn rewrite_all<'a>(
 ) -> Result<Rewritten, DecodeError> {
     let pool = class.pool();
     let mut additions = Additions::new(pool);
-    let mut calls = Calls::new(probes, lines.as_deref().map(|lines| lines.name));
+    let mut calls = ProbeCalls::new(probes, lines.as_deref().map(|lines| lines.name));
     let mut result = Rewritten::default();
-    // The places in the file that change, with what comes there.
+    // The ranges of the file that change, with their new content.
     let mut patches: Vec<(usize, usize, Vec<u8>)> = Vec::new();
     for (number, member) in class.methods().iter().enumerate() {
         let (name, descriptor) = (member.name(pool)?, member.descriptor(pool)?);
         let candidate = Candidate { number, access: member.access, name, descriptor };
         let Some(id) = choose(&candidate) else { continue };
         let mut insert = |lines: Option<&mut Lines<'_>>| {
-            let mark = additions.new.mark();
+            let checkpoint = additions.new.checkpoint();
             let changed = method::rewrite(class, member, &candidate, id, &mut calls, lines, &mut additions);
             let changed = changed.and_then(|changed| {
                 additions.new.check()?;
                 Ok(changed)
             });
             changed.inspect_err(|_| {
-                additions.new.back_to(mark);
+                additions.new.reset_to(checkpoint);
                 calls.forget_from(additions.new.next());
             })
         };
         let mut changed = insert(lines.as_deref_mut());
         if let (Some(_), Err(_)) = (&lines, &changed) {
-            // What it has no room for are perhaps the lines.
+            // The method may be too large because of the lines only.
             let reason = changed.err();
             changed = insert(None);
             if let (Ok(_), Some(reason)) = (&changed, reason) {
@@ -292,7 +296,7 @@ fn rewrite_all<'a>(
         }
         match changed {
             Ok(changed) => {
-                // The length of the attribute, too, is part of what changes.
+                // The range includes the length of the attribute.
                 patches.push((changed.start, changed.end, changed.attribute));
                 result.delegates.extend(changed.delegate);
                 result.changed.push(Changed { number, before: changed.before, after: changed.after });
@@ -306,7 +310,7 @@ fn rewrite_all<'a>(
     Ok(result)
 }
 
-/// The class with more constants and other codes.
+/// Returns the class with additional constants and changed code.
 fn splice(
     class: &ClassFile<'_>,
     additions: &Additions<'_, '_>,

@@ -1,4 +1,4 @@
-//! The attributes of a changed code: those that speak of offsets say the new ones, the others stay as they are.
+//! The attributes of changed code: those that contain offsets are updated, and the others are preserved.
 
 use super::additions::Additions;
 use super::layout::Layout;
@@ -10,10 +10,10 @@ use crate::attribute::{
 };
 use crate::bytes::{Layout as _, Output};
 
-/// Classes of this version and newer need a stack map.
-const FRAMES_SINCE: u16 = 50;
+/// The first version of class files that requires stack maps.
+const FIRST_VERSION_WITH_FRAMES: u16 = 50;
 
-/// What the attributes are made of.
+/// The data for writing the attributes.
 pub(super) struct Tables<'t, 'p, 'a> {
     pub(super) class: &'t ClassFile<'a>,
     pub(super) candidate: &'t Candidate<'a>,
@@ -23,11 +23,11 @@ pub(super) struct Tables<'t, 'p, 'a> {
     pub(super) additions: &'t mut Additions<'p, 'a>,
 }
 
-/// The places of the handlers that catch every exception; `None` where there is no such handler.
+/// The offsets of the handlers that catch every exception; `None` where there is no such handler.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Unwinding {
     pub(super) initialized: Option<u16>,
-    /// Of a constructor, as long as its object is not initialized: behind the other one.
+    /// The handler of a constructor before its object is initialized, which follows the other one.
     pub(super) uninitialized: Option<u16>,
 }
 
@@ -41,7 +41,8 @@ impl<'a> Tables<'_, '_, 'a> {
     pub(super) fn write(&mut self, attributes: &Attributes<'a>, output: &mut Output) -> Result<(), Reason> {
         let pool = self.class.pool();
         let has_frames = attributes.find(pool, "StackMapTable")?.is_some();
-        let adds_frames = !has_frames && self.unwinding.any() && self.class.version().major >= FRAMES_SINCE;
+        let adds_frames =
+            !has_frames && self.unwinding.any() && self.class.version().major >= FIRST_VERSION_WITH_FRAMES;
         output.count16(attributes.len() + usize::from(adds_frames), "attributes_count");
         for raw in attributes.iter() {
             raw.name.write(output);
@@ -60,7 +61,7 @@ impl<'a> Tables<'_, '_, 'a> {
     fn attribute(&mut self, raw: &RawAttribute<'a>, output: &mut Output) -> Result<(), Reason> {
         let pool = self.class.pool();
         let name = raw.name(pool)?;
-        let speaks_of_offsets = matches!(
+        let has_offsets = matches!(
             name.as_bytes(),
             b"StackMapTable"
                 | b"LineNumberTable"
@@ -69,7 +70,7 @@ impl<'a> Tables<'_, '_, 'a> {
                 | b"RuntimeVisibleTypeAnnotations"
                 | b"RuntimeInvisibleTypeAnnotations"
         );
-        if !speaks_of_offsets {
+        if !has_offsets {
             output.bytes(raw.data);
             return Ok(());
         }
@@ -116,7 +117,8 @@ impl<'a> Tables<'_, '_, 'a> {
         Ok(annotation)
     }
 
-    /// Where a line or a variable begins now. What begins with the method still does: the entry is of its first line.
+    /// Returns the new start of a line or a variable. At the start of the method it is unchanged, so the first line
+    /// includes the entry.
     fn start(&self, pc: u16) -> Result<u16, Reason> {
         if pc == 0 {
             return Ok(0);
@@ -131,7 +133,7 @@ impl<'a> Tables<'_, '_, 'a> {
         let end = usize::from(start) + usize::from(length);
         let number = if end == self.body.length { Some(self.body.ops.len()) } else { self.body.find(end) };
         let new_start = if usize::from(start) == self.body.length {
-            // A variable that is written and never read again, at the end of the method.
+            // A variable that is written at the end of the method and never read.
             offset(self.layout.end_before(self.body.ops.len()))?
         } else {
             self.start(start)?

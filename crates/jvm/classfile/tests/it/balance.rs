@@ -1,4 +1,4 @@
-//! A rewritten program does what it did before, and its entries and ends belong together.
+//! A rewritten program behaves as the original, and its entries match its ends.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ const PROBES: Probes<'_> = Probes {
     constructing: None,
 };
 
-/// Runs the program with the classes of a folder before those of the others.
+/// Runs the program with the classes of a folder in front of the class path.
 fn run(jdk: &Jdk, folder: &str) -> Result<Output, Skip> {
     let path = format!("{folder}:{}", jdk::programs()?.display());
     Ok(jdk.java().args(["-Xverify:all", "-Xss512k", "-cp", &path, "Balance"]).output().unwrap())
@@ -80,19 +80,19 @@ fn every_entry_has_one_end() {
                 _ => lines = line.strip_prefix("lines ").map(str::to_owned),
             }
         }
-        // Entries, exits, throws, unwindings: what the source says.
+        // Entries, exits, throws, unwindings, as in the source.
         let expected: [(&str, [u64; 4]); 11] = [
             ("Balance.<clinit>()V", [1, 1, 0, 0]),
             ("Balance.loop(I)I", [2, 2, 0, 0]),
-            // The one at the bottom throws; each of the six throws again behind its finally.
+            // The innermost call throws; each of the six callers throws again after its finally.
             ("Balance.nested(I)Ljava/lang/String;", [6, 0, 7, 6]),
             ("Balance.implicit(Ljava/lang/Object;)I", [2, 2, 0, 0]),
-            // Behind the monitor it is thrown again.
+            // Thrown again after the monitor is released.
             ("Balance.locked(Ljava/lang/Object;JD)J", [2, 1, 2, 1]),
             ("Balance.choose(ILjava/lang/String;)Ljava/lang/String;", [5, 4, 1, 1]),
             ("Balance.sneaky(Ljava/lang/Throwable;)V", [1, 0, 1, 1]),
             ("Balance$Base.<init>(I)V", [8, 6, 2, 2]),
-            // What the constructor that they call throws ends one of each silently.
+            // Exceptions of the constructors that they call end one call of each without an event.
             ("Balance$Base.<init>(Ljava/lang/String;)V", [4, 3, 0, 0]),
             ("Balance$Derived.<init>(ZLjava/lang/Object;)V", [4, 3, 0, 0]),
             ("Balance$Shape.text()Ljava/lang/String;", [1, 1, 0, 0]),
@@ -109,7 +109,7 @@ fn every_entry_has_one_end() {
     }
 }
 
-/// A handler over code with monitors must not keep `HotSpot`'s compilers from it: they give up on a method in which one
+/// A handler over code with monitors must not prevent compilation by `HotSpot`, whose compilers reject a method in which one
 /// handler is reached with different monitors held.
 #[test]
 fn methods_with_monitors_are_still_compiled() {
@@ -127,7 +127,7 @@ fn methods_with_monitors_are_still_compiled() {
         let ran = jdk.java().args(flags).output().unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         let out = String::from_utf8_lossy(&ran.stdout);
-        // `  123   45 %  b  4       Hot::block @ 5 (86 bytes)`: the compiler's level stands before the name.
+        // `  123   45 %  b  4       Hot::block @ 5 (86 bytes)`: the compiler's level precedes the name.
         let level = |method: &str| {
             let lines =
                 out.lines().filter(|line| line.contains(method) && !line.contains("made not entrant"));

@@ -1,4 +1,4 @@
-//! Methods whose branches get too long for 16 bits when probes come between.
+//! Methods whose branches become too long for 16 bits when probes are inserted.
 
 use runtap_classfile::assemble::{ClassBuilder, CodeBuilder};
 use runtap_classfile::code::{FrameKind, Instruction, Opcode, VerificationType};
@@ -17,9 +17,9 @@ const PROBES: Probes<'_> = Probes {
     constructing: None,
 };
 
-/// `static int of(int, Object)` with `returns` returns, each behind an `if`, and two long branches over all of them: an
-/// `if` (taken for 0) and a `goto` (taken for −1). A `String` is in a variable at their target, so the frames do not repeat
-/// each other. 16 bytes a return.
+/// Returns a class with `static int of(int, Object)`, which has `returns` returns, each after an `if`, and two long branches
+/// over all of them: an `if` (taken for 0) and a `goto` (taken for −1). A `String` is in a variable at their target, so that
+/// the frames differ. Each return takes 16 bytes.
 fn class(returns: i32, version: u16) -> Vec<u8> {
     let public_static = AccessFlags::PUBLIC | AccessFlags::STATIC;
     let version = Version { major: version, minor: 0 };
@@ -73,13 +73,13 @@ fn opcodes(bytes: &[u8]) -> Vec<Opcode> {
     code.instructions().map(|found| found.unwrap().1.opcode()).collect()
 }
 
-/// Returns of which all branches are within 16 bits: the nearest to 32,767.
+/// The number of returns at which all branches still fit into 16 bits, close to 32,767.
 const MOST: i32 = 2040;
 
 #[test]
 fn branches_become_wide() {
     let folder = tempfile::tempdir().unwrap();
-    // Versions with frames, and the last one without.
+    // Versions with frames, and the last version without frames.
     for version in [49, 52, 55] {
         let bytes = class(MOST, version);
         assert!(!opcodes(&bytes).contains(&Opcode::GOTO_W));
@@ -105,7 +105,7 @@ fn branches_become_wide() {
     }
 }
 
-/// One block of 60,000 bytes with a return at its end: there is room for the probes, and none for more returns.
+/// One block of 60,000 bytes with a return at its end: there is room for the probes of one return only.
 #[test]
 fn the_limit_of_a_code_is_exact() {
     let of = |length: usize| {
@@ -128,7 +128,7 @@ fn the_limit_of_a_code_is_exact() {
     assert_eq!((result.bytes, &result.unchanged[0].reason), (None, &Reason::TooLong(65_536)));
 }
 
-/// An `if` over a block without an end: no island has a place.
+/// An `if` over a block without an end: there is no place for an island.
 #[test]
 fn a_branch_without_a_way_is_reported() {
     let mut class =
@@ -139,14 +139,14 @@ fn a_branch_without_a_way_is_reported() {
     code.op(Opcode::ILOAD_0).branch(Opcode::IFEQ, end);
     (0..32_763).for_each(|_| _ = code.op(Opcode::NOP));
     code.bind(end);
-    // Only with the probe of this one does it get too long.
+    // The branch only becomes too long with the probe of this method.
     code.op(Opcode::ACONST_NULL).op(Opcode::ATHROW);
     (0..32_000).for_each(|_| _ = code.op(Opcode::NOP));
     code.op(Opcode::RETURN);
     class.method(AccessFlags::STATIC, "of", "(I)V", Some(&code)).unwrap();
     let bytes = class.finish().unwrap();
     let class = ClassFile::parse(&bytes).unwrap();
-    // Nothing comes between the branch and its target.
+    // No probe is inserted between the branch and its target.
     let result = rewrite(&class, &PROBES, |_| Some(1)).unwrap();
     assert_eq!(result.unchanged, []);
 

@@ -1,10 +1,10 @@
-//! A class assembled by hand, byte for byte.
+//! A class assembled by hand, compared byte by byte.
 
 use runtap_classfile::attribute::{Attribute, LineNumber};
 use runtap_classfile::code::{Instruction, Opcode};
 use runtap_classfile::{AccessFlags, ClassFile, Constant, Index, Version};
 
-/// `public static void run()` of the class `name`, with `iconst_1` of line 7, `pop` and `return` of line 9.
+/// Returns the class `name` with `public static void run()`: `iconst_1` of line 7, `pop` and `return` of line 9.
 pub(crate) fn class_with_lines(name: &str) -> Vec<u8> {
     let mut class = b"\xca\xfe\xba\xbe\0\0\0\x34".to_vec();
     class.extend(b"\0\x0d");

@@ -1,4 +1,4 @@
-//! Jars as they are made by `jar`, by hand, and by nobody.
+//! Jars made by `jar`, made by hand, and invalid ones.
 
 use std::io::Write as _;
 
@@ -9,12 +9,12 @@ use runtap_classfile::code::Opcode;
 use runtap_classfile::jar::{self, Limits, Listing, Options, Reason};
 use runtap_classfile::{AccessFlags, Version};
 
-/// The class `a/B` with one method and two lines.
+/// Returns the class `a/B` with one method and two lines.
 fn class(name: &str) -> Vec<u8> {
     crate::golden::class_with_lines(name)
 }
 
-/// A class whose methods all have this name.
+/// Returns a class whose methods all have one name.
 fn class_with_methods(name: &str, count: usize) -> Vec<u8> {
     let version = Version { major: 52, minor: 0 };
     let mut class = ClassBuilder::new(version, AccessFlags::PUBLIC, "a/B", "java/lang/Object");
@@ -27,7 +27,7 @@ fn class_with_methods(name: &str, count: usize) -> Vec<u8> {
     class.finish().unwrap()
 }
 
-/// A zip file with these entries; every second one is deflated.
+/// Returns a zip file with these entries; every second one is deflated.
 fn zip(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());
     for (n, (path, content)) in entries.iter().enumerate() {
@@ -178,7 +178,7 @@ fn damage_is_told_and_the_rest_is_listed() {
     }
 }
 
-/// `jmod` files have the classes of a JDK's module: in them, everything is listed.
+/// `jmod` files contain the classes of a JDK module, all of which are listed.
 #[test]
 fn a_module_of_the_jdk() {
     let jdk = runtap_testkit::require!(runtap_testkit::Jdk::with_compiler());
@@ -197,7 +197,7 @@ fn a_module_of_the_jdk() {
     assert!(!info.unwrap().lines.is_empty());
 }
 
-/// Paths of inner archives are in the path of each of their entries: three long names and many entries would be gigabytes.
+/// The path of each entry includes the paths of its outer archives: three long names and many entries would take gigabytes.
 #[test]
 fn paths_of_nested_archives_are_bounded_in_total() {
     let names: Vec<String> = (0..2000).map(|number| format!("{number:x}.class")).collect();
@@ -222,7 +222,7 @@ fn what_is_unpacked_is_bounded_by_the_size_of_the_archive() {
     let jar = zip(&[("README", b""), ("000.class", &bomb)]);
     let place = |mark: &[u8]| jar.windows(4).rposition(|bytes| bytes == mark).unwrap();
     let (entry, end) = (place(b"PK\x01\x02"), place(b"PK\x05\x06"));
-    // More entries of the directory for the same content, with names of their own.
+    // More directory entries for one content, with names of their own.
     let mut shared = jar[..end].to_vec();
     for number in 1..=900 {
         shared.extend(&jar[entry..entry + 46]);
@@ -248,7 +248,7 @@ fn names_of_methods_are_bounded_by_the_size_of_the_class() {
     let listing = jar::list(&zip(&[("a/B.class", &bytes)]), &Options::default()).unwrap();
     let limit = (64 << 10) + 16 * bytes.len() as u64;
     assert_eq!(listing.unread[0].reason, Reason::Limit { what: "bytes of names of its methods", limit });
-    // Names that many methods share are usual.
+    // Many methods commonly share a name.
     let bytes = class_with_methods("access", 200);
     assert_eq!(jar::list(&zip(&[("a/B.class", &bytes)]), &Options::default()).unwrap().unread, []);
 }

@@ -1,4 +1,4 @@
-//! What the JDKs of this machine do for the tests: they run the programs of `tests/java`, and give their classes.
+//! The JDKs of this machine: they run the programs of `tests/java`, and provide their own classes.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(crate) trait Programs {
     /// Runs one of the programs of `tests/java`.
     fn program(&self, name: &str, options: &[&str], arguments: &[&str]) -> Result<Output, Skip>;
 
-    /// The classes of some modules, or of all.
+    /// Returns the classes of some modules, or of all.
     fn classes(&self, modules: &[&str]) -> Result<Vec<Found>, Skip>;
 }
 
@@ -50,7 +50,7 @@ impl Programs for Jdk {
     }
 }
 
-/// The folder of the compiled programs of `tests/java`. They are compiled once a run, for the oldest JDK that is tried.
+/// Returns the folder of the compiled programs of `tests/java`, which are compiled once per run, for the oldest tested JDK.
 pub(crate) fn programs() -> Result<&'static Path, Skip> {
     static FOLDER: OnceLock<Result<tempfile::TempDir, Skip>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {

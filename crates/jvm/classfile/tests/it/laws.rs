@@ -1,4 +1,4 @@
-//! What holds for any bytes.
+//! Properties that hold for any bytes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,13 +10,13 @@ use runtap_testkit::require;
 use crate::golden::class_with_lines;
 use crate::jdk;
 
-/// What compilers make: the classes of the programs of these tests.
+/// Returns compiled classes: those of the programs of these tests.
 pub(crate) fn real_classes() -> Result<Vec<Vec<u8>>, runtap_testkit::Skip> {
     let files = std::fs::read_dir(jdk::programs()?).unwrap().map(|entry| entry.unwrap().path());
     Ok(files.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap()).collect())
 }
 
-/// Everything that can be asked of a class, asked; what can be written is what was read.
+/// Calls every query on a class, and checks that a class that can be written equals its input.
 fn examine(bytes: &[u8]) {
     let Ok(class) = ClassFile::parse(bytes) else { return };
     let _ = (class.name(), class.super_name(), class.source_file(), class.interfaces().count());

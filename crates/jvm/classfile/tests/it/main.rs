@@ -1,4 +1,4 @@
-//! The library against real classes, and its laws.
+//! Tests of the library with real classes, and its properties for any input.
 
 #![expect(
     clippy::cast_possible_truncation,

@@ -6,7 +6,7 @@ use runtap_testkit::{Jdk, require};
 
 use crate::jdk::{Found, Programs as _};
 
-/// Everything is understood: what is written from the parts of a class is the class.
+/// Checks that the class written from the parsed parts equals the original.
 fn comes_back(found: &Found) {
     let class = ClassFile::parse(&found.bytes).unwrap_or_else(|error| panic!("{}: {error}", found.path));
     let written = class.encode().unwrap_or_else(|error| panic!("{}: {error}", found.path));
@@ -15,7 +15,7 @@ fn comes_back(found: &Found) {
     assert_eq!(class.name().unwrap(), name.strip_suffix(".class").unwrap());
 }
 
-/// Attributes of classes that are not of the specification: the JDK's own.
+/// Attributes of classes that are not in the specification but in the JDK.
 const OTHERS: [&str; 6] =
     ["ModuleHashes", "ModuleResolution", "ModuleTarget", "SourceDebugExtension", "Scala", "ScalaSig"];
 
@@ -36,7 +36,7 @@ fn a_quarter_of_the_classes_of_all_jdks_comes_back() {
     for (n, jdk) in require!(Jdk::all()).iter().enumerate() {
         let classes = require!(jdk.classes(&["java.base"]));
         assert!(classes.len() > 5000, "{}", classes.len());
-        // Each JDK's own quarter: most classes are in all of them.
+        // A different quarter for each JDK, because most classes are in all of them.
         let quarter = classes.iter().skip(n % 4).step_by(4);
         quarter.clone().for_each(comes_back);
         quarter.for_each(none_is_unknown);

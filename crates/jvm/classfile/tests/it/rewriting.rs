@@ -1,4 +1,4 @@
-//! What holds for every rewritten class, whatever it was.
+//! Properties of every rewritten class, for any input.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ pub(crate) const PROBES: Probes<'_> = Probes {
     constructing: None,
 };
 
-/// What a class of any bytes becomes, or why not: no panic, the same methods, and what was written can be read.
+/// Rewrites a class of any bytes: no panic, the methods are kept, and the written class can be read.
 fn examine(bytes: &[u8]) {
     let Ok(class) = ClassFile::parse(bytes) else { return };
     let Ok(result) = rewrite(&class, &PROBES, |method| Some(method.number as i32 * 100)) else { return };
@@ -51,13 +51,13 @@ proptest! {
     }
 }
 
-/// The instructions of a method without those of probes, each with its offset, its opcode, and operands but for branches.
+/// Returns the instructions of a method without those of probes: offset, opcode, and operands except those of branches.
 pub(crate) fn own<'a>(code: &Code<'a>, pool: &Pool<'a>) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut skip_push = 0;
-    // From the end: a call of a probe is behind what it takes.
+    // From the end, because the call of a probe follows its operands.
     let mut all: Vec<_> = code.instructions().map(|found| found.unwrap()).collect();
-    // A constructor has two handlers for everything.
+    // A constructor has two catch-all handlers.
     while code.handlers.last().is_some_and(|row| row.catch_type.0 == 0)
         && let Some((_, Instruction::Constant { opcode: Opcode::INVOKESTATIC, index })) =
             all.get(all.len().wrapping_sub(2))
@@ -95,7 +95,7 @@ pub(crate) fn own<'a>(code: &Code<'a>, pool: &Pool<'a>) -> Vec<(usize, String)> 
     found
 }
 
-/// The lines and names that a debugger shows for each instruction.
+/// Returns the lines and names that a debugger shows for each instruction.
 fn shown<'a>(code: &Code<'a>, pool: &Pool<'a>) -> (Vec<u16>, Vec<(String, u16)>) {
     let names = |attributes: &Attributes<'a>| -> Vec<(String, u16)> {
         let tables = attributes.parse(pool).filter_map(|found| match found.unwrap() {
@@ -124,7 +124,7 @@ fn the_code_without_the_probes_is_the_code_before() {
             assert_eq!(shown(&after, rewritten.pool()), shown(&before, class.pool()));
             seen += 1;
         }
-        // All else is as it was: attributes of the class, fields, flags, the constants.
+        // All other parts are unchanged: attributes of the class, fields, flags, constants.
         assert_eq!(
             rewritten.attributes().iter().map(|raw| raw.data).collect::<Vec<_>>(),
             class.attributes().iter().map(|raw| raw.data).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! Shapes of code that Java's compiler does not make, or no longer: other compilers do.
+//! Code that Java's compiler does not, or no longer, generate; other compilers do.
 
 use std::process::Output;
 
@@ -25,7 +25,7 @@ fn class(version: u16) -> ClassBuilder {
     ClassBuilder::new(Version { major: version, minor: 0 }, AccessFlags::PUBLIC, NAME, "java/lang/Object")
 }
 
-/// `static int of(int, Object)` that makes an object with the number and gives it back.
+/// Adds `static int of(int, Object)`, which creates an object with the number and returns it.
 fn with_maker(mut class: ClassBuilder) -> Vec<u8> {
     let (this, init) = (class.constants().class(NAME), class.constants().method(NAME, "<init>", "(I)V"));
     let mut code = CodeBuilder::new(3, 2);
@@ -35,7 +35,7 @@ fn with_maker(mut class: ClassBuilder) -> Vec<u8> {
     class.finish().unwrap()
 }
 
-/// Ids are the numbers of the methods.
+/// Rewrites a class; ids are the numbers of the methods.
 fn traced(bytes: &[u8]) -> Rewritten {
     rewrite(&ClassFile::parse(bytes).unwrap(), &PROBES, |method| Some(method.number as i32)).unwrap()
 }
@@ -48,7 +48,7 @@ fn run(jdk: &Jdk, bytes: &[u8], numbers: &[&str]) -> Result<Output, Skip> {
     jdk.program("Far", &["-Xverify:all"], &arguments)
 }
 
-/// What it says on every JDK, once as it is and once traced.
+/// Checks a class's output on every JDK, without and with probes.
 fn says(bytes: &[u8], numbers: &[&str], results: &str, traces: &str) -> Result<(), Skip> {
     let result = traced(bytes);
     assert_eq!(result.unchanged, []);
@@ -64,7 +64,7 @@ fn says(bytes: &[u8], numbers: &[&str], results: &str, traces: &str) -> Result<(
     Ok(())
 }
 
-/// Subroutines, as compilers made of `finally` before Java 6.
+/// Subroutines, which compilers before Java 6 generated for `finally`.
 #[test]
 fn subroutines() {
     let mut class = class(48);
@@ -81,7 +81,7 @@ fn subroutines() {
     require!(says(&bytes, &["5", "-9"], "7\n0\n", "wrong null\nmethod 0 2 2 0 0\nlines [-1]\n"));
 }
 
-/// A loop that begins with the method is entered once.
+/// A loop at the start of a method does not repeat the method's entry.
 #[test]
 fn a_branch_to_the_first_instruction() {
     let mut class = class(52);
@@ -95,7 +95,7 @@ fn a_branch_to_the_first_instruction() {
     require!(says(&bytes, &["100"], "0\n", "wrong null\nmethod 0 1 1 0 0\nlines [-1]\n"));
 }
 
-/// A constructor that calls another one in two places, and handles an exception before: Java 25 allows that to be written.
+/// A constructor that calls another one in two places, and handles an exception before, which Java 25 allows in source code.
 #[test]
 fn a_constructor_with_two_ways_to_its_superclass() {
     for version in [48, 55] {
@@ -118,7 +118,7 @@ fn a_constructor_with_two_ways_to_its_superclass() {
             .op(Opcode::IDIV)
             .op(Opcode::POP)
             .bind(to);
-        // The object is copied, and swapped, on its way.
+        // The object is copied and swapped before the call.
         code.op(Opcode::ALOAD_0).op(Opcode::ILOAD_1).op(Opcode::SWAP).op(Opcode::ASTORE_2).op(Opcode::POP);
         code.op(Opcode::ALOAD_2).constant(Opcode::INVOKESPECIAL, init).branch(Opcode::GOTO, both);
         code.bind(caught);
@@ -161,7 +161,7 @@ fn constructors_that_are_left_alone() {
     never_code.op(Opcode::ACONST_NULL).op(Opcode::ATHROW);
     assert_eq!(reason_of(&never_code, never), Some(Reason::NeverBegins));
 
-    // A handler of all, before and behind the call.
+    // A catch-all handler, before and after the call.
     let mut shared = class(49);
     let (mut shared_code, start, init) = code(&mut shared);
     let end = shared_code.label();
@@ -174,7 +174,7 @@ fn constructors_that_are_left_alone() {
     shared_code.op(Opcode::ATHROW).handler(start, end, end, Index::NONE);
     assert_eq!(reason_of(&shared_code, shared), Some(Reason::Shared));
 
-    // The stack has something else where the object should be.
+    // The stack has a different value where the object should be.
     let mut wrong = class(49);
     let (mut wrong_code, _, init) = code(&mut wrong);
     wrong_code.constant(Opcode::INVOKESPECIAL, init).op(Opcode::RETURN);
@@ -193,7 +193,7 @@ fn an_empty_finalizer_stays_empty() {
     assert_eq!((result.bytes, reasons), (None, vec![Reason::EmptyFinalizer, Reason::NoCode]));
 }
 
-/// A method that has room for the probe of its entry, and not for those of its lines, gets the former.
+/// A method with room for the probe of its entry, but not for those of its lines, gets the former.
 #[test]
 fn lines_that_have_no_room() {
     let mut builder = class(52);

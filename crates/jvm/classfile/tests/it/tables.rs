@@ -1,5 +1,5 @@
-//! Tables of a method that say offsets, after probes were inserted: variables, and annotations of types. Read by our own
-//! reader, and by the JDK's `javap`, which is not ours.
+//! Tables of a method with offsets, after probes were inserted: variables, and annotations of types. Read by this crate's
+//! reader, and by the JDK's `javap` as an independent one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use runtap_testkit::{Jdk, require, run};
 use crate::jdk;
 use crate::rewriting::{PROBES, own};
 
-/// A class with annotations of every kind of code, before and after.
+/// Returns a class with annotations of every kind of code, before and after rewriting.
 fn annotated() -> Result<(Vec<u8>, Vec<u8>), runtap_testkit::Skip> {
     let before = fs::read(jdk::programs()?.join("Annotated.class")).unwrap();
     let class = ClassFile::parse(&before).unwrap();
@@ -25,10 +25,10 @@ fn annotated() -> Result<(Vec<u8>, Vec<u8>), runtap_testkit::Skip> {
     Ok((before, after))
 }
 
-/// Where the tables of a code point to.
+/// The positions to which the tables of a method's code refer.
 #[derive(Debug, Default)]
 struct Tables {
-    /// Rows of variables and of their types, and parts of variables with annotated types: beginning and end.
+    /// Rows of variables and of their types, and ranges of variables with annotated types: start and end.
     ranges: Vec<(usize, usize)>,
     /// Instructions that use annotated types.
     offsets: Vec<usize>,
@@ -77,7 +77,7 @@ fn variables_and_annotations_are_where_their_instructions_are() {
         };
         let (old_pcs, new_pcs) = (pcs(&old, &before), pcs(&new, &after));
         let number = |pc: usize| old_pcs.iter().position(|at| *at == pc).unwrap_or(old_pcs.len());
-        // Behind the instruction before, which has written the variable, and not behind the one that it began with.
+        // After the instruction before, which has written the variable, not after the position where that instruction began.
         let is_at = |pc: usize, was: usize| {
             let number = number(was);
             let least = number.checked_sub(1).map_or(0, |before| new_pcs[before] + 1);
@@ -97,18 +97,18 @@ fn variables_and_annotations_are_where_their_instructions_are() {
             offsets += 1;
         }
     }
-    // As many as `javac` makes of it; with an entry before everything, all but the empty ones have moved.
+    // The number that `javac` generates; with an entry at the start, all but the empty ones have moved.
     assert!(ranges >= 25 && offsets >= 10 && moved >= 25, "{ranges} {offsets} {moved}");
 }
 
-/// What `javap` shows of a method.
+/// The parts of a method in `javap`'s output.
 #[derive(Debug, Default)]
 struct Listed {
     /// Instructions, by their offsets.
     code: BTreeMap<usize, String>,
-    /// Beginning, length, number and name of each variable.
+    /// The start, length, number and name of each variable.
     variables: Vec<(usize, usize, usize, String)>,
-    /// Annotations of types: what they are at, and the offset.
+    /// Annotations of types: their target, and the offset.
     annotations: Vec<(String, usize)>,
 }
 
@@ -185,7 +185,7 @@ fn a_reader_that_is_not_ours_finds_them_too() {
                 "{name} ends in the middle of an instruction"
             );
             if *start > 0 {
-                // It has its value from here on: the instruction before has written it.
+                // The variable has its value from here on: the instruction before has written it.
                 let (_, store) = new.code.range(..start).next_back().unwrap();
                 let (store, index) = store.split_once(['_', ' ']).unwrap();
                 assert!(store.ends_with("store") && index == slot.to_string(), "{name}: {store} {index}");

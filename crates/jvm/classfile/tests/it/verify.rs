@@ -1,4 +1,4 @@
-//! Rewritten classes before the judge: they are linked, and used, by real virtual machines that verify everything.
+//! Rewritten classes are linked and used by real virtual machines that verify all classes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use runtap_testkit::{Jdk, Skip, require};
 
 use crate::jdk::{Found, Programs as _};
 
-/// Probes of a class that has to be in the module that is tried, in a package that all may use.
+/// The probes, which belong to a class in the tested module, in a package that is exported to all.
 const PROBES: Probes<'_> = Probes {
     class: "java/lang/RuntapProbe",
     entry: Some(Probe { name: "entry", line: false }),
@@ -24,10 +24,10 @@ const PROBES: Probes<'_> = Probes {
     constructing: None,
 };
 
-/// What coverage has of [`PROBES`], besides lines.
+/// The probes of coverage, without lines: a part of [`PROBES`].
 const ENTRIES: Probes<'_> = Probes { exit: None, throwing: None, unwinding: None, ..PROBES };
 
-/// A class whose methods count their calls.
+/// Returns a class whose methods count their calls.
 fn counting_probes() -> Vec<u8> {
     let (name, public_static) = (PROBES.class, AccessFlags::PUBLIC | AccessFlags::STATIC);
     let mut class =
@@ -50,14 +50,14 @@ fn counting_probes() -> Vec<u8> {
     class.finish().unwrap()
 }
 
-/// What became of some classes.
+/// The results for a set of classes.
 #[derive(Debug, Default)]
 struct Tally {
     methods: usize,
     reasons: Vec<(String, Reason)>,
 }
 
-/// Writes the rewritten classes into a folder for each module, and the list of their names.
+/// Writes the rewritten classes to a folder for each module, and the list of their names.
 fn write_all<'f>(
     classes: impl Iterator<Item = &'f Found>,
     folder: &Path,
@@ -67,7 +67,7 @@ fn write_all<'f>(
     for found in classes {
         let class = ClassFile::parse(&found.bytes).unwrap();
         assert_eq!(rewrite(&class, &PROBES, |_| None).unwrap().bytes, None);
-        // Ids of every length: one, two and three bytes of code, and constants of their own.
+        // Ids of each encoded length: one, two and three bytes of code, and constants.
         let id = |number: usize| Some([3, 100, 30_000, 70_000 + number as i32][number % 4]);
         let result = if with_lines {
             let mut of_line = |_, line: u16| id(usize::from(line));
@@ -100,7 +100,7 @@ fn write_all<'f>(
     (tally, names)
 }
 
-/// What `Link` has printed. All of the classes were linked.
+/// Returns the output of `Link`, after checking that all classes were linked.
 fn linked(jdk: &Jdk, ran: &Output, classes: usize) -> String {
     let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "JDK {}: {}\n{out}\n{err}", jdk.major(), ran.status);
@@ -110,7 +110,7 @@ fn linked(jdk: &Jdk, ran: &Output, classes: usize) -> String {
 }
 
 #[expect(clippy::print_stdout, reason = "how much was tried is what the sweep is read for")]
-/// Has a virtual machine run with the rewritten classes in the place of its own, and link them.
+/// Runs a virtual machine with the rewritten classes in place of its own, and links them.
 fn link<'f>(
     jdk: &Jdk,
     classes: impl Iterator<Item = &'f Found>,
@@ -186,7 +186,7 @@ fn all_classes_of_the_machines_jars_are_accepted() {
             jar::for_each_class(&bytes, &jar::Options { release: 11, ..Default::default() }, |_, bytes| {
                 let class = ClassFile::parse(bytes)?;
                 let path = format!("-/{}.class", class.name()?);
-                // Modules and packages are no classes, and the programs of the tests have no package.
+                // Module and package descriptors are not classes, and the programs of the tests have no package.
                 if path.contains("-info") {
                     return Ok(());
                 }
@@ -207,7 +207,7 @@ fn all_classes_of_the_machines_jars_are_accepted() {
         let file = probes.join(PROBES.class).with_extension("class");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, counting_probes()).unwrap();
-        // All jars are behind it, for the classes that were not rewritten.
+        // All jars follow on the class path, for the classes that were not rewritten.
         let path: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let path = format!("-Xbootclasspath/a:{}:{}", folder.path().join("-").display(), path.join(":"));
         let patch = format!("--patch-module=java.base={}", probes.display());

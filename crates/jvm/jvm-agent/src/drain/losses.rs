@@ -1,4 +1,4 @@
-//! How far threads may write, and what is told of those that had no room.
+//! The write limits of threads, and the reports of events that did not fit.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use crate::clock;
 use crate::ring::{CAPACITY, PAUSED};
 
 impl Drain {
-    /// Says how far threads may write.
+    /// Sets how far each thread may write.
     pub(super) fn give_room(&mut self) {
         let paused = self.session.mode() == Mode::Paused;
         let carrier_is_degraded = self.reading.carrier_is_degraded;
@@ -18,7 +18,7 @@ impl Drain {
             let limit = if paused {
                 PAUSED
             } else if carrier_is_degraded && reader.ring.carries.load(Ordering::SeqCst) {
-                // It only counts too, once it is full: calls that go from one to another would be cut.
+                // A full ring also switches to counting: calls of virtual threads that change carriers would be incomplete.
                 reader.limit
             } else {
                 reader.tail + CAPACITY
@@ -30,11 +30,11 @@ impl Drain {
         }
     }
 
-    /// At the end: what live threads have dropped.
+    /// Reports, at the end, the events that live threads have dropped.
     pub(super) fn tell_rest(&mut self) -> io::Result<()> {
         self.round(true)?;
         let stream = &mut self.reading.stream;
-        // Who had got room again has written how much it had dropped into the ring.
+        // A thread that got room again has already written its dropped events to the ring.
         for reader in &mut self.reading.readers {
             reader.tell_dropped(stream);
         }

@@ -1,7 +1,7 @@
-//! Reads all rings, puts what virtual threads did on several carriers in order, and sends it.
+//! Reads all rings, puts the events of virtual threads on several carriers in order, and sends them.
 //!
-//! Owns: the loop of the native thread that does so, and the limits of rings: how far a thread may write, which is how a
-//! program is paused too. Refuses to: know messages (`stream` does).
+//! Owns: the loop of the native thread that reads and sends, and the limits of rings, which say how far a thread may write
+//! and by which a program is paused. Does not know messages (`stream` does).
 
 mod losses;
 mod read;
@@ -15,52 +15,52 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use runtap_bytefrog_proto::{Mode, Record};
+use runtap_bytefrog_proto::{Mode, RecordMode};
 
 use crate::clock;
 use crate::lines::Line;
-use crate::ring::{NOBODY, Raw};
+use crate::ring::{RawEvent, UNREAD};
 use crate::session::{Agent, Session};
 use crate::stream::Stream;
 use read::Reading;
 
-/// What is buffered for a connection before it is written.
-const ENOUGH: usize = 64 * 1024;
-/// How long a write may take before it is looked whether it is still wanted.
-const STEP: Duration = Duration::from_millis(200);
-/// The longest rest between two rounds.
-const REST: Duration = Duration::from_millis(2);
+/// The number of bytes buffered for a connection before they are written.
+const FLUSH_BYTES: usize = 64 * 1024;
+/// The time-out of a write, after which the thread checks whether the write is still wanted.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(200);
+/// The longest pause between two rounds.
+const MAX_PAUSE: Duration = Duration::from_millis(2);
 
-/// What is sent how.
+/// Reads rings and sends their events to HQ.
 pub(crate) struct Drain {
     pub(crate) agent: &'static Agent,
     pub(crate) session: Arc<Session>,
     pub(crate) sockets: Vec<TcpStream>,
-    pub(crate) record: Record,
+    pub(crate) record: RecordMode,
     pub(crate) interval: Duration,
     reading: Reading,
-    /// Counts of threads that are gone, and what was counted before the last reset.
+    /// Counts of threads that have ended, and counts from before the last reset.
     gone: Vec<[u64; 2]>,
     before: Vec<[u64; 2]>,
-    /// What was counted when recording was suspended; `None` while it is not.
+    /// The counts when recording was suspended; `None` while it is not suspended.
     held: Option<Vec<[u64; 2]>>,
     covered: Vec<bool>,
-    /// For each of `lines`, whether HQ was told that it ran.
+    /// For each entry of `lines`, whether HQ has been told that the line ran.
     covered_lines: Vec<bool>,
-    /// All lines that have probes.
+    /// All lines with probes.
     lines: Vec<Line>,
     any_degraded: bool,
     last_snapshot: Instant,
 }
 
 impl Drain {
-    /// Begins to read. What is in the rings of an earlier trace is passed over.
+    /// Creates the reader of a trace. Events from an earlier trace that are still in the rings are skipped.
     pub(crate) fn new(
         agent: &'static Agent,
         session: Arc<Session>,
         stream: Stream,
         sockets: Vec<TcpStream>,
-        record: Record,
+        record: RecordMode,
         interval: Duration,
     ) -> Self {
         let suspended = session.mode() == Mode::Suspended;
@@ -88,7 +88,7 @@ impl Drain {
         drain
     }
 
-    /// Takes rings that were made since.
+    /// Adopts rings that were created since the last call.
     fn adopt_new(&mut self) {
         if self.agent.rings.count() != self.reading.readers.len() {
             for ring in self.agent.rings.all() {
@@ -99,16 +99,16 @@ impl Drain {
         }
     }
 
-    /// Reads and sends until the trace is over, and frees everybody then.
+    /// Reads and sends until the trace is over, and then releases all waiting threads.
     pub(crate) fn run(mut self) {
         let result = self.until_over();
         for reader in &self.reading.readers {
-            reader.ring.set_limit(NOBODY);
+            reader.ring.set_limit(UNREAD);
         }
         self.agent.set_gone(true);
-        // Those that were made meanwhile.
+        // Rings that were created meanwhile.
         for ring in self.agent.rings.all() {
-            ring.set_limit(NOBODY);
+            ring.set_limit(UNREAD);
             if ring.ended.load(Ordering::Acquire) {
                 self.agent.rings.forget(&ring);
             }
@@ -117,14 +117,14 @@ impl Drain {
             self.session.set_lost();
         }
         for socket in &self.sockets {
-            // It may be closed already.
+            // The socket may be closed already.
             let _ = socket.shutdown(Shutdown::Write);
         }
     }
 
     fn until_over(&mut self) -> io::Result<()> {
         for socket in &self.sockets {
-            socket.set_write_timeout(Some(STEP))?;
+            socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         }
         let mut rest = Duration::ZERO;
         loop {
@@ -143,7 +143,7 @@ impl Drain {
                 self.tell_rest()?;
                 return self.flush(0);
             }
-            rest = if any { Duration::ZERO } else { (rest * 2).clamp(Duration::from_micros(50), REST) };
+            rest = if any { Duration::ZERO } else { (rest * 2).clamp(Duration::from_micros(50), MAX_PAUSE) };
             if rest.is_zero() {
                 std::thread::yield_now();
             } else {
@@ -155,7 +155,7 @@ impl Drain {
     fn follow_mode(&mut self) {
         let suspended = self.session.mode() == Mode::Suspended;
         if suspended && !self.is_suspended() {
-            // What was recorded before is sent.
+            // Events recorded before the suspension are sent.
             let _ = self.round(false);
             self.reading.stream.break_here();
             self.hold_counts();
@@ -170,28 +170,28 @@ impl Drain {
         self.held.is_some()
     }
 
-    /// Everything that is there now. Says whether there was anything. In the last rounds nobody gets room for more.
+    /// Reads and sends all current events, and returns whether there were any. The last rounds do not move the limits.
     fn round(&mut self, last: bool) -> io::Result<bool> {
-        // Read before anything else: an event of this time or before it is in a ring that is looked at, if a later one of the
-        // same thread is in another.
+        // Read first: every event up to this time is then in a ring that this round reads, even if a later event of the same
+        // thread is in another ring.
         let until = clock::now();
         self.adopt_new();
         self.reading.is_suspended = self.is_suspended();
         let mut any = false;
-        // Ended is read before the head: nothing comes behind that head then.
+        // `ended` is read before the head: no event follows that head then.
         let ended: Vec<bool> =
             self.reading.readers.iter().map(|one| one.ring.ended.load(Ordering::Acquire)).collect();
         let heads = self.reading.heads();
         self.reading.take_losses();
         let mut carriers = Vec::new();
         for (number, head) in heads.iter().enumerate() {
-            // Read after the head: a ring whose events up to there have a switch says so.
+            // Read after the head: a ring with a switch below the head is marked as a carrier's.
             if self.reading.readers.get(number).is_some_and(|one| one.ring.carries.load(Ordering::SeqCst)) {
                 carriers.push(number);
                 continue;
             }
             any |= self.reading.read(number, *head, u64::MAX);
-            self.flush(ENOUGH)?;
+            self.flush(FLUSH_BYTES)?;
         }
         any |= self.reading.merge(&carriers, &heads, until);
         self.reading.stream.end_round(false);
@@ -209,7 +209,7 @@ impl Drain {
         Ok(any)
     }
 
-    /// Rings of threads that are gone, and that were read to their end.
+    /// Releases the rings of ended threads that were read to their end.
     fn bury(&mut self, ended: &[bool], heads: &[u64]) {
         let now = self.reading.stream.since_start(clock::now());
         let mut number = 0;
@@ -232,9 +232,9 @@ impl Drain {
         }
     }
 
-    /// Writes what is buffered, if it is so much.
+    /// Writes buffers that have at least `enough` bytes.
     fn flush(&mut self, enough: usize) -> io::Result<()> {
-        // Before what comes behind them.
+        // Breaks are reported before the events that follow them.
         for sequence in self.reading.stream.take_breaks() {
             self.session.break_at(sequence);
         }
@@ -266,5 +266,5 @@ impl Drain {
     }
 }
 
-/// Events are read from memory that others write.
-const _: () = assert!(size_of::<Raw>() == 16);
+/// Events are read from memory that other threads write.
+const _: () = assert!(size_of::<RawEvent>() == 16);

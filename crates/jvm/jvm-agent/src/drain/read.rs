@@ -1,6 +1,6 @@
-//! From rings to the stream: events in their order, and where some are missing.
+//! Passes events from rings to the stream in their order, and reports where events are missing.
 //!
-//! Owns: how far each ring is read. Refuses to: know sessions, sockets or modes.
+//! Owns: how far each ring is read. Does not know sessions, sockets or modes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,36 +9,36 @@ use runtap_bytefrog_proto::f1::{Drop as DropMessage, DropReason};
 
 use crate::clock;
 use crate::losses::Loss;
-use crate::ring::{CAPACITY, Kind, Ring, line_of, method_of};
+use crate::ring::{CAPACITY, EventKind, Ring, line_of, method_of};
 use crate::stream::{Event, Stream};
 
-/// How far a ring is read.
+/// A ring and how far it is read.
 pub(super) struct Reader {
     pub(super) ring: Arc<Ring>,
     pub(super) tail: u64,
     pub(super) limit: u64,
-    /// The thread whose events come next.
+    /// The thread to which the next events belong.
     tid: u64,
-    /// Dropped events of the ring's own thread that were reported or belong to an earlier trace.
+    /// Dropped events of the ring's own thread that were reported or that belong to an earlier trace.
     dropped: u64,
-    /// The thread has switched to counts, and the stream has reported it.
+    /// Whether the thread has switched to counts and the stream has reported it.
     degraded: bool,
-    /// The stream has reported that virtual threads on this carrier are only counted.
+    /// Whether the stream has reported that virtual threads on this carrier are only counted.
     loses: bool,
 }
 
-/// All rings, and the stream that their events go to.
+/// All rings, and the stream that receives their events.
 pub(super) struct Reading {
     pub(super) readers: Vec<Reader>,
     pub(super) stream: Stream,
-    /// Events are thrown away.
+    /// Whether events are discarded.
     pub(super) is_suspended: bool,
-    /// A carrier only counts what virtual threads do on it.
+    /// Whether a carrier only counts the calls of virtual threads.
     pub(super) carrier_is_degraded: bool,
 }
 
 impl Reader {
-    /// Tells which events its thread has dropped that no event in the ring reports yet.
+    /// Reports the dropped events of the thread that no event in the ring reports yet.
     pub(super) fn tell_dropped(&mut self, stream: &mut Stream) {
         let dropped = self.ring.dropped.load(Ordering::Acquire);
         if dropped > self.dropped {
@@ -54,7 +54,7 @@ impl Reading {
         Self { readers: Vec::new(), stream, is_suspended: false, carrier_is_degraded: false }
     }
 
-    /// Begins to read a ring; of an old one, what comes from now on.
+    /// Starts to read a ring; in an old ring, from its current head.
     pub(super) fn adopt(&mut self, ring: Arc<Ring>, old: bool) {
         let mut dropped = 0;
         if old {
@@ -69,13 +69,13 @@ impl Reading {
         self.readers.push(Reader { ring, tail, limit, tid, dropped, degraded: false, loses: false });
     }
 
-    /// How far each ring is written.
+    /// Returns how far each ring is written.
     pub(super) fn heads(&self) -> Vec<u64> {
         self.readers.iter().map(|one| one.ring.head()).collect()
     }
 
-    /// Tells the stream what carriers had no room for. To be called after the heads of a round were read: a virtual thread does
-    /// one thing after the other, so what it has lost before an event below the heads is there now.
+    /// Reports events of virtual threads that did not fit into the rings of their carriers. Call this after reading the heads
+    /// of a round: a virtual thread runs sequentially, so losses before an event below the heads are visible then.
     pub(super) fn take_losses(&mut self) {
         for reader in &mut self.readers {
             let ring = &reader.ring;
@@ -94,7 +94,7 @@ impl Reading {
             }
             if let Some(others) = losses.others {
                 let others = since_start(others, &self.stream);
-                // How many they are is told here, since it is not known whose they are.
+                // The number of losses is reported here, because the affected threads are unknown.
                 let (name, time) = (Some(ring.name.as_slice()), others.first);
                 self.stream.drop_events(ring.tid, name, time, others.count, DropReason::FULL);
                 self.stream.lose(None, Loss { count: 0, ..others });
@@ -108,7 +108,7 @@ impl Reading {
         }
     }
 
-    /// Tells which threads have gone over to counts. Whether any has.
+    /// Reports the threads that have switched to counts. Returns whether there are any.
     pub(super) fn tell_degraded(&mut self) -> bool {
         let mut any = false;
         for reader in &mut self.readers {
@@ -124,12 +124,12 @@ impl Reading {
         any
     }
 
-    /// Reads a ring up to a head, or to an event that is later than a time.
+    /// Reads a ring up to a head, or to an event that is later than `until`.
     pub(super) fn read(&mut self, number: usize, head: u64, until: u64) -> bool {
         let Some(reader) = self.readers.get_mut(number) else { return false };
         let (ring, mut tid) = (Arc::clone(&reader.ring), reader.tid);
         if head.saturating_sub(reader.tail) > CAPACITY {
-            // Made while nobody read, it had no limit yet.
+            // The ring was created while rings were not read, so it had no limit yet.
             reader.tail = head;
             let (time, name) =
                 (self.stream.since_start(clock::now()), (tid == ring.tid).then_some(ring.name.as_slice()));
@@ -150,18 +150,18 @@ impl Reading {
                 break;
             }
             let name = (tid == ring.tid).then_some(ring.name.as_slice());
-            let kind = Kind::of(event.word).unwrap_or(Kind::More);
+            let kind = EventKind::of(event.word).unwrap_or(EventKind::More);
             let more = || ring.event(at + 1).time;
             let time = self.stream.since_start(event.time);
             at += match kind {
-                Kind::Switch => {
+                EventKind::Switch => {
                     if discarded > 0 {
                         self.stream.discard(tid, name, discarded_since, std::mem::take(&mut discarded));
                     }
                     tid = more();
                     2
                 }
-                Kind::Drop => {
+                EventKind::Drop => {
                     let reason = DropReason(u8::try_from(method_of(event.word)).unwrap_or(u8::MAX));
                     let count = more().saturating_sub(dropped);
                     dropped = dropped.max(more());
@@ -170,16 +170,21 @@ impl Reading {
                     }
                     2
                 }
-                Kind::Standing => {
+                EventKind::Standing => {
                     if !suspended {
                         self.stream.settle(tid, name, time, method_of(event.word), more());
                     }
                     2
                 }
-                Kind::More | Kind::Count | Kind::CountThrown => 1,
-                Kind::Constructed if suspended => 1,
-                Kind::Entry | Kind::Exit | Kind::Throw | Kind::Bubble | Kind::Called | Kind::Constructed => {
-                    let long = matches!(kind, Kind::Throw | Kind::Bubble);
+                EventKind::More | EventKind::Count | EventKind::CountThrown => 1,
+                EventKind::Constructed if suspended => 1,
+                EventKind::Entry
+                | EventKind::Exit
+                | EventKind::Throw
+                | EventKind::Bubble
+                | EventKind::Called
+                | EventKind::Constructed => {
+                    let long = matches!(kind, EventKind::Throw | EventKind::Bubble);
                     if suspended {
                         if discarded == 0 {
                             discarded_since = time;
@@ -206,7 +211,7 @@ impl Reading {
         at > began
     }
 
-    /// Reads rings of carriers together, by time: a virtual thread goes from one to another.
+    /// Reads rings of carriers together, in order of time, because a virtual thread changes carriers.
     pub(super) fn merge(&mut self, carriers: &[usize], heads: &[u64], until: u64) -> bool {
         let mut any = false;
         loop {

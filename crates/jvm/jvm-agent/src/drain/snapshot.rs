@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use runtap_bytefrog_proto::Record;
+use runtap_bytefrog_proto::RecordMode;
 use runtap_bytefrog_proto::f1::Count;
 
 use super::Drain;
@@ -12,7 +12,7 @@ use crate::lines;
 use crate::ring::Ring;
 
 impl Drain {
-    /// Counts and coverage of an earlier trace are not of this one.
+    /// Excludes counts and coverage of an earlier trace.
     pub(super) fn forget_counts(&mut self) {
         self.before = self.sums();
         for method in 0..self.agent.methods.count() {
@@ -23,15 +23,15 @@ impl Drain {
         }
     }
 
-    /// Recording is suspended: what is counted from here on is not told.
+    /// Notes the current counts when recording is suspended: later counts are not reported.
     pub(super) fn hold_counts(&mut self) {
-        if self.record == Record::Coverage {
+        if self.record == RecordMode::Coverage {
             self.snapshot(false);
         }
         self.held = Some(self.sums());
     }
 
-    /// Recording goes on: what was counted meanwhile is passed over.
+    /// Skips the counts made during a suspension, when recording resumes.
     pub(super) fn pass_counts(&mut self) {
         let Some(held) = self.held.take() else { return };
         let sums = self.sums();
@@ -54,13 +54,13 @@ impl Drain {
         }
     }
 
-    /// Keeps the counts of a thread that is gone.
+    /// Keeps the counts of a thread that has ended.
     pub(super) fn keep_counts(&mut self, ring: &Ring) {
         add(&mut self.gone, ring, self.agent.methods.count());
     }
 
     pub(super) fn snapshot_is_due(&self, finishing: bool) -> bool {
-        if self.record == Record::Full && !self.any_degraded {
+        if self.record == RecordMode::Full && !self.any_degraded {
             return false;
         }
         let due = !self.interval.is_zero() && self.last_snapshot.elapsed() >= self.interval;
@@ -78,7 +78,7 @@ impl Drain {
     pub(super) fn snapshot(&mut self, reset: bool) {
         self.last_snapshot = Instant::now();
         let time = self.reading.stream.since_start(clock::now());
-        if self.record == Record::Coverage {
+        if self.record == RecordMode::Coverage {
             if !self.is_suspended() {
                 self.coverage(time, reset);
             }
@@ -102,7 +102,7 @@ impl Drain {
 
     fn coverage(&mut self, time: u64, reset: bool) {
         self.agent.lines.append_new(&mut self.lines);
-        // After the lines: each has a method that is counted here.
+        // Read after the lines: every line belongs to a method that is counted here.
         let count = self.agent.methods.count();
         self.covered.resize(count, false);
         self.covered_lines.resize(self.lines.len(), false);
@@ -114,7 +114,7 @@ impl Drain {
         let mut hits = Vec::new();
         for (number, (line, covered)) in self.lines.iter().zip(&mut self.covered_lines).enumerate() {
             let is_marked = marked(lines::place(number));
-            // A line that has run is of a method that has.
+            // A line that has run belongs to a method that has run.
             if let (true, Some(has_run)) = (is_marked, has_run.get_mut(line.method as usize)) {
                 *has_run = true;
             }

@@ -1,4 +1,4 @@
-//! Virtual threads go from carrier to carrier, some of which have no room now and then: what HQ makes of it has happened.
+//! Virtual threads change carriers, some of which are full at times: the calls that HQ sees must have happened.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use runtap_bytefrog_proto::{Decoder, Dialect, Stream as Direction, WhenSlow};
 
 use super::read::Reading;
 use crate::names::Names;
-use crate::ring::{CAPACITY, Kind, Raw, Ring};
+use crate::ring::{CAPACITY, EventKind, RawEvent, Ring};
 use crate::room::put;
 use crate::stream::Stream;
 
 const CARRIERS: usize = 3;
 const VIRTUAL: usize = 4;
-/// A method for each depth: a caller that is none shows.
+/// Each depth has a method of its own, so that a wrong caller is visible.
 const DEPTH: u32 = 6;
 
 #[derive(Debug, Clone)]
@@ -22,12 +22,12 @@ enum Step {
     Call(usize),
     Return(usize),
     Move(usize, usize),
-    /// A carrier has no room any more, or has it again.
+    /// A carrier becomes full, or has room again.
     Full(usize),
     Room(usize),
-    /// The reader reads how far rings are written.
+    /// The reader reads the heads of all rings.
     Heads,
-    /// The reader reads the rings as far as that.
+    /// The reader reads the rings up to these heads.
     Read,
 }
 
@@ -48,10 +48,10 @@ struct Program {
     when_slow: WhenSlow,
     rings: Vec<Arc<Ring>>,
     reading: Reading,
-    /// How deep each virtual thread is, and on which carrier.
+    /// The depth of each virtual thread, and the carrier it runs on.
     threads: [(u32, usize); VIRTUAL],
     time: u64,
-    /// When a round began, and the heads.
+    /// The time when a round began, and the heads.
     round: Option<(u64, Vec<u64>)>,
     written: u64,
     lost: u64,
@@ -75,11 +75,11 @@ impl Program {
         Self { when_slow, rings, reading, threads, time: 0, round: None, written: 0, lost: 0 }
     }
 
-    fn event(&mut self, thread: usize, kind: Kind, method: u32) {
+    fn event(&mut self, thread: usize, kind: EventKind, method: u32) {
         self.time += 1;
         let ring = &self.rings[self.threads[thread].1];
         let before = ring.head();
-        let event = Raw { time: self.time, word: kind.word() | u64::from(method) };
+        let event = RawEvent { time: self.time, word: kind.word() | u64::from(method) };
         put(|| Some(self.when_slow), ring, 100 + thread as u64, &[event]);
         if ring.head() > before {
             self.written += 1;
@@ -104,16 +104,16 @@ impl Program {
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Call(thread) if self.threads[thread].0 < DEPTH => {
-                self.event(thread, Kind::Entry, self.threads[thread].0);
+                self.event(thread, EventKind::Entry, self.threads[thread].0);
                 self.threads[thread].0 += 1;
             }
             Step::Return(thread) if self.threads[thread].0 > 0 => {
                 self.threads[thread].0 -= 1;
-                self.event(thread, Kind::Exit, self.threads[thread].0);
+                self.event(thread, EventKind::Exit, self.threads[thread].0);
             }
             Step::Call(_) | Step::Return(_) => {}
             Step::Move(thread, carrier) => self.threads[thread].1 = carrier,
-            // Not 0, which is a pause.
+            // Not 0, which means a pause.
             Step::Full(carrier) => self.rings[carrier].set_limit(self.rings[carrier].head().max(1)),
             Step::Room(carrier) => self.rings[carrier].set_limit(self.rings[carrier].head() + CAPACITY),
             Step::Heads => self.heads(),
@@ -121,7 +121,7 @@ impl Program {
         }
     }
 
-    /// The last rounds, and what HQ makes of all.
+    /// Runs the last rounds and returns HQ's model of all events.
     fn end(mut self) -> (Model, u64, u64) {
         self.read();
         for _ in 0..2 {

@@ -1,42 +1,42 @@
-//! Constructors that an exception of the constructor that they call has ended.
+//! Ends of constructors whose called constructor was ended by an exception.
 //!
-//! No handler can be of `super(…)` and `this(…)`, so nothing tells of such an end. It follows from what the thread does next.
-//! Owns: [`Constructors`], and the events that are put in the place of those that are missing.
+//! No handler can cover `super(…)` and `this(…)`, so no probe reports such an end; it follows from the thread's next event.
+//! Owns: [`Constructors`], and the events that replace the missing ones.
 
 use super::{Event, Stream, Thread};
-use crate::ring::Kind;
+use crate::ring::EventKind;
 
-/// More than a thread has open at a time, unless they have ended.
-const MOST_PENDING: usize = 256;
+/// The maximum number of pending calls, more than a thread has open unless earlier ones have ended.
+const MAX_PENDING: usize = 256;
 
-/// What is known of constructors of a thread.
+/// The state of a thread's constructor calls.
 #[derive(Debug, Default)]
 pub(super) struct Constructors {
-    /// Calls that were told, while it is not known whether the constructor of the superclass, which has no probes, returns.
-    pending: Vec<Called>,
-    /// Nothing was told of the thread since the last of them.
+    /// Reported calls for which it is unknown whether the superclass's constructor, which has no probes, returns.
+    pending: Vec<PendingCall>,
+    /// Whether no event of the thread was reported since the last pending call.
     pub(super) is_last: bool,
-    /// The constructor on top of the stack was ended by this, unless the next event says otherwise.
+    /// The event that ended the constructor on top of the stack, unless the next event contradicts that.
     ended_by: Option<Event>,
 }
 
-/// A call of a constructor, with how many calls are open below it.
+/// A constructor call, with the number of open calls below it.
 #[derive(Debug)]
-struct Called {
+struct PendingCall {
     method: u32,
     depth: usize,
     time: u64,
 }
 
 impl Constructors {
-    /// The stack has another top.
+    /// Handles a change of the top of the stack.
     pub(super) fn forget_end(&mut self) {
         self.ended_by = None;
     }
 }
 
 impl Thread {
-    /// Forgets what is open, because events are missing.
+    /// Discards pending calls, because events are missing.
     pub(super) fn forget_open(&mut self) {
         self.lossy = true;
         self.stack.clear();
@@ -45,8 +45,9 @@ impl Thread {
 }
 
 impl Stream {
-    /// An exception has ended a call. If its caller is a constructor that has called it as `super(…)` or `this(…)`, that one
-    /// has ended too.
+    /// Handles an exception that ended a call. If the caller is a constructor that made the call as `super(…)` or
+    /// `this(…)`, the
+    /// caller has ended too.
     pub(super) fn expect_delegates(&mut self, bubble: &Event) {
         let Some((_, thread)) = &self.current else { return };
         let Some(caller) = thread.stack.last().copied() else { return };
@@ -57,28 +58,28 @@ impl Stream {
         }
     }
 
-    /// Ends the constructors that were waiting for this event, but for one that the event is of: it ends by itself.
+    /// Ends the constructors that waited for this event, except one to which the event belongs: that one ends by itself.
     pub(super) fn end_delegates(&mut self, event: &Event) {
         loop {
             let Some((_, thread)) = &mut self.current else { return };
             let Some(by) = thread.constructors.ended_by.take() else { return };
             let Some(method) = thread.stack.last().copied() else { return };
-            let is_own =
-                matches!(event.kind, Kind::Exit | Kind::Throw | Kind::Bubble) && event.method == method;
+            let is_own = matches!(event.kind, EventKind::Exit | EventKind::Throw | EventKind::Bubble)
+                && event.method == method;
             if is_own {
                 return;
             }
             thread.stack.pop();
-            let ended = Event { kind: Kind::Bubble, method, ..by };
+            let ended = Event { kind: EventKind::Bubble, method, ..by };
             self.put(&ended);
             self.expect_delegates(&ended);
         }
     }
 
-    /// Calls that have ended without a word, the lowest first: by the exception that ends their caller; if none does, by a full
-    /// stack, unless the lowest is a constructor.
+    /// Ends calls that ended without an event, the lowest first: by the exception that ends their caller, otherwise
+    /// by a stack overflow unless the lowest call is a constructor.
     pub(super) fn ended_silently(&mut self, ended: Vec<u32>, event: &Event) {
-        if event.kind != Kind::Bubble {
+        if event.kind != EventKind::Bubble {
             let is_constructor = |method: &u32| {
                 self.methods.name(*method).is_some_and(|name| name.windows(8).any(|part| part == b".<init>;"))
             };
@@ -86,31 +87,31 @@ impl Stream {
                 return self.overflowed(ended, event.time);
             }
         }
-        let exception = if event.kind == Kind::Bubble { event.exception } else { u32::MAX };
+        let exception = if event.kind == EventKind::Bubble { event.exception } else { u32::MAX };
         self.tell_exception(exception);
         for method in ended.into_iter().rev() {
-            self.put(&Event { kind: Kind::Bubble, method, exception, line: 0, time: event.time });
+            self.put(&Event { kind: EventKind::Bubble, method, exception, line: 0, time: event.time });
         }
     }
 
-    /// A constructor is called.
+    /// Handles the call of a constructor.
     pub(super) fn called(&mut self, event: &Event) {
         self.tell_missing();
         let Some((_, thread)) = &mut self.current else { return };
-        let call = Called { method: event.method, depth: thread.stack.len(), time: event.time };
-        let oldest = (thread.constructors.pending.len() >= MOST_PENDING)
+        let call = PendingCall { method: event.method, depth: thread.stack.len(), time: event.time };
+        let oldest = (thread.constructors.pending.len() >= MAX_PENDING)
             .then(|| thread.constructors.pending.remove(0).method);
         thread.constructors.pending.push(call);
         if let Some(method) = oldest {
-            self.failed(method, &Event { kind: Kind::Exit, ..*event });
+            self.failed(method, &Event { kind: EventKind::Exit, ..*event });
         }
         if let Some((_, thread)) = &mut self.current {
             thread.constructors.is_last = true;
         }
     }
 
-    /// The constructor of the superclass has returned, or an exception ends the one that has called it, which is told next.
-    /// The call has begun when it was told, or now, if other events have come in between: those were told as its siblings.
+    /// Handles the return of the superclass's constructor, or an exception that ends its caller, which is reported next. The
+    /// call started when it was reported; or now, if other events came in between, which were reported as its siblings.
     pub(super) fn constructed(&mut self, event: &Event) {
         let Some((_, thread)) = &mut self.current else { return };
         let pending = &mut thread.constructors.pending;
@@ -119,7 +120,7 @@ impl Stream {
         let Some(call) = pending.pop() else { return };
         let time = if thread.constructors.is_last && failed.is_empty() { call.time } else { event.time };
         let above = thread.stack.split_off(call.depth.min(thread.stack.len()));
-        let silently = Event { kind: Kind::Exit, ..*event };
+        let silently = Event { kind: EventKind::Exit, ..*event };
         if !above.is_empty() {
             self.ended_silently(above, &silently);
         }
@@ -134,21 +135,21 @@ impl Stream {
         if let Some((_, thread)) = &mut self.current {
             thread.stack.push(method);
         }
-        self.put(&Event { kind: Kind::Entry, method, time, line: 0, exception: 0 });
+        self.put(&Event { kind: EventKind::Entry, method, time, line: 0, exception: 0 });
     }
 
-    /// Tells of a constructor that the one of its superclass has ended.
+    /// Reports a constructor that was ended by an exception of the superclass's constructor.
     fn failed(&mut self, method: u32, event: &Event) {
         self.begin(method, event.time);
-        let exception = if event.kind == Kind::Bubble { event.exception } else { u32::MAX };
+        let exception = if event.kind == EventKind::Bubble { event.exception } else { u32::MAX };
         self.tell_exception(exception);
         if let Some((_, thread)) = &mut self.current {
             thread.stack.pop();
         }
-        self.put(&Event { kind: Kind::Bubble, method, exception, line: 0, time: event.time });
+        self.put(&Event { kind: EventKind::Bubble, method, exception, line: 0, time: event.time });
     }
 
-    /// The call on top of the stack ends: so have the constructors that it has called.
+    /// Ends the constructor calls made by the call on top of the stack, which ends.
     pub(super) fn end_pending(&mut self, event: &Event) {
         let Some((_, thread)) = &mut self.current else { return };
         let depth = thread.stack.len();
@@ -162,13 +163,13 @@ impl Stream {
         }
     }
 
-    /// A thread has ended, and all of its calls.
+    /// Ends all pending calls of a thread that has ended.
     pub(super) fn end_all_pending(&mut self, tid: u64, time: u64) {
         if !self.has_pending(tid) || !self.select(tid, None, time) {
             return;
         }
-        let event = Event { kind: Kind::Exit, time, method: 0, line: 0, exception: 0 };
-        self.end_delegates(&Event { kind: Kind::Entry, ..event });
+        let event = Event { kind: EventKind::Exit, time, method: 0, line: 0, exception: 0 };
+        self.end_delegates(&Event { kind: EventKind::Entry, ..event });
         let Some((_, thread)) = &mut self.current else { return };
         for call in std::mem::take(&mut thread.constructors.pending) {
             self.failed(call.method, &event);
@@ -181,7 +182,7 @@ impl Stream {
         found.any(|thread| !thread.constructors.pending.is_empty() || thread.constructors.ended_by.is_some())
     }
 
-    /// At the end of a trace: calls of constructors that have begun. Whether they have ended is not known.
+    /// Reports, at the end of a trace, constructor calls that have started. Whether they have ended is unknown.
     pub(crate) fn tell_all_pending(&mut self, now: u64) {
         let current = self.current.iter().map(|(tid, _)| tid);
         let mut all: Vec<u64> = self.threads.keys().chain(current).copied().collect();

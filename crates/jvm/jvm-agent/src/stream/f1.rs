@@ -1,15 +1,16 @@
-//! Messages of F1: batches of one thread, drops, events that have a message of their own, snapshots of counts and coverage.
+//! Messages of F1: batches of events of one thread, drops, events with a message of their own, snapshots of counts and
+//! coverage.
 
 use runtap_bytefrog_proto::f1::{
-    self, BatchEvent, BatchKind, Count, CountRows, DropReason, Hit, HitRows, MOST_ROWS, Rows,
+    self, BatchEvent, BatchKind, Count, CountRows, DropReason, Hit, HitRows, MAX_ROWS, Rows,
 };
 use runtap_bytefrog_proto::{Dialect, Location, Message, Stamp};
 
 use super::{Event, Stream};
 use crate::lines::Line;
-use crate::ring::Kind;
+use crate::ring::EventKind;
 
-/// The batch that is being filled.
+/// The batch that is currently filled.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     base: u64,
@@ -19,12 +20,12 @@ pub(super) struct Batch {
 impl Stream {
     pub(super) fn event_f1(&mut self, event: &Event) {
         let kind = match event.kind {
-            Kind::Entry => BatchKind::Entry,
-            Kind::Exit => BatchKind::Exit,
+            EventKind::Entry => BatchKind::Entry,
+            EventKind::Exit => BatchKind::Exit,
             _ => return self.alone(event),
         };
         let batch = &mut self.batch;
-        let fits = batch.rows.len() < MOST_ROWS as usize;
+        let fits = batch.rows.len() < MAX_ROWS as usize;
         let delta = event.time.checked_sub(batch.base).and_then(|delta| u32::try_from(delta).ok());
         let delta = if let Some(delta) = delta.filter(|_| fits && !batch.rows.is_empty()) {
             delta
@@ -60,7 +61,7 @@ impl Stream {
         let connection = thread.connection;
         let (method, exception) = (event.method, event.exception);
         let message = match event.kind {
-            Kind::Throw => Message::Exception { at, method, exception, line: event.line },
+            EventKind::Throw => Message::Exception { at, method, exception, line: event.line },
             _ => Message::Bubble { at, method, exception },
         };
         self.say(connection, &message);
@@ -77,7 +78,7 @@ impl Stream {
         self.say(connection, &Message::Drop(drop));
     }
 
-    /// Counts of methods, as one snapshot.
+    /// Sends the counts of methods as one snapshot.
     pub(crate) fn counts(&mut self, time: u64, counts: &[Count], reset: bool) {
         if !self.is_f1() {
             return;
@@ -88,7 +89,7 @@ impl Stream {
         let snapshot = self.snapshot;
         self.snapshot = self.snapshot.wrapping_add(1);
         let rows: Vec<[u8; 28]> = counts.iter().map(|count| count.to_bytes()).collect();
-        let mut parts: Vec<&[[u8; 28]]> = rows.chunks(MOST_ROWS as usize).collect();
+        let mut parts: Vec<&[[u8; 28]]> = rows.chunks(MAX_ROWS as usize).collect();
         if parts.is_empty() {
             parts.push(&[]);
         }
@@ -100,7 +101,7 @@ impl Stream {
         }
     }
 
-    /// Methods and lines that have run; lines with their ids.
+    /// Sends the methods and lines that have run; lines with their ids.
     pub(crate) fn coverage(&mut self, time: u64, methods: &[u32], lines: &[(u32, Line)]) {
         if !self.is_f1() {
             return;
@@ -114,7 +115,7 @@ impl Stream {
         let of_methods = methods.iter().map(|method| Hit { method: *method, location: None });
         let of_lines = lines.iter().map(|(id, line)| Hit { method: line.method, location: Some(*id) });
         let rows: Vec<[u8; 8]> = of_methods.chain(of_lines).map(Hit::to_bytes).collect();
-        for part in rows.chunks(MOST_ROWS as usize) {
+        for part in rows.chunks(MAX_ROWS as usize) {
             self.say_first(&Message::Coverage(HitRows { time, rows: Rows::new(part) }));
         }
     }

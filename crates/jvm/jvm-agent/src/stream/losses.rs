@@ -1,32 +1,32 @@
-//! Events that are missing, and which others follow from that.
+//! Missing events, and the consequences for other events.
 //!
-//! Owns: what is told of events that were dropped, thrown away while recording was suspended, or made before the trace.
+//! Owns: the reports of events that were dropped, discarded while recording was suspended, or made before the trace.
 
 use runtap_bytefrog_proto::f1::DropReason;
 
 use super::{Event, Stream};
 use crate::losses::Loss;
-use crate::ring::Kind;
+use crate::ring::EventKind;
 
-/// Missing events of virtual threads that were not told yet, or not to all.
+/// Missing events of virtual threads that were not reported yet, or not to all affected threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pending {
     loss: Loss,
-    /// It came in this round: events from before it may still be unread.
+    /// Whether the loss was found in this round, so that events from before it may still be unread.
     is_new: bool,
 }
 
 impl Stream {
-    /// Whether an event is of this trace. What ends a call that has not begun in it, of a thread that has lost nothing, is of a
-    /// class that had its probes in an earlier one.
+    /// Returns whether an event belongs to this trace. The end of a call that did not start in this trace, on a
+    /// thread without losses, belongs to a class that got its probes in an earlier trace.
     pub(super) fn belongs(&self, event: &Event) -> bool {
         let Some((_, thread)) = &self.current else { return false };
-        matches!(event.kind, Kind::Entry | Kind::Called)
+        matches!(event.kind, EventKind::Entry | EventKind::Called)
             || thread.lossy
             || thread.stack.iter().rev().any(|open| *open == event.method)
     }
 
-    /// Events are missing of a virtual thread, or of any of them.
+    /// Notes that events are missing of one virtual thread, or of an unknown one.
     pub(crate) fn lose(&mut self, tid: Option<u64>, loss: Loss) {
         let pending = Pending { loss, is_new: true };
         match tid {
@@ -35,8 +35,9 @@ impl Stream {
         }
     }
 
-    /// Tells that events of a virtual thread are, or may be, missing between its last event and this one. If it is not known
-    /// whether they are its own: a thread without open calls that begins one has nothing that could be wrong.
+    /// Reports that events of a virtual thread are, or may be, missing between its last event and this one. An
+    /// unattributed loss is not reported for a thread without open calls that starts a call, since nothing could be
+    /// wrong there.
     pub(super) fn tell_losses(&mut self, event: &Event) {
         let Some((tid, thread)) = &mut self.current else { return };
         if !thread.is_virtual {
@@ -44,7 +45,7 @@ impl Stream {
         }
         let (last, now) = (std::mem::replace(&mut thread.last, event.time), event.time);
         let lies_between = |loss: &Loss| loss.first <= now && last <= loss.last;
-        let may_begin = thread.stack.is_empty() && matches!(event.kind, Kind::Entry | Kind::Called);
+        let may_begin = thread.stack.is_empty() && matches!(event.kind, EventKind::Entry | EventKind::Called);
         let mut count = None;
         if !may_begin {
             let of_any = self.lost_of_any.iter().filter(|pending| lies_between(&pending.loss));
@@ -57,7 +58,7 @@ impl Stream {
                     let more = std::mem::take(&mut pending.loss.count);
                     count = Some(count.unwrap_or(0).saturating_add(more));
                 }
-                // Within this time, more may be missing before each event.
+                // Within this period, more events may be missing before each event.
                 now <= pending.loss.last
             });
             if lost.is_empty() {
@@ -107,7 +108,7 @@ impl Stream {
                 let time = if loss.count == 0 { loss.last } else { loss.first };
                 self.drop_events(tid, None, time, loss.count, DropReason::FULL);
             } else {
-                // Not worth one of the few IDs of threads.
+                // Not worth one of the few thread ids.
                 self.break_here();
             }
         }
@@ -117,7 +118,7 @@ impl Stream {
         self.threads.contains_key(&tid) || self.current.as_ref().is_some_and(|(current, _)| *current == tid)
     }
 
-    /// Virtual threads with open calls that have had no event after a time, with that of their last one.
+    /// Returns the virtual threads with open calls but without events after a time, with the times of their last events.
     fn open_since(&self, time: u64) -> Vec<(u64, u64)> {
         let current = self.current.iter().map(|(tid, thread)| (tid, thread));
         let all = self.threads.iter().chain(current);
@@ -128,7 +129,7 @@ impl Stream {
         open
     }
 
-    /// Tells that events of the thread are missing.
+    /// Reports that events of the current thread are missing.
     fn drop_current(&mut self, time: u64, count: u64, reason: DropReason) {
         if let Some((_, thread)) = &mut self.current {
             thread.forget_open();
@@ -136,7 +137,7 @@ impl Stream {
         self.drop_f1(time, count, reason);
     }
 
-    /// Events of a thread were thrown away here, because recording is suspended.
+    /// Notes events of a thread that were discarded because recording is suspended.
     pub(crate) fn discard(&mut self, tid: u64, name: Option<&[u8]>, time: u64, count: u64) {
         if !self.select(tid, name, time) {
             return;
@@ -150,7 +151,7 @@ impl Stream {
         }
     }
 
-    /// Tells what was thrown away of the thread.
+    /// Reports the discarded events of the current thread.
     pub(super) fn tell_missing(&mut self) {
         let Some((_, thread)) = &mut self.current else { return };
         if thread.missing > 0 {
@@ -159,7 +160,7 @@ impl Stream {
         }
     }
 
-    /// Events of a thread are missing.
+    /// Reports that events of a thread are missing.
     pub(crate) fn drop_events(
         &mut self,
         tid: u64,
@@ -175,7 +176,7 @@ impl Stream {
         }
     }
 
-    /// Tells what was thrown away of all threads: nothing of them comes any more.
+    /// Reports the discarded events of all threads, which have no further events.
     pub(crate) fn tell_all_missing(&mut self) {
         let missing = self.threads.iter().filter(|(_, thread)| thread.missing > 0);
         let mut missing: Vec<u64> = missing.map(|(tid, _)| *tid).collect();

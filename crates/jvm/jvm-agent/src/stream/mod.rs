@@ -1,7 +1,7 @@
-//! From events of rings to messages for HQ.
+//! The conversion of events from rings to messages for HQ.
 //!
-//! Owns: threads with their ids on the wire and their sequence numbers, which names were told, and what is buffered for each
-//! data connection. `f1` and `old` know the two kinds of messages. Refuses to: open a socket or read a clock.
+//! Owns: threads with their wire ids and sequence numbers, the names that were sent, and the buffer of each data connection.
+//! `f1` and `old` implement the two kinds of messages. Does not open sockets or read clocks.
 
 mod constructors;
 mod f1;
@@ -17,92 +17,89 @@ use runtap_bytefrog_proto::{Dialect, JavaStr, Message, encode};
 
 use crate::delegates::Delegates;
 use crate::names::Names;
-use crate::ring::Kind;
+use crate::ring::EventKind;
 
-/// Names of threads, and other texts, are not longer on the wire.
-const MOST_TEXT: usize = 65_535;
+/// The maximum length of thread names and other texts on the wire.
+const MAX_TEXT: usize = 65_535;
 
-/// What ends a call whose probe can't say so.
+/// The exception reported for a call whose probe could not report its end.
 const OVERFLOW: &[u8] = b"java.lang.StackOverflowError";
 
-/// Threads that are remembered. Of more, virtual ones are forgotten that have no open call.
-const MOST_THREADS: usize = 65_536;
+/// The number of threads to remember. Beyond it, virtual threads without an open call are forgotten.
+const MAX_THREADS: usize = 65_536;
 
-/// A thread of Java, as HQ knows it.
+/// A Java thread as reported to HQ.
 #[derive(Debug)]
 struct Thread {
     wire: u32,
-    /// Its data connection.
+    /// The thread's data connection.
     connection: usize,
-    /// F1: the number of its next event.
+    /// F1: the sequence number of the thread's next event.
     sequence: u64,
-    /// Methods of its open calls.
+    /// The methods of the thread's open calls.
     stack: Vec<u32>,
     constructors: constructors::Constructors,
     is_virtual: bool,
-    /// Events that were thrown away since it was last told, and the time of the first.
+    /// The number of discarded events since the last report, and the time of the first.
     missing: u64,
     missing_since: u64,
-    /// Events of it are missing: one that ends a call whose begin is not known may be of those.
+    /// Whether events of the thread are missing: the start of a call that ends may be one of them.
     lossy: bool,
-    /// A virtual one: the time of its last event.
+    /// For a virtual thread, the time of its last event.
     last: u64,
 }
 
-/// An event, with its time since the agent's time 0.
+/// An event, with its time since the agent's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
-    pub(crate) kind: Kind,
+    pub(crate) kind: EventKind,
     pub(crate) time: u64,
     pub(crate) method: u32,
     pub(crate) line: u16,
     pub(crate) exception: u32,
 }
 
-/// What is to be sent.
+/// Converts events to messages and buffers them.
 #[derive(Debug)]
 pub(crate) struct Stream {
     dialect: Dialect,
-    /// `CLOCK_MONOTONIC` at the agent's time 0.
+    /// The value of `CLOCK_MONOTONIC` at the agent's start.
     start: u64,
-    methods: Arc<Told>,
-    exceptions: Arc<Told>,
+    methods: Arc<Names>,
+    exceptions: Arc<Names>,
     delegates: Arc<Delegates>,
     told_methods: Vec<bool>,
     told_exceptions: Vec<bool>,
     told_lines: Vec<bool>,
-    /// All threads but the one whose events come.
+    /// All threads except the current one.
     threads: HashMap<u64, Thread>,
     current: Option<(u64, Thread)>,
-    /// With so many of them it is looked who can be forgotten.
+    /// The number of threads at which idle threads are forgotten.
     many: usize,
     next_wire: u32,
-    /// Versions 1 to 4: ids of threads that are gone.
+    /// Versions 1 to 4: unused ids of threads that have ended.
     free: Vec<u32>,
-    /// Missing events of virtual threads; those of which it is not known whose they are; and until when there were such events
-    /// before, with their number if that is not told elsewhere.
+    /// Missing events by virtual thread; missing events of unknown threads; and until when such events were missing before,
+    /// with their number if it is not reported elsewhere.
     lost: BTreeMap<u64, Vec<losses::Pending>>,
     lost_of_any: Vec<losses::Pending>,
     lost_before: Option<(u64, u64)>,
-    /// Versions 1 to 4: the number of the next event.
+    /// Versions 1 to 4: the sequence number of the next event.
     sequence: u32,
-    /// Versions 1 to 4: numbers of events before which others are missing.
+    /// Versions 1 to 4: sequence numbers of events before which other events are missing.
     breaks: Vec<u32>,
     batch: f1::Batch,
     out: Vec<Vec<u8>>,
     snapshot: u32,
 }
 
-/// Names that can be told.
-pub(crate) type Told = Names;
-
 impl Stream {
     pub(crate) fn new(
         dialect: Dialect,
         start: u64,
         connections: usize,
-        methods: Arc<Told>,
-        exceptions: Arc<Told>,
+        methods: Arc<Names>,
+        exceptions: Arc<Names>,
         delegates: Arc<Delegates>,
     ) -> Self {
         Self {
@@ -116,7 +113,7 @@ impl Stream {
             told_lines: Vec::new(),
             threads: HashMap::new(),
             current: None,
-            many: MOST_THREADS,
+            many: MAX_THREADS,
             next_wire: 0,
             free: Vec::new(),
             lost: BTreeMap::new(),
@@ -134,37 +131,37 @@ impl Stream {
         self.dialect == Dialect::F1
     }
 
-    /// The time on the wire of a time of the clock.
+    /// Returns a clock value as a time since the agent's start.
     pub(crate) fn since_start(&self, clock: u64) -> u64 {
         clock.saturating_sub(self.start)
     }
 
-    /// What can be sent, by connection.
+    /// Returns the bytes to send, by connection.
     pub(crate) fn buffers(&mut self) -> &mut [Vec<u8>] {
         self.end_batch();
         &mut self.out
     }
 
-    /// Versions 1 to 4: events are missing before the next one. HQ is told so on the control connection. F1 has drops instead.
+    /// Versions 1 to 4: reports on the control connection that events are missing before the next one. F1 has drops instead.
     pub(crate) fn break_here(&mut self) {
         if !self.is_f1() && self.breaks.last() != Some(&self.sequence) {
             self.breaks.push(self.sequence);
         }
     }
 
-    /// The breaks since the last call.
+    /// Returns the breaks since the last call.
     pub(crate) fn take_breaks(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.breaks)
     }
 
     fn say(&mut self, connection: usize, message: &Message<'_>) {
         if let Some(buffer) = self.out.get_mut(connection) {
-            // Nothing is said that the dialect does not have; texts are cut before.
+            // Encoding cannot fail: messages are chosen by dialect, and texts are truncated before.
             let _ = encode(message, self.dialect, buffer);
         }
     }
 
-    /// A message that may go anywhere: the first connection.
+    /// Buffers a message that is not bound to a connection, for the first connection.
     fn say_first(&mut self, message: &Message<'_>) {
         self.say(0, message);
     }
@@ -203,7 +200,7 @@ impl Stream {
         }
     }
 
-    /// Makes a thread the one whose events come. `false`: there is no id left for it.
+    /// Makes a thread the current one. Returns `false` if no id is left for it.
     fn select(&mut self, tid: u64, name: Option<&[u8]>, time: u64) -> bool {
         if self.current.as_ref().is_some_and(|(current, _)| *current == tid) {
             return true;
@@ -219,12 +216,12 @@ impl Stream {
         self.current.is_some()
     }
 
-    /// A thread that is seen for the first time; a virtual one has no name.
+    /// Adds a thread that is seen for the first time; virtual threads have no name.
     fn meet(&mut self, name: Option<&[u8]>, time: u64) -> Option<Thread> {
         if self.threads.len() >= self.many {
             self.forget_idle(time);
-            // Where most have open calls, not with each new one.
-            self.many = MOST_THREADS.max(2 * self.threads.len());
+            // Doubled, so that the search does not run for each new thread if most threads have open calls.
+            self.many = MAX_THREADS.max(2 * self.threads.len());
         }
         let wire = match self.free.pop() {
             Some(wire) => wire,
@@ -255,12 +252,12 @@ impl Stream {
         })
     }
 
-    /// Time in the dialect's units.
+    /// Returns a time in the dialect's units.
     fn wire_time(&self, time: u64) -> u64 {
         if self.is_f1() { time } else { (time / 1_000_000) & u64::from(u32::MAX) }
     }
 
-    /// Forgets virtual threads without open calls: nobody says when they end.
+    /// Forgets virtual threads without open calls, because their ends are not reported.
     fn forget_idle(&mut self, time: u64) {
         let idle = self.threads.iter().filter(|(_, thread)| thread.is_virtual && thread.stack.is_empty());
         let mut idle: Vec<u64> = idle.map(|(tid, _)| *tid).collect();
@@ -270,7 +267,7 @@ impl Stream {
         }
     }
 
-    /// An event of a thread. The name is that of a thread that is seen for the first time.
+    /// Handles an event of a thread. `name` is used if the thread is seen for the first time.
     pub(crate) fn event(&mut self, tid: u64, name: Option<&[u8]>, event: &Event) {
         if !self.select(tid, name, event.time) {
             return;
@@ -278,8 +275,8 @@ impl Stream {
         self.tell_losses(event);
         self.end_delegates(event);
         match event.kind {
-            Kind::Called => return self.called(event),
-            Kind::Constructed => return self.constructed(event),
+            EventKind::Called => return self.called(event),
+            EventKind::Constructed => return self.constructed(event),
             _ => {}
         }
         if !self.belongs(event) {
@@ -288,19 +285,19 @@ impl Stream {
         self.tell_method(event.method);
         self.tell_missing();
         match event.kind {
-            Kind::Entry => {
+            EventKind::Entry => {
                 if let Some((_, thread)) = &mut self.current {
                     thread.stack.push(event.method);
                 }
             }
-            Kind::Exit | Kind::Bubble => self.close(event),
+            EventKind::Exit | EventKind::Bubble => self.close(event),
             _ => {}
         }
-        if matches!(event.kind, Kind::Throw | Kind::Bubble) {
+        if matches!(event.kind, EventKind::Throw | EventKind::Bubble) {
             self.tell_exception(event.exception);
         }
         self.put(event);
-        if event.kind == Kind::Bubble {
+        if event.kind == EventKind::Bubble {
             self.expect_delegates(event);
         }
     }
@@ -312,8 +309,8 @@ impl Stream {
         if self.is_f1() { self.event_f1(event) } else { self.event_old(event) }
     }
 
-    /// A call ends: so have those that it has made. That an exception has ended one is not said where the probe, too, had no
-    /// stack left; it follows from the end of its caller.
+    /// Handles the end of a call, which also ends the calls that it made. If a probe had no stack left to report that
+    /// an exception ended a call, this follows from the end of the caller.
     fn close(&mut self, event: &Event) {
         let Some((_, thread)) = &mut self.current else { return };
         if thread.stack.last() != Some(&event.method) {
@@ -327,8 +324,8 @@ impl Stream {
         }
     }
 
-    /// So many calls of a method are on the stack of a thread, and the topmost is about to end: all above it have ended, and
-    /// could not say so. Calls from before the trace may be among them; then nothing follows.
+    /// Ends all calls above the topmost of the `standing` calls of a method on a thread's stack: they have ended but
+    /// could not report it. If calls from before the trace may be among them, nothing follows.
     pub(crate) fn settle(&mut self, tid: u64, name: Option<&[u8]>, time: u64, method: u32, standing: u64) {
         if !self.select(tid, name, time) {
             return;
@@ -346,7 +343,7 @@ impl Stream {
         self.overflowed(ended, time);
     }
 
-    /// Calls that were ended by an exception when the stack was full.
+    /// Ends calls that ended by an exception while the stack was full.
     fn overflowed(&mut self, ended: Vec<u32>, time: u64) {
         if ended.is_empty() {
             return;
@@ -354,11 +351,11 @@ impl Stream {
         let exception = self.exceptions.id(OVERFLOW, u32::MAX).unwrap_or(u32::MAX);
         self.tell_exception(exception);
         for method in ended.into_iter().rev() {
-            self.put(&Event { kind: Kind::Bubble, time, method, line: 0, exception });
+            self.put(&Event { kind: EventKind::Bubble, time, method, line: 0, exception });
         }
     }
 
-    /// A thread is gone.
+    /// Handles the end of a thread.
     pub(crate) fn end_thread(&mut self, tid: u64, time: u64) {
         self.end_all_pending(tid, time);
         if self.threads.get(&tid).is_some_and(|thread| thread.missing > 0) {
@@ -373,7 +370,7 @@ impl Stream {
         if self.is_f1() {
             self.say(thread.connection, &Message::ThreadEnd { thread: thread.wire, time });
         } else {
-            // Who has the ID next is not called by what this one has left open.
+            // The next thread with the id must not inherit the open calls of this thread.
             if !thread.stack.is_empty() {
                 self.break_here();
             }
@@ -382,10 +379,10 @@ impl Stream {
     }
 }
 
-/// A text as long as the wire allows, cut between characters.
+/// Returns a text truncated between characters to the length that the wire format allows.
 pub(crate) fn text(bytes: &[u8]) -> JavaStr<'_> {
-    let mut end = bytes.len().min(MOST_TEXT);
-    // A byte of the form 10xxxxxx goes on a character.
+    let mut end = bytes.len().min(MAX_TEXT);
+    // A byte of the form 10xxxxxx continues a character.
     while end > 0 && end < bytes.len() && bytes.get(end).is_some_and(|byte| byte & 0xc0 == 0x80) {
         end -= 1;
     }

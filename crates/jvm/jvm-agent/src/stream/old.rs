@@ -1,15 +1,15 @@
-//! Messages of versions 1 to 4: one for each event, numbered over all threads.
+//! Messages of versions 1 to 4: one for each event, numbered across all threads.
 
 use runtap_bytefrog_proto::{Dialect, Exit, Message, Stamp};
 
 use super::{Event, Stream};
-use crate::ring::Kind;
+use crate::ring::EventKind;
 
 impl Stream {
     pub(super) fn event_old(&mut self, event: &Event) {
-        // Later versions say no exceptions: the exit of a call has a flag instead.
+        // Later versions have no message for exceptions: the exit of a call has a flag instead.
         let later = self.dialect != Dialect::V1 && self.dialect != Dialect::V1CodePulse;
-        if later && event.kind == Kind::Throw {
+        if later && event.kind == EventKind::Throw {
             return;
         }
         let Some((_, thread)) = &self.current else { return };
@@ -17,14 +17,16 @@ impl Stream {
         let time = self.wire_time(event.time);
         let at = Stamp { time, sequence: self.sequence.into(), thread: thread.wire };
         let method = event.method;
-        let thrown = Exit::Thrown(u8::from(event.kind == Kind::Bubble));
+        let thrown = Exit::Thrown(u8::from(event.kind == EventKind::Bubble));
         let message = match event.kind {
-            Kind::Entry => Message::Entry { at, method },
-            Kind::Exit if self.dialect == Dialect::V1 => {
+            EventKind::Entry => Message::Entry { at, method },
+            EventKind::Exit if self.dialect == Dialect::V1 => {
                 Message::Exit { at, method, exit: Exit::Line(event.line) }
             }
-            Kind::Throw => Message::Exception { at, method, exception: event.exception, line: event.line },
-            Kind::Bubble if !later => Message::Bubble { at, method, exception: event.exception },
+            EventKind::Throw => {
+                Message::Exception { at, method, exception: event.exception, line: event.line }
+            }
+            EventKind::Bubble if !later => Message::Bubble { at, method, exception: event.exception },
             _ => Message::Exit { at, method, exit: thrown },
         };
         self.sequence = self.sequence.wrapping_add(1);

@@ -1,4 +1,4 @@
-//! What is written can be read, by HQ's own decoder, and says the same.
+//! Written messages are decoded by HQ's own decoder and must have the original meaning.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use proptest::prelude::*;
 use runtap_bytefrog_proto::f1::{BatchKind, DropReason};
 use runtap_bytefrog_proto::{Decoder, Dialect, Message, Stream as Direction};
 
-use super::{Event, MOST_TEXT, MOST_THREADS, Stream, text};
+use super::{Event, MAX_TEXT, MAX_THREADS, Stream, text};
 use crate::losses::Loss;
 use crate::names::Names;
-use crate::ring::Kind;
+use crate::ring::EventKind;
 
-/// What a test does to a stream.
+/// An operation that a test performs on a stream.
 #[derive(Debug, Clone)]
 enum Step {
-    Event(u64, Kind, u32),
+    Event(u64, EventKind, u32),
     Discard(u64),
     Drop(u64),
     End(u64),
-    /// So many nanoseconds later.
+    /// Advances the time by this number of nanoseconds.
     Later(u64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let kind = prop_oneof![
-        6 => Just(Kind::Entry),
-        6 => Just(Kind::Exit),
-        1 => Just(Kind::Throw),
-        1 => Just(Kind::Bubble),
+        6 => Just(EventKind::Entry),
+        6 => Just(EventKind::Exit),
+        1 => Just(EventKind::Throw),
+        1 => Just(EventKind::Bubble),
     ];
     let step = prop_oneof![
         12 => (1..4u64, kind, 0..5u32).prop_map(|(tid, kind, method)| Step::Event(tid, kind, method)),
@@ -49,25 +49,25 @@ fn stream(dialect: Dialect, connections: usize) -> Stream {
     Stream::new(dialect, 0, connections, methods, exceptions, Arc::default())
 }
 
-/// What is known of a thread: its open calls, and whether it has lost events.
+/// The state of each thread: its open calls, and whether it has lost events.
 type Known = HashMap<u64, (Vec<u32>, bool)>;
 
-/// Whether an event is to be said: that of a call that is open, or may be.
-fn is_of_this_trace(known: &mut Known, tid: u64, kind: Kind, method: u32) -> bool {
+/// Returns whether an event is to be reported: that of a call that is open, or may be.
+fn is_of_this_trace(known: &mut Known, tid: u64, kind: EventKind, method: u32) -> bool {
     let (open, lossy) = known.entry(tid).or_default();
-    if kind == Kind::Entry {
+    if kind == EventKind::Entry {
         open.push(method);
         return true;
     }
     let place = open.iter().rposition(|one| *one == method);
-    if let (Some(place), Kind::Exit | Kind::Bubble) = (place, kind) {
+    if let (Some(place), EventKind::Exit | EventKind::Bubble) = (place, kind) {
         open.truncate(place);
     }
     place.is_some() || *lossy
 }
 
-/// Does the steps; gives the events of entries and exits that are to be said.
-fn run(stream: &mut Stream, steps: &[Step]) -> Vec<(Kind, u32, u64)> {
+/// Performs the steps; returns the events of entries and exits that are to be reported.
+fn run(stream: &mut Stream, steps: &[Step]) -> Vec<(EventKind, u32, u64)> {
     let (mut time, mut events) = (0, Vec::new());
     let mut known = Known::new();
     for step in steps {
@@ -77,7 +77,7 @@ fn run(stream: &mut Stream, steps: &[Step]) -> Vec<(Kind, u32, u64)> {
                 let event = Event { kind, time, method, line: 7, exception: 0 };
                 stream.event(tid, Some(b"thread"), &event);
                 let is_said = is_of_this_trace(&mut known, tid, kind, method);
-                if is_said && matches!(kind, Kind::Entry | Kind::Exit) {
+                if is_said && matches!(kind, EventKind::Entry | EventKind::Exit) {
                     events.push((kind, method, time));
                 }
             }
@@ -106,7 +106,7 @@ proptest! {
         let mut expected = run(&mut stream, &steps);
         let mut found = Vec::new();
         for bytes in stream.buffers() {
-            // By thread: a thread stays on its connection.
+            // By thread, because a thread stays on its connection.
             let mut next: HashMap<u32, u64> = HashMap::new();
             let mut decoder = Decoder::new(Direction::data_from_agent(Some(Dialect::F1)));
             let mut wrong = None;
@@ -122,7 +122,7 @@ proptest! {
                     Message::Batch(batch) => {
                         number(batch.thread, batch.sequence, batch.rows.len() as u64);
                         for event in batch.events() {
-                            let kind = if event.kind == BatchKind::Entry { Kind::Entry } else { Kind::Exit };
+                            let kind = if event.kind == BatchKind::Entry { EventKind::Entry } else { EventKind::Exit };
                             found.push((kind, event.method, batch.base + u64::from(event.delta)));
                         }
                     }
@@ -134,7 +134,7 @@ proptest! {
             }).unwrap();
             prop_assert_eq!(wrong, None);
         }
-        let key = |event: &(Kind, u32, u64)| (event.2, event.1);
+        let key = |event: &(EventKind, u32, u64)| (event.2, event.1);
         expected.sort_by_key(key);
         found.sort_by_key(key);
         prop_assert_eq!(found, expected);
@@ -170,9 +170,9 @@ fn calls_above_one_that_ends_have_ended() {
     let mut stream = stream(Dialect::F1, 1);
     let at = |kind, method, time| Event { kind, time, method, line: 0, exception: 0 };
     for (time, method) in [(1, 0), (2, 1), (3, 2), (4, 2)] {
-        stream.event(1, None, &at(Kind::Entry, method, time));
+        stream.event(1, None, &at(EventKind::Entry, method, time));
     }
-    stream.event(1, None, &at(Kind::Exit, 0, 9));
+    stream.event(1, None, &at(EventKind::Exit, 0, 9));
     let mut bubbles = Vec::new();
     let mut decoder = Decoder::new(Direction::data_from_agent(Some(Dialect::F1)));
     for bytes in stream.buffers() {
@@ -188,7 +188,7 @@ fn calls_above_one_that_ends_have_ended() {
     assert_eq!(bubbles, [2, 2, 1]);
 }
 
-/// What was said of drops: of which thread, how many, why.
+/// Returns the reported drops: thread, number and reason.
 fn drops(stream: &mut Stream) -> Vec<(u32, u64, DropReason)> {
     let bytes = stream.buffers().concat();
     let mut drops = Vec::new();
@@ -203,13 +203,13 @@ fn drops(stream: &mut Stream) -> Vec<(u32, u64, DropReason)> {
     drops
 }
 
-/// Recording is suspended, and a thread says nothing any more: what was thrown away is told when it ends, or all do.
+/// If a thread makes no more events after a suspension, its discarded events are reported when it, or the trace, ends.
 #[test]
 fn what_was_thrown_away_is_told_at_the_end() {
     let mut stream = stream(Dialect::F1, 1);
     let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
     for tid in 1..4 {
-        stream.event(tid, Some(b"thread"), &event(Kind::Entry, 1));
+        stream.event(tid, Some(b"thread"), &event(EventKind::Entry, 1));
         stream.discard(tid, Some(b"thread"), 2, tid);
     }
     stream.end_thread(2, 3);
@@ -221,60 +221,59 @@ fn what_was_thrown_away_is_told_at_the_end() {
     assert_eq!(drops(&mut stream), [(0, 1, DropReason::SUSPENDED), (2, 3, DropReason::SUSPENDED)]);
 }
 
-/// A carrier has lost events of some virtual thread: each that has open calls, or ends one, may be it. One that begins its first
-/// call is none.
+/// If a carrier has lost events of an unknown virtual thread, the loss is reported for each thread that has open
+/// calls or ends one, and not for a thread that starts its first call.
 #[test]
 fn what_a_carrier_has_lost_may_be_of_any_virtual_thread() {
     let mut stream = stream(Dialect::F1, 1);
     let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
-    stream.event(1, None, &event(Kind::Entry, 1));
-    stream.event(2, None, &event(Kind::Entry, 2));
-    stream.event(2, None, &event(Kind::Exit, 3));
-    stream.event(3, Some(b"platform"), &event(Kind::Entry, 4));
+    stream.event(1, None, &event(EventKind::Entry, 1));
+    stream.event(2, None, &event(EventKind::Entry, 2));
+    stream.event(2, None, &event(EventKind::Exit, 3));
+    stream.event(3, Some(b"platform"), &event(EventKind::Entry, 4));
     stream.lose(None, Loss { first: 4, last: 4, count: u64::MAX });
     for time in 5..9 {
-        stream.event(1, None, &event(Kind::Exit, time));
+        stream.event(1, None, &event(EventKind::Exit, time));
     }
-    stream.event(2, None, &event(Kind::Entry, 9));
-    stream.event(3, Some(b"platform"), &event(Kind::Exit, 10));
-    stream.event(4, None, &event(Kind::Exit, 11));
+    stream.event(2, None, &event(EventKind::Entry, 9));
+    stream.event(3, Some(b"platform"), &event(EventKind::Exit, 10));
+    stream.event(4, None, &event(EventKind::Exit, 11));
     let unknown = u64::MAX;
     assert_eq!(drops(&mut stream), [(0, unknown, DropReason::FULL), (3, unknown, DropReason::FULL)]);
 }
 
-/// A virtual thread has lost the end of one call and the begin of another on a carrier that has no room yet, and goes on with
-/// another one: the loss is told before what comes there, and only there.
+/// If a virtual thread has lost events on a full carrier and continues on another one, the loss is reported before its first
+/// event there, and only there.
 #[test]
 fn what_a_virtual_thread_has_lost_is_told_before_its_next_event() {
     let mut stream = stream(Dialect::F1, 1);
     let event = |kind, time, method| Event { kind, time, method, line: 0, exception: 0 };
-    stream.event(1, None, &event(Kind::Entry, 1, 0));
+    stream.event(1, None, &event(EventKind::Entry, 1, 0));
     stream.lose(Some(1), Loss { first: 3, last: 4, count: 2 });
-    stream.event(1, None, &event(Kind::Entry, 2, 1));
+    stream.event(1, None, &event(EventKind::Entry, 2, 1));
     assert_eq!(drops(&mut stream), []);
-    stream.event(2, None, &event(Kind::Entry, 5, 0));
-    stream.event(1, None, &event(Kind::Exit, 5, 2));
+    stream.event(2, None, &event(EventKind::Entry, 5, 0));
+    stream.event(1, None, &event(EventKind::Exit, 5, 2));
     let expected = [(0, 2, DropReason::FULL)];
     assert_eq!(drops(&mut stream), expected);
-    stream.event(1, None, &event(Kind::Exit, 6, 0));
+    stream.event(1, None, &event(EventKind::Exit, 6, 0));
     stream.end_round(false);
     stream.end_round(true);
     assert_eq!(drops(&mut stream), expected);
 }
 
-/// A virtual thread whose last events are missing has no event before which that could be told: it is told once all that came
-/// before it was read.
+/// If the last events of a virtual thread are missing, the loss is reported once all earlier events were read.
 #[test]
 fn what_a_virtual_thread_has_lost_at_its_end_is_told() {
     let mut stream = stream(Dialect::F1, 1);
     let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
-    stream.event(1, None, &event(Kind::Entry, 1));
+    stream.event(1, None, &event(EventKind::Entry, 1));
     for tid in 1..3 {
         stream.lose(Some(tid), Loss { first: 3, last: 4, count: tid });
     }
     stream.end_round(false);
     assert_eq!(drops(&mut stream), []);
-    stream.event(1, None, &event(Kind::Entry, 2));
+    stream.event(1, None, &event(EventKind::Entry, 2));
     stream.end_round(false);
     assert_eq!(drops(&mut stream), [(0, 1, DropReason::FULL), (1, 2, DropReason::FULL)]);
 }
@@ -283,12 +282,12 @@ fn what_a_virtual_thread_has_lost_at_its_end_is_told() {
 fn texts_are_cut_between_characters() {
     let long = "é".repeat(40_000);
     let cut = text(long.as_bytes());
-    assert_eq!(cut.as_bytes().len(), MOST_TEXT - 1);
+    assert_eq!(cut.as_bytes().len(), MAX_TEXT - 1);
     assert!(cut.is_valid());
     assert_eq!(text(b"short").as_bytes(), b"short");
 }
 
-/// The topmost calls of a full stack end without a word; the next one that ends says how many there are.
+/// The topmost calls at a stack overflow end without an event; the next call that ends has the number of remaining ones.
 #[test]
 fn calls_that_ended_silently_are_closed_before_what_comes_later() {
     let mut stream = stream(Dialect::F1, 1);
@@ -298,18 +297,18 @@ fn calls_that_ended_silently_are_closed_before_what_comes_later() {
         stream.event(1, Some(b"thread"), &Event { kind, time: at, method, line: 0, exception: 0 });
     };
     for method in [0, 1, 2, 1, 2, 1, 1] {
-        event(&mut stream, Kind::Entry, method);
+        event(&mut stream, EventKind::Entry, method);
     }
-    // Two of four calls of method 1 are left; calls of a method that is not there, and too many, change nothing.
+    // Two of four calls of method 1 remain; calls of an unknown method, and too large numbers, change nothing.
     for (method, standing) in [(1, 9), (4, 1), (1, 0), (1, 2)] {
         stream.settle(1, Some(b"thread"), 8, method, standing);
     }
     let open = |stream: &Stream| stream.current.as_ref().map(|(_, thread)| thread.stack.clone());
     assert_eq!(open(&stream), Some(vec![0, 1, 2, 1]));
     for method in [1, 2, 1] {
-        event(&mut stream, Kind::Bubble, method);
+        event(&mut stream, EventKind::Bubble, method);
     }
-    event(&mut stream, Kind::Entry, 3);
+    event(&mut stream, EventKind::Entry, 3);
     assert_eq!(open(&stream), Some(vec![0, 3]), "the next call is the caller's");
     let bytes = stream.buffers().concat();
     let mut bubbles = Vec::new();
@@ -324,22 +323,22 @@ fn calls_that_ended_silently_are_closed_before_what_comes_later() {
     assert_eq!(bubbles, [1, 1, 2, 1, 2, 1], "each call has its end");
 }
 
-/// Versions 1 to 4: where events are missing is told, once, and whoever gets the ID of a thread inherits no calls. F1 says it
-/// with drops.
+/// Versions 1 to 4: missing events are reported once, and a thread that reuses an id inherits no calls. F1 reports them by
+/// drops.
 #[test]
 fn breaks_are_where_events_are_missing() {
     for dialect in Dialect::ALL {
         let mut stream = stream(dialect, 1);
         let event = |kind, time| Event { kind, time, method: 0, line: 0, exception: 0 };
-        stream.event(1, Some(b"first"), &event(Kind::Entry, 1));
+        stream.event(1, Some(b"first"), &event(EventKind::Entry, 1));
         stream.drop_events(1, Some(b"first"), 2, 7, DropReason::FULL);
         stream.drop_events(1, Some(b"first"), 3, 7, DropReason::FULL);
         stream.end_thread(1, 4);
-        stream.event(2, Some(b"second"), &event(Kind::Entry, 5));
-        stream.event(2, Some(b"second"), &event(Kind::Exit, 6));
+        stream.event(2, Some(b"second"), &event(EventKind::Entry, 5));
+        stream.event(2, Some(b"second"), &event(EventKind::Exit, 6));
         stream.end_thread(2, 7);
-        stream.event(3, Some(b"third"), &event(Kind::Entry, 8));
-        // It has lost nothing, and its call is open.
+        stream.event(3, Some(b"third"), &event(EventKind::Entry, 8));
+        // The thread has lost nothing, and its call is open.
         stream.end_thread(3, 9);
         let expected: &[u32] = if dialect == Dialect::F1 { &[] } else { &[1, 4] };
         assert_eq!(stream.take_breaks(), expected, "{dialect}");
@@ -347,31 +346,31 @@ fn breaks_are_where_events_are_missing() {
     }
 }
 
-/// Virtual threads without an open call are forgotten when there are many, and those with one are not; looking for them is no
-/// more work for each thread, however many there are.
+/// With many virtual threads, those without an open call are forgotten, and the others are kept; the cost of the search per
+/// thread does not depend on the number of threads.
 #[test]
 fn many_virtual_threads_are_remembered_while_they_call() {
     let mut stream = stream(Dialect::F1, 1);
     let event = |kind| Event { kind, time: 1, method: 0, line: 0, exception: 0 };
-    let most = MOST_THREADS as u64;
+    let most = MAX_THREADS as u64;
     for tid in 0..most {
-        stream.event(tid, None, &event(Kind::Entry));
+        stream.event(tid, None, &event(EventKind::Entry));
         if tid % 2 == 0 {
-            stream.event(tid, None, &event(Kind::Exit));
+            stream.event(tid, None, &event(EventKind::Exit));
         }
     }
     for tid in most..most + 2 {
-        stream.event(tid, None, &event(Kind::Entry));
+        stream.event(tid, None, &event(EventKind::Entry));
     }
-    // All who have ended their call are gone, and it is looked again when there are twice as many.
-    assert_eq!((stream.threads.len(), stream.many), (MOST_THREADS / 2 + 1, MOST_THREADS));
+    // All threads without open calls are forgotten; the next search is due when the number of threads has doubled.
+    assert_eq!((stream.threads.len(), stream.many), (MAX_THREADS / 2 + 1, MAX_THREADS));
     for tid in 2 * most..4 * most {
-        stream.event(tid, None, &event(Kind::Entry));
+        stream.event(tid, None, &event(EventKind::Entry));
     }
-    assert!(stream.many >= 4 * MOST_THREADS && stream.threads.len() > 2 * MOST_THREADS, "{}", stream.many);
-    // Each keeps its place: the end of a call is that of its own.
+    assert!(stream.many >= 4 * MAX_THREADS && stream.threads.len() > 2 * MAX_THREADS, "{}", stream.many);
+    // Each thread keeps its state: the end of a call is matched with its own start.
     for tid in (1..most).step_by(2).chain(2 * most..4 * most) {
-        stream.event(tid, None, &event(Kind::Exit));
+        stream.event(tid, None, &event(EventKind::Exit));
         assert_eq!(
             stream.current.as_ref().map(|(_, thread)| (thread.stack.len(), thread.sequence > 0)),
             Some((0, true))

@@ -1,4 +1,4 @@
-//! JNI: defining the probe class, and looking at a few objects.
+//! JNI: definition of the probe class, and access to a few objects.
 
 #![expect(unsafe_code, reason = "JNI is a table of C functions")]
 
@@ -7,21 +7,21 @@ use std::ptr::{self, NonNull};
 
 use super::{Object, Table, index};
 
-/// JNI of one thread.
+/// The JNI environment of one thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Jni(pub(super) NonNull<c_void>);
 
-/// A native method to be registered.
+/// A native method to register.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Native {
     pub(crate) name: &'static CStr,
     pub(crate) descriptor: &'static CStr,
-    /// A function with the arguments of the descriptor behind those of JNI.
+    /// A function whose parameters are those of JNI, followed by those of the descriptor.
     pub(crate) function: *const c_void,
 }
 
 impl Jni {
-    /// The one that a callback or a native method was given.
+    /// Wraps the environment that a callback or a native method received.
     pub(crate) fn from_raw(env: *mut c_void) -> Option<Self> {
         NonNull::new(env).map(Self)
     }
@@ -30,14 +30,14 @@ impl Jni {
         self.0.as_ptr().cast()
     }
 
-    /// Forgets an exception that a call has left; says whether there was one.
+    /// Clears a pending exception; returns whether there was one.
     pub(crate) fn clear(self) -> bool {
         let check = function!(self.table(), index::jni::EXCEPTION_CHECK, fn() -> u8);
-        // SAFETY: it may be called at any time.
+        // SAFETY: callable at any time.
         let pending = unsafe { check(self.table()) } != 0;
         if pending {
             let clear = function!(self.table(), index::jni::EXCEPTION_CLEAR, fn());
-            // SAFETY: it may be called at any time.
+            // SAFETY: callable at any time.
             unsafe { clear(self.table()) };
         }
         pending
@@ -54,22 +54,22 @@ impl Jni {
     pub(crate) fn delete_local_ref(self, object: Object) {
         if !object.is_null() {
             let delete = function!(self.table(), index::jni::DELETE_LOCAL_REF, fn(Object));
-            // SAFETY: a local reference of this thread, which nobody uses any more.
+            // SAFETY: a local reference of this thread, which is not used any more.
             unsafe { delete(self.table(), object) };
         }
     }
 
-    /// Another reference to an object.
+    /// Creates another local reference to an object.
     pub(super) fn local(self, object: Object) -> Option<Object> {
         let new = function!(self.table(), index::jni::NEW_LOCAL_REF, fn(Object) -> Object);
-        // SAFETY: a reference that is valid now.
+        // SAFETY: a currently valid reference.
         self.some(unsafe { new(self.table(), object) })
     }
 
-    /// Local references from now on are freed together: so many at most.
+    /// Starts a frame of local references, which are freed together, with the given capacity.
     pub(crate) fn push_frame(self, capacity: c_int) -> bool {
         let push = function!(self.table(), index::jni::PUSH_LOCAL_FRAME, fn(c_int) -> c_int);
-        // SAFETY: it may be called at any time.
+        // SAFETY: callable at any time.
         let result = unsafe { push(self.table(), capacity) };
         !self.clear() && result == 0
     }
@@ -77,14 +77,14 @@ impl Jni {
     /// Frees the local references since [`push_frame`](Self::push_frame).
     pub(crate) fn pop_frame(self) {
         let pop = function!(self.table(), index::jni::POP_LOCAL_FRAME, fn(Object) -> Object);
-        // SAFETY: a frame was pushed, and nobody uses references of it any more; null is what is to survive.
+        // SAFETY: a frame was pushed, and its references are not used any more; null means that none is to survive.
         unsafe { pop(self.table(), Object::NULL) };
     }
 
-    /// A class of the boot loader, or one that this thread's caller sees.
+    /// Finds a class of the boot loader, or one that this thread's caller can access.
     pub(crate) fn find_class(self, name: &CStr) -> Option<Object> {
         let find = function!(self.table(), index::jni::FIND_CLASS, fn(*const c_char) -> Object);
-        // SAFETY: the name ends with NUL.
+        // SAFETY: the name is NUL-terminated.
         self.some(unsafe { find(self.table(), name.as_ptr()) })
     }
 
@@ -96,35 +96,35 @@ impl Jni {
             fn(*const c_char, Object, *const u8, c_int) -> Object
         );
         let length = c_int::try_from(bytes.len()).ok()?;
-        // SAFETY: the name ends with NUL, and so many bytes are there; null is the boot loader.
+        // SAFETY: the name is NUL-terminated, and there are `length` bytes; null means the boot loader.
         self.some(unsafe { define(self.table(), name.as_ptr(), Object::NULL, bytes.as_ptr(), length) })
     }
 
     pub(crate) fn global(self, object: Object) -> Option<Object> {
         let new = function!(self.table(), index::jni::NEW_GLOBAL_REF, fn(Object) -> Object);
-        // SAFETY: a reference that is valid now.
+        // SAFETY: a currently valid reference.
         self.some(unsafe { new(self.table(), object) })
     }
 
     pub(crate) fn object_class(self, object: Object) -> Option<Object> {
         let get = function!(self.table(), index::jni::GET_OBJECT_CLASS, fn(Object) -> Object);
-        // SAFETY: an object that is not null, as all callers have it.
+        // SAFETY: the object is not null, which all callers ensure.
         self.some(unsafe { get(self.table(), object) })
     }
 
-    /// The offset of a field of type `long` in objects of a class, as `Unsafe` counts.
+    /// Returns the offset of a field of type `long` in objects of a class, as defined by `Unsafe`.
     pub(crate) fn field_offset(self, class: Object, field: &CStr, unsafe_class: &CStr) -> Option<i64> {
         let get_field = function!(
             self.table(),
             index::jni::GET_FIELD_ID,
             fn(Object, *const c_char, *const c_char) -> *mut c_void
         );
-        // SAFETY: both texts end with NUL.
+        // SAFETY: both texts are NUL-terminated.
         let id = unsafe { get_field(self.table(), class, field.as_ptr(), c"J".as_ptr()) };
         let id = self.id(id)?;
         let reflect =
             function!(self.table(), index::jni::TO_REFLECTED_FIELD, fn(Object, *mut c_void, u8) -> Object);
-        // SAFETY: the id is one of this class, of a field that is not static.
+        // SAFETY: the id belongs to an instance field of this class.
         let field = self.some(unsafe { reflect(self.table(), class, id.as_ptr(), 0) })?;
         let theirs = self.find_class(unsafe_class)?;
         let descriptor = CString::new(format!("()L{};", unsafe_class.to_str().ok()?)).ok()?;
@@ -134,7 +134,7 @@ impl Jni {
             index::jni::CALL_STATIC_OBJECT_METHOD_A,
             fn(Object, *mut c_void, *const u64) -> Object
         );
-        // SAFETY: a static method of this class that takes nothing and gives an object.
+        // SAFETY: a static method of this class without parameters that returns an object.
         let the_unsafe =
             self.some(unsafe { call(self.table(), theirs, get_static.as_ptr(), ptr::null()) })?;
         let get_method = function!(
@@ -143,7 +143,7 @@ impl Jni {
             fn(Object, *const c_char, *const c_char) -> *mut c_void
         );
         let (name, descriptor) = (c"objectFieldOffset", c"(Ljava/lang/reflect/Field;)J");
-        // SAFETY: both texts end with NUL.
+        // SAFETY: both texts are NUL-terminated.
         let id = unsafe { get_method(self.table(), theirs, name.as_ptr(), descriptor.as_ptr()) };
         let id = self.id(id)?;
         let call = function!(
@@ -151,12 +151,12 @@ impl Jni {
             index::jni::CALL_LONG_METHOD_A,
             fn(Object, *mut c_void, *const Object) -> i64
         );
-        // SAFETY: a method of this object's class that takes one object, a `jvalue` of 8 bytes, and gives a long.
+        // SAFETY: a method of this object's class with one object parameter, a `jvalue` of 8 bytes, that returns a long.
         let offset = unsafe { call(self.table(), the_unsafe, id.as_ptr(), &raw const field) };
         if self.clear() { None } else { Some(offset) }
     }
 
-    /// A static method, after its class was initialized.
+    /// Returns a static method, after initializing its class.
     pub(crate) fn static_method(
         self,
         class: Object,
@@ -168,7 +168,7 @@ impl Jni {
             index::jni::GET_STATIC_METHOD_ID,
             fn(Object, *const c_char, *const c_char) -> *mut c_void
         );
-        // SAFETY: both texts end with NUL.
+        // SAFETY: both texts are NUL-terminated.
         let id = unsafe { get(self.table(), class, name.as_ptr(), descriptor.as_ptr()) };
         self.id(id)
     }
@@ -190,7 +190,7 @@ impl Jni {
         let register =
             function!(self.table(), index::jni::REGISTER_NATIVES, fn(Object, *const Row, c_int) -> c_int);
         let count = c_int::try_from(rows.len()).unwrap_or(0);
-        // SAFETY: so many rows are there, whose texts end with NUL.
+        // SAFETY: there are `count` rows, whose texts are NUL-terminated.
         let result = unsafe { register(self.table(), class, rows.as_ptr(), count) };
         !self.clear() && result == 0
     }

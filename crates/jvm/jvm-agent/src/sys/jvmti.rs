@@ -8,16 +8,16 @@ use std::ptr::{self, NonNull};
 
 use super::{Jni, Object, Table, index};
 
-/// An environment of JVMTI. Usable on every thread that the JVM knows.
+/// A JVMTI environment, usable on every thread that is attached to the JVM.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Jvmti(pub(super) NonNull<c_void>);
 
-// SAFETY: the specification of JVMTI says that an environment may be used by any attached thread.
+// SAFETY: the specification of JVMTI allows the use of an environment on any attached thread.
 unsafe impl Send for Jvmti {}
-// SAFETY: the same.
+// SAFETY: the specification of JVMTI allows the use of an environment on any attached thread.
 unsafe impl Sync for Jvmti {}
 
-/// An error of JVMTI, as it numbers them.
+/// A JVMTI error number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct JvmtiError(pub(crate) c_int);
 
@@ -27,12 +27,12 @@ impl fmt::Display for JvmtiError {
     }
 }
 
-/// `java/lang/String` of `Ljava/lang/String;`. Arrays and primitive types have no name, nor bytes.
+/// Returns `java/lang/String` for `Ljava/lang/String;`. `None` for arrays and primitive types, which have no class file.
 pub(crate) fn class_name(signature: &[u8]) -> Option<&[u8]> {
     signature.strip_prefix(b"L")?.strip_suffix(b";")
 }
 
-/// Events, as JVMTI numbers them.
+/// Events, with JVMTI's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub(crate) enum Event {
@@ -46,7 +46,7 @@ pub(crate) enum Event {
 const CAN_GENERATE_ALL_CLASS_HOOK_EVENTS: u32 = 26;
 const CAN_RETRANSFORM_CLASSES: u32 = 37;
 
-/// What the JVM calls. `jvmtiEventCallbacks`, of which only four are used.
+/// The callbacks for the JVM: `jvmtiEventCallbacks`, of which only four are used.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Callbacks {
@@ -69,7 +69,7 @@ pub(crate) struct Callbacks {
 }
 
 impl Jvmti {
-    /// The one that a callback was given.
+    /// Wraps the environment that a callback received.
     pub(crate) fn from_raw(env: *mut c_void) -> Option<Self> {
         NonNull::new(env).map(Self)
     }
@@ -82,7 +82,7 @@ impl Jvmti {
         if result == 0 { Ok(()) } else { Err(JvmtiError(result)) }
     }
 
-    /// Asks for hooks of all classes, and to change loaded ones.
+    /// Requests hooks for all classes, and the capability to change loaded classes.
     pub(crate) fn add_capabilities(self) -> Result<(), JvmtiError> {
         let mut bits = [0u8; 16];
         for bit in [CAN_GENERATE_ALL_CLASS_HOOK_EVENTS, CAN_RETRANSFORM_CLASSES] {
@@ -102,7 +102,7 @@ impl Jvmti {
             fn(*const Callbacks, c_int) -> c_int
         );
         let size = c_int::try_from(size_of::<Callbacks>()).unwrap_or(0);
-        // SAFETY: the size is that of what is pointed to; the JVM copies it. Those that are not in it count as null.
+        // SAFETY: the size is that of the structure, which the JVM copies. Callbacks beyond it are treated as null.
         Self::check(unsafe { set(self.table(), callbacks, size) })
     }
 
@@ -116,28 +116,29 @@ impl Jvmti {
         Self::check(unsafe { set(self.table(), on.into(), event as c_int, Object::NULL) })
     }
 
-    /// Gives it back, with its callbacks and capabilities.
+    /// Disposes the environment, with its callbacks and capabilities.
     ///
-    /// The caller must see to it that nobody uses it any more: the JVM itself ends events before it frees an environment.
+    /// The caller must ensure that the environment is not used any more; the JVM itself ends events before it frees
+    /// an environment.
     pub(crate) fn dispose(self) {
         let dispose = function!(self.table(), index::jvmti::DISPOSE_ENVIRONMENT - 1, fn() -> c_int);
-        // SAFETY: it is an environment that was not given back before: `Agent::dispose` takes it out of its place first.
+        // SAFETY: the environment was not disposed before: `Agent::dispose` removes it from its field first.
         unsafe { dispose(self.table()) };
     }
 
-    /// For a place that holds one or none.
+    /// Returns the pointer, for storage in an atomic pointer that may be null.
     pub(crate) fn as_ptr(self) -> *mut c_void {
         self.0.as_ptr()
     }
 
-    /// Memory of the JVM with these bytes in it, which the JVM frees.
+    /// Allocates memory of the JVM with a copy of these bytes, which the JVM frees.
     pub(crate) fn allocate(self, bytes: &[u8]) -> Result<*mut u8, JvmtiError> {
         let allocate = function!(self.table(), index::jvmti::ALLOCATE - 1, fn(i64, *mut *mut u8) -> c_int);
         let mut place = ptr::null_mut();
         let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
-        // SAFETY: the pointer is to a variable of ours.
+        // SAFETY: the pointer is to a local variable.
         Self::check(unsafe { allocate(self.table(), length, &raw mut place) })?;
-        // SAFETY: the JVM has just allocated so many bytes there, which are nobody else's.
+        // SAFETY: the JVM has just allocated this number of bytes there, which nothing else uses.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
         Ok(place)
     }
@@ -145,23 +146,23 @@ impl Jvmti {
     pub(super) fn deallocate(self, place: *mut c_void) {
         if !place.is_null() {
             let deallocate = function!(self.table(), index::jvmti::DEALLOCATE - 1, fn(*mut c_void) -> c_int);
-            // SAFETY: what is freed was allocated by JVMTI, and is not used any more.
+            // SAFETY: the memory was allocated by JVMTI, and is not used any more.
             unsafe { deallocate(self.table(), place) };
         }
     }
 
-    /// Copies a string that JVMTI has allocated, and frees it.
+    /// Copies a string that JVMTI has allocated, and frees the original.
     pub(super) fn taken(self, text: *mut c_char) -> Vec<u8> {
         if text.is_null() {
             return Vec::new();
         }
-        // SAFETY: it is not null, and JVMTI's strings end with NUL.
+        // SAFETY: the pointer is not null, and JVMTI's strings are NUL-terminated.
         let bytes = unsafe { CStr::from_ptr(text) }.to_bytes().to_vec();
         self.deallocate(text.cast());
         bytes
     }
 
-    /// `Ljava/lang/String;`, in modified UTF-8.
+    /// Returns the signature of a class, such as `Ljava/lang/String;`, in modified UTF-8.
     pub(crate) fn class_signature(self, class: Object) -> Result<Vec<u8>, JvmtiError> {
         let get = function!(
             self.table(),
@@ -169,17 +170,17 @@ impl Jvmti {
             fn(Object, *mut *mut c_char, *mut *mut c_char) -> c_int
         );
         let mut text = ptr::null_mut();
-        // SAFETY: the first pointer is to a variable of ours; null says that the generic signature is not wanted.
+        // SAFETY: the first pointer is to a local variable; null means that the generic signature is not wanted.
         Self::check(unsafe { get(self.table(), class, &raw mut text, ptr::null_mut()) })?;
         Ok(self.taken(text))
     }
 
-    /// The loader of a class; null is the boot loader.
+    /// Returns the loader of a class; null is the boot loader.
     pub(crate) fn class_loader(self, class: Object) -> Result<Object, JvmtiError> {
         let get =
             function!(self.table(), index::jvmti::GET_CLASS_LOADER - 1, fn(Object, *mut Object) -> c_int);
         let mut loader = Object::NULL;
-        // SAFETY: the pointer is to a variable of ours.
+        // SAFETY: the pointer is to a local variable.
         Self::check(unsafe { get(self.table(), class, &raw mut loader) })?;
         Ok(loader)
     }
@@ -187,12 +188,12 @@ impl Jvmti {
     pub(crate) fn is_modifiable(self, class: Object) -> bool {
         let is = function!(self.table(), index::jvmti::IS_MODIFIABLE_CLASS - 1, fn(Object, *mut u8) -> c_int);
         let mut yes = 0;
-        // SAFETY: the pointer is to a variable of ours; `jboolean` is a byte.
+        // SAFETY: the pointer is to a local variable; `jboolean` is a byte.
         let result = unsafe { is(self.table(), class, &raw mut yes) };
         result == 0 && yes != 0
     }
 
-    /// All classes, as local references of this thread.
+    /// Returns all loaded classes, as local references of this thread.
     pub(crate) fn loaded_classes(self) -> Result<Vec<Object>, JvmtiError> {
         let get = function!(
             self.table(),
@@ -200,28 +201,28 @@ impl Jvmti {
             fn(*mut c_int, *mut *mut Object) -> c_int
         );
         let (mut count, mut place) = (0, ptr::null_mut());
-        // SAFETY: both pointers are to variables of ours.
+        // SAFETY: both pointers are to local variables.
         Self::check(unsafe { get(self.table(), &raw mut count, &raw mut place) })?;
         if place.is_null() {
             return Ok(Vec::new());
         }
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: JVMTI has put so many references there.
+        // SAFETY: JVMTI has stored `count` references there.
         let classes = unsafe { std::slice::from_raw_parts(place, count) }.to_vec();
         self.deallocate(place.cast());
         Ok(classes)
     }
 
-    /// Sends classes through the hooks again, with the bytes that they were loaded with.
+    /// Passes classes to the hooks again, with their original bytes.
     pub(crate) fn retransform(self, classes: &[Object]) -> Result<(), JvmtiError> {
         let retransform =
             function!(self.table(), index::jvmti::RETRANSFORM_CLASSES - 1, fn(c_int, *const Object) -> c_int);
         let count = c_int::try_from(classes.len()).unwrap_or(0);
-        // SAFETY: so many references are there.
+        // SAFETY: there are `count` references.
         Self::check(unsafe { retransform(self.table(), count, classes.as_ptr()) })
     }
 
-    /// The name of this thread, in modified UTF-8.
+    /// Returns the name of this thread, in modified UTF-8.
     pub(crate) fn thread_name(self, jni: Jni) -> Option<Vec<u8>> {
         /// `jvmtiThreadInfo`
         #[repr(C)]
@@ -240,14 +241,14 @@ impl Jvmti {
             context_class_loader: Object::NULL,
         };
         let get = function!(self.table(), index::jvmti::GET_THREAD_INFO - 1, fn(Object, *mut Info) -> c_int);
-        // SAFETY: null is this thread, and the pointer is to a structure of ours with JVMTI's layout.
+        // SAFETY: null means this thread, and the pointer is to a local structure with JVMTI's layout.
         let result = unsafe { get(self.table(), Object::NULL, &raw mut info) };
         jni.delete_local_ref(info.group);
         jni.delete_local_ref(info.context_class_loader);
         (result == 0).then(|| self.taken(info.name))
     }
 
-    /// A property of the system: `java.version`.
+    /// Returns a system property, such as `java.version`.
     pub(crate) fn system_property(self, name: &CStr) -> Option<Vec<u8>> {
         let get = function!(
             self.table(),
@@ -255,7 +256,7 @@ impl Jvmti {
             fn(*const c_char, *mut *mut c_char) -> c_int
         );
         let mut text = ptr::null_mut();
-        // SAFETY: the name ends with NUL, and the other pointer is to a variable of ours.
+        // SAFETY: the name is NUL-terminated, and the other pointer is to a local variable.
         let result = unsafe { get(self.table(), name.as_ptr(), &raw mut text) };
         (result == 0).then(|| self.taken(text))
     }

@@ -1,10 +1,10 @@
-//! The part of JVMTI and JNI that the agent uses.
+//! Bindings for the part of JVMTI and JNI that the agent uses.
 //!
-//! Owns: the places of functions in the JVM's two tables, as `jvmti.h` and `jni.h` number them, and a Rust function for each
-//! that is called. Nothing else in the crate calls into the JVM. Refuses to: know what is traced.
+//! Owns: the indices of functions in the JVM's two tables, as in `jvmti.h` and `jni.h`, and a Rust function for each function
+//! that is called. No other part of the crate calls the JVM. Does not know what is traced.
 //!
-//! Handles (`Object`) are valid in the call from the JVM that gave them, and on its thread, unless they are global. A
-//! handle made up by somebody else would crash the JVM: all of them come from here or from arguments of callbacks.
+//! Handles (`Object`) are valid during the call from the JVM that provided them, and on its thread, unless they are
+//! global. An invalid handle would crash the JVM, so all handles come from here or from arguments of callbacks.
 
 #![expect(unsafe_code, reason = "JVMTI and JNI are tables of C functions")]
 
@@ -15,18 +15,18 @@ pub(crate) use jni::{Jni, Native};
 pub(crate) use jvmti::{Callbacks, Event, Jvmti, class_name};
 pub(crate) use stacks::Running;
 
-/// Sources of facts: the number in the comment above each function of `struct jvmtiInterface_1_` in `jvmti.h`, which begin
-/// with 1, and the place in `struct JNINativeInterface_` in `jni.h`, which begin with 0. A test compares them.
+/// Indices of functions: the number in the comment above each function of `struct jvmtiInterface_1_` in `jvmti.h`, from 1,
+/// and the position in `struct JNINativeInterface_` in `jni.h`, from 0. A test compares them with the headers.
 pub mod index {
     macro_rules! table {
         ($($name:ident = $number:literal $text:literal;)*) => {
             $(#[doc = concat!("`", $text, "`")] pub const $name: usize = $number;)*
-            /// All of them, with their names in the header.
+            /// All indices, with the functions' names in the header.
             pub const ALL: &[(&str, usize)] = &[$(($text, $number)),*];
         };
     }
 
-    /// JVMTI.
+    /// Indices of JVMTI functions.
     pub mod jvmti {
         table! {
             SET_EVENT_NOTIFICATION_MODE = 2 "SetEventNotificationMode";
@@ -50,7 +50,7 @@ pub mod index {
         }
     }
 
-    /// JNI.
+    /// Indices of JNI functions.
     pub mod jni {
         table! {
             DEFINE_CLASS = 5 "DefineClass";
@@ -80,7 +80,7 @@ pub mod index {
     }
 }
 
-/// `JVMTI_VERSION_1_2`, which every JVM since Java 7 has.
+/// `JVMTI_VERSION_1_2`, which every JVM since Java 7 supports.
 const JVMTI_VERSION: c_int = 0x3001_0200;
 /// `JNI_VERSION_1_6`.
 const JNI_VERSION: c_int = 0x0001_0006;
@@ -98,15 +98,15 @@ impl Object {
     }
 }
 
-/// A table of functions behind a pointer, which is what every environment is.
+/// A pointer to a table of functions, which every environment is.
 type Table = *mut *const *const c_void;
 
-/// The function at a place of a table, as the type says.
+/// Returns the function at an index of a table, with the given type.
 macro_rules! function {
     ($table:expr, $place:expr, fn($($argument:ty),* $(,)?) $(-> $result:ty)?) => {{
         let table: Table = $table;
-        // SAFETY: an environment of the JVM is a pointer to a table of functions, and the place is one that all JVMs have,
-        // with a function of this type there: the headers say so, and a test compares the places with them.
+        // SAFETY: an environment of the JVM is a pointer to a table of functions, and all JVMs have a function of
+        // this type at the index, according to the headers; a test compares the indices with them.
         unsafe {
             let function = *(*table).add($place);
             std::mem::transmute::<*const c_void, unsafe extern "system" fn(Table $(, $argument)*) $(-> $result)?>(function)
@@ -123,18 +123,18 @@ mod virtual_threads;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vm(NonNull<c_void>);
 
-// SAFETY: JNI says that there is one `JavaVM` for a process, which any thread may use.
+// SAFETY: by JNI's specification a process has one `JavaVM`, which any thread may use.
 unsafe impl Send for Vm {}
-// SAFETY: the same.
+// SAFETY: by JNI's specification a process has one `JavaVM`, which any thread may use.
 unsafe impl Sync for Vm {}
 
-/// Places in `struct JNIInvokeInterface_`.
+/// Indices in `struct JNIInvokeInterface_`.
 const DETACH_CURRENT_THREAD: usize = 5;
 const GET_ENV: usize = 6;
 const ATTACH_CURRENT_THREAD_AS_DAEMON: usize = 7;
 
 impl Vm {
-    /// The one that was given to us. Null is none.
+    /// Wraps the pointer that the JVM passes. `None` if it is null.
     pub(crate) fn new(vm: *mut c_void) -> Option<Self> {
         NonNull::new(vm).map(Self)
     }
@@ -146,22 +146,22 @@ impl Vm {
     fn env(self, version: c_int) -> Option<NonNull<c_void>> {
         let get = function!(self.table(), GET_ENV, fn(*mut *mut c_void, c_int) -> c_int);
         let mut env = ptr::null_mut();
-        // SAFETY: the pointer is to a variable of ours.
+        // SAFETY: the pointer is to a local variable.
         let result = unsafe { get(self.table(), &raw mut env, version) };
         if result == 0 { NonNull::new(env) } else { None }
     }
 
-    /// An environment of JVMTI of our own. Each call makes another one.
+    /// Creates a JVMTI environment. Each call creates another one.
     pub(crate) fn jvmti(self) -> Option<Jvmti> {
         self.env(JVMTI_VERSION).map(Jvmti)
     }
 
-    /// JNI of this thread, if it is one of the JVM's.
+    /// Returns the JNI environment of this thread. `None` if the thread is not attached to the JVM.
     pub(crate) fn jni(self) -> Option<Jni> {
         self.env(JNI_VERSION).map(Jni)
     }
 
-    /// Runs something with JNI on a thread of ours, as a daemon of the JVM for as long.
+    /// Runs a function with JNI on a thread of the agent, which is attached to the JVM as a daemon meanwhile.
     pub(crate) fn attached<T>(self, name: &CStr, run: impl FnOnce(Jni) -> T) -> Option<T> {
         if let Some(jni) = self.jni() {
             return Some(run(jni));
@@ -173,7 +173,7 @@ impl Vm {
             fn(*mut *mut c_void, *mut c_void) -> c_int
         );
         let mut env = ptr::null_mut();
-        // SAFETY: both pointers are to variables of ours, which live until the call returns.
+        // SAFETY: both pointers are to local variables, which live until the call returns.
         let result = unsafe { attach(self.table(), &raw mut env, (&raw mut arguments).cast()) };
         let env = NonNull::new(env).filter(|_| result == 0)?;
         let detach = AtEnd(self);
@@ -191,13 +191,13 @@ struct Arguments {
     group: *mut c_void,
 }
 
-/// Detaches the thread, also after a panic.
+/// Detaches the thread when dropped, also after a panic.
 struct AtEnd(Vm);
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
         let detach = function!(self.0.table(), DETACH_CURRENT_THREAD, fn() -> c_int);
-        // SAFETY: this thread was attached by us, and has no Java frames.
+        // SAFETY: the agent attached this thread, which has no Java frames.
         unsafe { detach(self.0.table()) };
     }
 }

@@ -1,7 +1,7 @@
-//! Stacks of virtual threads, which JVMTI lists nowhere.
+//! The stacks of virtual threads, which JVMTI does not list.
 //!
-//! Owns: [`Jni::virtual_threads`], which asks the JDK's own classes. Refuses to: be needed; where they are not as expected
-//! (before JDK 19 there are none), no virtual thread is found.
+//! Owns: [`Jni::virtual_threads`], which queries the JDK's own classes. Optional: if those classes are not as
+//! expected (before JDK 19 there are none), no virtual thread is found.
 
 #![expect(unsafe_code, reason = "JNI is a table of C functions")]
 
@@ -11,19 +11,19 @@ use std::ptr::{self, NonNull};
 
 use super::{Jni, Object, Table, index};
 
-/// Virtual threads that are looked at.
-const MOST_THREADS: usize = 10_000;
-/// Groups of threads that are looked at, such as executors.
-const MOST_CONTAINERS: usize = 10_000;
-/// Frames that are looked at, of all of them together.
-const MOST_FRAMES: usize = 1_000_000;
-/// How many local references a step needs.
+/// The maximum number of virtual threads that are examined.
+const MAX_THREADS: usize = 10_000;
+/// The maximum number of groups of threads, such as executors, that are examined.
+const MAX_CONTAINERS: usize = 10_000;
+/// The maximum number of frames, over all threads, that are examined.
+const MAX_FRAMES: usize = 1_000_000;
+/// The number of local references that a step needs.
 const REFERENCES: c_int = 16;
 
-/// Methods that virtual threads were in.
+/// The methods on the stacks of virtual threads.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct VirtualThreads {
-    /// `class.method`, with slashes, in modified UTF-8: the JDK does not tell descriptors.
+    /// `class.method`, with slashes, in modified UTF-8; the JDK does not report descriptors.
     pub(crate) methods: BTreeSet<Vec<u8>>,
     threads: usize,
     containers: usize,
@@ -31,7 +31,7 @@ pub(crate) struct VirtualThreads {
 }
 
 impl Jni {
-    /// What virtual threads are in.
+    /// Returns the methods on the stacks of virtual threads.
     pub(crate) fn virtual_threads(self) -> VirtualThreads {
         let mut found = VirtualThreads::default();
         if self.push_frame(REFERENCES) {
@@ -59,7 +59,8 @@ impl Jni {
             index::jni::CALL_STATIC_OBJECT_METHOD_A,
             fn(Object, *mut c_void, *const Object) -> Object
         );
-        // SAFETY: a static method of this class that takes so many objects, `jvalue`s of 8 bytes, and gives one.
+        // SAFETY: a static method of this class with this number of object parameters, `jvalue`s of 8 bytes, that
+        // returns an object.
         self.some(unsafe { call(self.table(), class, method.as_ptr(), arguments.as_ptr()) })
     }
 
@@ -70,13 +71,13 @@ impl Jni {
             index::jni::GET_METHOD_ID,
             fn(Object, *const c_char, *const c_char) -> *mut c_void
         );
-        // SAFETY: both texts end with NUL.
+        // SAFETY: both texts are NUL-terminated.
         let id = unsafe { get(self.table(), class, name.as_ptr(), descriptor.as_ptr()) };
         self.delete_local_ref(class);
         self.id(id).map(NonNull::as_ptr)
     }
 
-    /// Calls a method of an object that takes nothing and gives an object.
+    /// Calls a method of an object that has no parameters and returns an object.
     fn call(self, object: Object, name: &CStr, descriptor: &CStr) -> Option<Object> {
         let method = self.method(object, name, descriptor)?;
         let call = function!(
@@ -84,7 +85,7 @@ impl Jni {
             index::jni::CALL_OBJECT_METHOD_A,
             fn(Object, *mut c_void, *const Object) -> Object
         );
-        // SAFETY: a method of this object's class that takes nothing and gives an object.
+        // SAFETY: a method of this object's class without parameters that returns an object.
         self.some(unsafe { call(self.table(), object, method, ptr::null()) })
     }
 
@@ -95,19 +96,19 @@ impl Jni {
             index::jni::CALL_BOOLEAN_METHOD_A,
             fn(Object, *mut c_void, *const Object) -> u8
         );
-        // SAFETY: a method of this object's class that takes nothing and gives a `jboolean`.
+        // SAFETY: a method of this object's class without parameters that returns a `jboolean`.
         let is_virtual = unsafe { call(self.table(), thread, method, ptr::null()) } != 0;
         !self.clear() && is_virtual
     }
 
-    /// Calls a function with each object of an array of objects, as long as it gives `true`.
+    /// Calls a function with each element of an array of objects, until it returns `false`.
     fn each(self, array: Object, mut take: impl FnMut(Object) -> bool) {
         let length = function!(self.table(), index::jni::GET_ARRAY_LENGTH, fn(Object) -> c_int);
-        // SAFETY: an array.
+        // SAFETY: the object is an array.
         let length = unsafe { length(self.table(), array) };
         let get = function!(self.table(), index::jni::GET_OBJECT_ARRAY_ELEMENT, fn(Object, c_int) -> Object);
         for number in 0..length {
-            // SAFETY: an array of objects with more than so many.
+            // SAFETY: an array of objects with more than `number` elements.
             let Some(element) = self.some(unsafe { get(self.table(), array, number) }) else { continue };
             let goes_on = take(element);
             self.delete_local_ref(element);
@@ -117,31 +118,31 @@ impl Jni {
         }
     }
 
-    /// A string in modified UTF-8.
+    /// Returns a string in modified UTF-8.
     fn text(self, string: Object) -> Option<Vec<u8>> {
         let get =
             function!(self.table(), index::jni::GET_STRING_UTF_CHARS, fn(Object, *mut u8) -> *const c_char);
-        // SAFETY: a string; null says that nobody asks whether it is a copy.
+        // SAFETY: the object is a string; null means that the copy flag is not wanted.
         let chars = unsafe { get(self.table(), string, ptr::null_mut()) };
         if self.clear() || chars.is_null() {
             return None;
         }
-        // SAFETY: the JVM's text ends with NUL.
+        // SAFETY: the JVM's text is NUL-terminated.
         let text = unsafe { CStr::from_ptr(chars) }.to_bytes().to_vec();
         let release =
             function!(self.table(), index::jni::RELEASE_STRING_UTF_CHARS, fn(Object, *const c_char));
-        // SAFETY: what the JVM has given for this string, once.
+        // SAFETY: the JVM returned this pointer for this string, and it is released once.
         unsafe { release(self.table(), string, chars) };
         Some(text)
     }
 }
 
 impl VirtualThreads {
-    /// The threads of a container, and those of the containers in it.
+    /// Examines the threads of a container, and those of nested containers.
     fn container(&mut self, jni: Jni, containers: Object, root: Object) {
         let mut waiting = vec![root];
         while let Some(container) = waiting.pop() {
-            if self.containers >= MOST_CONTAINERS {
+            if self.containers >= MAX_CONTAINERS {
                 return;
             }
             self.containers += 1;
@@ -155,10 +156,10 @@ impl VirtualThreads {
             let children = jni.call_static(containers, c"children", descriptor, &[container]);
             let Some(children) = array_of(jni, children) else { continue };
             jni.each(children, |child| {
-                if waiting.len() + self.containers >= MOST_CONTAINERS {
+                if waiting.len() + self.containers >= MAX_CONTAINERS {
                     return false;
                 }
-                // It is needed for longer than the array's reference.
+                // The reference must outlive the frame of the array.
                 waiting.extend(jni.local(child));
                 true
             });
@@ -169,12 +170,12 @@ impl VirtualThreads {
         }
     }
 
-    /// The methods that a thread is in. Whether another one may be looked at.
+    /// Examines the stack of a thread. Returns whether another thread may be examined.
     fn thread(&mut self, jni: Jni, thread: Object) -> bool {
         if !jni.is_virtual(thread) {
             return true;
         }
-        if self.threads >= MOST_THREADS || self.frames >= MOST_FRAMES {
+        if self.threads >= MAX_THREADS || self.frames >= MAX_FRAMES {
             return false;
         }
         self.threads += 1;
@@ -202,7 +203,7 @@ impl VirtualThreads {
     }
 }
 
-/// What a stream has.
+/// Returns the elements of a stream as an array.
 fn array_of(jni: Jni, stream: Option<Object>) -> Option<Object> {
     let stream = stream?;
     let array = jni.call(stream, c"toArray", c"()[Ljava/lang/Object;");

@@ -1,54 +1,54 @@
-//! What a traced call costs, beside what the JDK's own method timing and tracing cost (JEP 520, JDK 25). Not a gate:
-//! `cargo xtask bench jvm` runs it with the library as it is shipped, and docs/performance.md has the results.
+//! The cost of a traced call, compared with the JDK's own method timing and tracing (JEP 520, JDK 25). Not part of the tests:
+//! `cargo xtask bench jvm` runs it with the shipped library, and docs/performance.md has the results.
 
 #![expect(clippy::print_stdout, reason = "it is read by people")]
 
 use std::time::Duration;
 
 use runtap_bytefrog::hq::Options;
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow};
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, RecordMode, WhenSlow};
 use runtap_testkit::{Finished, Jdk, Running, Skip, require};
 
 use crate::common::{Listening, demo, programs, traced};
 
-/// How long a run may take, on a machine with much else to do.
+/// The time limit of a run, on a busy machine.
 const LIMIT: Duration = Duration::from_mins(15);
 /// Calls of each thread in a round; there are five.
 const CALLS: &str = "3000000";
 
 struct Case {
     what: &'static str,
-    record: Record,
+    record: RecordMode,
     coarse_clock: bool,
     when_slow: WhenSlow,
     mode: Mode,
-    /// Nanoseconds a pair that are wanted: of one thread, and of each of two.
+    /// The target in nanoseconds per pair: for one thread, and for each of two.
     bar: Option<[f64; 2]>,
 }
 
 impl Case {
-    const fn new(what: &'static str, record: Record, coarse_clock: bool, bar: Option<[f64; 2]>) -> Self {
+    const fn new(what: &'static str, record: RecordMode, coarse_clock: bool, bar: Option<[f64; 2]>) -> Self {
         Self { what, record, coarse_clock, when_slow: WhenSlow::Block, mode: Mode::Suspended, bar }
     }
 
-    /// With an HQ that takes it.
+    /// Adds an HQ that reads the events.
     const fn told(self, when_slow: WhenSlow) -> Self {
         Self { when_slow, mode: Mode::Tracing, ..self }
     }
 }
 
 const CASES: [Case; 8] = [
-    Case::new("coverage", Record::Coverage, true, Some([1.0, 1.0])).told(WhenSlow::Block),
-    Case::new("counts", Record::Counts, true, None).told(WhenSlow::Block),
-    Case::new("full, ms, discarded", Record::Full, true, Some([25.0, 40.0])),
-    Case::new("full, ns, discarded", Record::Full, false, Some([110.0, 160.0])),
-    Case::new("full, ms, to HQ, block", Record::Full, true, None).told(WhenSlow::Block),
-    Case::new("full, ns, to HQ, block", Record::Full, false, None).told(WhenSlow::Block),
-    Case::new("full, ms, to HQ, drop", Record::Full, true, None).told(WhenSlow::Drop),
-    Case::new("full, ns, to HQ, drop", Record::Full, false, None).told(WhenSlow::Drop),
+    Case::new("coverage", RecordMode::Coverage, true, Some([1.0, 1.0])).told(WhenSlow::Block),
+    Case::new("counts", RecordMode::Counts, true, None).told(WhenSlow::Block),
+    Case::new("full, ms, discarded", RecordMode::Full, true, Some([25.0, 40.0])),
+    Case::new("full, ns, discarded", RecordMode::Full, false, Some([110.0, 160.0])),
+    Case::new("full, ms, to HQ, block", RecordMode::Full, true, None).told(WhenSlow::Block),
+    Case::new("full, ns, to HQ, block", RecordMode::Full, false, None).told(WhenSlow::Block),
+    Case::new("full, ms, to HQ, drop", RecordMode::Full, true, None).told(WhenSlow::Drop),
+    Case::new("full, ns, to HQ, drop", RecordMode::Full, false, None).told(WhenSlow::Drop),
 ];
 
-/// What JFR records of the same methods. A threshold of 0 has it record every call.
+/// JFR's recordings of the traced methods. A threshold of 0 makes it record every call.
 const RIVALS: [(&str, &str); 3] = [
     ("JFR, method timing", "jdk.MethodTiming#filter=demo.Bench"),
     (
@@ -89,7 +89,7 @@ fn bench() {
     }
 }
 
-/// The program, without our agent.
+/// Runs the program without the agent.
 fn alone(jdk: &Jdk, threads: usize, recording: Option<&str>) -> Result<Finished, Skip> {
     let mut java = jdk.java();
     if let Some(recording) = recording {
@@ -106,13 +106,13 @@ fn ours(jdk: &Jdk, threads: usize, case: &Case) -> Result<(), Skip> {
     let extension = Extension { record, coarse_clock, when_slow, ..Extension::default() };
     let inclusions = vec![JavaString::from("^demo/Bench$")];
     let configuration = Configuration { extension, inclusions, ..demo() };
-    let hq = Listening::new(Options { configuration, begin: Some(case.mode), ..Options::default() });
+    let hq = Listening::new(Options { configuration, initial_mode: Some(case.mode), ..Options::default() });
     let java = traced(jdk, hq.hq.address().port(), "", &["demo.Bench", &threads.to_string(), CALLS])?;
     let finished = Running::start(java).wait_within(LIMIT);
     finished.expect_code(0);
     assert!(finished.stderr.is_empty(), "{finished}");
     let counters = hq.report().counters;
-    let told = if case.mode == Mode::Tracing && record == Record::Full {
+    let told = if case.mode == Mode::Tracing && record == RecordMode::Full {
         format!("HQ: {} pairs, {} events told as dropped", counters.entries, counters.dropped)
     } else {
         String::new()
@@ -121,7 +121,7 @@ fn ours(jdk: &Jdk, threads: usize, case: &Case) -> Result<(), Skip> {
     Ok(())
 }
 
-/// `5.1 5.2 ns a pair; 12.34 million pairs a second`, with what is wanted.
+/// Prints `5.1 5.2 ns a pair; 12.34 million pairs a second`, with the target.
 fn row(jdk: &Jdk, threads: usize, what: &str, finished: &Finished, bar: Option<[f64; 2]>, more: &str) {
     let said = finished.text().trim();
     let costs = said.split_once(" ns").map_or(said, |(costs, _)| costs).split(' ');

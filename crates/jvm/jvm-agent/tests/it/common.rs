@@ -1,4 +1,4 @@
-//! Programs under the agent, and an HQ that listens to it.
+//! Programs with the agent, and an HQ that receives their events.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use runtap_bytefrog::hq::{AgentId, Event, Hq, Options};
 use runtap_bytefrog_proto::{Configuration, Dialect, JavaString};
 use runtap_testkit::{Finished, Jdk, Running, Skip};
 
-/// The library: the one that cargo has built with these tests, or the one that `RUNTAP_JVM_AGENT` names.
+/// Returns the library that cargo has built with these tests, or the one that `RUNTAP_JVM_AGENT` names.
 pub(crate) fn library() -> PathBuf {
     if let Some(path) = std::env::var_os("RUNTAP_JVM_AGENT") {
         return path.into();
@@ -22,7 +22,7 @@ pub(crate) fn library() -> PathBuf {
     library
 }
 
-/// The folder of the compiled programs of `tests/java`.
+/// Returns the folder of the compiled programs of `tests/java`.
 pub(crate) fn programs() -> Result<&'static Path, Skip> {
     static FOLDER: OnceLock<Result<tempfile::TempDir, Skip>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -36,16 +36,16 @@ pub(crate) fn programs() -> Result<&'static Path, Skip> {
     folder.as_ref().map(tempfile::TempDir::path).map_err(Clone::clone)
 }
 
-/// What HQ was told, by whom.
+/// HQ's events.
 type Heard = Vec<(Option<AgentId>, Event)>;
 
-/// An HQ, and what it was told.
+/// An HQ, and its events.
 pub(crate) struct Listening {
     pub(crate) hq: Hq,
     pub(crate) heard: Arc<Mutex<Heard>>,
 }
 
-/// What is traced: the programs of these tests.
+/// Returns a configuration that traces the programs of these tests.
 pub(crate) fn demo() -> Configuration {
     Configuration {
         inclusions: vec![JavaString::from("^demo/")],
@@ -60,8 +60,8 @@ impl Listening {
         let heard: Arc<Mutex<Heard>> = Arc::default();
         let tell = Arc::clone(&heard);
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        // A machine that stands still for seconds loses nothing.
-        let options = Options { gap_patience: Duration::from_mins(5), ..options };
+        // A machine that is stopped for seconds loses nothing.
+        let options = Options { gap_timeout: Duration::from_mins(5), ..options };
         let hq = Hq::listen(any, options, move |agent, event| tell.lock().unwrap().push((agent, event)));
         Self { hq: hq.unwrap(), heard }
     }
@@ -70,7 +70,7 @@ impl Listening {
         Self::new(Options { configuration, ..Options::default() })
     }
 
-    /// The report of the first agent, once everything of it has come.
+    /// Returns the report of the first agent, once it is complete.
     pub(crate) fn report(&self) -> Report {
         let agent = AgentId(0);
         let over = || self.heard.lock().unwrap().contains(&(Some(agent), Event::Finished));
@@ -94,7 +94,7 @@ impl Listening {
     }
 }
 
-/// The command of a program under the agent.
+/// Returns the command of a program with the agent.
 pub(crate) fn traced(jdk: &Jdk, port: u16, options: &str, arguments: &[&str]) -> Result<Command, Skip> {
     let mut java = jdk.java();
     let library = library();
@@ -104,7 +104,7 @@ pub(crate) fn traced(jdk: &Jdk, port: u16, options: &str, arguments: &[&str]) ->
     Ok(java)
 }
 
-/// Runs a program under the agent, and without it; what it prints has to be the same.
+/// Runs a program with the agent and without it; the outputs have to be equal.
 pub(crate) fn run_both(jdk: &Jdk, port: u16, options: &str, arguments: &[&str]) -> Result<Finished, Skip> {
     let plain = printed(jdk, arguments)?;
     let finished = Running::start(traced(jdk, port, options, arguments)?).wait();
@@ -116,7 +116,7 @@ pub(crate) fn run_both(jdk: &Jdk, port: u16, options: &str, arguments: &[&str]) 
 /// A JDK's version and the arguments, with what was printed.
 type Printed = Vec<((u32, Vec<String>), Vec<u8>)>;
 
-/// What a program prints without the agent, asked once of each.
+/// Returns the output of a program without the agent, which is run once for each.
 fn printed(jdk: &Jdk, arguments: &[&str]) -> Result<Vec<u8>, Skip> {
     static PRINTED: Mutex<Printed> = Mutex::new(Vec::new());
     let of = (jdk.major(), arguments.iter().map(ToString::to_string).collect());

@@ -1,10 +1,10 @@
-//! Constructors that an exception of `super(…)` or `this(…)` ends, which no probe can see: they are calls like any other.
+//! Constructors that an exception of `super(…)` or `this(…)` ends, which no probe can see, are reported as other calls.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use runtap_bytefrog::hq::AgentId;
-use runtap_bytefrog_proto::{Configuration, Extension, Record};
+use runtap_bytefrog_proto::{Configuration, Extension, RecordMode};
 use runtap_testkit::{Jdk, JvmCounter, Skip, require};
 
 use crate::common::{Listening, demo, programs, run_both};
@@ -13,7 +13,7 @@ use crate::oracle::{Load, words};
 
 const ROUNDS: u64 = 40;
 
-/// What `demo.Constructors` does in a round: calls, returns, ends by an exception.
+/// The calls, returns, and ends by an exception, of one round of `demo.Constructors`.
 const EXPECTED: [(&str, (u64, u64, u64)); 9] = [
     ("demo/Constructors$Base.<init>;0;(I)V", (3, 1, 2)),
     ("demo/Constructors$Middle.<init>;0;(I)V", (4, 1, 3)),
@@ -46,7 +46,7 @@ fn calls_that_super_ends_are_calls() {
     }
 }
 
-/// A constructor has called the one of its superclass and what computes the arguments, and nothing that runs once it has ended.
+/// A constructor has called its superclass's constructor and the methods for its arguments, and nothing after its end.
 #[test]
 fn callees_of_a_constructor_are_in_its_time() {
     let jdk = require!(Jdk::with_compiler());
@@ -81,7 +81,7 @@ fn callees_of_a_constructor_are_in_its_time() {
         (".round", "$Missing.<init>"),
         (".round", "$Recursive.<init>"),
         (".round", ".caught"),
-        // The superclass has no probes: what its arguments take comes before the constructor.
+        // The superclass has no probes: the calls for its arguments precede the constructor.
         (".round", ".path"),
     ];
     let expected: BTreeSet<_> = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
@@ -97,11 +97,11 @@ fn callees_of_a_constructor_are_in_its_time() {
     );
 }
 
-/// Counts and coverage: the call is there. That an exception has ended it is not known.
+/// Counts and coverage include the call, but not that an exception has ended it.
 #[test]
 fn they_have_run_in_counts_and_in_coverage() {
     let jdk = require!(Jdk::with_compiler());
-    for record in [Record::Counts, Record::Coverage] {
+    for record in [RecordMode::Counts, RecordMode::Coverage] {
         let extension = Extension { record, ..Extension::default() };
         let hq = Listening::with(Configuration { extension, ..demo() });
         let port = hq.hq.address().port();
@@ -110,7 +110,7 @@ fn they_have_run_in_counts_and_in_coverage() {
         for (name, (calls, ..)) in EXPECTED {
             let method = report.methods.iter().find(|method| method.signature == name).unwrap();
             assert!(method.has_run, "{name}, {record:?}");
-            if record == Record::Counts {
+            if record == RecordMode::Counts {
                 assert_eq!(method.calls(), calls * ROUNDS, "{name}");
             }
         }
@@ -132,10 +132,10 @@ fn judged(jdk: &Jdk) -> Result<(), Skip> {
     };
     let work = folder.path().join("work");
     let plain = load.plain(jdk, &work);
-    for record in [Record::Full, Record::Counts] {
+    for record in [RecordMode::Full, RecordMode::Counts] {
         let (compared, wrong) = load.judged(jdk, &work, &counter, &plain, record).differences();
         assert!(wrong.is_empty(), "JDK {}, {record:?}: {wrong:#?}", jdk.major());
-        let unborn = if record == Record::Full { 0 } else { 200 * 6 };
+        let unborn = if record == RecordMode::Full { 0 } else { 200 * 6 };
         assert_eq!(compared.unborn, unborn, "{compared:?}");
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Entries, exits and exceptions of each method equal what follows from the program.
+//! The entries, exits and exceptions of each method equal those expected from the program.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::common::{Listening, demo, run_both};
 /// Entries, exits, and calls that an exception has ended, by method.
 pub(crate) type Counts = BTreeMap<String, (u64, u64, u64)>;
 
-/// What `demo.Counts` does with so many threads and rounds.
+/// Returns the counts of `demo.Counts` with this number of threads and rounds.
 pub(crate) fn expected(threads: u64, rounds: u64) -> Counts {
     let by = |divisor: u64, rest: u64| (0..rounds).filter(|round| round % divisor == rest).count() as u64;
     let all = threads * rounds;
@@ -48,7 +48,7 @@ pub(crate) fn seen(report: &Report) -> Counts {
     methods.map(|method| (method.signature.clone(), (method.entries, method.exits, method.bubbles))).collect()
 }
 
-/// Names of lambdas and of anonymous classes depend on the compiler: `lambda$main$1` is `lambda$main`.
+/// Shortens names of lambdas and anonymous classes, which depend on the compiler: `lambda$main$1` to `lambda$main`.
 pub(crate) fn plain(counts: Counts) -> Counts {
     let name = |name: String| match name.split_once(";4106;") {
         Some((before, after)) => {
@@ -92,7 +92,7 @@ fn older_versions_say_the_same() {
     }
 }
 
-/// Versions 2 to 4 say no exceptions: all calls end with an exit.
+/// Versions 2 to 4 have no messages for exceptions: all calls end with an exit.
 #[test]
 fn versions_in_between_say_how_calls_ended() {
     let jdk = require!(Jdk::with_compiler());

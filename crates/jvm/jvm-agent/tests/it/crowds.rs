@@ -1,12 +1,12 @@
 //! Many threads at once, and many classes.
 
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Record, WhenSlow};
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, RecordMode, WhenSlow};
 use runtap_testkit::{Jdk, require};
 
 use crate::common::{Listening, demo, run_both};
 use crate::counts::{expected, plain, seen};
 
-/// The original agent hangs here: each of its threads holds a buffer and wants another one.
+/// The original agent hangs here: each of its threads holds a buffer and waits for another one.
 #[test]
 fn two_hundred_threads_begin_at_once() {
     for jdk in require!(Jdk::all()) {
@@ -26,11 +26,11 @@ fn two_hundred_threads_begin_at_once() {
     }
 }
 
-/// Classes of the JDK itself, those that the probes' own work needs too: the program runs, and prints the same.
+/// Classes of the JDK itself, including those that the probes use: the program runs, and its output is unchanged.
 #[test]
 fn classes_of_the_boot_loader() {
     for jdk in require!(Jdk::all()) {
-        for record in [Record::Coverage, Record::Counts, Record::Full] {
+        for record in [RecordMode::Coverage, RecordMode::Counts, RecordMode::Full] {
             let extension = Extension { record, when_slow: WhenSlow::Drop, ..Extension::default() };
             let inclusions = vec![JavaString::from("^java/|^jdk/|^sun/|^demo/")];
             let hq = Listening::with(Configuration { extension, inclusions, ..demo() });

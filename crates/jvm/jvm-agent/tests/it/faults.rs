@@ -1,4 +1,4 @@
-//! Nothing that HQ does, or does not do, ends the program or changes what it prints.
+//! No action of HQ, and no lack of one, ends the program or changes its output.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use crate::common::{Listening, demo, run_both, traced};
 
 const COUNTS: &[&str] = &["demo.Counts", "2", "100"];
 
-/// An HQ that answers the first connection with something, and all later ones too.
+/// Starts an HQ that sends a fixed answer on the first connection and on all later ones.
 fn answering(answer: impl Fn(&mut TcpStream) + Send + 'static) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -32,7 +32,7 @@ fn configuration(dialect: Dialect) -> Vec<u8> {
 #[test]
 fn nobody_listens() {
     let jdk = require!(Jdk::with_compiler());
-    // The port of a client: nobody listens there, and nobody else gets it meanwhile.
+    // The port of a client: nothing listens there, and no other process gets it meanwhile.
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     require!(run_both(&jdk, client.local_addr().unwrap().port(), ",wait=1", COUNTS));
@@ -61,7 +61,7 @@ fn an_hq_that_speaks_something_else() {
     }
 }
 
-/// With `drop` it costs the program nothing; the end waits a little for an HQ that takes nothing more.
+/// With `drop` a slow HQ costs the program nothing; at its end it waits a little for an HQ that reads nothing more.
 #[test]
 fn an_hq_that_stops_reading() {
     let jdk = require!(Jdk::with_compiler());
@@ -75,7 +75,7 @@ fn an_hq_that_stops_reading() {
                 answer.push(2);
             }
             let _ = socket.write_all(&answer);
-            // Open for ever, and never read again.
+            // Open forever, and never read again.
             std::mem::forget(socket.try_clone().unwrap());
         });
         let options = format!(",when-slow={when_slow}");
@@ -109,7 +109,7 @@ fn a_configuration_in_pieces() {
             let _ = socket.write_all(&[byte]);
             let _ = socket.flush();
         }
-        // A heartbeat: it has read all of it. Goes away before start.
+        // A heartbeat shows that the agent has read everything. HQ closes the connection before start.
         let _ = socket.read(&mut [0; 4]);
     });
     require!(run_both(&jdk, port, "", COUNTS));
@@ -124,7 +124,7 @@ fn an_expression_that_is_none() {
     assert!(finished.stderr.contains("demo/("), "{finished}");
 }
 
-/// Counts, coverage and nanoseconds are F1's: with less, nothing is traced, whether HQ is old or the version was chosen.
+/// Counts, coverage and nanoseconds require F1: without it nothing is traced, for an old HQ as for a chosen older version.
 #[test]
 fn what_an_old_hq_can_not_take_is_refused() {
     let jdk = require!(Jdk::with_compiler());
@@ -134,13 +134,13 @@ fn what_an_old_hq_can_not_take_is_refused() {
             let hq = Listening::new(Options { configuration: demo(), protocol, ..Options::default() });
             let options = format!(",{wish}{version}");
             let finished = require!(run_both(&jdk, hq.hq.address().port(), &options, COUNTS));
-            assert!(finished.stderr.contains(&format!("{wish} needs it")), "{finished}");
+            assert!(finished.stderr.contains(&format!("{wish} requires F1")), "{finished}");
             assert_eq!(hq.dialect(), None, "it has got no configuration");
         }
     }
 }
 
-/// Most HQs know version 1; one that does not is asked for the others.
+/// Most HQs support version 1; the agent tries the others with an HQ that does not.
 #[test]
 fn an_hq_that_knows_one_version() {
     let jdk = require!(Jdk::with_compiler());
@@ -153,7 +153,7 @@ fn an_hq_that_knows_one_version() {
     }
 }
 
-/// An HQ that excludes nothing, and an agent that was told what to include: as with HQ's own inclusions, nothing else is traced.
+/// With an HQ that excludes nothing, an agent's own inclusions work like HQ's: nothing else is traced.
 #[test]
 fn an_inclusion_alone_leaves_all_others_out() {
     let jdk = require!(Jdk::with_compiler());
@@ -176,7 +176,7 @@ fn hq_goes_away() {
         let entries = || hq.hq.report(AgentId(0)).map_or(0, |report| report.counters.entries);
         eventually("it traces", || (entries() > 10_000).then_some(()));
         hq.hq.close();
-        // Its threads are gone, and the program is not.
+        // The agent's threads are gone, and the program still runs.
         eventually("no thread of the agent is left", || agent_threads(child.id()).is_empty().then_some(()));
         drop(child.stdin.take());
         let output = child.wait_with_output().unwrap();
@@ -185,7 +185,7 @@ fn hq_goes_away() {
     }
 }
 
-/// Names of the agent's threads in a process.
+/// Returns the names of the agent's threads in a process.
 pub(crate) fn agent_threads(pid: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -233,7 +233,7 @@ fn attached_and_detached_again_and_again() {
     }
 }
 
-/// `demo.Forever` in a JVM, without the agent so far.
+/// Starts `demo.Forever` in a JVM without the agent.
 fn forever(jdk: &Jdk) -> std::process::Child {
     let mut java = jdk.java();
     if jdk.major() >= 21 {
@@ -247,12 +247,12 @@ fn forever(jdk: &Jdk) -> std::process::Child {
     child
 }
 
-/// What the JVM says when it is to load the agent.
+/// Loads the agent and returns the JVM's answer.
 fn load(pid: u32, options: &str) -> Result<String, runtap_testkit::Skip> {
     Ok(crate::losses::load(&Jdk::with_compiler()?, pid, options))
 }
 
-/// A JVM unloads an agent that refuses. Nothing of it may be called then, and the next one works.
+/// A JVM unloads an agent that does not start. None of its functions may be called then, and the next agent works.
 #[test]
 fn a_refusal_is_the_end_of_the_agent_and_not_of_the_program() {
     let refusal = b"\x63\x00\x0cno \x1b[31mway\n".to_vec();
@@ -308,7 +308,11 @@ fn a_refusal_is_the_end_of_the_agent_and_not_of_the_program() {
         assert!(output.status.success(), "JDK {}: {:?}", jdk.major(), output.status);
         let said = String::from_utf8_lossy(&output.stderr);
         let agent: Vec<_> = said.lines().filter(|line| line.starts_with("runtap agent")).collect();
-        // Only what nobody else could be told.
-        assert_eq!(agent, ["runtap agent: mode can't be \"x\": it is full, counts or coverage"], "{said}");
+        // Only the messages that no attaching tool could receive.
+        assert_eq!(
+            agent,
+            ["runtap agent: invalid value \"x\" for mode: expected full, counts or coverage"],
+            "{said}"
+        );
     }
 }

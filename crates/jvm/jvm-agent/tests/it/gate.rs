@@ -1,5 +1,5 @@
-//! An HQ that takes nothing until it is told to, and a program that does one thing after the other meanwhile: what is lost,
-//! and when, depends on nobody's speed.
+//! An HQ that reads nothing until released, and a program that executes commands one by one meanwhile, so that losses do not
+//! depend on timing.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -10,7 +10,8 @@ use runtap_testkit::{Jdk, Skip};
 
 use crate::common::traced;
 
-/// Between agents and HQ: the control connection passes, and of each data connection the two hellos, until it is opened.
+/// A proxy between agents and HQ: the control connection passes, and only the two hellos of data connections until
+/// it is opened.
 pub(crate) struct Gate {
     pub(crate) port: u16,
     open: Arc<(Mutex<bool>, Condvar)>,
@@ -54,10 +55,10 @@ fn pass(mut from: TcpStream, mut to: TcpStream) {
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// Calls of a thread of which more than half have no room: not in its ring, nor in the buffers of two connections.
+/// A number of calls of which more than half have no room in the thread's ring and the buffers of two connections.
 pub(crate) const MANY: u64 = 1_000_000;
 
-/// `demo.Turns`.
+/// A running `demo.Turns`.
 pub(crate) struct Turns {
     child: Child,
     input: ChildStdin,
@@ -69,7 +70,7 @@ impl Turns {
         Ok(Self::spawn(traced(jdk, port, options, &["demo.Turns"])?))
     }
 
-    /// The program, or something that becomes it.
+    /// Starts the program, or a command that becomes it.
     pub(crate) fn spawn(mut java: Command) -> Self {
         let mut child = java.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -80,7 +81,7 @@ impl Turns {
         self.child.id()
     }
 
-    /// Says a line, and waits until it is done.
+    /// Sends a line, and waits until the program has executed it.
     pub(crate) fn turn(&mut self, line: &str) {
         self.say(line);
         self.hear(line);

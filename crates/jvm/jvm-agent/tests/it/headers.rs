@@ -1,4 +1,4 @@
-//! The places of functions in the JVM's tables are those of its headers.
+//! The indices of functions in the JVM's tables equal those in its headers.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ fn jvmti_functions(header: &str) -> Vec<(usize, String)> {
     rows.collect()
 }
 
-/// The members of `struct JNINativeInterface_`, in their order.
+/// Returns the members of `struct JNINativeInterface_`, in order.
 fn jni_functions(header: &str) -> Vec<String> {
     let (_, rest) = header.split_once("struct JNINativeInterface_ {").unwrap();
     let (body, _) = rest.split_once("\n};").unwrap();

@@ -1,5 +1,5 @@
-//! The library as a file: what it needs from the system, and what it offers. The one that is shipped, which is optimized, is
-//! looked at where it is carried (`crates/runtap/src/cmd/jvm/agents/carried.rs`).
+//! The library's imports and exports. The optimized library that is shipped is checked where it is embedded
+//! (`crates/runtap/src/cmd/jvm/agents/carried.rs`).
 
 use object::read::elf::{Dyn as _, FileHeader as _, Sym as _};
 use object::{Endianness, elf};
@@ -8,7 +8,7 @@ use crate::common::library;
 
 type Elf = elf::FileHeader64<Endianness>;
 
-/// `GLIBC_2.17` as numbers.
+/// Returns `GLIBC_2.17` as numbers.
 fn number(version: &str) -> Vec<u32> {
     version.split('.').map(|part| part.parse().expect("a number")).collect()
 }
@@ -50,7 +50,7 @@ fn it_exports_what_a_jvm_looks_for_and_nothing_else() {
     assert_eq!(names, ["Agent_OnAttach", "Agent_OnLoad", "Agent_OnUnload"]);
 }
 
-/// A JVM that unloads it (because it has refused to start) leaves it where it is: threads may be in it.
+/// A JVM that unloads the library (because the agent did not start) leaves it mapped: threads may be in it.
 #[test]
 fn it_stays_where_it_is() {
     let bytes = std::fs::read(library()).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use runtap_bytefrog::Report;
 use runtap_bytefrog::hq::Options;
-use runtap_bytefrog_proto::{Configuration, Extension, Record};
+use runtap_bytefrog_proto::{Configuration, Extension, RecordMode};
 use runtap_testkit::{Jdk, require};
 
 use crate::common::{Listening, demo, run_both};
@@ -12,11 +12,11 @@ use crate::common::{Listening, demo, run_both};
 const SOURCE: &str = include_str!("../java/demo/Lines.java");
 
 fn coverage() -> Options {
-    let extension = Extension { record: Record::Coverage, ..Extension::default() };
+    let extension = Extension { record: RecordMode::Coverage, ..Extension::default() };
     Options { configuration: Configuration { extension, ..demo() }, ..Options::default() }
 }
 
-/// The numbers of the lines that have run.
+/// Returns the numbers of the lines that have run.
 fn lines(report: &Report, class: &str) -> BTreeSet<u32> {
     let lines = report.lines.iter().filter(|line| line.signature.starts_with(class));
     let places = lines.map(|line| line.location.expect("each line has a place"));
@@ -26,7 +26,7 @@ fn lines(report: &Report, class: &str) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The numbers of the lines of the source with a mark.
+/// Returns the numbers of the source lines with a mark.
 fn marked(mark: &str) -> BTreeSet<u32> {
     let marked = (1..).zip(SOURCE.lines()).filter(|(_, line)| line.ends_with(mark));
     marked.map(|(number, _)| number).collect()
@@ -44,7 +44,7 @@ fn lines_are_told_that_have_run_and_no_others() {
         assert_eq!(told.difference(&ran).collect::<Vec<_>>(), Vec::<&u32>::new(), "JDK {}", jdk.major());
         assert_eq!(silent.intersection(&ran).collect::<Vec<_>>(), Vec::<&u32>::new(), "JDK {}", jdk.major());
         assert_eq!(report.findings, [], "JDK {}", jdk.major());
-        // A constructor that has ended before its object was one was called all the same, and what never ran was not.
+        // A constructor that ended before `super()` returned was called nevertheless; code that never ran was not.
         let has_run = |name: &str| {
             report.methods.iter().any(|method| method.signature.starts_with(name) && method.has_run)
         };

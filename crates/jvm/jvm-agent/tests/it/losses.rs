@@ -1,12 +1,11 @@
-//! What a program does while it is paused or suspended, what carriers have lost, and what an earlier trace has left: told
-//! right, and taken for nothing else.
+//! Events during pauses and suspensions, losses of carriers, and remains of an earlier trace are reported correctly.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Stdio;
 use std::time::Duration;
 
 use runtap_bytefrog::hq::{AgentId, Event};
-use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Mode, Record, WhenSlow};
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Mode, RecordMode, WhenSlow};
 use runtap_testkit::{Jdk, Skip, eventually, require};
 
 use crate::common::{Listening, demo, library, programs, traced};
@@ -19,16 +18,16 @@ fn extended(extension: Extension) -> Configuration {
     Configuration { extension, ..demo() }
 }
 
-/// Waits until the agent says that it is so.
+/// Commands a mode and waits until the agent reports it.
 fn go(hq: &Listening, mode: Mode) {
-    hq.hq.go(AGENT, mode).unwrap();
+    hq.hq.change_mode(AGENT, mode).unwrap();
     eventually("the agent follows", || {
-        let said = hq.hq.agents().first()?.said?;
+        let said = hq.hq.agents().first()?.reported_mode?;
         (said.mode() == Some(mode)).then_some(())
     });
 }
 
-/// Who would rather lose events, or count, than wait does neither when a pause ends: it was no lack of room.
+/// With `drop` or `counts`, a pause loses no events when it ends, since there was no lack of room.
 #[test]
 fn the_end_of_a_pause_loses_nothing() {
     let jdk = require!(Jdk::with_compiler());
@@ -40,7 +39,7 @@ fn the_end_of_a_pause_loses_nothing() {
             turns.turn("mark");
             go(&hq, Mode::Paused);
             turns.say("mark");
-            // It gets to its next call, as a rule: nothing depends on it.
+            // The thread usually gets to its next call; the result does not depend on it.
             std::thread::sleep(Duration::from_millis(20));
             go(&hq, Mode::Tracing);
             turns.hear("mark");
@@ -54,11 +53,11 @@ fn the_end_of_a_pause_loses_nothing() {
     }
 }
 
-/// What is counted while recording is suspended is not told.
+/// Counts made while recording is suspended are not reported.
 #[test]
 fn suspended_counts_are_left_out() {
     let jdk = require!(Jdk::with_compiler());
-    let extension = Extension { record: Record::Counts, snapshot_interval: 10, ..Extension::default() };
+    let extension = Extension { record: RecordMode::Counts, snapshot_interval: 10, ..Extension::default() };
     let hq = Listening::with(extended(extension));
     let mut turns = require!(Turns::start(&jdk, hq.hq.address().port(), ""));
     let counted = |name: &str| {
@@ -70,7 +69,7 @@ fn suspended_counts_are_left_out() {
     eventually("it counts", || (counted("demo/Turns.leaf;") == 5).then_some(()));
     go(&hq, Mode::Suspended);
     let mut marks = 0;
-    // The agent has said so; its counts follow within a round.
+    // The agent has confirmed the mode; its counts follow within a round.
     let before = eventually("nothing is counted", || {
         let before = counted("demo/Turns.mark;");
         turns.turn("mark");
@@ -94,8 +93,8 @@ fn suspended_counts_are_left_out() {
     assert!(mark > before && mark < marks, "{before} {mark} {marks}");
 }
 
-/// Of which virtual thread the events are that a carrier has no room for, nobody knows: no call of one is ended by another
-/// call's end, and none without a begin.
+/// If a full carrier loses events of an unknown virtual thread, no call is ended by another call's end, and there is no call
+/// without a start.
 #[test]
 fn what_carriers_lose_is_told_to_virtual_threads() {
     let jdks = require!(Jdk::all());
@@ -132,7 +131,7 @@ fn what_carriers_lose_is_told_to_virtual_threads() {
     }
 }
 
-/// A program that an agent can be loaded into.
+/// Starts a program into which an agent can be loaded.
 fn turns(jdk: &Jdk) -> Result<Turns, Skip> {
     let mut java = jdk.java();
     if jdk.major() >= 21 {
@@ -142,12 +141,12 @@ fn turns(jdk: &Jdk) -> Result<Turns, Skip> {
     Ok(Turns::spawn(java))
 }
 
-/// What runs when an agent is loaded began without probes: that is told, of each class, and not of calls that are seen. So is
-/// what was loaded and is not traced.
+/// Calls that run when an agent is loaded started without probes. They are reported for each class, and not as
+/// recorded calls. Loaded classes that are not traced are reported as well.
 #[test]
 fn what_runs_before_the_trace_is_told() {
     let tools = require!(Jdk::with_compiler());
-    for record in [Record::Full, Record::Counts, Record::Coverage] {
+    for record in [RecordMode::Full, RecordMode::Counts, RecordMode::Coverage] {
         let mut turns = require!(turns(&tools));
         turns.turn("hold");
         // Without `boot=yes`, which would trace the second one.
@@ -192,14 +191,14 @@ fn what_runs_before_the_trace_is_told() {
     }
 }
 
-/// What the JVM says when it was told to load the agent.
+/// Loads the agent and returns the JVM's answer.
 pub(crate) fn load(tools: &Jdk, id: u32, options: &str) -> String {
     let mut command = std::process::Command::new(tools.home().join("bin/jcmd"));
     command.arg(id.to_string()).arg("JVMTI.agent_load").arg(library()).arg(format!("\"{options}\""));
     String::from_utf8_lossy(&runtap_testkit::run(command).stdout).into_owned()
 }
 
-/// A call that was made while an earlier trace ran has its probes until it ends: its end is not of this one.
+/// A call made during an earlier trace has its probes until it ends: its end does not belong to the new trace.
 #[test]
 fn what_an_earlier_trace_has_left_is_not_told() {
     let tools = require!(Jdk::with_compiler());

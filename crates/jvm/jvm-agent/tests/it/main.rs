@@ -1,4 +1,4 @@
-//! The agent in real JVMs, told by our own HQ.
+//! The agent in real JVMs, with runtap's HQ.
 
 #![cfg(target_os = "linux")]
 

@@ -1,10 +1,10 @@
-//! Counts, coverage, what happens when HQ is slow, pauses and suspensions, threads of all kinds.
+//! Counts, coverage, a slow HQ, pauses and suspensions, threads of all kinds.
 
 use runtap_bytefrog::Report;
 use runtap_bytefrog::hq::{AgentId, Event, Options};
 use runtap_bytefrog_proto::hq::Settings;
 use runtap_bytefrog_proto::{
-    ClassOutcome, Configuration, Dialect, Extension, JavaString, Mode, Record, WhenSlow,
+    ClassOutcome, Configuration, Dialect, Extension, JavaString, Mode, RecordMode, WhenSlow,
 };
 use runtap_testkit::{Jdk, Skip, eventually, require};
 
@@ -24,7 +24,8 @@ pub(crate) fn calls(report: &Report, method: &str) -> u64 {
 #[test]
 fn counts_are_exact() {
     for jdk in require!(Jdk::all()) {
-        let extension = Extension { record: Record::Counts, snapshot_interval: 20, ..Extension::default() };
+        let extension =
+            Extension { record: RecordMode::Counts, snapshot_interval: 20, ..Extension::default() };
         let hq = Listening::with(extended(extension));
         require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Counts", "3", "400"]));
         let report = hq.report();
@@ -51,12 +52,12 @@ fn coverage_is_what_has_run() {
             method.is_some_and(|method| method.has_run)
         };
         assert!(run(".fib;") && run("$Shape.sides;") && run("$Node.<init>;"), "{:?}", report.methods);
-        // One round is the round 0: nothing is odd, and Counts itself is never made.
+        // The only round is round 0: no number is odd, and no object of Counts is created.
         assert!(!run(".twice;") && !run("demo/Counts.<init>"), "{:?}", report.methods);
     }
 }
 
-/// What is missing is told: what came and what is said to be dropped are all there was.
+/// Missing events are reported: received and dropped events add up to all.
 #[test]
 fn drops_are_told() {
     for jdk in require!(Jdk::all()) {
@@ -78,8 +79,8 @@ fn drops_are_told() {
     }
 }
 
-/// Versions 1 to 4 give the ID of a thread that has ended to the next one. If the ends of its calls are missing, that is told
-/// as well, or the next thread is called by what the first has left open.
+/// Versions 1 to 4 reuse the id of a thread that has ended. If the ends of its calls are missing, that is reported as well;
+/// otherwise the next thread's calls would appear below the open ones.
 #[test]
 fn drops_at_the_end_of_a_thread_are_told_to_an_old_hq() {
     let jdk = require!(Jdk::with_compiler());
@@ -91,14 +92,14 @@ fn drops_at_the_end_of_a_thread_are_told_to_an_old_hq() {
         let mut turns = require!(Turns::start(&jdk, gate.port, &options));
         turns.turn(&format!("run {MANY}"));
         gate.open();
-        // What is sent after the first has come is read after the thread was taken leave of.
+        // Events sent after the first has arrived are read after the thread's end was handled.
         for marks in 1..=2 {
             turns.turn("mark");
             eventually("what is left has come", || {
                 hq.hq.report(AgentId(0)).ok().filter(|report| calls(report, "Turns.mark") == marks).map(drop)
             });
         }
-        // That events are missing is sent on another connection, and may come after the events that follow.
+        // The break is sent on another connection, and may arrive after the events that follow it.
         eventually("it has come that the thread's calls are over", || {
             let tree = hq.hq.call_tree(AgentId(0), None).ok()?;
             let of_thread = |signature: &str| ["leaf", "outer"].iter().any(|name| signature.contains(name));
@@ -146,7 +147,7 @@ fn a_suspended_program_runs_and_is_not_recorded() {
         let hq = Listening::new(Options {
             configuration: demo(),
             protocol,
-            begin: Some(Mode::Suspended),
+            initial_mode: Some(Mode::Suspended),
             ..Options::default()
         });
         require!(run_both(&jdk, hq.hq.address().port(), "", &["demo.Counts", "2", "100"]));
@@ -165,8 +166,8 @@ fn pauses_lose_nothing_and_suspensions_are_told() {
     let agent = AgentId(0);
     let entries = || hq.hq.report(agent).map_or(0, |report| report.counters.entries);
     eventually("it traces", || (entries() > 100_000).then_some(()));
-    hq.hq.go(agent, Mode::Paused).unwrap();
-    // What was in its ring comes, and then nothing.
+    hq.hq.change_mode(agent, Mode::Paused).unwrap();
+    // The events in its ring arrive, and then none.
     let mut before = 0;
     eventually("it stands still", || {
         let now = entries();
@@ -174,20 +175,20 @@ fn pauses_lose_nothing_and_suspensions_are_told() {
         let still = std::mem::replace(&mut before, now) == now;
         still.then_some(())
     });
-    hq.hq.go(agent, Mode::Tracing).unwrap();
+    hq.hq.change_mode(agent, Mode::Tracing).unwrap();
     eventually("it goes on", || (entries() > before + 100_000).then_some(()));
-    hq.hq.go(agent, Mode::Suspended).unwrap();
+    hq.hq.change_mode(agent, Mode::Suspended).unwrap();
     let (mut before, mut still) = (0, 0);
     eventually("nothing is recorded", || {
         let now = entries();
         std::thread::sleep(std::time::Duration::from_millis(100));
-        let said = hq.hq.agents().first()?.said?.mode();
+        let said = hq.hq.agents().first()?.reported_mode?.mode();
         let stands = said == Some(Mode::Suspended) && std::mem::replace(&mut before, now) == now;
-        // It may only have had no processor.
+        // The thread may only have been waiting for a processor.
         still = if stands { still + 1 } else { 0 };
         (still == 5).then_some(())
     });
-    hq.hq.go(agent, Mode::Tracing).unwrap();
+    hq.hq.change_mode(agent, Mode::Tracing).unwrap();
     eventually("it records again", || (entries() > before + 100_000).then_some(()));
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
@@ -213,14 +214,15 @@ fn virtual_threads_keep_their_stacks() {
                 "{:?}",
                 report.counters
             );
-            // A thread of its own for each: step calls inner fifty times a hundred times.
+            // Each has a thread of its own: `step` calls `inner` fifty times, a hundred times.
             let busy = report.threads.iter().filter(|thread| thread.entries >= 201).count();
             assert_eq!(busy, 50, "JDK {}", jdk.major());
         }
     }
 }
 
-/// More than are remembered without an open call, and more than version 1 has numbers for: each is in a call, and none is lost.
+/// More threads than are remembered without an open call, and than version 1 has ids for: each is in a call, and
+/// none is lost.
 #[test]
 fn seventy_thousand_virtual_threads_are_in_a_call() {
     let jdks = require!(Jdk::all());
@@ -276,8 +278,8 @@ fn who_runs_out_of_stack_is_balanced() {
     }
 }
 
-/// What comes after a full stack that was caught is not a callee of what filled it. Interpreted: of compiled callers, which
-/// differ in size, a probe can still fail after another has had room.
+/// Calls after a caught stack overflow are not callees of the overflowing calls. Interpreted, because frames of
+/// compiled callers differ in size, so that a probe can fail after another has had stack space.
 #[test]
 fn who_goes_on_after_a_full_stack_is_where_it_was() {
     for jdk in require!(Jdk::all()) {

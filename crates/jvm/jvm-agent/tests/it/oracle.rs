@@ -1,7 +1,7 @@
-//! Two opinions on one run: what the agent tells HQ, and what JVMTI's own method events say.
+//! Two independent accounts of one run: the agent's reports to HQ, and JVMTI's own method events.
 //!
-//! Owns: running a program without and with the two libraries, and what "equal" means ([`Opinions::differences`]). Refuses to:
-//! know any program; those are in `real_programs`.
+//! Owns: running a program without and with the two libraries, and the definition of "equal"
+//! ([`Opinions::differences`]). Does not know any program; those are in `real_programs`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_bytefrog::Report;
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Record};
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, RecordMode};
 use runtap_testkit::{CountedMethod, Counts, Finished, Jdk, JvmCounter, Running, Skip};
 
 use crate::common::{Listening, library};
 
-/// Jars of Debian's packages.
+/// Returns jars of Debian's packages.
 pub(crate) fn jars(names: &[&str]) -> Result<Vec<PathBuf>, Skip> {
     let path = |name: &&str| Path::new("/usr/share/java").join(name).with_extension("jar");
     let paths: Vec<PathBuf> = names.iter().map(path).collect();
@@ -24,12 +24,12 @@ pub(crate) fn jars(names: &[&str]) -> Result<Vec<PathBuf>, Skip> {
     }
 }
 
-/// A command line without quotes.
+/// Splits a command line without quotes.
 pub(crate) fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// A program, and the packages of it that are traced.
+/// A program, and those of its packages that are traced.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub(crate) name: &'static str,
@@ -39,18 +39,18 @@ pub(crate) struct Load {
     pub(crate) options: Vec<String>,
     pub(crate) main: &'static str,
     pub(crate) arguments: Vec<String>,
-    /// Files that are there when it starts, in its working directory.
+    /// Files that exist in its working directory when it starts.
     pub(crate) files: Vec<(&'static str, Vec<u8>)>,
-    /// What the internal names of traced classes begin with. No class of the boot loader may begin so.
+    /// Prefixes of the internal names of traced classes. No class of the boot loader may have one.
     pub(crate) packages: &'static [&'static str],
-    /// How long it may take.
+    /// The time limit.
     pub(crate) limit: Duration,
 }
 
-/// How long anything may take in a sweep.
+/// The time limit of each step in a sweep.
 pub(crate) const LONG: Duration = Duration::from_mins(15);
 
-/// What a run has left.
+/// The results of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) finished: Finished,
@@ -59,8 +59,8 @@ pub(crate) struct Ran {
 }
 
 impl Load {
-    /// Runs it in a directory, behind those options. What was there before is removed: programs print where they are, so that
-    /// all runs have to be in the same place.
+    /// Runs the program in a directory, with additional options, after removing earlier files. Programs print their
+    /// directory, so all runs have to use one.
     fn run(&self, jdk: &Jdk, folder: &Path, options: &[String]) -> Ran {
         let _ = fs::remove_dir_all(folder);
         fs::create_dir(folder).unwrap();
@@ -77,21 +77,21 @@ impl Load {
         Ran { finished, files }
     }
 
-    /// As it is.
+    /// Runs the program without the libraries.
     pub(crate) fn plain(&self, jdk: &Jdk, folder: &Path) -> Ran {
         let ran = self.run(jdk, folder, &[]);
         ran.finished.expect_code(0);
         ran
     }
 
-    /// Under the agent and the counter. What it prints and writes has to be what it did without.
+    /// Runs the program with the agent and the counter. Its output and files have to equal those of a plain run.
     pub(crate) fn judged(
         &self,
         jdk: &Jdk,
         folder: &Path,
         counter: &JvmCounter,
         plain: &Ran,
-        record: Record,
+        record: RecordMode,
     ) -> Opinions {
         let inclusions = self.packages.iter().map(|package| JavaString::from(format!("^{package}").as_str()));
         let hq = Listening::with(Configuration {
@@ -133,18 +133,18 @@ fn collect(root: &Path, folder: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// What the agent, and what JVMTI says of a run.
+/// The accounts of the agent and of JVMTI of one run.
 #[derive(Debug)]
 pub(crate) struct Opinions {
-    record: Record,
+    record: RecordMode,
     report: Report,
     counted: BTreeMap<CountedMethod, Counts>,
 }
 
-/// Calls that have begun, those that have returned (`None`: not recorded), and those that an exception has ended.
+/// Calls that have started, calls that have returned (`None` if not recorded), and calls that an exception has ended.
 type Seen = (u64, Option<u64>, u64);
 
-/// How much was compared.
+/// The numbers of compared items.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Compared {
     pub(crate) methods: usize,
@@ -163,7 +163,7 @@ impl Opinions {
             let (_, descriptor) = rest.split_once(';').expect("access;descriptor");
             let key = CountedMethod { class: class.into(), name: name.into(), descriptor: descriptor.into() };
             let one = match (self.record, method.counted) {
-                (Record::Full, _) => (method.entries, Some(method.exits), method.bubbles),
+                (RecordMode::Full, _) => (method.entries, Some(method.exits), method.bubbles),
                 (_, Some((calls, thrown, _))) => (calls, None, thrown),
                 (_, None) => continue,
             };
@@ -173,13 +173,14 @@ impl Opinions {
         seen
     }
 
-    /// Where the two differ, and how much they agree on.
+    /// Returns the differences between the two accounts, and the numbers of items on which they agree.
     ///
-    /// Calls, returns and exceptions of every method are equal, but for these, each with a reason of its own:
-    /// - Methods of hidden classes (lambdas): JVMTI shows no agent their bytes.
-    /// - Finalizers that do nothing: the agent leaves them alone, so that the JVM still sees that they do nothing.
-    /// - Constructors, if calls are only counted: an exception that comes out of `super()` can't be handled, so ends by such an
-    ///   exception are in JVMTI's counts only.
+    /// Calls, returns and exceptions of every method are equal, with these exceptions:
+    /// - Methods of hidden classes (lambdas): JVMTI does not pass their bytes to agents.
+    /// - Empty finalizers: the agent leaves them unchanged, so that the JVM still recognizes them as empty.
+    /// - Constructors, if calls are only counted: an exception that leaves `super()` can't be handled, so ends by
+    ///   such an exception
+    ///   are in JVMTI's counts only.
     pub(crate) fn differences(&self) -> (Compared, Vec<String>) {
         let (mut seen, mut compared, mut wrong) = (self.seen(), Compared::default(), Vec::new());
         for (method, counts) in &self.counted {
@@ -189,8 +190,8 @@ impl Opinions {
                 continue;
             }
             let (calls, returned, thrown) =
-                is.unwrap_or_else(|| (0, (self.record == Record::Full).then_some(0), 0));
-            let is_counted = self.record != Record::Full && method.name == "<init>";
+                is.unwrap_or_else(|| (0, (self.record == RecordMode::Full).then_some(0), 0));
+            let is_counted = self.record != RecordMode::Full && method.name == "<init>";
             let unborn = if is_counted { counts.thrown.saturating_sub(thrown) } else { 0 };
             let returns = counts.exits.saturating_sub(counts.thrown);
             let equal = calls == counts.entries
@@ -210,20 +211,20 @@ impl Opinions {
         (compared, wrong)
     }
 
-    /// Calls of the methods with a name, and those that an exception has ended.
+    /// Returns the calls of the methods with a name, and those that an exception has ended.
     pub(crate) fn calls(&self, class: &str, name: &str) -> (u64, u64) {
         let seen = self.seen();
         let those = seen.iter().filter(|(method, _)| method.class == class && method.name == name);
         those.fold((0, 0), |(calls, thrown), (_, one)| (calls + one.0, thrown + one.2))
     }
 
-    /// How many signatures that begin so the agent has told.
+    /// Returns how many reported signatures have a prefix.
     pub(crate) fn signatures(&self, beginning: &str) -> usize {
         let methods = self.report.methods.iter();
         methods.filter(|method| method.signature.starts_with(beginning)).count()
     }
 
-    /// Threads with calls that had not ended before the machine did.
+    /// Returns the threads with calls that had not ended when the virtual machine did.
     pub(crate) fn unended(&self) -> Vec<Option<String>> {
         let threads = self.report.threads.iter().filter(|thread| !thread.ended && thread.entries > 0);
         threads.map(|thread| thread.name.clone()).collect()

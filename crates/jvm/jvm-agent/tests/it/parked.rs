@@ -10,7 +10,7 @@ use runtap_testkit::{Jdk, eventually, require};
 use crate::common::{Listening, demo, programs};
 use crate::losses::load;
 
-/// What they are in is reported as running, so that no report calls it dead; what they call is counted.
+/// Running methods are reported as running, so that no report lists them as never called; their callees are counted.
 #[test]
 fn what_virtual_threads_are_in_is_not_dead() {
     let tools = require!(Jdk::with_compiler());

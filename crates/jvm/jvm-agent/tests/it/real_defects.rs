@@ -1,5 +1,5 @@
-//! What the original agents get wrong: docs/design/jvm-agent.md has the list, with the test of each. Those that need no test of
-//! their own are elsewhere (`crowds`, `faults`, `modes`).
+//! Defects of the original agents: docs/design/jvm-agent.md has the list, with the test of each. Some are covered by tests in
+//! `crowds`, `faults` and `modes`.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog::hq::{AgentId, Hq, Options};
 use runtap_bytefrog_proto::hq::Settings;
-use runtap_bytefrog_proto::{Configuration, Dialect, JavaString, Message, Mode, Record, to_bytes};
+use runtap_bytefrog_proto::{Configuration, Dialect, JavaString, Message, Mode, RecordMode, to_bytes};
 use runtap_testkit::{HARD_LIMIT, Jdk, JvmCounter, Skip, eventually, require, run};
 
 use crate::common::{Listening, demo, run_both, traced};
@@ -18,7 +18,7 @@ use crate::oracle::Load;
 
 const COUNTS: &[&str] = &["demo.Counts", "3", "50"];
 
-/// The program, whose counts have to be right.
+/// Runs the program and checks its counts.
 #[track_caller]
 fn counts_are_right(hq: &Listening, threads: u64, rounds: u64) {
     let report = hq.report();
@@ -30,7 +30,7 @@ fn only(dialect: Dialect) -> Settings {
     Settings { dialects: vec![dialect], ..Settings::default() }
 }
 
-/// An HQ that says these bytes to hello, and these to data hello, and takes everything.
+/// Starts an HQ that answers hello and data hello with fixed bytes, and reads everything.
 fn saying(control: Vec<u8>, data: Vec<u8>) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -49,7 +49,7 @@ fn saying(control: Vec<u8>, data: Vec<u8>) -> u16 {
     port
 }
 
-/// Between agents and HQ: what HQ says comes byte by byte.
+/// Starts a proxy between agents and HQ that passes HQ's messages byte by byte.
 fn in_pieces(to: SocketAddr) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -80,8 +80,8 @@ fn error(text: &str) -> Vec<u8> {
     to_bytes(&Message::Error { text: text.as_java_str() }, Dialect::F1).unwrap()
 }
 
-/// The originals take the first `read` for the whole configuration, and lose the place in a command that comes in two parts,
-/// with a heartbeat in between.
+/// The originals treat the first `read` as the whole configuration, and lose track of a command that arrives in two
+/// parts with a heartbeat in between.
 #[test]
 fn every_byte_of_hq_comes_alone() {
     let jdk = require!(Jdk::with_compiler());
@@ -96,7 +96,7 @@ fn every_byte_of_hq_comes_alone() {
     }
 }
 
-/// The originals can't take more than 65,535 bytes in versions 2 to 4, and abort if they come in parts.
+/// The originals do not accept more than 65,535 bytes in versions 2 to 4, and abort if they arrive in parts.
 #[test]
 fn a_configuration_of_300_kilobytes() {
     let jdk = require!(Jdk::with_compiler());
@@ -109,8 +109,8 @@ fn a_configuration_of_300_kilobytes() {
     counts_are_right(&hq, 3, 50);
 }
 
-/// With no data senders the program of an original never ends; with so few bytes of buffers it is not started. Before it ends
-/// an original sleeps for the interval of heartbeats.
+/// With no data senders the program of an original never ends; with such small buffers it does not start. An original
+/// sleeps for the heartbeat interval before it ends.
 #[test]
 fn a_configuration_with_extremes() {
     let jdk = require!(Jdk::with_compiler());
@@ -130,27 +130,31 @@ fn a_configuration_with_extremes() {
     }
 }
 
-/// As Code Pulse does: nothing at first, and what the user has ticked afterwards.
+/// As Code Pulse does: first nothing is traced, then the classes that the user has selected.
 #[test]
 fn a_second_configuration_replaces_the_first() {
     let jdk = require!(Jdk::with_compiler());
     for dialect in [Dialect::F1, Dialect::V1] {
         let nothing = Configuration { inclusions: Vec::new(), data_senders: 2, ..demo() };
-        let options =
-            Options { configuration: nothing, begin: None, protocol: only(dialect), ..Options::default() };
+        let options = Options {
+            configuration: nothing,
+            initial_mode: None,
+            protocol: only(dialect),
+            ..Options::default()
+        };
         let hq = Listening::new(options);
         let mut java = require!(traced(&jdk, hq.hq.address().port(), "", COUNTS));
         java.stdout(std::process::Stdio::piped());
         let program = runtap_testkit::Running::start(java);
         eventually("it is there", || hq.dialect());
         hq.hq.configure(AgentId(0), |config| *config = demo()).unwrap();
-        hq.hq.go(AgentId(0), Mode::Tracing).unwrap();
+        hq.hq.change_mode(AgentId(0), Mode::Tracing).unwrap();
         program.wait().expect_code(0);
         counts_are_right(&hq, 3, 50);
     }
 }
 
-/// In the originals events of one connection are in no order, and ids have to be contiguous over all of them.
+/// In the originals the events of one connection are unordered, and ids have to be contiguous over all connections.
 #[test]
 fn version_1_on_three_connections() {
     for jdk in require!(Jdk::all()) {
@@ -166,7 +170,7 @@ fn version_1_on_three_connections() {
     }
 }
 
-/// An original tells of the break before it has stopped to record: a few events behind it may be from before.
+/// An original reports the break before it has stopped recording: a few events after it may be from before.
 #[test]
 fn breaks_of_version_1_are_where_events_are_missing() {
     let jdk = require!(Jdk::with_compiler());
@@ -180,9 +184,9 @@ fn breaks_of_version_1_are_where_events_are_missing() {
     for number in 1..=3 {
         let before = entries();
         eventually("it records", || (entries() > before + 20_000).then_some(()));
-        hq.hq.go(AgentId(0), Mode::Suspended).unwrap();
+        hq.hq.change_mode(AgentId(0), Mode::Suspended).unwrap();
         eventually("the break is told", || (breaks() == number).then_some(()));
-        hq.hq.go(AgentId(0), Mode::Tracing).unwrap();
+        hq.hq.change_mode(AgentId(0), Mode::Tracing).unwrap();
     }
     let before = entries();
     eventually("it records", || (entries() > before + 20_000).then_some(()));
@@ -193,7 +197,7 @@ fn breaks_of_version_1_are_where_events_are_missing() {
     assert_eq!(report.findings, []);
 }
 
-/// An error of HQ ends the JVM of an original with SIGABRT, or with status 0, which says that all is well.
+/// An error of HQ ends the JVM of an original with SIGABRT, or with status 0, which means success.
 #[test]
 fn the_program_keeps_its_status() {
     let jdk = require!(Jdk::with_compiler());
@@ -270,7 +274,7 @@ public static void main(String[] words) throws Exception {{
     )
     .unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Its name with `.java` may be as long as names of files are.
+    // The file name with `.java` may have the maximum length.
     let file = folder.path().join(format!("{class}.java"));
     std::fs::write(&file, source).unwrap();
     jdk.compile([&file], folder.path());
@@ -298,7 +302,7 @@ public static void main(String[] words) throws Exception {{
     }
 }
 
-/// Records, sealed classes and nests are more than the originals can read.
+/// The originals cannot read records, sealed classes and nests.
 #[test]
 fn class_files_newer_than_the_originals() {
     let tools = require!(Jdk::with_compiler());
@@ -322,7 +326,7 @@ fn class_files_newer_than_the_originals() {
         };
         let work = folder.path().join("work");
         let alone = load.plain(jdk, &work);
-        for record in [Record::Full, Record::Counts] {
+        for record in [RecordMode::Full, RecordMode::Counts] {
             let (compared, wrong) = load.judged(jdk, &work, &counter, &alone, record).differences();
             assert_eq!(wrong, Vec::<String>::new(), "JDK {} {record:?}", jdk.major());
             // Two circles with a negative radius fail after `super()`; without a shape, the exception is thrown before.

@@ -1,6 +1,6 @@
-//! All classes of the JDKs, and those of a big library, loaded and linked with the agent in the JVM, which verifies everything:
-//! what can be linked without the agent can be linked with it, and no class is lost on the way. The classes are compared one by
-//! one. A run of the tests takes a tenth; `cargo xtask sweep jvm-programs` takes all.
+//! All classes of the JDKs, and those of a large library, are loaded and linked with the agent in a JVM that verifies all
+//! classes: a class that can be linked without the agent can be linked with it, and none is lost. A test run covers a tenth;
+//! `cargo xtask sweep jvm-programs` covers all.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,13 +9,13 @@ use std::process::Command;
 
 use runtap_bytefrog::hq::{AgentId, Event};
 use runtap_bytefrog_proto::f1::{ALREADY_RUNNING, strip_loaded_before};
-use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Record, WhenSlow};
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, RecordMode, WhenSlow};
 use runtap_testkit::{Finished, Jdk, Running, Skip, require};
 
 use crate::common::{Listening, library, programs};
 use crate::oracle::{LONG, jars};
 
-/// Classes that are never traced, with those inside of them: `filter.rs` says why.
+/// Classes that are never traced, with their nested classes; `filter.rs` has the reasons.
 const NEVER: &[&str] = &[
     "java/lang/Object",
     "java/lang/Thread",
@@ -24,7 +24,7 @@ const NEVER: &[&str] = &[
     "sun/misc/Unsafe",
 ];
 
-/// Classes that the JVM lets nobody change; since JDK 21.
+/// Classes that the JVM does not allow to be changed; since JDK 21.
 const FIXED: &[&str] = &["jdk/internal/vm/Continuation"];
 
 fn never(name: &str) -> bool {
@@ -42,10 +42,10 @@ fn modules(jdk: &Jdk, options: &[String], words: &[&str], jars: &[&str]) -> Resu
     Ok(java)
 }
 
-/// A part of all classes: which one, of how many.
+/// A part of all classes: its number, and the number of parts.
 type Part = (usize, usize);
 
-/// The list of the classes of a part, from all modules or from jars.
+/// Lists the classes of a part, from all modules or from jars.
 fn walk(jdk: &Jdk, folder: &Path, (part, parts): Part, jars: &[&str]) -> Result<String, Skip> {
     let list = folder.join("list").to_str().unwrap().to_owned();
     let (step, offset) = (parts.to_string(), part.to_string());
@@ -61,8 +61,8 @@ fn ended(java: Command) -> Finished {
     finished
 }
 
-/// What is recorded of the classes of boot loaders and all others.
-fn everything(record: Record) -> Configuration {
+/// Returns a configuration that records all classes, of boot loaders and others.
+fn everything(record: RecordMode) -> Configuration {
     Configuration {
         inclusions: vec![JavaString::from(".*")],
         extension: Extension { record, when_slow: WhenSlow::Drop, ..Extension::default() },
@@ -74,12 +74,12 @@ fn agent(port: u16) -> String {
     format!("-agentpath:{}=host=127.0.0.1,port={port},boot=yes", library().display())
 }
 
-/// Names of classes by what became of them.
+/// Returns the names of classes with an outcome.
 fn told(hq: &Listening, outcome: ClassOutcome) -> BTreeSet<String> {
     let heard = hq.heard.lock().unwrap();
     let names = heard.iter().filter_map(|(agent, event)| match event {
         Event::Class { outcome: is, name } if *agent == Some(AgentId(0)) && *is == outcome => {
-            // Some that the JVM itself needs are loaded before it can be traced.
+            // Some classes that the JVM itself needs are loaded before they can be traced.
             Some(strip_loaded_before(&name.to_string()).0.into_owned())
         }
         _ => None,
@@ -87,9 +87,9 @@ fn told(hq: &Listening, outcome: ClassOutcome) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Links each of so many classes without and with the agent.
+/// Links each class of a part without and with the agent.
 #[expect(clippy::print_stdout, reason = "how much was tried is what the sweep is read for")]
-fn link(jdk: &Jdk, record: Record, part: Part, jars: &[&str], at_least: usize) -> Result<(), Skip> {
+fn link(jdk: &Jdk, record: RecordMode, part: Part, jars: &[&str], at_least: usize) -> Result<(), Skip> {
     let folder = tempfile::tempdir().unwrap();
     let (without, with) = (folder.path().join("without"), folder.path().join("with"));
     let list = walk(jdk, folder.path(), part, jars)?;
@@ -101,7 +101,7 @@ fn link(jdk: &Jdk, record: Record, part: Part, jars: &[&str], at_least: usize) -
     let traced = ended(command(&[agent(hq.hq.address().port())], &with)?);
     let who = format!("JDK {}, {record:?}", jdk.major());
     assert_eq!(traced.stdout, plain.stdout, "{who}: {traced}");
-    // The JVM names incubating modules in no order.
+    // The JVM lists incubating modules in no fixed order.
     let said = |finished: &Finished| {
         let mut words: Vec<String> = finished.stderr.split([' ', ',', '\n']).map(str::to_owned).collect();
         words.sort();
@@ -115,7 +115,7 @@ fn link(jdk: &Jdk, record: Record, part: Part, jars: &[&str], at_least: usize) -
     let failed = told(&hq, ClassOutcome::Failed);
     let fixed =
         |told: &&String| FIXED.iter().any(|name| **told == format!("{name} (the JVM lets nobody change it)"));
-    // Threads of the JVM itself run for ever: their classes are changed, and nobody knows how often those methods ran before.
+    // Threads of the JVM itself run forever: their classes are changed, and the earlier calls of those methods are unknown.
     let runs = |told: &&String| {
         let reasons = told.split_once(" (").map_or("", |(_, reasons)| reasons.trim_end_matches(')'));
         !reasons.is_empty() && reasons.split("; ").all(|reason| reason.ends_with(ALREADY_RUNNING))
@@ -144,7 +144,7 @@ fn link(jdk: &Jdk, record: Record, part: Part, jars: &[&str], at_least: usize) -
 #[test]
 fn a_tenth_of_all_modules() {
     for (n, jdk) in require!(Jdk::all()).iter().enumerate() {
-        let record = [Record::Full, Record::Counts, Record::Coverage, Record::Full][n % 4];
+        let record = [RecordMode::Full, RecordMode::Counts, RecordMode::Coverage, RecordMode::Full][n % 4];
         require!(link(jdk, record, (jdk.major() as usize % 10, 10), &[], 1500));
     }
 }
@@ -155,13 +155,13 @@ fn all_classes_of_all_modules_and_of_a_big_library() {
     let library = require!(jars(&["eclipse-jdt-core"]));
     let library: Vec<&str> = library.iter().map(|path| path.to_str().unwrap()).collect();
     for jdk in require!(Jdk::all()) {
-        require!(link(&jdk, Record::Full, (0, 1), &[], 15_000));
-        // Others need libraries that are not there, and can't be linked without the agent either.
-        require!(link(&jdk, Record::Full, (0, 1), &library, 1500));
+        require!(link(&jdk, RecordMode::Full, (0, 1), &[], 15_000));
+        // Other classes need libraries that are missing, and can't be linked without the agent either.
+        require!(link(&jdk, RecordMode::Full, (0, 1), &library, 1500));
     }
 }
 
-/// A Java agent beside ours sees the bytes of classes before and after it: those that nobody asked for stay what they are.
+/// A Java agent sees the bytes of classes before and after this agent: classes that are not traced stay unchanged.
 #[test]
 fn what_is_not_traced_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();

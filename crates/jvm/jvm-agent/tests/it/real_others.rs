@@ -1,5 +1,5 @@
-//! Others who change classes, and classes that go: Java agents that redefine and retransform what is traced, before and after
-//! ours, and class loaders that are collected.
+//! Other tools that change classes, and classes that are unloaded: Java agents that redefine and retransform traced classes,
+//! before and after this agent, and class loaders that are collected.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -7,14 +7,14 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use runtap_bytefrog::hq::AgentId;
-use runtap_bytefrog_proto::{Command as HqCommand, Record};
+use runtap_bytefrog_proto::{Command as HqCommand, RecordMode};
 use runtap_testkit::{HARD_LIMIT, Jdk, JvmCounter, Skip, eventually, require, run};
 
 use crate::common::{Listening, demo, library, programs};
 use crate::oracle::{Load, words};
 
-/// The option that loads a class of the programs as a Java agent. The jar has nothing but a manifest: the class is on the class
-/// path.
+/// Returns the option that loads a class of the programs as a Java agent. The jar contains only a manifest; the class
+/// is on the class path.
 pub(crate) fn java_agent(folder: &Path, class: &str) -> Result<String, Skip> {
     let (manifest, jar) = (folder.join(format!("{class}.manifest")), folder.join(format!("{class}.jar")));
     let text = format!("Premain-Class: {class}\nCan-Retransform-Classes: true\nCan-Redefine-Classes: true\n");
@@ -25,7 +25,7 @@ pub(crate) fn java_agent(folder: &Path, class: &str) -> Result<String, Skip> {
     Ok(format!("-javaagent:{}", jar.display()))
 }
 
-/// A program that does what it is told.
+/// A program that executes commands.
 struct Told {
     child: Child,
     input: ChildStdin,
@@ -65,7 +65,7 @@ fn redefined(jdk: &Jdk, options: &[&String]) -> Result<Told, Skip> {
     Ok(Told::start(java))
 }
 
-/// What the program is told, and how many rounds were called then.
+/// The commands for the program, and the number of rounds called by then.
 const STEPS: &[(&str, u64)] = &[
     ("call", 1),
     ("retransform other", 1),
@@ -80,8 +80,8 @@ const STEPS: &[(&str, u64)] = &[
     ("call", 6),
 ];
 
-/// The program says what it says without our agent. That is not the same on all: JDK 11 and 17 retransform a class that was
-/// transformed before from its first bytes, even if it was redefined since; 21 does not.
+/// The program's output equals that without this agent. It depends on the JVM: JDK 11 and 17 retransform an earlier
+/// transformed class from its first bytes, even if it was redefined since; 21 does not.
 #[test]
 fn another_agent_redefines_and_retransforms() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn another_agent_redefines_and_retransforms() {
                 assert_eq!(&program.ask(command), answer, "JDK {} {before}: {command}", jdk.major());
                 seen(*rounds);
             }
-            // What it gets back is what the other has made of it.
+            // The class is restored to the version that the other agent has made.
             hq.hq.command(AgentId(0), HqCommand::Stop).unwrap();
             let report = hq.report();
             assert_eq!((report.findings, report.counters.orphans), (Vec::new(), 0), "JDK {}", jdk.major());
@@ -126,8 +126,8 @@ fn another_agent_redefines_and_retransforms() {
     }
 }
 
-/// When the trace ends, a class gets back what another agent has made of it; on JDK 11 and 17, what it was at first, by the fault
-/// of these JVMs that is told above: any agent that changes classes by retransforming has it.
+/// When the trace ends, a class is restored to the version that another agent has made; on JDK 11 and 17, to its
+/// first version, because of the JVM defect described above, which affects every agent that retransforms classes.
 #[test]
 fn what_was_redefined_and_the_end_of_the_trace() {
     let folder = tempfile::tempdir().unwrap();
@@ -148,8 +148,8 @@ fn what_was_redefined_and_the_end_of_the_trace() {
     }
 }
 
-/// Three hundred classes of one name, in two variants, by loaders that see nothing but `java.*`: each method keeps its own
-/// calls, and none needs a second id.
+/// Three hundred classes of one name, in two variants, by loaders that see only `java.*`: the calls of each method are kept
+/// apart, and no method needs a second id.
 #[test]
 fn classes_are_unloaded() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,7 +168,7 @@ fn classes_are_unloaded() {
         };
         let plain = load.plain(&jdk, &work);
         assert_eq!(plain.finished.text(), "alive 0\n", "JDK {}", jdk.major());
-        for record in [Record::Full, Record::Counts] {
+        for record in [RecordMode::Full, RecordMode::Counts] {
             let opinions = load.judged(&jdk, &work, &counter, &plain, record);
             let (compared, wrong) = opinions.differences();
             assert!(wrong.is_empty(), "JDK {} {record:?}: {wrong:#?}", jdk.major());

@@ -1,21 +1,21 @@
-//! Programs that others have written, as Debian packages them: what they print stays the same, and every method's counts equal
-//! those of JVMTI. A run of the tests takes small inputs; `cargo xtask sweep jvm-programs` takes larger ones.
+//! Real programs from Debian packages: their output is unchanged, and every method's counts equal those of JVMTI. A test run
+//! uses small inputs; `cargo xtask sweep jvm-programs` uses larger ones.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use runtap_bytefrog_proto::Record;
+use runtap_bytefrog_proto::RecordMode;
 use runtap_testkit::{Jdk, JvmCounter, Skip, require, run};
 
 use crate::common::programs;
 use crate::oracle::{LONG, Load, jars, words};
 
-/// With the counter everything is interpreted: a machine that is busy with something else needs its time.
+/// The time limit with the counter, which disables compilation, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(4);
 
-/// The Eclipse compiler, with so many classes to compile: inheritance, generics, lambdas, switches, exceptions, records of work
-/// in several threads.
+/// The Eclipse compiler with this number of classes to compile: inheritance, generics, lambdas, switches, exceptions,
+/// records, processed in several threads.
 fn ecj(classes: usize) -> Result<Load, Skip> {
     let mut source = String::from("import java.util.*;\nimport java.util.function.*;\n");
     source.push_str("abstract class Shape<T extends Comparable<T>> { abstract T size(); }\n");
@@ -75,7 +75,7 @@ for (var i{n} = 0; i{n} < 3; i{n}++) {{ try {{ total += new Thing{n}(i{n}).add(2
         class_path: jars(&["closure-compiler", "args4j", "guava", "json"])?,
         options: Vec::new(),
         main: "com.google.javascript.jscomp.CommandLineRunner",
-        // With its own declarations of what browsers have it makes 28 million calls, whatever it compiles.
+        // With its own declarations of browser APIs it makes 28 million calls, for any input.
         arguments: words(
             "--js in.js --use_only_custom_externs true --externs browser.js --compilation_level ADVANCED_OPTIMIZATIONS \
              --js_output_file out.js",
@@ -86,7 +86,7 @@ for (var i{n} = 0; i{n} < 3; i{n}++) {{ try {{ total += new Thing{n}(i{n}).add(2
     })
 }
 
-/// Its output is the tree of areas: the other formats have the time in them.
+/// Its output is the tree of areas: the other formats contain the time.
 fn fop(pages: usize) -> Result<Load, Skip> {
     let mut source = String::from(
         "<?xml version='1.0'?><fo:root xmlns:fo='http://www.w3.org/1999/XSL/Format'><fo:layout-master-set>
@@ -150,9 +150,9 @@ for round in range({rounds}):
     );
     Ok(Load {
         name: "jython",
-        // Its manifest names what it needs, in the same directory.
+        // Its manifest names its dependencies, in the directory of the jar.
         class_path: jars(&["jython"])?,
-        // No collection: what is collected when the machine ends, finalizers see after JVMTI's last event.
+        // No collection: finalizers for objects collected when the virtual machine ends run after JVMTI's last event.
         options: words("-Dpython.cachedir.skip=true -XX:+UseSerialGC -Xms1500m -Xmn1200m"),
         main: "org.python.util.jython",
         arguments: words("-S in.py"),
@@ -162,8 +162,8 @@ for round in range({rounds}):
     })
 }
 
-/// It obfuscates programs of these tests. It knows no class file above version 57: classes of the JDK are those of 11, as many as
-/// the filter lets it read.
+/// Obfuscates programs of these tests. It supports class files up to version 57, so the JDK's classes are those of 11, as
+/// selected by the filter.
 fn proguard(library: &Path, main: &str, filter: &str, options: &str) -> Result<Load, Skip> {
     let Some(old) = Jdk::all()?.into_iter().find(|jdk| jdk.major() == 11) else {
         return Err(Skip::because("there is no JDK 11, whose classes ProGuard can read"));
@@ -192,7 +192,7 @@ fn proguard(library: &Path, main: &str, filter: &str, options: &str) -> Result<L
 }
 
 #[expect(clippy::print_stdout, reason = "how much was compared is what the sweep is read for")]
-fn judge(load: &Load, jdk: &Jdk, records: &[Record], at_least: u64) -> Result<(), Skip> {
+fn judge(load: &Load, jdk: &Jdk, records: &[RecordMode], at_least: u64) -> Result<(), Skip> {
     let folder = tempfile::tempdir().unwrap();
     let counter = JvmCounter::build(folder.path())?;
     let work = folder.path().join("work");
@@ -229,52 +229,52 @@ fn judge(load: &Load, jdk: &Jdk, records: &[Record], at_least: u64) -> Result<()
     Ok(())
 }
 
-const BOTH: &[Record] = &[Record::Full, Record::Counts];
+const BOTH: &[RecordMode] = &[RecordMode::Full, RecordMode::Counts];
 
-/// The JDK of a version.
+/// Returns the JDK of a version.
 fn on(major: u32) -> Result<Jdk, Skip> {
     let found = Jdk::all()?.into_iter().find(|jdk| jdk.major() == major);
     found.ok_or_else(|| Skip::because(format!("there is no JDK {major}")))
 }
 
-/// Only ecj is tried on all versions: the other programs are older than they are.
+/// Only ecj is tested on all versions: the other programs are older than these.
 fn on_17() -> Result<Jdk, Skip> {
     on(17)
 }
 
 #[test]
 fn the_eclipse_compiler_on_11() {
-    require!(judge(&require!(ecj(1)), &require!(on(11)), &[Record::Full], 100_000));
+    require!(judge(&require!(ecj(1)), &require!(on(11)), &[RecordMode::Full], 100_000));
 }
 
 #[test]
 fn the_eclipse_compiler_on_17() {
-    require!(judge(&require!(ecj(1)), &require!(on_17()), &[Record::Counts], 100_000));
+    require!(judge(&require!(ecj(1)), &require!(on_17()), &[RecordMode::Counts], 100_000));
 }
 
 #[test]
 fn the_eclipse_compiler_on_21() {
-    require!(judge(&require!(ecj(1)), &require!(on(21)), &[Record::Full], 100_000));
+    require!(judge(&require!(ecj(1)), &require!(on(21)), &[RecordMode::Full], 100_000));
 }
 
 #[test]
 fn the_eclipse_compiler_on_25() {
-    require!(judge(&require!(ecj(1)), &require!(on(25)), &[Record::Counts], 100_000));
+    require!(judge(&require!(ecj(1)), &require!(on(25)), &[RecordMode::Counts], 100_000));
 }
 
 #[test]
 fn the_closure_compiler() {
-    require!(judge(&require!(closure(1)), &require!(on_17()), &[Record::Full], 100_000));
+    require!(judge(&require!(closure(1)), &require!(on_17()), &[RecordMode::Full], 100_000));
 }
 
 #[test]
 fn fop_formats() {
-    require!(judge(&require!(fop(1)), &require!(on_17()), &[Record::Counts], 100_000));
+    require!(judge(&require!(fop(1)), &require!(on_17()), &[RecordMode::Counts], 100_000));
 }
 
 #[test]
 fn jython_runs() {
-    require!(judge(&require!(jython(1)), &require!(on_17()), &[Record::Full], 100_000));
+    require!(judge(&require!(jython(1)), &require!(on_17()), &[RecordMode::Full], 100_000));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn proguard_shrinks() {
         "java/lang/*.class,java/io/*.class",
         "-dontwarn\n-dontnote"
     ));
-    require!(judge(&load, &require!(on_17()), &[Record::Counts], 100_000));
+    require!(judge(&load, &require!(on_17()), &[RecordMode::Counts], 100_000));
 }
 
 fn larger(load: Load) -> Load {

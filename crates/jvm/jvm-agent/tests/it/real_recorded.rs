@@ -1,34 +1,34 @@
-//! What the agent says, recorded by HQ and played back: no rule is broken, in no mode and no version.
+//! The agent's messages, recorded by HQ and replayed: no rule is violated, in any mode and version.
 
 use std::sync::Arc;
 
 use runtap_bytefrog::hq::{Event, Options};
 use runtap_bytefrog_proto::hq::Settings;
-use runtap_bytefrog_proto::{Configuration, Dialect, Extension, Record, WhenSlow};
+use runtap_bytefrog_proto::{Configuration, Dialect, Extension, RecordMode, WhenSlow};
 use runtap_jvm::recording::{Folder, Options as Playing, find, replay};
 use runtap_testkit::{Jdk, require};
 
 use crate::common::{Listening, demo, run_both};
 
-/// Everything that can be set, each once with each of its values at least.
-const CASES: &[(&str, Record, bool, WhenSlow, i32)] = &[
-    ("f1", Record::Full, false, WhenSlow::Block, 1),
-    ("f1", Record::Full, true, WhenSlow::Drop, 3),
-    ("f1", Record::Full, false, WhenSlow::Counts, 2),
-    ("f1", Record::Counts, false, WhenSlow::Block, 1),
-    ("f1", Record::Counts, true, WhenSlow::Block, 3),
-    ("f1", Record::Coverage, false, WhenSlow::Block, 2),
-    ("1", Record::Full, true, WhenSlow::Block, 1),
-    ("1", Record::Full, true, WhenSlow::Drop, 3),
-    ("2", Record::Full, true, WhenSlow::Block, 2),
-    ("3", Record::Full, true, WhenSlow::Block, 1),
-    ("4", Record::Full, true, WhenSlow::Drop, 2),
+/// All settings, with each of their values at least once.
+const CASES: &[(&str, RecordMode, bool, WhenSlow, i32)] = &[
+    ("f1", RecordMode::Full, false, WhenSlow::Block, 1),
+    ("f1", RecordMode::Full, true, WhenSlow::Drop, 3),
+    ("f1", RecordMode::Full, false, WhenSlow::Counts, 2),
+    ("f1", RecordMode::Counts, false, WhenSlow::Block, 1),
+    ("f1", RecordMode::Counts, true, WhenSlow::Block, 3),
+    ("f1", RecordMode::Coverage, false, WhenSlow::Block, 2),
+    ("1", RecordMode::Full, true, WhenSlow::Block, 1),
+    ("1", RecordMode::Full, true, WhenSlow::Drop, 3),
+    ("2", RecordMode::Full, true, WhenSlow::Block, 2),
+    ("3", RecordMode::Full, true, WhenSlow::Block, 1),
+    ("4", RecordMode::Full, true, WhenSlow::Drop, 2),
 ];
 
 #[test]
 fn recorded_streams_break_no_rule() {
     for jdk in require!(Jdk::all()).iter().filter(|jdk| [17, 25].contains(&jdk.major())) {
-        // All on one of them.
+        // All threads on one connection.
         let every = if jdk.major() == 17 { 1 } else { 3 };
         for (version, record, coarse_clock, when_slow, data_senders) in CASES.iter().step_by(every) {
             let who = format!("JDK {} {version} {record:?} {when_slow:?}", jdk.major());
@@ -41,7 +41,7 @@ fn recorded_streams_break_no_rule() {
             };
             let dialects = Dialect::ALL.to_vec();
             let hq = Listening::new(Options {
-                // The rule for heartbeats looks at the time: so that a busy machine breaks none.
+                // The rule for heartbeats depends on the time: a busy machine must not violate it.
                 configuration: Configuration {
                     extension,
                     data_senders: *data_senders,

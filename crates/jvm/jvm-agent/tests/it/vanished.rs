@@ -1,4 +1,4 @@
-//! HQ's machine is gone from one moment to the next, and closes nothing: two networks with a cable between them, which is cut.
+//! HQ's machine disappears without closing its connections: two networks with a cable between them, which is cut.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -12,11 +12,11 @@ use crate::common::{demo, traced};
 use crate::faults::agent_threads;
 use crate::gate::{MANY, Turns};
 
-/// Set for the process that is HQ.
+/// The variable that is set for the process that is HQ.
 const HQ: &str = "RUNTAP_VANISHED_HQ";
 const ADDRESSES: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
-/// Not a test: HQ, in a network of its own.
+/// Not a test: runs HQ in a network of its own.
 #[test]
 #[ignore = "the other one starts it"]
 fn hq() {
@@ -26,7 +26,7 @@ fn hq() {
     let options = Options { configuration: demo(), ..Options::default() };
     let hq = Hq::listen(SocketAddr::from(([0, 0, 0, 0], 0)), options, |_, _| {}).unwrap();
     println!("\nport {}", hq.address().port());
-    // Ends with whoever started it.
+    // HQ ends with the process that started it.
     let _ = std::io::stdin().read(&mut [0]);
 }
 
@@ -40,7 +40,7 @@ impl Drop for Ends {
     }
 }
 
-/// A network of its own, as long as this lives.
+/// A network namespace that exists as long as this value.
 struct Network(Ends);
 
 impl Network {
@@ -61,7 +61,7 @@ impl Network {
         self.0.0.id().to_string()
     }
 
-    /// What runs another command in it.
+    /// Returns a command that runs another command in the network.
     fn inside(&self) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--net", "--target", &self.id(), "--"]);
@@ -105,7 +105,8 @@ fn the_program_goes_on_when_hq_is_out_of_reach() {
     turns.turn("run 1000");
     assert!(!agent_threads(turns.id()).is_empty(), "it is traced");
     require!(theirs.ip(&["link", "set", "cable", "down"]));
-    // Far more than there is room for: it waits until HQ counts as lost. The system itself gives up after a quarter of an hour.
+    // Far more than there is room for, so the agent waits until HQ counts as lost. The system's own time-out is a
+    // quarter of an hour.
     turns.say(&format!("run {MANY}"));
     eventually("the agent has given up", || agent_threads(turns.id()).is_empty().then_some(()));
     turns.hear(&format!("run {MANY}"));

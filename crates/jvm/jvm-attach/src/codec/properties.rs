@@ -1,9 +1,9 @@
-//! Texts in the format of `java.util.Properties.store`, in which a JVM answers `properties`. What is not of that format is
-//! kept as it stands: these texts are shown, and decide nothing but what people are told.
+//! The format of `java.util.Properties.store`, in which a JVM replies to `properties`. Text in another format is
+//! kept unchanged: the properties are used only for display.
 
 use std::collections::BTreeMap;
 
-/// Keys and values. Lines that begin with `#` or `!` are comments.
+/// Parses keys and values. Lines that start with `#` or `!` are comments.
 pub fn properties(text: &[u8]) -> BTreeMap<String, String> {
     let text = String::from_utf8_lossy(text);
     let lines = text.lines().map(str::trim_start);
@@ -35,7 +35,7 @@ fn unescape(text: &str) -> String {
                 Some('u') => {
                     let digits: String = rest.by_ref().take(4).collect();
                     match u16::from_str_radix(&digits, 16) {
-                        // A half of a pair, it may be: so these are put together at the end.
+                        // This may be half of a surrogate pair, so UTF-16 is decoded at the end.
                         Ok(half) => units.push(half),
                         Err(_) => units.extend(digits.encode_utf16()),
                     }
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// As `java.util.Properties.store` writes it.
+    /// Writes a property as `java.util.Properties.store` does.
     fn store(key: &str, value: &str) -> String {
         let escape = |text: &str, is_key: bool| {
             let mut out = String::new();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_jvm_says() {
+    fn a_reply_of_a_jvm_is_parsed() {
         let text = b"#Mon Nov 23 22:21:00 UTC 2026\njava.version=17.0.15\nline.separator=\\n\n\
             java.home=/opt/my\\:jdk\nuser.name=J\\u00FCrgen\nalone\n";
         let all = properties(text);
@@ -105,13 +105,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stored_is_read(key in "\\PC{1,12}", value: String) {
+        fn stored_properties_round_trip(key in "\\PC{1,12}", value: String) {
             let all = properties(store(&key, &value).as_bytes());
             prop_assert_eq!(all.into_iter().collect::<Vec<_>>(), [(key, value)]);
         }
 
         #[test]
-        fn no_text_is_too_strange(bytes: Vec<u8>) {
+        fn any_text_is_parsed(bytes: Vec<u8>) {
             prop_assert!(properties(&bytes).len() <= bytes.len());
         }
     }

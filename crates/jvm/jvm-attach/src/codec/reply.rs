@@ -1,53 +1,53 @@
-//! What a JVM answers: a code in a line of its own, and a text that ends with the connection. Whoever answers chooses every
-//! byte: both are bounded.
+//! Replies of a JVM: a code on a line of its own, and a text that ends with the connection. The peer controls every
+//! byte, so both are limited in size.
 
 use thiserror::Error;
 
-/// Bytes of a text that are kept. The longest answers are those of `jcmd` (thread dumps, histograms of classes).
+/// The maximum size of a text, in bytes. The longest replies are those to `jcmd` (thread dumps, class histograms).
 pub const MAX_TEXT: usize = 64 << 20;
-/// Bytes of a line with a code: `-2147483648`.
-const LONGEST_CODE: usize = 11;
+/// The maximum length of a code, in bytes: `-2147483648`.
+const MAX_CODE: usize = 11;
 
-/// An answer.
+/// A reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// 0: it was carried out, as far as the command says by a code at all. 101: it does not know this version of the
-    /// protocol.
+    /// The code: 0 on success, if the command reports success by a code at all; 101 if the JVM does not support
+    /// this version of the protocol.
     pub code: i32,
-    /// What it says besides, mostly UTF-8.
+    /// The text, mostly UTF-8.
     pub text: Vec<u8>,
 }
 
-/// Why an answer is none.
+/// An error for an invalid reply.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReplyError {
-    /// The connection was closed before there was a code: a JVM does so with requests of other users, and with arguments that
-    /// are too long.
-    #[error("the JVM closed the connection without an answer ({received} bytes)")]
+    /// The connection was closed before a code was received. A JVM does this for requests of other users, and for
+    /// arguments that are too long.
+    #[error("the JVM closed the connection without a reply (after {received} bytes)")]
     Closed {
-        /// Bytes that had come.
+        /// The number of received bytes.
         received: usize,
     },
-    /// The first line is no number.
-    #[error("the answer does not begin with a code (at byte {offset})")]
+    /// The first line is not a number.
+    #[error("the reply does not start with a code (at byte {offset})")]
     NoCode {
-        /// Where the first byte is that is wrong.
+        /// The offset of the first invalid byte.
         offset: usize,
     },
-    /// The text is longer than what is kept.
-    #[error("the answer is longer than {limit} bytes")]
+    /// The text exceeds the limit.
+    #[error("the reply is longer than {limit} bytes")]
     TooLong {
-        /// How many there may be.
+        /// The limit, in bytes.
         limit: usize,
     },
 }
 
-/// Takes an answer as it comes.
+/// An incremental reader of a reply.
 #[derive(Debug)]
 pub struct ReplyReader {
     limit: usize,
-    /// Of the first line, until it is whole.
+    /// The received part of the first line.
     line: Vec<u8>,
     code: Option<i32>,
     text: Vec<u8>,
@@ -61,23 +61,23 @@ impl Default for ReplyReader {
 }
 
 impl ReplyReader {
-    /// That keeps a text of this many bytes at most.
+    /// Creates a reader with this limit on the size of the text, in bytes.
     pub fn with_limit(limit: usize) -> Self {
         Self { limit, line: Vec::new(), code: None, text: Vec::new(), failed: None }
     }
 
-    /// Takes bytes.
+    /// Handles received bytes.
     ///
     /// # Errors
-    /// It is no answer; nothing that follows changes that.
+    /// Fails if the reply is invalid; all further calls return the same error.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<(), ReplyError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        self.take(bytes).inspect_err(|error| self.failed = Some(error.clone()))
+        self.read(bytes).inspect_err(|error| self.failed = Some(error.clone()))
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<(), ReplyError> {
+    fn read(&mut self, bytes: &[u8]) -> Result<(), ReplyError> {
         let mut rest = bytes;
         while self.code.is_none() {
             let Some((byte, after)) = rest.split_first() else { return Ok(()) };
@@ -88,7 +88,7 @@ impl ReplyReader {
                     let code = str::from_utf8(&self.line).ok().and_then(|line| line.parse().ok());
                     self.code = Some(code.ok_or(ReplyError::NoCode { offset })?);
                 }
-                b'0'..=b'9' | b'-' if offset < LONGEST_CODE && (*byte != b'-' || offset == 0) => {
+                b'0'..=b'9' | b'-' if offset < MAX_CODE && (*byte != b'-' || offset == 0) => {
                     self.line.push(*byte);
                 }
                 _ => return Err(ReplyError::NoCode { offset }),
@@ -101,10 +101,10 @@ impl ReplyReader {
         Ok(())
     }
 
-    /// The connection has ended: the answer, if there was one.
+    /// Handles the end of the connection, and returns the reply.
     ///
     /// # Errors
-    /// There was none.
+    /// Fails if the reply is invalid or missing.
     pub fn handle_eof(self) -> Result<Reply, ReplyError> {
         match (self.failed, self.code) {
             (Some(error), _) => Err(error),
@@ -115,10 +115,10 @@ impl ReplyReader {
 }
 
 impl Reply {
-    /// The text, for people: at most its first 2,000 characters.
+    /// Returns the first 2,000 characters of the text, for display.
     pub fn message(&self) -> String {
-        const SHOWN: usize = 2000;
-        String::from_utf8_lossy(&self.text).trim().chars().take(SHOWN).collect()
+        const MAX_CHARS: usize = 2000;
+        String::from_utf8_lossy(&self.text).trim().chars().take(MAX_CHARS).collect()
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(read(&[b"0\nab", b"cd"], 3), Err(ReplyError::TooLong { limit: 3 }));
         let mut reader = ReplyReader::with_limit(0);
         assert!(reader.handle_bytes(b"0\nx").is_err());
-        assert!(reader.handle_bytes(b"").is_err(), "what failed remains so");
+        assert!(reader.handle_bytes(b"").is_err(), "the error is permanent");
         assert!(reader.handle_eof().is_err());
     }
 
@@ -173,7 +173,7 @@ mod tests {
         }
 
         #[test]
-        fn a_beginning_is_no_other_answer(code: i32, text: Vec<u8>, end: usize) {
+        fn a_truncated_reply_is_not_another_reply(code: i32, text: Vec<u8>, end: usize) {
             let bytes = [code.to_string().as_bytes(), b"\n", &text].concat();
             let end = end % (bytes.len() + 1);
             match read(&[&bytes[..end]], MAX_TEXT) {
@@ -183,7 +183,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_in_any_chunks(bytes: Vec<u8>, size in 1..9_usize, limit in 0..50_usize) {
+        fn any_bytes_are_read_the_same_in_any_chunks(bytes: Vec<u8>, size in 1..9_usize, limit in 0..50_usize) {
             let whole = read(&[&bytes], limit);
             prop_assert_eq!(read(&bytes.chunks(size).collect::<Vec<_>>(), limit), whole);
         }

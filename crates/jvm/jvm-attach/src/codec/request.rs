@@ -1,4 +1,4 @@
-//! What a JVM is asked. Refuses what it would cut off or refuse silently.
+//! Requests. Those that a JVM would truncate or silently reject are errors.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,21 +8,21 @@ use thiserror::Error;
 
 use super::reply::Reply;
 
-/// How many arguments version 1 sends, and the most that it takes.
+/// The number of arguments in a request of version 1, which is also their maximum number.
 const ARGUMENTS: usize = 3;
-/// Bytes of a command's name that version 1 takes (`AttachOperation::name_length_max`).
-const LONGEST_NAME: usize = 16;
-/// Bytes of an argument that version 1 takes (`AttachOperation::arg_length_max`).
-const LONGEST_ARGUMENT: usize = 1024;
-/// Bytes of a request that version 2 takes (`MAX_REQUEST_SIZE` of the attach listener).
-const LONGEST_REQUEST: usize = 256 << 10;
+/// The maximum length of a command in version 1, in bytes (`AttachOperation::name_length_max`).
+const MAX_NAME: usize = 16;
+/// The maximum length of an argument in version 1, in bytes (`AttachOperation::arg_length_max`).
+const MAX_ARGUMENT: usize = 1024;
+/// The maximum length of a request in version 2, in bytes (`MAX_REQUEST_SIZE` of the attach listener).
+const MAX_REQUEST: usize = 256 << 10;
 
-/// The form of a request.
+/// A version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
-    /// Three arguments of up to 1,024 bytes: every JVM.
+    /// Three arguments of up to 1,024 bytes; supported by every JVM.
     One,
-    /// Up to 256 KiB: JDK 24 and later.
+    /// Requests of up to 256 KiB; supported by JDK 24 and later.
     Two,
 }
 
@@ -33,75 +33,77 @@ pub struct Request {
     arguments: Vec<Vec<u8>>,
 }
 
-/// Why a request can't be sent.
+/// An error for a request that cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// A 0 byte ends a text of this protocol.
-    #[error("an argument of the command {command} contains a 0 byte")]
+    /// An argument contains a 0 byte, which ends texts in this protocol.
+    #[error("an argument of command '{command}' contains a 0 byte")]
     Nul {
         /// The command.
         command: String,
     },
-    /// There are more than the version takes.
-    #[error("the command {command} has {count} arguments, and this JVM takes {ARGUMENTS}")]
+    /// The request has more arguments than the version allows.
+    #[error("command '{command}' has {count} arguments, but this JVM accepts at most {ARGUMENTS}")]
     TooMany {
         /// The command.
         command: String,
-        /// Its arguments.
+        /// The number of arguments.
         count: usize,
     },
-    /// A part of it, or the whole, is longer than the version takes.
-    #[error("{what} of the command {command} has {length} bytes, and this JVM takes {limit}")]
+    /// The request, or a part of it, is longer than the version allows.
+    #[error("{what} of command '{command}' is {length} bytes long, but this JVM accepts at most {limit}")]
     TooLong {
         /// The command.
         command: String,
-        /// Which part.
+        /// The part that is too long.
         what: &'static str,
-        /// Its bytes.
+        /// Its length, in bytes.
         length: usize,
-        /// How many there may be.
+        /// The maximum length, in bytes.
         limit: usize,
     },
 }
 
 impl Request {
-    /// A command with arguments; those at the end may be left out.
+    /// Creates a request; trailing arguments may be omitted.
     pub fn new<A: AsRef<[u8]>>(command: &str, arguments: impl IntoIterator<Item = A>) -> Self {
         let arguments = arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
         Self { command: command.into(), arguments }
     }
 
-    /// `load`: a native agent (a shared library with `Agent_OnAttach`) at an absolute path of the JVM's file system, and the
-    /// options that it is given.
+    /// Creates a request that loads a native agent (a shared library with `Agent_OnAttach`) from an absolute path
+    /// in the JVM's file system, with options (`load`).
     pub fn load(library: &Path, options: &str) -> Self {
         Self::new("load", [library.as_os_str().as_bytes(), b"true", options.as_bytes()])
     }
 
-    /// `properties`: the system properties, in the format of `java.util.Properties`.
+    /// Creates a request for the system properties, in the format of `java.util.Properties` (`properties`).
     pub fn properties() -> Self {
         Self::new::<&[u8]>("properties", [])
     }
 
-    /// `jcmd`: a diagnostic command with its own arguments in one text, such as `VM.version`.
+    /// Creates a request that runs a diagnostic command, with its arguments in one text, such as `VM.version`
+    /// (`jcmd`).
     pub fn jcmd(command: &OsStr) -> Self {
         Self::new("jcmd", [command.as_bytes()])
     }
 
-    /// `getversion`: which versions of the protocol are known. Only version 2 and later know the command.
+    /// Creates a request for the supported version of the protocol (`getversion`). Only version 2 and later know
+    /// the command.
     pub fn version() -> Self {
         Self::new::<&[u8]>("getversion", [])
     }
 
-    /// The name of the command.
+    /// Returns the name of the command.
     pub fn command(&self) -> String {
         String::from_utf8_lossy(&self.command).into_owned()
     }
 
-    /// The oldest version that can carry it.
+    /// Returns the oldest version of the protocol that supports the request.
     ///
     /// # Errors
-    /// None can.
+    /// Fails if no version does.
     pub fn version_needed(&self) -> Result<Version, RequestError> {
         match self.encode(Version::One) {
             Ok(_) => Ok(Version::One),
@@ -109,10 +111,10 @@ impl Request {
         }
     }
 
-    /// Its bytes.
+    /// Encodes the request.
     ///
     /// # Errors
-    /// The version can't carry it.
+    /// Fails if the version does not support the request.
     pub fn encode(&self, version: Version) -> Result<Vec<u8>, RequestError> {
         let command = || self.command();
         let too_long =
@@ -133,19 +135,17 @@ impl Request {
                 if count > ARGUMENTS {
                     return Err(RequestError::TooMany { command: command(), count });
                 }
-                if self.command.len() > LONGEST_NAME {
-                    return Err(too_long("the name", self.command.len(), LONGEST_NAME));
+                if self.command.len() > MAX_NAME {
+                    return Err(too_long("the name", self.command.len(), MAX_NAME));
                 }
                 let longest = self.arguments.iter().map(Vec::len).max().unwrap_or_default();
-                if longest > LONGEST_ARGUMENT {
-                    return Err(too_long("an argument", longest, LONGEST_ARGUMENT));
+                if longest > MAX_ARGUMENT {
+                    return Err(too_long("an argument", longest, MAX_ARGUMENT));
                 }
                 body.extend(std::iter::repeat_n(0, ARGUMENTS - count));
                 Ok([b"1\0", &body[..]].concat())
             }
-            Version::Two if body.len() > LONGEST_REQUEST => {
-                Err(too_long("the whole", body.len(), LONGEST_REQUEST))
-            }
+            Version::Two if body.len() > MAX_REQUEST => Err(too_long("the request", body.len(), MAX_REQUEST)),
             Version::Two => {
                 let length = body.len().to_string();
                 Ok([b"2\0", length.as_bytes(), &[0], &body].concat())
@@ -154,10 +154,11 @@ impl Request {
     }
 }
 
-/// What a JVM says to [`Request::version`]: one that does not know the command speaks version 1.
+/// Returns the version in a reply to [`Request::version`]; a JVM that does not know the command supports version 1
+/// only.
 pub fn version_of(reply: &Reply) -> Version {
-    let told = str::from_utf8(&reply.text).unwrap_or_default().split_ascii_whitespace().next();
-    match told.and_then(|text| text.parse::<u32>().ok()) {
+    let reported = str::from_utf8(&reply.text).unwrap_or_default().split_ascii_whitespace().next();
+    match reported.and_then(|text| text.parse::<u32>().ok()) {
         Some(version) if reply.code == 0 && version >= 2 => Version::Two,
         _ => Version::One,
     }
@@ -181,14 +182,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_does_not_take_is_refused() {
-        let long = Request::load(Path::new("/tmp/a"), &"x".repeat(LONGEST_ARGUMENT + 1));
+    fn requests_beyond_the_limits_of_a_version_are_rejected() {
+        let long = Request::load(Path::new("/tmp/a"), &"x".repeat(MAX_ARGUMENT + 1));
         let text = long.encode(Version::One).unwrap_err().to_string();
-        assert_eq!(text, "an argument of the command load has 1025 bytes, and this JVM takes 1024");
+        assert_eq!(
+            text,
+            "an argument of command 'load' is 1025 bytes long, but this JVM accepts at most 1024"
+        );
         assert_eq!(long.version_needed(), Ok(Version::Two));
-        let fits = Request::load(Path::new("/tmp/a"), &"x".repeat(LONGEST_ARGUMENT));
+        let fits = Request::load(Path::new("/tmp/a"), &"x".repeat(MAX_ARGUMENT));
         assert_eq!(fits.version_needed(), Ok(Version::One));
-        let huge = Request::load(Path::new("/tmp/a"), &"x".repeat(LONGEST_REQUEST));
+        let huge = Request::load(Path::new("/tmp/a"), &"x".repeat(MAX_REQUEST));
         assert!(matches!(huge.version_needed(), Err(RequestError::TooLong { .. })));
         let many = Request::new("jcmd", ["1", "2", "3", "4"]);
         assert!(matches!(many.encode(Version::One), Err(RequestError::TooMany { count: 4, .. })));
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_what_is_said() {
+    fn the_version_is_the_reported_one() {
         let version = |code, text: &str| version_of(&Reply { code, text: text.into() });
         assert_eq!(version(-1, "Operation getversion not recognized!"), Version::One);
         assert_eq!(version(0, "2"), Version::Two);
@@ -210,7 +214,7 @@ mod tests {
         assert_eq!(version(-1, "2"), Version::One);
     }
 
-    /// As the attach listener reads it.
+    /// Decodes a request as the attach listener does.
     fn read(bytes: &[u8]) -> (Version, Vec<Vec<u8>>) {
         let mut parts: Vec<&[u8]> = bytes.split(|byte| *byte == 0).collect();
         assert_eq!(parts.pop(), Some(&[][..]), "it ends with a 0");

@@ -1,4 +1,4 @@
-//! A JVM that misbehaves, and others who are in its way.
+//! A misbehaving JVM, and other processes that interfere.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,13 +8,13 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use runtap_jvm_attach::codec::{MAX_TEXT, ReplyError, Request};
-use runtap_jvm_attach::{Answer, AttachError, Jvm, Timeouts};
+use runtap_jvm_attach::{AgentAnswer, AttachError, Jvm, Timeouts};
 use runtap_testkit::{Program, Signal, Skip, eventually};
 use rustix::process::{Pid, kill_process};
 
 use crate::{attach, block_on, compile, is_there, said, start};
 
-/// A JVM of this kind.
+/// Starts a fake JVM of this kind.
 struct Fake {
     program: Program,
     folder: tempfile::TempDir,
@@ -56,11 +56,11 @@ fn whoever_would_die_of_the_signal_gets_none() {
         for mode in ["deaf", "ignores"] {
             let fake = Fake::start(mode, "libjvm.so")?;
             let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
-            assert!(matches!(error, AttachError::Deaf { .. }), "{mode}: {error}");
+            assert!(matches!(error, AttachError::SignalNotHandled { .. }), "{mode}: {error}");
             assert!(fake.lives(), "{mode}");
             assert!(!is_there(&format!("/tmp/.attach_pid{}", fake.pid())));
         }
-        // It handles the signal and is no JVM.
+        // The process handles the signal and is not a JVM.
         let other = Fake::start("answers", "libother.so")?;
         assert!(matches!(Jvm::examine(other.pid()), Err(AttachError::NotAJvm { .. })));
         let other = Fake::start("answers", "libj9vm29.so")?;
@@ -138,7 +138,7 @@ fn who_never_listens_is_asked_once_more_and_left() {
     said((|| {
         let fake = Fake::start("never", "libjvm.so")?;
         let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
-        assert!(matches!(error, AttachError::Silent { .. }), "{error}");
+        assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
         assert!(!is_there(&format!("/tmp/.attach_pid{}", fake.pid())), "the file is gone");
         assert!(fake.lives());
         Ok::<_, Skip>(())
@@ -163,17 +163,17 @@ fn who_is_stopped_is_said_to_be() {
 #[test]
 fn names_that_others_have_taken_lead_nowhere() {
     said((|| {
-        // A socket in its name: not a byte is sent to it.
+        // A socket with the JVM's name: nothing is sent to it.
         let mut fake = Fake::start("never", "libjvm.so")?;
         let socket = format!("/tmp/.java_pid{}", fake.pid());
-        // One that had this id before may have left it.
+        // A process with this id before may have left it.
         let _ = fs::remove_file(&socket);
         let _listener = UnixListener::bind(&socket).unwrap();
         let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, AttachError::Connect { .. }) && text.contains("PID"), "{text}");
         fs::remove_file(&socket).unwrap();
-        // No socket at all.
+        // Not a socket.
         for kind in ["file", "link", "fifo"] {
             match kind {
                 "file" => fs::write(&socket, "").unwrap(),
@@ -184,13 +184,13 @@ fn names_that_others_have_taken_lead_nowhere() {
             assert!(matches!(error, AttachError::Connect { .. }), "{kind}: {error}");
             fs::remove_file(&socket).unwrap();
         }
-        // The file that asks it to listen: a link is not followed, and the working directory does instead.
+        // The file that requests listening: a symbolic link is not followed, and the working directory is used instead.
         let trigger = format!("/tmp/.attach_pid{}", fake.pid());
         let bait = fake.folder.path().join("bait");
         symlink(&bait, &trigger).unwrap();
-        // As long as it takes the process to look.
+        // As long as the process needs to check.
         let error = attach(fake.pid(), Timeouts::all(Duration::from_secs(5))).unwrap_err();
-        assert!(matches!(error, AttachError::Silent { .. }), "{error}");
+        assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
         assert!(!bait.exists(), "nothing was made behind the link");
         assert!(is_there(&trigger), "it is another's");
         assert_eq!(fake.program.wait_for("trigger "), "1");
@@ -206,12 +206,12 @@ fn what_an_earlier_process_has_left_behind_does_not_matter() {
     said((|| {
         let fake = Fake::start("never", "libjvm.so")?;
         let socket = format!("/tmp/.java_pid{}", fake.pid());
-        // One that had this id before may have left it.
+        // A process with this id before may have left it.
         let _ = fs::remove_file(&socket);
         drop(UnixListener::bind(&socket).unwrap());
-        // It is asked all the same.
+        // The JVM is requested to listen all the same.
         let error = attach(fake.pid(), Timeouts::all(QUICK)).unwrap_err();
-        assert!(matches!(error, AttachError::Silent { .. }), "{error}");
+        assert!(matches!(error, AttachError::NotListening { .. }), "{error}");
         Ok::<_, Skip>(())
     })());
 }
@@ -239,14 +239,14 @@ fn who_is_stopped_later_is_not_waited_for() {
     })());
 }
 
-/// What an agent says is a line; whatever else is there is not waited for, and everything is removed.
+/// An agent's answer is one line; anything else is not waited for, and all files are removed.
 #[test]
 fn an_agent_can_say_why() {
     use std::os::unix::fs::PermissionsExt as _;
     said((|| {
         let fake = Fake::start("answers", "libjvm.so")?;
         let client = attach(fake.pid(), Timeouts::default()).unwrap();
-        let answer = block_on(Answer::create(client.jvm())).unwrap();
+        let answer = block_on(AgentAnswer::create(client.jvm())).unwrap();
         let path = answer.path().to_owned();
         let folder = path.parent().unwrap().to_owned();
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
@@ -257,7 +257,7 @@ fn an_agent_can_say_why() {
         assert_eq!(answer.read().map(|text| text.len()), Some(8 << 10));
         drop(answer);
         assert!(!folder.exists());
-        let answer = block_on(Answer::create(client.jvm())).unwrap();
+        let answer = block_on(AgentAnswer::create(client.jvm())).unwrap();
         symlink("/etc/hostname", answer.path()).unwrap();
         assert_eq!(answer.read(), None, "a link leads nowhere");
         Ok::<_, Skip>(())

@@ -1,4 +1,4 @@
-//! Attaching to JVMs: real ones, and one that misbehaves.
+//! Attaching to JVMs: real ones, and a fake one that misbehaves.
 
 #![cfg(target_os = "linux")]
 
@@ -23,7 +23,7 @@ public class Sleeper {
 }
 ";
 
-/// A folder that every user can read, with a program for JVMs.
+/// Creates a folder that every user can read, with a program for JVMs.
 fn sleeper() -> Result<tempfile::TempDir, Skip> {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -33,7 +33,7 @@ fn sleeper() -> Result<tempfile::TempDir, Skip> {
     Ok(folder)
 }
 
-/// Starts a program that says `ready`.
+/// Starts a program and waits until it prints `ready`.
 fn start(mut command: Command) -> Program {
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut program = Program::start(command);
@@ -41,7 +41,7 @@ fn start(mut command: Command) -> Program {
     program
 }
 
-/// A JVM with these options.
+/// Starts a JVM with these options.
 fn java(jdk: &Jdk, classes: &Path, options: &[&str]) -> Program {
     let mut java = jdk.java();
     java.args(options).arg("-cp").arg(classes).arg("shop.Sleeper");
@@ -65,7 +65,7 @@ fn compile(source: &str, name: &str, folder: &Path, shared: bool) -> Result<Path
     Ok(out)
 }
 
-/// The bytes of the agent that does nothing. They live as long as the tests.
+/// Returns the bytes of an agent that does nothing, which live as long as the tests.
 fn agent(folder: &Path) -> Result<&'static [u8], Skip> {
     let library = compile(include_str!("agent.c"), "agent.so", folder, true)?;
     Ok(Box::leak(fs::read(library).unwrap().into_boxed_slice()))
@@ -75,7 +75,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-/// Examines a process and has it listen.
+/// Examines a process and makes it listen.
 fn attach(pid: u32, timeouts: Timeouts) -> Result<Client, AttachError> {
     block_on(Client::attach(Jvm::examine(pid)?, timeouts))
 }
@@ -84,7 +84,7 @@ fn is_there(path: &str) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// A test that may have to say why it can't run.
+/// Prints why a test was skipped.
 fn said(test: Result<(), Skip>) {
     if let Err(skip) = test {
         skip.report();

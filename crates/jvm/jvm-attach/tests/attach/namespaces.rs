@@ -1,4 +1,4 @@
-//! A JVM in a container, and one of another user: by root, as tools in a host's shell do.
+//! A JVM in a container, and one of another user, accessed by root, as tools in a host's shell do.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use runtap_jvm_attach::codec::Request;
-use runtap_jvm_attach::{AttachError, Client, Placed, Timeouts};
+use runtap_jvm_attach::{AttachError, Client, PlacedLibrary, Timeouts};
 use runtap_testkit::{Jdk, OWN_TMP, Program, Skip, eventually, in_own_tmp};
 
 use crate::{agent, attach, block_on, is_there, said, sleeper, start};
@@ -26,18 +26,18 @@ fn can_run(command: &[&str]) -> Result<(), Skip> {
         .ok_or_else(|| Skip::because(format!("{} is not possible here", command.join(" "))))
 }
 
-/// The only child of a wrapper.
+/// Returns the only child of a wrapper.
 fn child_of(wrapper: &Program) -> u32 {
     let id = wrapper.id();
     let children = format!("/proc/{id}/task/{id}/children");
     eventually("the wrapper's child", || fs::read_to_string(&children).unwrap().trim().parse().ok())
 }
 
-/// Loads the agent twice, the second time without its file; nothing is left.
+/// Loads the agent twice, the second time without its file, and checks that no file is left.
 fn load(client: &Client, agent: &'static [u8], out_here: &Path, out_there: &Path) {
-    let version = block_on(client.carry_out(&Request::jcmd("VM.version".as_ref()))).unwrap();
+    let version = block_on(client.execute(&Request::jcmd("VM.version".as_ref()))).unwrap();
     assert!(String::from_utf8_lossy(&version).contains("JDK"));
-    let placed = block_on(Placed::write(client.jvm(), "libfake-agent.so", agent)).unwrap();
+    let placed = block_on(PlacedLibrary::write(client.jvm(), "libfake-agent.so", agent)).unwrap();
     let path = placed.path().to_owned();
     let seen = |below: &Path| PathBuf::from(format!("/proc/{}/root{}", client.jvm().pid(), below.display()));
     let folder = fs::metadata(seen(path.parent().unwrap())).unwrap();
@@ -82,7 +82,7 @@ fn contained() -> Result<(), Skip> {
     Ok(())
 }
 
-/// The JVM could not create its socket, so nothing is made in its working directory, and it gets no signal.
+/// If the JVM could not create its socket, no file is created in its working directory, and it gets no signal.
 #[test]
 fn a_read_only_folder_for_temporary_files_is_named() {
     said(read_only());
@@ -117,7 +117,7 @@ fn a_jvm_of_another_user_is_attached_to_as_that_user() {
     said(of_another_user(&[]));
 }
 
-/// Whose user namespace has root's number for that user: to the JVM, root of the machine is nobody it knows.
+/// If the JVM's user namespace has no mapping for root, the JVM does not accept root of the machine.
 #[test]
 fn a_jvm_in_a_user_namespace_is_attached_to_as_its_user() {
     said(of_another_user(&["unshare", "--user", "--map-root-user", "--"]));

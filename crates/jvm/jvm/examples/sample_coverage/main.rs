@@ -1,4 +1,4 @@
-//! Writes made-up coverage in every format: `cargo run -p runtap-jvm --example sample_coverage -- DIR`.
+//! Writes sample coverage in every format: `cargo run -p runtap-jvm --example sample_coverage -- DIR`.
 
 mod sample;
 

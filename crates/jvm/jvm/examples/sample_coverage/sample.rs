@@ -1,9 +1,10 @@
-//! Coverage that has a bit of everything: odd names, a line of two methods, a method without known lines, nothing called.
+//! Sample coverage with special cases: unusual names, a line of two methods, a method without known lines, uncalled
+//! methods.
 
 use runtap_jvm::coverage::Coverage;
 use runtap_jvm::coverage::model::{Class, Method};
 
-/// 11 lines, of which 7 ran; 9 methods, of which 7 were called; 5 classes, of which 4 are in use.
+/// Returns 11 lines, of which 7 ran; 9 methods, of which 7 were called; 5 classes, of which 4 are in use.
 pub(crate) fn sample() -> Coverage {
     let mut coverage = Coverage { has_lines: true, ..Coverage::default() };
     let mut add = |package: &str, class: &str, source: &str, methods: Vec<Method>| {

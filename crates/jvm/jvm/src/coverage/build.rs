@@ -1,82 +1,87 @@
-//! Coverage of what was observed and of what there is.
+//! Coverage from observed calls and an inventory of classes.
 //!
-//! Owns: [`Options`] and [`Coverage::of`], the rules by which a line or a method counts as missed. With an inventory,
-//! coverage is that of its classes; without one, only what ran is known.
+//! [`Options`] and [`Coverage::of`] determine which lines and methods count as missed. With an inventory, coverage
+//! is that of its classes; without an inventory, only what ran is known.
 //!
 //! | | counts as |
 //! | --- | --- |
 //! | method that was called | covered |
-//! | method of the inventory that was not, in a class that was traced or never loaded | missed |
-//! | method of which it is not known whether it ran ([`Unknown`](crate::coverage::Unknown)) | neither: it is left out |
-//! | line of a method that was called, in a class that was loaded before the trace began, and that was not visited since | neither |
+//! | method of the inventory that was not called, in a class that was traced or never loaded | missed |
+//! | method for which it is unknown whether it ran ([`Unknown`](crate::coverage::Unknown)) | neither: it is omitted |
+//! | line of a called method, in a class that was loaded before the trace began, without a visit since | neither |
 //! | line that was visited | covered, with its visits |
-//! | other line of a method whose lines were visited, or that was never called, if any run has told of lines | missed |
-//! | line of a method that was called without its lines being told | neither |
+//! | other line of a method whose lines were visited, or that was never called, if any run reported lines | missed |
+//! | line of a method that was called without reported lines | neither |
 //! | line of a class of which another version ran, as lines or methods that it does not have show | neither |
-//! | line, if no run has told of lines | neither, unless [`Options::entry_lines`] |
+//! | line, if no run reported lines | neither, unless [`Options::entry_lines`] is set |
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::coverage::doubts::Doubts;
 use crate::coverage::inventory::{self, Inventory};
 use crate::coverage::model::{Class, Coverage, Method, assumed_source, package};
-use crate::coverage::observed::{MethodId, Observed, Seen, Unknown};
+use crate::coverage::observed::{MethodId, Observed, ObservedMethod, Unknown};
 use crate::coverage::patterns::Patterns;
 
-/// What coverage counts.
+/// The options of coverage.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Which classes.
+    /// The classes to include.
     pub patterns: Patterns,
-    /// Methods of the compiler's making too ([`Filtered`](crate::coverage::Filtered)).
+    /// Whether to include methods that the compiler generated ([`Filtered`](crate::coverage::Filtered)).
     pub compiler_methods: bool,
-    /// If no run has told of lines, the first line of each method stands for it: it ran as often as the method was called.
-    /// For formats and readers that know lines only.
+    /// Whether the first line of each method represents the method if no run reported lines: the line ran as often
+    /// as the method was called. For formats and readers that support only lines.
     pub entry_lines: bool,
 }
 
 impl Coverage {
-    /// What ran of the classes of `inventory`, or of all that was called if that is `None`.
+    /// Returns the coverage of the classes in `inventory`; without an inventory, of all methods that were called.
     pub fn of(observed: &Observed, inventory: Option<&Inventory>, options: &Options) -> Self {
         let doubts = Doubts::new(observed);
-        let mut build =
-            Build { observed, doubts, options, coverage: Self::default(), skipped: BTreeSet::new() };
+        let mut build = CoverageBuilder {
+            observed,
+            doubts,
+            options,
+            coverage: Self::default(),
+            skipped: BTreeSet::new(),
+        };
         build.coverage.notes.unparsed_methods = observed.unparsed.len() as u64;
         match inventory {
             Some(inventory) => {
                 build.coverage.notes.uncertain_classes = observed.releases.uncertain(inventory);
                 for (name, class) in &inventory.classes {
-                    build.listed(name, class);
+                    build.add_listed(name, class);
                 }
-                build.foreign(inventory);
+                build.count_foreign(inventory);
             }
-            None => build.seen_only(),
+            None => build.add_observed(),
         }
         build.coverage
     }
 }
 
-struct Build<'a> {
+struct CoverageBuilder<'a> {
     observed: &'a Observed,
     doubts: Doubts<'a>,
     options: &'a Options,
     coverage: Coverage,
-    /// Classes that patterns leave out.
+    /// The classes that patterns exclude.
     skipped: BTreeSet<&'a str>,
 }
 
-/// What is known of the lines of a class.
+/// What is known about the lines of a class.
 #[derive(Debug, Clone, Copy)]
-struct Lines {
-    /// Another version of it ran.
+struct LineKnowledge {
+    /// Whether another version of the class ran.
     is_other_version: bool,
-    /// It was loaded before the trace began.
+    /// Whether the class was loaded before the trace began.
     was_loaded: bool,
 }
 
-impl<'a> Build<'a> {
-    /// A class of the inventory.
-    fn listed(&mut self, name: &str, listed: &inventory::Class) {
+impl<'a> CoverageBuilder<'a> {
+    /// Adds a class of the inventory.
+    fn add_listed(&mut self, name: &str, listed: &inventory::Class) {
         if listed.filtered.is_some() && !self.options.compiler_methods {
             self.coverage.notes.filtered_methods += listed.methods.len() as u64;
             return;
@@ -88,11 +93,11 @@ impl<'a> Build<'a> {
             self.coverage.notes.excluded_classes += 1;
             return;
         }
-        let seen: BTreeMap<(&str, &str), &Seen> = seen_of(self.observed, name)
+        let seen: BTreeMap<(&str, &str), &ObservedMethod> = seen_of(self.observed, name)
             .map(|(id, seen)| ((id.name.as_str(), id.descriptor.as_str()), seen))
             .collect();
         let doubts = self.doubts.of_class(name, !seen.is_empty());
-        let lines = Lines {
+        let lines = LineKnowledge {
             is_other_version: self.is_other_version(listed, &seen),
             was_loaded: self.observed.loaded_before.contains(name),
         };
@@ -122,9 +127,13 @@ impl<'a> Build<'a> {
         self.insert(name, listed.source_file.as_deref(), methods);
     }
 
-    /// Whether another version of a class than the one listed ran, which had lines or methods that this one does not have.
-    /// The numbers of its lines say nothing of this one's then, whichever of them are equal.
-    fn is_other_version(&mut self, listed: &inventory::Class, seen: &BTreeMap<(&str, &str), &Seen>) -> bool {
+    /// Returns whether another version of a listed class ran, which had lines or methods that the listed one does
+    /// not have. Its line numbers then mean nothing for the listed class, even if they coincide.
+    fn is_other_version(
+        &mut self,
+        listed: &inventory::Class,
+        seen: &BTreeMap<(&str, &str), &ObservedMethod>,
+    ) -> bool {
         let known: BTreeMap<(&str, &str), &[u16]> = listed
             .methods
             .iter()
@@ -135,7 +144,7 @@ impl<'a> Build<'a> {
         for (id, seen) in seen {
             let Some(lines) = known.get(id) else {
                 notes.foreign_methods += 1;
-                // Other agents add synthetic methods while a class is loaded.
+                // Agents of other tools add synthetic methods while a class is loaded.
                 is_other |= !seen.is_synthetic;
                 continue;
             };
@@ -148,7 +157,12 @@ impl<'a> Build<'a> {
         is_other && self.observed.lines
     }
 
-    fn method(&mut self, method: &inventory::Method, seen: Option<&Seen>, known: Lines) -> Method {
+    fn method(
+        &mut self,
+        method: &inventory::Method,
+        seen: Option<&ObservedMethod>,
+        known: LineKnowledge,
+    ) -> Method {
         let calls = seen.map_or(0, |seen| seen.calls);
         let first = method.first_line().map(u32::from);
         let mut lines = BTreeMap::new();
@@ -158,7 +172,7 @@ impl<'a> Build<'a> {
                 let own = method.lines.iter().map(|number| u32::from(*number));
                 lines.extend(own.filter_map(|number| Some((number, *seen.lines.get(&number)?))));
             }
-            // Lines that an agent has not yet told may have run too.
+            // Lines that an agent has not reported yet may have run too.
             if known.was_loaded {
                 notes.partly_seen_methods += 1;
             } else if seen.is_none_or(|seen| !seen.blind) && self.observed.unsent == 0 {
@@ -175,15 +189,15 @@ impl<'a> Build<'a> {
         Method { name: method.name.clone(), descriptor: method.descriptor.clone(), line, calls, lines }
     }
 
-    /// What was called and is in no jar.
-    fn foreign(&mut self, inventory: &Inventory) {
+    /// Counts the classes that were called and are in no JAR file.
+    fn count_foreign(&mut self, inventory: &Inventory) {
         let called: BTreeSet<&str> = self.observed.methods.keys().map(|id| id.class.as_str()).collect();
         let foreign = called.iter().filter(|class| !inventory.classes.contains_key(**class));
         self.coverage.notes.foreign_classes = foreign.count() as u64;
     }
 
-    /// Without an inventory: what was called.
-    fn seen_only(&mut self) {
+    /// Adds everything that was called, without an inventory.
+    fn add_observed(&mut self) {
         let mut classes: BTreeMap<&'a str, Vec<Method>> = BTreeMap::new();
         for (id, seen) in &self.observed.methods {
             if !self.options.patterns.keep(&id.class) {
@@ -231,11 +245,11 @@ impl<'a> Build<'a> {
     }
 }
 
-/// The methods of a class that were called.
+/// Returns the methods of a class that were called.
 pub(crate) fn seen_of<'a>(
     observed: &'a Observed,
     class: &str,
-) -> impl Iterator<Item = (&'a MethodId, &'a Seen)> {
+) -> impl Iterator<Item = (&'a MethodId, &'a ObservedMethod)> {
     let first = MethodId { class: class.to_owned(), name: String::new(), descriptor: String::new() };
     let class = class.to_owned();
     observed.methods.range(first..).take_while(move |(id, _)| id.class == class)

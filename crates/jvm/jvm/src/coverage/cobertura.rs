@@ -1,4 +1,4 @@
-//! Cobertura's XML reports, `coverage-04.dtd`.
+//! Reports in Cobertura's XML format, `coverage-04.dtd`.
 //!
 //! | coverage | report |
 //! | --- | --- |
@@ -6,13 +6,13 @@
 //! | a class | `class`, its name with dots, and its `filename` below one of the `sources` |
 //! | a method | `method` with `name`, `signature` (its descriptor) |
 //! | a line | `line` with `number`, `hits`, `branch="false"` |
-//! | how many | `line-rate`, of the root `lines-covered` and `lines-valid` too |
+//! | totals | `line-rate`, for the root `lines-covered` and `lines-valid` too |
 //!
-//! Rates have four decimals and are rounded down: only what has run completely is 1. Without a single line a rate is 0,
-//! but for a method that was called: there it is 1, as the format knows no other way to say so. Nothing is known of branches
-//! and complexity: these attributes, which the DTD demands, are 0.
+//! Rates have four decimals and are rounded down: only complete coverage is 1. The rate of no lines is 0, except
+//! for a method that was called, where it is 1 because the format has no other way to express that. Branches and
+//! complexity are unknown: these attributes, which the DTD requires, are 0.
 //!
-//! Source: *coverage-04.dtd*; checked by the Python package pycobertura.
+//! Source: *coverage-04.dtd*. Tested with the Python package pycobertura.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ const DOCTYPE: &str = r#"coverage SYSTEM "http://cobertura.sourceforge.net/xml/c
 /// Writes a report.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of the writer.
 pub fn write(coverage: &Coverage, w: impl Write, options: &WriteOptions<'_>) -> io::Result<()> {
     let mut xml = Xml::new(w, DOCTYPE)?;
     let lines = coverage.totals().lines;
@@ -130,7 +130,7 @@ fn named<'a>(name: &'a str, rate: &'a str) -> [Pair<'a>; 4] {
     [("name", name), ("line-rate", rate), ("branch-rate", "0"), ("complexity", "0")]
 }
 
-/// Four decimals, rounded down.
+/// Formats a rate with four decimals, rounded down.
 fn rate(counter: Counter) -> String {
     let (covered, total) = (u128::from(counter.covered), u128::from(counter.total()));
     match (covered * 10_000).checked_div(total) {

@@ -1,8 +1,8 @@
-//! What could have been called: the methods of jars and of folders of classes.
+//! The methods that could have been called: those of JAR files and of folders of classes.
 //!
-//! Owns: [`Inventory`], classes by name with what reports need of their methods. Of two classes with one name the first one
-//! stays, as on a class path; the others are counted. Refuses to: fail for a class that can't be read: it is among
-//! [`Inventory::unread`]; touch a file.
+//! [`Inventory`] has classes by name, with what reports need of their methods. Of several classes with the same
+//! name the first one is kept, as on a class path, and the others are counted. A class that cannot be read does not
+//! fail the inventory: it is listed in [`Inventory::unread`]. This module opens no files.
 
 use std::collections::BTreeMap;
 
@@ -12,58 +12,58 @@ use runtap_classfile::{AccessFlags, ClassFile};
 use crate::coverage::filter::{Filtered, Rules};
 use crate::coverage::languages::Origin;
 
-/// The most that an inventory takes, in bytes.
-const LARGEST: u64 = 1 << 30;
+/// The maximum size of an inventory, in bytes.
+const MAX_SIZE: u64 = 1 << 30;
 
 /// A method with code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
-    /// Its name, `<init>` for constructors.
+    /// The name; `<init>` for constructors.
     pub name: String,
-    /// Its descriptor: `(I)V`.
+    /// The descriptor: `(I)V`.
     pub descriptor: String,
-    /// Its flags.
+    /// The access flags.
     pub access: AccessFlags,
-    /// Bytes of its code.
+    /// The size of the code, in bytes.
     pub code: u32,
-    /// The numbers of its lines, sorted; empty without debug information.
+    /// The line numbers, sorted; empty without debug information.
     pub lines: Vec<u16>,
-    /// Why reports leave it out, if they do.
+    /// The reason why reports omit the method; `None` if they include it.
     pub filtered: Option<Filtered>,
 }
 
 /// A class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// Where it is: `app.jar!/demo/Program.class`.
+    /// The path: `app.jar!/demo/Program.class`.
     pub path: String,
-    /// Its source file, if it says it: a file name, never a path.
+    /// The file name of the source, without a path; `None` if unknown.
     pub source_file: Option<String>,
-    /// Its flags.
+    /// The access flags.
     pub access: AccessFlags,
-    /// Why reports leave all of it out, if they do.
+    /// The reason why reports omit the whole class; `None` if they include it.
     pub filtered: Option<Filtered>,
-    /// Its methods with code, in the order of the file: abstract and native ones can't be traced.
+    /// The methods with code, in the order of the file. Abstract and native methods cannot be traced.
     pub methods: Vec<Method>,
 }
 
-/// All classes that a program could have called.
+/// The classes that a program could have called.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inventory {
-    /// By internal name.
+    /// The classes, by internal name.
     pub classes: BTreeMap<String, Class>,
-    /// What could not be read.
+    /// The entries that could not be read.
     pub unread: Vec<Unread>,
-    /// Classes that have the name of one that came before.
+    /// The number of classes that have the name of an earlier one.
     pub duplicates: u64,
-    /// The number of classes that multi-release jars have for a release of Java and later ones, by this release.
+    /// The number of classes that multi-release JAR files have for a release of Java and later, by release.
     pub versioned: BTreeMap<u16, u64>,
-    /// Bytes that the classes take, about.
+    /// The approximate size of the classes, in bytes.
     pub bytes: u64,
 }
 
 impl Class {
-    /// Bytes that it takes with its name, about.
+    /// Returns the approximate size of the class with its name, in bytes.
     fn size(&self, name: &str) -> u64 {
         let method = |method: &Method| {
             size_of::<Method>() + method.name.len() + method.descriptor.len() + size_of_val(&*method.lines)
@@ -86,35 +86,35 @@ impl Method {
         })
     }
 
-    /// Its first line, as JaCoCo counts: the smallest number.
+    /// Returns the first line as JaCoCo does: the smallest line number.
     pub fn first_line(&self) -> Option<u16> {
         self.lines.first().copied()
     }
 }
 
-/// The file name of a `SourceFile` attribute, which holds whatever made the class: compilers write a name without a
-/// directory, and a path could name any file of whoever reads the coverage. `None`: nothing of it is a file name.
+/// Returns the file name in a `SourceFile` attribute; `None` if there is none. Compilers write a name without a
+/// directory, but the attribute may contain anything, and a path could name any file on the reader's machine.
 fn base_name(source_file: &str) -> Option<String> {
     let name = source_file.rsplit(['/', '\\']).next().unwrap_or_default();
     let is_name = !matches!(name, "" | "." | "..") && !name.contains(char::is_control);
-    // A drive letter, or a stream of a file, on Windows.
+    // On Windows, a colon denotes a drive letter or an alternate stream.
     (is_name && !name.contains(':')).then(|| name.to_owned())
 }
 
 impl Inventory {
-    /// Adds the classes of an archive and of those in it. `label` is what [`Class::path`] begins with.
+    /// Adds the classes of an archive and of the archives in it. `label` is the start of each [`Class::path`].
     ///
     /// # Errors
-    /// If it is no archive. What in it can't be read is added to [`unread`](Self::unread).
+    /// Fails if the bytes are not an archive. Entries that cannot be read are added to [`unread`](Self::unread).
     pub fn add_jar(&mut self, label: &str, bytes: &[u8], options: &Options) -> Result<(), JarError> {
-        let place = |path: &str| format!("{label}!/{path}");
-        let unread = jar::for_each_class(bytes, options, |path, bytes| self.add(place(path), bytes))?;
-        let unread = unread.into_iter().map(|unread| Unread { path: place(&unread.path), ..unread });
+        let full_path = |path: &str| format!("{label}!/{path}");
+        let unread = jar::for_each_class(bytes, options, |path, bytes| self.add(full_path(path), bytes))?;
+        let unread = unread.into_iter().map(|unread| Unread { path: full_path(&unread.path), ..unread });
         self.unread.extend(unread);
         Ok(())
     }
 
-    /// Adds a class file, of a folder of classes.
+    /// Adds a class file from a folder of classes.
     pub fn add_class(&mut self, path: &str, bytes: &[u8]) {
         if let Err(reason) = self.add(path.to_owned(), bytes) {
             self.unread.push(Unread { path: path.to_owned(), reason });
@@ -143,8 +143,8 @@ impl Inventory {
             methods,
         };
         let bytes = self.bytes.saturating_add(class.size(&listed.name));
-        if bytes > LARGEST {
-            return Err(Reason::Limit { what: "bytes of classes and methods in all", limit: LARGEST });
+        if bytes > MAX_SIZE {
+            return Err(Reason::Limit { what: "bytes of classes and methods in total", limit: MAX_SIZE });
         }
         self.bytes = bytes;
         if let Some(release) = jar::release(&class.path) {

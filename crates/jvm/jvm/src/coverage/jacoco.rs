@@ -1,4 +1,4 @@
-//! JaCoCo's XML reports, DTD 1.1.
+//! Reports in JaCoCo's XML format, DTD 1.1.
 //!
 //! | coverage | report |
 //! | --- | --- |
@@ -7,13 +7,14 @@
 //! | a method | `method` with `name`, `desc`, `line`, and a counter `METHOD` of one |
 //! | a source file | `sourcefile` |
 //! | a line that ran | `line` with `ci="1" mi="0"` |
-//! | a line that did not | `line` with `ci="0" mi="1"` |
-//! | how many | counters `LINE`, `METHOD`, `CLASS` at every level; none where there is nothing to count |
+//! | a line that did not run | `line` with `ci="0" mi="1"` |
+//! | totals | counters `LINE`, `METHOD`, `CLASS` at every level; omitted where there is nothing to count |
 //!
-//! Instructions, branches and complexity are not known, so their counters are missing, and a line counts as one instruction:
-//! readers call a line covered if `ci` is not 0. Hits of lines and calls of methods have no place in this format.
+//! Instructions, branches and complexity are unknown, so their counters are omitted, and each line counts as one
+//! instruction: readers show a line as covered if `ci` is not 0. The format cannot represent the hits of lines or
+//! the calls of methods.
 //!
-//! Source: `org.jacoco.report.xml`, *JACOCO DTD Report 1.1*; checked by the npm package jacoco-parse.
+//! Source: `org.jacoco.report.xml`, *JACOCO DTD Report 1.1*. Tested with the npm package jacoco-parse.
 
 use std::io::{self, Write};
 
@@ -26,7 +27,7 @@ const DOCTYPE: &str = r#"report PUBLIC "-//JACOCO//DTD Report 1.1//EN" "report.d
 /// Writes a report.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of the writer.
 pub fn write(coverage: &Coverage, w: impl Write, options: &WriteOptions<'_>) -> io::Result<()> {
     let mut xml = Xml::new(w, DOCTYPE)?;
     xml.open("report", &[("name", options.name)])?;

@@ -1,21 +1,23 @@
-//! LCOV tracefiles.
+//! Reports in the LCOV tracefile format.
 //!
 //! | coverage | tracefile |
 //! | --- | --- |
 //! | a source file | `SF` to `end_of_record` |
 //! | a method with a line | `FN:<first line>,<name>`, `FNDA:<calls>,<name>` |
 //! | a line | `DA:<number>,<hits>` |
-//! | how many | `FNF`, `FNH`, `LF`, `LH` |
+//! | totals | `FNF`, `FNH`, `LF`, `LH` |
 //!
-//! The name of a method is `Class.method(descriptor)`, which is unique in a source file. The format ends a name at a comma
-//! and at the end of the line and can't escape: `,`, `%` and control characters are written as `%` and two digits.
+//! The name of a method is `Class.method(descriptor)`, which is unique in a source file. In this format, a name
+//! ends at a comma or at the end of the line, and there are no escapes: `,`, `%` and control characters are written
+//! as `%` and two digits.
 //!
-//! - A method whose line is not known can't be written and is left out ([`Coverage::methods_without_line`]).
-//! - `lcov` 1.x does not take a source file without `DA`, so such a file is left out ([`Coverage::sources_without_lines`]).
-//!   If no line of any file is known, there is nothing else to write: all are there with their methods, for other readers.
-//! - There are no branches: no agent tells of them.
+//! - A method whose line is unknown cannot be represented and is omitted ([`Coverage::methods_without_line`]).
+//! - `lcov` 1.x rejects a source file without `DA`, so such a file is omitted
+//!   ([`Coverage::sources_without_lines`]). If no line of any file is known, all files are included with their
+//!   methods, for other readers.
+//! - There are no branches, because agents do not report them.
 //!
-//! Source: the manual page *geninfo(1)*, section FILES; checked by `lcov` and `genhtml` 1.16.
+//! Source: the manual page *geninfo(1)*, section FILES. Tested with `lcov` and `genhtml` 1.16.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -28,7 +30,7 @@ use crate::coverage::write::WriteOptions;
 /// Writes a tracefile.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of the writer.
 pub fn write(coverage: &Coverage, mut w: impl Write, options: &WriteOptions<'_>) -> io::Result<()> {
     writeln!(w, "TN:{}", test_name(options.name))?;
     let some_have_lines = some_have_lines(coverage);
@@ -63,7 +65,7 @@ pub fn write(coverage: &Coverage, mut w: impl Write, options: &WriteOptions<'_>)
 }
 
 impl Coverage {
-    /// Methods that a tracefile can't have, because their first line is not known.
+    /// Returns the number of methods that a tracefile omits because their first line is unknown.
     pub fn methods_without_line(&self) -> u64 {
         let classes = self.packages.values().flat_map(|package| package.classes.values());
         classes.flat_map(|class| &class.methods).filter(|method| method.line.is_none()).count() as u64
@@ -71,7 +73,8 @@ impl Coverage {
 }
 
 impl Coverage {
-    /// Source files that a tracefile leaves out: none of their lines is known, but lines of others are.
+    /// Returns the number of source files that a tracefile omits because none of their lines is known, although
+    /// lines of other files are.
     pub fn sources_without_lines(&self) -> u64 {
         if !some_have_lines(self) {
             return 0;
@@ -81,7 +84,7 @@ impl Coverage {
     }
 }
 
-/// Whether the line of any method is known.
+/// Returns whether the lines of any method are known.
 fn some_have_lines(coverage: &Coverage) -> bool {
     let mut classes = coverage.packages.values().flat_map(|package| package.classes.values());
     classes.any(|class| class.methods.iter().any(|method| !method.lines.is_empty()))
@@ -91,7 +94,7 @@ fn function(class: &str, name: &str, descriptor: &str) -> String {
     escaped(&format!("{}.{name}{descriptor}", simple(class)), true)
 }
 
-/// Paths may have commas, and `%`, since they have to be found.
+/// Escapes control characters; in names also commas and `%`, which paths keep so that they can be found.
 fn escaped(text: &str, name: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -107,7 +110,7 @@ fn escaped(text: &str, name: bool) -> String {
     escaped
 }
 
-/// Letters, digits and `_`: `lcov` takes nothing else and warns.
+/// Replaces everything except letters, digits and `_`, which `lcov` rejects with a warning.
 fn test_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }

@@ -1,17 +1,18 @@
-//! Coverage of Java programs from Bytefrog traces, and what was never called.
+//! Coverage of Java programs from Bytefrog traces, and methods that were never called.
 //!
-//! - [`Observed`] is what runs have shown: calls of methods, lines, what became of classes. Made of a trace's
-//!   [`Report`](runtap_bytefrog::Report), added up over runs.
-//! - [`Inventory`] is what there is: the methods of jars and of folders of classes.
-//! - [`Coverage`] is both together, as packages, source files, classes, methods and lines; [`Format`] writes it as LCOV,
-//!   JaCoCo XML or Cobertura XML.
-//! - [`NeverCalled`] is the difference: dead code by package, class and method, with the bytes that it takes, and the
-//!   reasons why something of it may have run all the same.
+//! - [`Observed`] is what runs have shown: calls of methods, lines, and what agents did with classes. It is derived
+//!   from a trace's [`Report`](runtap_bytefrog::Report) and can be added up over runs.
+//! - [`Inventory`] lists the methods of JAR files and of folders of classes.
+//! - [`Coverage`] combines both, as packages, source files, classes, methods and lines; [`Format`] writes it as
+//!   LCOV, JaCoCo XML or Cobertura XML.
+//! - [`NeverCalled`] is the difference: dead code by package, class and method, with its size in bytes, and the
+//!   reasons why some of it may have run nevertheless.
 //!
-//! **Methods come from entries, lines from line visits, and nothing is made up**: a trace without line visits (version 1)
-//! gives methods only. Which line and which method counts as missed: [`Options`], docs/jvm-coverage.md.
+//! **Methods come from entries, lines from line visits, and nothing is invented**: a trace without line visits
+//! (version 1) has methods only. For which lines and methods count as missed, see [`Options`] and
+//! docs/jvm-coverage.md.
 //!
-//! Nothing here opens a file or prints, and equal input gives equal bytes.
+//! This module neither opens files nor prints, and equal input gives equal bytes.
 //!
 //! ```
 //! use runtap_jvm::coverage::{Coverage, Format, Inventory, Observed, Options, WriteOptions};
@@ -51,7 +52,9 @@ pub use crate::coverage::filter::Filtered;
 pub use crate::coverage::inventory::Inventory;
 pub use crate::coverage::model::Coverage;
 pub use crate::coverage::never::{NeverCalled, NeverOptions};
-pub use crate::coverage::observed::{ClassFate, Losses, MethodId, Observed, Seen, TracedClasses, Unknown};
+pub use crate::coverage::observed::{
+    ClassFate, Losses, MethodId, Observed, ObservedMethod, TracedClasses, Unknown,
+};
 pub use crate::coverage::patterns::{MAX_PATTERNS, PatternError, Patterns};
 pub use crate::coverage::releases::Releases;
 pub use crate::coverage::signature::{Reason, Signature, SignatureError};

@@ -1,108 +1,110 @@
-//! Coverage as reports see it: packages, classes, methods and lines, each with what ran.
+//! The structure of coverage reports: packages, classes, methods and lines, each with what ran.
 //!
-//! Owns: [`Coverage`] and its parts, how they are counted, and in which order they come. Everything is sorted, so that
-//! equal runs give equal files.
+//! Everything is sorted, so that equal runs give equal files.
 
 use std::collections::BTreeMap;
 
-/// So many were missed, so many covered.
+/// The numbers of missed and covered items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counter {
-    /// Those that did not run.
+    /// The number of items that did not run.
     pub missed: u64,
-    /// Those that did.
+    /// The number of items that ran.
     pub covered: u64,
 }
 
 /// A method.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
-    /// Its name, `<init>` for constructors.
+    /// The name; `<init>` for constructors.
     pub name: String,
-    /// Its descriptor: `(I)V`.
+    /// The descriptor: `(I)V`.
     pub descriptor: String,
-    /// Its first line, if a class file or a visit says it.
+    /// The first line; `None` if unknown.
     pub line: Option<u32>,
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
-    /// Its lines, as far as it is known whether they ran, and how often they did.
+    /// The lines for which it is known whether they ran, with the number of times.
     pub lines: BTreeMap<u32, u64>,
 }
 
 /// A class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
-    /// Its source file, without a folder.
+    /// The source file, without a folder.
     pub source: String,
-    /// Whether the class file says so; else it is the outermost class's name with `.java`.
+    /// Whether the class file names the source file; otherwise it is assumed to be the outermost class's name with
+    /// `.java`.
     pub source_is_known: bool,
-    /// By their first line, then by name and descriptor.
+    /// The methods, sorted by first line, name and descriptor.
     pub methods: Vec<Method>,
 }
 
 /// A package.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Package {
-    /// By internal name: `demo/Program$Inner`.
+    /// The classes, by internal name: `demo/Program$Inner`.
     pub classes: BTreeMap<String, Class>,
 }
 
-/// What ran of a program.
+/// The coverage of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Coverage {
-    /// By name, with slashes: `com/example`; the unnamed package is empty.
+    /// The packages, by name with slashes: `com/example`; the unnamed package is empty.
     pub packages: BTreeMap<String, Package>,
-    /// Whether it is known of any line whether it ran.
+    /// Whether any lines are known.
     pub has_lines: bool,
-    /// What is not in it.
+    /// What is omitted.
     pub notes: Notes,
 }
 
-/// What coverage does not say, counted.
+/// The numbers of items that coverage omits or could not determine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Notes {
-    /// Classes of which it is not known of any method whether it ran, and that are therefore left out.
+    /// Classes that are omitted because it is unknown for all of their methods whether they ran.
     pub untraced_classes: u64,
-    /// Methods of other classes of which it is not known whether they ran, and that are therefore left out.
+    /// Methods of other classes that are omitted because it is unknown whether they ran.
     pub unknown_methods: u64,
-    /// Methods of either kind that were not called since the trace began, and whose class was loaded before.
+    /// Methods, counted above or in classes counted above, that were not called since the trace began and whose
+    /// class was loaded before.
     pub not_called_since_attach: u64,
-    /// Methods that were called, of classes that were loaded before the trace began: lines that have not run since are left out.
+    /// Called methods of classes that were loaded before the trace began: their lines that have not run since are
+    /// omitted.
     pub partly_seen_methods: u64,
-    /// Classes left out by patterns.
+    /// Classes that patterns exclude.
     pub excluded_classes: u64,
-    /// Classes of multi-release jars that are not the right ones for each run, or of which that is not known.
+    /// Classes of multi-release JAR files that may not be the ones for the Java release of every run.
     pub uncertain_classes: u64,
-    /// Classes that were called and are in none of the jars.
+    /// Classes that were called and are in none of the JAR files.
     pub foreign_classes: u64,
-    /// Classes of which another version ran, and whose lines are therefore left out.
+    /// Classes of which another version ran, and whose lines are therefore omitted.
     pub other_versions: u64,
-    /// Methods that were called and that their class does not have: another version of it ran, or an agent has added them.
+    /// Methods that were called but are not in their class: another version of it ran, or an agent added them.
     pub foreign_methods: u64,
-    /// Lines that ran and that their method does not have: another version of it ran.
+    /// Lines that ran but are not in their method: another version of it ran.
     pub foreign_lines: u64,
-    /// Methods that were called and whose lines are not known.
+    /// Methods that were called and whose lines are unknown.
     pub blind_methods: u64,
-    /// Classes whose source file is not known.
+    /// Classes whose source file is unknown.
     pub assumed_sources: u64,
-    /// Methods that were called and whose signature is none.
+    /// Methods that were called and whose signature is invalid.
     pub unparsed_methods: u64,
-    /// Methods of the compiler's making, left out.
+    /// Methods that are omitted because the compiler generated them.
     pub filtered_methods: u64,
 }
 
 impl Counter {
-    /// One thing.
+    /// Counts one item.
     pub fn one(covered: bool) -> Self {
         Self { missed: u64::from(!covered), covered: u64::from(covered) }
     }
 
-    /// All of them.
+    /// Returns the number of all items.
     pub fn total(self) -> u64 {
         self.missed.saturating_add(self.covered)
     }
 
-    /// Both together.
+    /// Returns the sum of two counters.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -115,43 +117,44 @@ impl Counter {
         all.fold(Self::default(), Self::plus)
     }
 
-    /// Those of lines with their hits.
+    /// Counts lines by their hits.
     pub fn of_lines(lines: &BTreeMap<u32, u64>) -> Self {
         Self::sum(lines.values().map(|hits| Self::one(*hits > 0)))
     }
 }
 
 impl Method {
-    /// Whether it was called.
+    /// Returns whether the method was called.
     pub fn is_covered(&self) -> bool {
         self.calls > 0
     }
 
-    /// How many of its lines ran.
+    /// Counts the lines of the method.
     pub fn line_counter(&self) -> Counter {
         Counter::of_lines(&self.lines)
     }
 }
 
 impl Class {
-    /// Whether any of its methods was called.
+    /// Returns whether any method of the class was called.
     pub fn is_covered(&self) -> bool {
         self.methods.iter().any(Method::is_covered)
     }
 
-    /// How many of its methods were called.
+    /// Counts the methods of the class.
     pub fn method_counter(&self) -> Counter {
         Counter::sum(self.methods.iter().map(|method| Counter::one(method.is_covered())))
     }
 
-    /// Its lines: one that several methods have (that of a lambda) is one, with the hits of all.
+    /// Returns the lines of the class. A line of several methods (such as that of a lambda) occurs once, with the
+    /// hits of all.
     pub fn lines(&self) -> BTreeMap<u32, u64> {
         merged(self.methods.iter())
     }
 }
 
 impl Package {
-    /// Its source files by name, with their classes.
+    /// Returns the source files of the package by name, with their classes.
     pub fn sources(&self) -> BTreeMap<&str, Source<'_>> {
         let mut sources: BTreeMap<&str, Source<'_>> = BTreeMap::new();
         for (name, class) in &self.classes {
@@ -160,7 +163,7 @@ impl Package {
         sources
     }
 
-    /// Its counters: lines are those of its source files.
+    /// Returns the totals of the package. Lines are those of its source files.
     pub fn totals(&self) -> Totals {
         let sources = self.sources();
         sources.values().map(Source::totals).fold(Totals::default(), Totals::plus)
@@ -170,17 +173,17 @@ impl Package {
 /// A source file with its classes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source<'a> {
-    /// By name.
+    /// The classes, sorted by name.
     pub classes: Vec<(&'a str, &'a Class)>,
 }
 
 impl Source<'_> {
-    /// Its lines, with the hits of all methods that have them.
+    /// Returns the lines of the file, with the hits of all methods that contain them.
     pub fn lines(&self) -> BTreeMap<u32, u64> {
         merged(self.classes.iter().flat_map(|(_, class)| &class.methods))
     }
 
-    /// Its counters.
+    /// Returns the totals of the file.
     pub fn totals(&self) -> Totals {
         let classes = self.classes.iter();
         Totals {
@@ -191,7 +194,7 @@ impl Source<'_> {
     }
 }
 
-/// The counters of something.
+/// The counters of lines, methods and classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Lines.
@@ -203,7 +206,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Both together.
+    /// Returns the sum of two totals.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -215,7 +218,7 @@ impl Totals {
 }
 
 impl Coverage {
-    /// The counters of everything.
+    /// Returns the totals of all packages.
     pub fn totals(&self) -> Totals {
         self.packages.values().map(Package::totals).fold(Totals::default(), Totals::plus)
     }
@@ -230,17 +233,17 @@ fn merged<'a>(methods: impl Iterator<Item = &'a Method>) -> BTreeMap<u32, u64> {
     lines
 }
 
-/// The package of a class: `demo` of `demo/Program`.
+/// Returns the package of a class: `demo` for `demo/Program`.
 pub(crate) fn package(class: &str) -> &str {
     class.rsplit_once('/').map_or("", |(package, _)| package)
 }
 
-/// The name of a class without its package: `Program$Inner` of `demo/Program$Inner`.
+/// Returns the name of a class without its package: `Program$Inner` for `demo/Program$Inner`.
 pub(crate) fn simple(class: &str) -> &str {
     class.rsplit_once('/').map_or(class, |(_, simple)| simple)
 }
 
-/// Where the source of a class has to be if nothing says so: with the name of the outermost class (JLS 7.6).
+/// Returns the conventional source file of a class: the name of the outermost class (JLS 7.6).
 pub(crate) fn assumed_source(class: &str) -> String {
     let simple = simple(class);
     let outermost = simple.split('$').next().filter(|name| !name.is_empty()).unwrap_or(simple);

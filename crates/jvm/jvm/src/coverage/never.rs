@@ -1,8 +1,8 @@
-//! What was never called: dead code, as far as runs can show it.
+//! Methods that were never called: dead code, as far as runs can show it.
 //!
-//! Owns: [`NeverCalled`], the methods of an inventory that no run has called, by class, with the bytes of their code, and
-//! the reasons why one of them may have been called all the same ([`Caveat`]). Classes that report nothing, by an agent's
-//! word, are listed apart: nobody knows what of them was called.
+//! [`NeverCalled`] lists the methods of an inventory that no run has called, by class, with the size of their code,
+//! and the reasons why some of them may have been called nevertheless ([`Caveat`]). Classes that were not traced
+//! are listed separately, because their calls are unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,181 +15,180 @@ use crate::coverage::model::package;
 use crate::coverage::observed::{Observed, Unknown};
 use crate::coverage::patterns::Patterns;
 
-/// What is known of a class of which not everything was called.
+/// The state of a class with methods that were not called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClassState {
-    /// Another method of it was called.
+    /// Another method of the class was called.
     Called,
-    /// It was loaded and reports its calls, and there were none.
+    /// The class was loaded and traced, but not called.
     Loaded,
-    /// Agents have said of other classes that these were loaded, and not of this one.
+    /// Agents reported other classes as loaded, but not this one.
     NotLoaded,
-    /// No agent has said which classes were loaded.
+    /// No agent reported which classes were loaded.
     Unknown,
 }
 
 /// A class with methods that were never called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeverClass<'a> {
-    /// Its internal name.
+    /// The internal name.
     pub name: &'a str,
-    /// What the inventory has of it.
+    /// The class in the inventory.
     pub class: &'a Class,
-    /// What is known of it.
+    /// The state of the class.
     pub state: ClassState,
-    /// Its methods that were never called, in the order of the class file.
+    /// The methods that were never called, in the order of the class file.
     pub methods: Vec<&'a Method>,
-    /// How many others were called.
+    /// The number of methods that were called.
     pub called: u64,
 }
 
-/// How much of something was never called.
+/// The amount of code that was never called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
-    /// Classes of which nothing was called.
+    /// The number of classes without calls.
     pub classes: u64,
-    /// All classes.
+    /// The number of all classes.
     pub all_classes: u64,
-    /// Methods that were never called.
+    /// The number of methods that were never called.
     pub methods: u64,
-    /// All methods.
+    /// The number of all methods.
     pub all_methods: u64,
-    /// Bytes of code of the methods that were never called.
+    /// The size of the code of methods that were never called, in bytes.
     pub code: u64,
-    /// Bytes of code of all methods.
+    /// The size of the code of all methods, in bytes.
     pub all_code: u64,
 }
 
-/// Why a method may have been called although it is listed, or may be missing in the list.
+/// A reason why listed methods may have been called, or why methods may be missing in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 #[non_exhaustive]
 pub enum Caveat {
     /// Events are missing.
-    #[error("{0} events are missing: methods of the list may have been called in them")]
+    #[error("{0} events are missing: listed methods may have been called in them")]
     Events(u64),
-    /// Nobody knows how many events are missing.
+    /// Events were dropped without a count.
     #[error(
-        "events were dropped {0} times without being counted: methods of the list may have been called in them"
+        "events were dropped {0} times without being counted: listed methods may have been called in them"
     )]
     UncountedDrops(u64),
     /// Recording was suspended.
-    #[error("recording was suspended {0} times: what was called then is not known")]
+    #[error("recording was suspended {0} times: calls during that time are unknown")]
     Suspensions(u64),
-    /// There was no room for some methods, threads or places.
-    #[error("{0} events had no room in the trace: methods of the list may have been called in them")]
+    /// Some methods, threads or locations exceeded a limit.
+    #[error("{0} events exceeded a limit of the trace: listed methods may have been called in them")]
     Beyond(u64),
-    /// Methods were called of which no agent has said the name.
-    #[error("{0} methods were called whose names are not known: they may be in the list")]
+    /// Methods were called whose names no agent reported.
+    #[error("{0} methods were called whose names are unknown: they may be in the list")]
     Nameless(u64),
-    /// Methods were called whose signature is none.
-    #[error("{0} methods were called whose signatures can't be read: they may be in the list")]
+    /// Methods were called whose signatures are invalid.
+    #[error("{0} methods were called whose signatures are invalid: they may be in the list")]
     Unparsed(u64),
-    /// There was no room for all that agents have said of classes.
+    /// The reports of agents on classes exceeded a limit.
     #[error(
-        "{0} messages about classes had no room: a class of the list may have been loaded, or not been traced"
+        "{0} messages about classes exceeded a limit: a listed class may have been loaded, or not been traced"
     )]
     ClassReports(u64),
-    /// No agent has said which classes were loaded, left alone or failed.
-    #[error("no agent has said which classes it traces: classes of the list may have been called untraced")]
+    /// No agent reported which classes were loaded, ignored or failed.
+    #[error("no agent reported which classes it traces: listed classes may have been called untraced")]
     NoClassReports,
-    /// Classes that agents have left alone.
+    /// Classes were ignored by agents.
     #[error(
-        "{0} classes were not traced, because they were excluded or loaded by the boot loader: not in the list"
+        "{0} classes were not traced, because they were excluded or loaded by the boot loader: not listed"
     )]
     Ignored(u64),
-    /// Classes that agents could not change.
-    #[error("{0} classes were not traced, because the agent could not change them: not in the list")]
+    /// Classes could not be instrumented by agents.
+    #[error("{0} classes were not traced, because the agent could not instrument them: not listed")]
     Failed(u64),
-    /// Classes of which every method that was not called was running when the trace began.
-    #[error(
-        "{0} classes were running when the trace began, and calls from then are not seen: not in the list"
-    )]
+    /// In some classes, every method without calls was running when the trace began.
+    #[error("{0} classes were running when the trace began, and calls from before are not seen: not listed")]
     AlreadyRunning(u64),
-    /// Methods whose class was loaded before the trace began.
+    /// The classes of some methods were loaded before the trace began.
     #[error(
-        "{0} methods were not called since the trace began, and may have been called before: the agent was attached \
-         when their classes were loaded already: not in the list"
+        "{0} methods were not called since the trace began, but may have been called before: the agent was attached \
+         after their classes were loaded: not listed"
     )]
     NotSinceAttach(u64),
-    /// Classes that agents were told not to trace.
-    #[error("{0} classes are outside of the classes that the agent was told to trace: not in the list")]
+    /// Classes are outside of the agents' filters.
+    #[error("{0} classes are outside of the classes that the agent was configured to trace: not listed")]
     Outside(u64),
-    /// Classes that agents may not have been told to trace.
-    #[error("of {0} classes it is not known whether the agent was told to trace them: not in the list")]
+    /// Classes may be outside of the agents' filters.
+    #[error("for {0} classes it is unknown whether the agent was configured to trace them: not listed")]
     UnreadableFilter(u64),
-    /// Methods of other classes.
-    #[error("of {0} more methods it is not known whether they were called: not in the list")]
+    /// Methods of other classes are unknown.
+    #[error("for {0} more methods it is unknown whether they were called: not listed")]
     UnknownMethods(u64),
-    /// Agents that were killed, or whose connections were lost.
+    /// Agents were killed, or their connections were lost.
     #[error(
-        "{0} agents ended before they had sent everything: of methods without calls it is not known whether they were called"
+        "{0} agents stopped before they had sent everything: for methods without calls it is unknown whether they were called"
     )]
     Unsent(u64),
-    /// Entries of archives that could not be read.
-    #[error("{0} entries of the jars could not be read: not in the list")]
+    /// Entries of archives could not be read.
+    #[error("{0} entries of the JAR files could not be read: not listed")]
     Unread(u64),
-    /// Classes with the name of another one.
-    #[error("{0} classes have the name of one in an earlier jar, which was taken in their place")]
+    /// Classes have the name of an earlier one.
+    #[error("{0} classes have the same name as one in an earlier JAR file, which was used instead")]
     Duplicates(u64),
-    /// Classes that are not the right ones for each run, or of which that is not known.
+    /// Classes may not be the ones for the Java release of every run.
     #[error(
-        "{0} classes of multi-release jars are others in other releases of Java, and the runs had several, or it is not \
-         known which: their methods and lines are those for the newest"
+        "{0} classes of multi-release JAR files differ between releases of Java, and the runs used several releases, or \
+         unknown ones: the listed methods and lines are those for the newest"
     )]
     Releases(u64),
-    /// Methods that were called and that are not in their class.
+    /// Methods were called that are not in their class.
     #[error(
-        "{0} methods were called that their classes do not have: the program had other versions of these classes"
+        "{0} methods were called that their classes do not have: the program ran other versions of these classes"
     )]
     OtherVersion(u64),
 }
 
-/// What is listed.
+/// The options of [`NeverCalled::of`].
 #[derive(Debug, Clone, Default)]
 pub struct NeverOptions {
-    /// Which classes.
+    /// The classes to include.
     pub patterns: Patterns,
-    /// Methods of the compiler's making too ([`Filtered`](crate::coverage::Filtered)).
+    /// Whether to include methods that the compiler generated ([`Filtered`](crate::coverage::Filtered)).
     pub compiler_methods: bool,
 }
 
-/// A method of which it is not known whether it was called.
+/// A method for which it is unknown whether it was called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMethod<'a> {
     /// The internal name of its class.
     pub class: &'a str,
-    /// What the inventory has of it.
+    /// The method in the inventory.
     pub method: &'a Method,
-    /// Why it is not known.
+    /// The reason.
     pub why: Unknown,
 }
 
-/// What was never called.
+/// The methods that were never called.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NeverCalled<'a> {
-    /// By name.
+    /// The classes with such methods, sorted by name.
     pub classes: Vec<NeverClass<'a>>,
-    /// Classes of the inventory of which it is not known of any method whether it was called, and why.
+    /// The classes of the inventory for which it is unknown for all methods whether they were called, and the reason.
     pub untraced: Vec<(&'a str, Unknown)>,
-    /// Methods of other classes of which it is not known.
+    /// The methods of other classes for which it is unknown whether they were called.
     pub unknown: Vec<UnknownMethod<'a>>,
-    /// How much it is, by package (`com/example`).
+    /// The amount of code by package (`com/example`).
     pub packages: BTreeMap<&'a str, Size>,
-    /// Methods in either of the two that were not called since the trace began, and whose class was loaded before.
+    /// The number of methods in `untraced` and `unknown` that were not called since the trace began, and whose
+    /// class was loaded before.
     pub not_called_since_attach: u64,
-    /// In this order.
+    /// The caveats, sorted.
     pub caveats: Vec<Caveat>,
 }
 
 impl NeverClass<'_> {
-    /// Bytes of code of the methods that were never called.
+    /// Returns the size of the code of the methods that were never called, in bytes.
     pub fn code(&self) -> u64 {
         self.methods.iter().map(|method| u64::from(method.code)).sum()
     }
 }
 
 impl<'a> NeverCalled<'a> {
-    /// What of `inventory` was never called in what was observed.
+    /// Determines which methods of `inventory` were never called in the observed runs.
     pub fn of(observed: &Observed, inventory: &'a Inventory, options: &NeverOptions) -> Self {
         let mut never = Self::default();
         let mut foreign = 0;
@@ -205,12 +204,12 @@ impl<'a> NeverCalled<'a> {
         never
     }
 
-    /// How much it is in all.
+    /// Returns the total over all packages.
     pub fn total(&self) -> Size {
         self.packages.values().copied().fold(Size::default(), Size::plus)
     }
 
-    /// Adds a class; gives how many methods were called that it does not have.
+    /// Adds a class. Returns the number of called methods that the class does not have.
     fn class(
         &mut self,
         (observed, doubts): (&Observed, &Doubts<'_>),
@@ -255,7 +254,7 @@ impl<'a> NeverCalled<'a> {
         }
         let size = self.packages.entry(package(name)).or_default();
         *size = size.plus(Size {
-            // A method of the compiler's making that ran shows that the class is in use.
+            // A generated method that ran shows that the class is in use.
             classes: u64::from(called.is_empty()),
             all_classes: 1,
             methods: never.len() as u64,
@@ -278,7 +277,7 @@ impl<'a> NeverCalled<'a> {
 }
 
 impl Size {
-    /// Both together.
+    /// Returns the sum of two sizes.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

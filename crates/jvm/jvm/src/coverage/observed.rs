@@ -1,13 +1,14 @@
-//! What runs have shown: which methods were called how often, which lines have run, what became of classes.
+//! The observations of runs: how often methods were called, which lines have run, and what agents did with classes.
 //!
-//! Owns: [`Observed`], made of reports and added up over runs, and [`Losses`], what could be missing in it.
+//! [`Observed`] is derived from reports and can be added up over runs; [`Losses`] counts what could be missing in it.
 //!
-//! - **Calls** of a method are its entries, or its ends, if these are more (an end without a beginning follows a break), and
-//!   those that the agent has only counted. A method of which only coverage is known counts as called once.
-//! - **Lines** come from line visits only (versions 2 to 4, coverage of F1). In versions 2 to 4 a line counts once for each
-//!   call in which it ran; in F1 it counts once. A place of several lines counts for each of them.
-//! - A method that was called in a run without a visit of one of its lines is *blind*: what did not run in it is not known.
-//!   Visits come with the end of a call, so a call that has not ended is one too.
+//! - **Calls** of a method are its entries, or its exits if these are more (an exit without an entry follows a
+//!   break), plus those that the agent only counted. A method that is known from coverage only counts as called
+//!   once.
+//! - **Lines** come from line visits only (versions 2 to 4, and coverage of F1). In versions 2 to 4 a line counts
+//!   once for each call in which it ran; in F1 it counts once. A location of several lines counts for each of them.
+//! - A method that was called in a run without a visit of one of its lines is *blind*: which of its lines did not
+//!   run is unknown. Visits are sent at the end of a call, so a method with an unfinished call is blind too.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,139 +23,140 @@ use crate::coverage::languages::may_keep_synthetic;
 use crate::coverage::releases::Releases;
 use crate::coverage::signature::Signature;
 
-/// How many lines a single place may have; of a longer one only the first line counts.
-const LONGEST_PLACE: u32 = 1000;
+/// The maximum number of lines of a location; of a longer location only the first line counts.
+const MAX_LOCATION_LINES: u32 = 1000;
 
-/// Lines that are kept of all methods together. 60 bytes each.
-const MOST_LINES: u64 = 4 << 20;
+/// The maximum number of lines that are kept for all methods together; 60 bytes each.
+const MAX_LINES: u64 = 4 << 20;
 
-/// A method, by what identifies it in its program.
+/// The identity of a method in its program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MethodId {
-    /// The internal name of its class.
+    /// The internal name of the class.
     pub class: String,
-    /// Its name.
+    /// The name of the method.
     pub name: String,
-    /// Its descriptor.
+    /// The descriptor of the method.
     pub descriptor: String,
 }
 
-/// What was seen of a method.
+/// The observations of a method.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Seen {
-    /// How often it was called.
+pub struct ObservedMethod {
+    /// The number of calls.
     pub calls: u64,
-    /// Lines that have run, and how often.
+    /// The lines that have run, with the number of times.
     pub lines: BTreeMap<u32, u64>,
-    /// Those of [`lines`](Self::lines) that are within a place of several lines: some may have no code.
+    /// The part of [`lines`](Self::lines) inside of locations with several lines: some of these lines may have no
+    /// code.
     pub spanned: BTreeSet<u32>,
-    /// Whether it was called without any line being told.
+    /// Whether the method was called without reported lines.
     pub blind: bool,
-    /// Visits whose place was never told, or has no line.
+    /// The number of visits whose location was never reported, or has no line.
     pub unplaced: u64,
-    /// Whether the compiler has made it, as far as its flags and its name say: a bridge, or another synthetic method that is
-    /// not in the source.
+    /// Whether the compiler generated the method, judging by its flags and its name: a bridge, or another synthetic
+    /// method that is not in the source.
     pub is_synthetic: bool,
 }
 
-/// What became of a class, by an agent's word. Of two words the later one in this order stays: a class may be ignored for
-/// one loader and traced for another.
+/// What an agent did with a class, as reported. Of several reports the greatest in this order counts: a class may
+/// be ignored for one class loader and traced for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClassFate {
-    /// Left alone: excluded, or loaded by the boot loader.
+    /// The class was skipped: excluded, or loaded by the boot loader.
     Ignored,
-    /// It could not be changed.
+    /// The class could not be instrumented.
     Failed,
-    /// It tells of its calls.
+    /// The class was instrumented.
     Traced,
 }
 
-/// Why it is not known whether a method ran.
+/// The reason why it is unknown whether a method ran.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Error)]
 #[non_exhaustive]
 pub enum Unknown {
-    /// The agent could not give it probes.
+    /// The agent could not instrument the method.
     #[error("the agent could not trace it: {0}")]
     Failed(String),
-    /// A call of it had begun before its class got its probes, and the end of such a call is not seen.
+    /// A call was running when the class was instrumented, and the end of such a call is not seen.
     #[error("it was running when the trace began, and the agent does not see the end of such a call")]
     AlreadyRunning,
-    /// The agent left its class alone.
+    /// The agent skipped the class.
     #[error("its class was not traced: excluded, or loaded by the boot loader")]
     Ignored,
-    /// The agent was told to trace other classes.
-    #[error("its class is outside of the classes that the agent was told to trace")]
+    /// The agent was configured to trace other classes.
+    #[error("its class is outside of the classes that the agent was configured to trace")]
     Outside,
-    /// The expressions that say which classes the agent was told to trace can't be read.
-    #[error("the expressions that say which classes the agent was told to trace can't be read")]
+    /// The agent's filter expressions are unreadable.
+    #[error("the expressions for the classes that the agent was configured to trace are unreadable")]
     UnreadableFilter,
-    /// Its class was loaded before the trace began, as those of an agent that was attached are, and no call came since.
-    #[error("it was not called since the trace began, and may have been called before")]
+    /// The class was loaded before the trace began, as with an attached agent, and no call was seen since.
+    #[error("it was not called since the trace began, but may have been called before")]
     NotSinceAttach,
-    /// The agent, or its process, ended before it had sent everything.
-    #[error("the agent ended before it had sent everything")]
+    /// The agent, or its process, stopped before it had sent everything.
+    #[error("the agent stopped before it had sent everything")]
     Unsent,
 }
 
-/// Which classes an agent was told to trace: expressions, as in its configuration.
+/// The expressions for the classes that an agent was configured to trace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TracedClasses {
-    /// Classes to trace, also if they are excluded.
+    /// The classes to trace, even if they are excluded.
     pub inclusions: Vec<String>,
-    /// Classes to leave alone.
+    /// The classes not to trace.
     pub exclusions: Vec<String>,
 }
 
-/// What is missing, so that something may have run though it was not seen.
+/// Counts of what is missing, so that methods may have run without being observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Losses {
-    /// Events that never came, or were dropped and counted.
+    /// Events that never arrived, or were dropped and counted.
     pub events: u64,
-    /// Drops of which nobody knows how many events they are.
+    /// Drops of an unknown number of events.
     pub unknown: u64,
-    /// Times that recording was suspended.
+    /// Suspensions of the recording.
     pub suspensions: u64,
-    /// Events of methods, threads or places that had no room.
+    /// Events of methods, threads or locations that exceeded a limit.
     pub beyond: u64,
     /// Methods that were called and have no name.
     pub nameless: u64,
-    /// Words of agents about classes that had no room ([`Observed::classes`]).
+    /// Reports of agents on classes that exceeded a limit ([`Observed::classes`]).
     pub class_reports: u64,
 }
 
-/// What runs have shown.
+/// The observations of one or several runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observed {
-    /// What was seen of each method.
-    pub methods: BTreeMap<MethodId, Seen>,
-    /// Methods whose signature is none, by what the agent called them, with their calls.
+    /// The observations, by method.
+    pub methods: BTreeMap<MethodId, ObservedMethod>,
+    /// The number of calls of methods whose signature is invalid, by that signature.
     pub unparsed: BTreeMap<String, u64>,
-    /// What became of classes, by internal name.
+    /// What agents did with classes, by internal name.
     pub classes: BTreeMap<String, ClassFate>,
-    /// Classes of which agents could not change everything, as they have said it: the name, and in brackets which methods and
-    /// why.
+    /// The reports of agents on classes that they could not instrument completely: the name, and in parentheses the
+    /// methods and reasons.
     pub failed: BTreeSet<String>,
-    /// Classes that were loaded before the trace began: what ran of them before is not known. A class is not among them if another
-    /// run has traced it from its loading on.
+    /// The classes that were loaded before the trace began, so that earlier calls are unknown. A class is not
+    /// included if another run traced it from its loading on.
     pub loaded_before: BTreeSet<String>,
-    /// What each run was told to trace. If that is not known of a run, its entry is the default: everything.
+    /// The filters of the runs. An unknown filter is represented by the default: everything.
     pub traced: BTreeSet<TracedClasses>,
-    /// Agents that ended before they had sent everything.
+    /// The number of agents that stopped before they had sent everything.
     pub unsent: u64,
-    /// Whether any run has told of lines.
+    /// Whether any run reported lines.
     pub lines: bool,
-    /// How many lines [`methods`](Self::methods) have together.
+    /// The total number of lines in [`methods`](Self::methods).
     pub kept_lines: u64,
-    /// The releases of Java that the runs had.
+    /// The releases of Java that the runs used.
     pub releases: Releases,
-    /// How many runs it is.
+    /// The number of runs.
     pub runs: u64,
-    /// What is missing.
+    /// Counts of what is missing.
     pub losses: Losses,
 }
 
 impl Losses {
-    /// Whether anything is missing.
+    /// Returns whether anything is missing.
     pub fn any(&self) -> bool {
         *self != Self::default()
     }
@@ -170,7 +172,7 @@ impl Losses {
 }
 
 impl Observed {
-    /// What one run has shown.
+    /// Returns the observations of one run.
     pub fn of(report: &Report) -> Self {
         let mut observed = Self { runs: 1, losses: losses(report), ..Self::default() };
         for method in &report.methods {
@@ -188,48 +190,49 @@ impl Observed {
                 Err(_) => add(observed.unparsed.entry(method.signature.clone()).or_default(), calls),
             }
         }
-        // Those of a method are side by side.
+        // The lines of a method are adjacent.
         let mut last: Option<(&Arc<str>, Option<MethodId>)> = None;
         for line in &report.lines {
             if last.as_ref().is_none_or(|(signature, _)| !Arc::ptr_eq(signature, &line.signature)) {
-                // Its method is in the list above too.
+                // The method is in the list above too.
                 let id = Signature::parse(&line.signature).ok().map(|signature| MethodId::of(&signature));
                 last = Some((&line.signature, id));
             }
             let Some((_, Some(id))) = &last else { continue };
             observed.lines = true;
             if !observed.methods.contains_key(id) {
-                observed.methods.insert(id.clone(), Seen::default());
+                observed.methods.insert(id.clone(), ObservedMethod::default());
             }
             let Some(seen) = observed.methods.get_mut(id) else { continue };
-            let Some(place) = line.location.filter(|place| place.start_line > 0) else {
+            let Some(location) = line.location.filter(|location| location.start_line > 0) else {
                 seen.unplaced = seen.unplaced.saturating_add(line.count);
                 continue;
             };
-            let length = place.end_line.saturating_sub(place.start_line);
-            let last = if length < LONGEST_PLACE { place.start_line + length } else { place.start_line };
-            for number in place.start_line..=last {
+            let length = location.end_line.saturating_sub(location.start_line);
+            let last =
+                if length < MAX_LOCATION_LINES { location.start_line + length } else { location.start_line };
+            for number in location.start_line..=last {
                 if !add_line(&mut seen.lines, number, line.count, &mut observed.kept_lines) {
                     add(&mut observed.losses.beyond, 1);
-                    // Of other lines it is not known whether they were left out.
+                    // Further lines may be missing too.
                     seen.blind = true;
                     break;
                 }
-                if number > place.start_line {
+                if number > location.start_line {
                     seen.spanned.insert(number);
                 }
             }
         }
         for seen in observed.methods.values_mut() {
-            // A visit is the end of a call whose beginning may be missing.
+            // A visit implies a call, whose entry may be missing.
             seen.calls = seen.calls.max(u64::from(!seen.lines.is_empty()));
             seen.blind |= seen.lines.is_empty();
         }
         observed
     }
 
-    /// What an agent says of a class. Behind the name may be that it was loaded before the trace began and, of one that could not
-    /// be changed, the reason.
+    /// Adds a report of an agent on a class: its name, with a mark if the class was loaded before the trace began,
+    /// and with the reason if the class could not be instrumented.
     pub fn class(&mut self, report: &str, fate: ClassFate) {
         let (name, was_loaded) = strip_loaded_before(report);
         let name = &*name;
@@ -249,8 +252,8 @@ impl Observed {
         *known = fate.max(*known);
     }
 
-    /// To be called after all classes of one run: an agent that does not say which classes were loaded before, and of which a
-    /// method was running already, was attached, so each of its classes may have been loaded before.
+    /// Completes the reports on classes of one run. If an agent does not report which classes were loaded before,
+    /// but a method was already running, it was attached, and each of its classes may have been loaded before.
     pub fn end_of_classes(&mut self) {
         if self.loaded_before.is_empty() && self.failed.iter().any(|report| report.contains(ALREADY_RUNNING))
         {
@@ -259,12 +262,12 @@ impl Observed {
         }
     }
 
-    /// Whether a run has traced this class from its loading on.
+    /// Returns whether a run has traced this class from its loading on.
     fn has_all_of(&self, class: &str) -> bool {
         self.classes.get(class) == Some(&ClassFate::Traced) && !self.loaded_before.contains(class)
     }
 
-    /// Adds what other runs have shown: counts are added up.
+    /// Adds the observations of other runs.
     pub fn add(&mut self, other: Self) {
         self.loaded_before.retain(|class| !other.has_all_of(class));
         for class in &other.loaded_before {
@@ -312,16 +315,16 @@ impl MethodId {
     }
 }
 
-/// Whether the compiler has made a method, in whatever language.
+/// Returns whether the compiler generated a method, in any language.
 fn is_synthetic(signature: &Signature<'_>) -> bool {
     signature.access & u32::from(AccessFlags::SYNTHETIC.0) != 0 && !may_keep_synthetic(signature.name)
 }
 
-/// Adds to a line, if it is kept or there is room for it among all that are.
+/// Adds to the count of a line. Returns `false` if the line is new and the limit of lines is reached.
 fn add_line(lines: &mut BTreeMap<u32, u64>, number: u32, count: u64, kept: &mut u64) -> bool {
     match lines.entry(number) {
         Entry::Occupied(mut line) => add(line.get_mut(), count),
-        Entry::Vacant(_) if *kept >= MOST_LINES => return false,
+        Entry::Vacant(_) if *kept >= MAX_LINES => return false,
         Entry::Vacant(line) => {
             line.insert(count);
             *kept += 1;
@@ -340,7 +343,7 @@ fn calls(method: &MethodReport) -> u64 {
     method.entries.max(ends).saturating_add(counted).max(method.has_run.into())
 }
 
-/// Whether it is what a report calls a method that has no name: `(method 17)`.
+/// Returns whether a signature is a report's placeholder for a method without a name: `(method 17)`.
 fn is_nameless(signature: &str) -> bool {
     signature.starts_with("(method ")
 }
@@ -361,19 +364,21 @@ fn losses(report: &Report) -> Losses {
 mod tests {
     use super::*;
 
-    /// A recording of a few bytes may tell of a thousand lines with each place.
+    /// A recording of a few bytes may report a thousand lines with each location.
     #[test]
     fn lines_are_bounded_in_total() {
         let id = MethodId { class: "a/A".to_owned(), name: "x".to_owned(), descriptor: "()V".to_owned() };
         let lines = (1..=5).map(|number| (number, 1)).collect();
-        let run =
-            Observed { methods: [(id, Seen { lines, ..Seen::default() })].into(), ..Observed::default() };
-        let mut all = Observed { kept_lines: MOST_LINES - 3, ..Observed::default() };
+        let run = Observed {
+            methods: [(id, ObservedMethod { lines, ..ObservedMethod::default() })].into(),
+            ..Observed::default()
+        };
+        let mut all = Observed { kept_lines: MAX_LINES - 3, ..Observed::default() };
         all.add(run.clone());
         all.add(run);
         assert!(all.methods.values().all(|seen| seen.blind), "what else ran in it is not known");
         let kept: Vec<(u32, u64)> = all.methods.into_values().flat_map(|seen| seen.lines).collect();
         assert_eq!(kept, [(1, 2), (2, 2), (3, 2)]);
-        assert_eq!((all.kept_lines, all.losses.beyond), (MOST_LINES, 4));
+        assert_eq!((all.kept_lines, all.losses.beyond), (MAX_LINES, 4));
     }
 }

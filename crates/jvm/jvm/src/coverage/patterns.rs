@@ -1,12 +1,13 @@
-//! Which classes are meant: inclusions and exclusions, as agents have them in their configuration.
+//! Filters of classes: inclusions and exclusions, as in the configuration of agents.
 //!
-//! Owns: [`Patterns`]. A pattern is a regular expression that is matched from the beginning of the internal name of a class
-//! (`demo/Program$Inner`) and need not reach its end, as Java's `lookingAt` does. A class that an inclusion matches is kept;
-//! else, if there are exclusions, one that any of them matches is left out; without exclusions, everything else is left out:
-//! inclusions alone are all that is wanted, as `jvm run` and `jvm hq` tell agents.
+//! A pattern is a regular expression that is matched from the start of the internal name of a class
+//! (`demo/Program$Inner`) and need not reach its end, like Java's `lookingAt`. A class that matches an inclusion is
+//! kept. Otherwise, if there are exclusions, a class that matches one of them is omitted; without exclusions, all
+//! other classes are omitted: inclusions alone select exactly what they match, as `jvm run` and `jvm hq` configure
+//! agents.
 //!
-//! The expressions are those of `regex-lite`: what Java has besides (looking around, references to groups, `\p{…}`) is an
-//! error, not another meaning.
+//! The expressions are those of `regex-lite`: additional syntax of Java (look-around, back-references, `\p{…}`) is
+//! an error, never a different meaning.
 
 use regex_lite::{Regex, RegexBuilder};
 use runtap_bytefrog_proto::patterns::{MAX_COMPILED, MAX_COMPILED_EACH, MAX_NESTING, without_quotes};
@@ -14,12 +15,12 @@ use thiserror::Error;
 
 pub use runtap_bytefrog_proto::patterns::MAX_PATTERNS;
 
-/// The least that is tried for a compiled expression, in bytes.
-const SMALLEST: usize = 512;
-/// The work of looking at one expression, in the unit of [`Patterns::work`].
-const LOOK: u64 = 64;
+/// The first size limit that is tried for a compiled expression, in bytes.
+const MIN_COMPILED: usize = 512;
+/// The fixed work of matching one expression, in the unit of [`Patterns::work`].
+const BASE_WORK: u64 = 64;
 
-/// Inclusions and exclusions.
+/// A filter of classes by inclusions and exclusions.
 #[derive(Debug, Clone, Default)]
 pub struct Patterns {
     inclusions: Vec<Pattern>,
@@ -28,10 +29,10 @@ pub struct Patterns {
 
 #[derive(Debug, Clone)]
 struct Pattern {
-    /// Text that each name begins with that it matches.
+    /// A text with which every matching name starts.
     prefix: String,
     regex: Regex,
-    /// Bytes that are enough for the compiled expression: at most twice as many as it has.
+    /// A sufficient size limit for the compiled expression, in bytes: at most twice its size.
     size: usize,
 }
 
@@ -41,27 +42,27 @@ impl Pattern {
     }
 }
 
-/// A pattern that can't be used.
+/// An invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the pattern {pattern:?} can't be used: {why}")]
+#[error("invalid pattern {pattern:?}: {why}")]
 pub struct PatternError {
     /// The pattern.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
 impl Patterns {
-    /// Patterns for names of classes in their internal form.
+    /// Compiles patterns for internal names of classes.
     ///
     /// # Errors
-    /// For the first one that is no regular expression, that has what only Java's have, or that is too large when it is
-    /// compiled; for more than [`MAX_PATTERNS`].
+    /// Fails for the first pattern that is not a regular expression, uses syntax that only Java has, or is too
+    /// large when compiled, and for more than [`MAX_PATTERNS`] patterns.
     pub fn new<S: AsRef<str>>(inclusions: &[S], exclusions: &[S]) -> Result<Self, PatternError> {
         Self::one_of(1, inclusions, exclusions)
     }
 
-    /// Patterns that share the bounds with those of other runs: `runs` in all.
+    /// Compiles patterns that share the limits with those of other runs; `runs` is the number of all runs.
     pub(crate) fn one_of<S: AsRef<str>>(
         runs: usize,
         inclusions: &[S],
@@ -77,17 +78,18 @@ impl Patterns {
         Ok(Self { inclusions: compile(inclusions, limit)?, exclusions: compile(exclusions, limit)? })
     }
 
-    /// The work of [`Self::keep`] for a class at most: bytes of compiled expressions, once for each byte of the name.
+    /// Returns an upper bound on the work of [`Self::keep`] for a class: the size of the compiled expressions times
+    /// the length of the name.
     pub(crate) fn work(&self, class: &str) -> u64 {
         let length = class.len() as u64 + 1;
         let each = self.inclusions.iter().chain(&self.exclusions).map(|pattern| {
             let search = if class.starts_with(&pattern.prefix) { pattern.size as u64 } else { 0 };
-            search.saturating_mul(length).saturating_add(LOOK)
+            search.saturating_mul(length).saturating_add(BASE_WORK)
         });
         each.fold(0, u64::saturating_add)
     }
 
-    /// Whether the class of this internal name is kept.
+    /// Returns whether the class with this internal name is kept.
     pub fn keep(&self, class: &str) -> bool {
         let any = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.matches(class));
         let is_only = self.exclusions.is_empty() && !self.inclusions.is_empty();
@@ -103,11 +105,11 @@ fn compile<S: AsRef<str>>(patterns: &[S], limit: usize) -> Result<Vec<Pattern>, 
         let build = |pattern: &str, limit: usize| {
             RegexBuilder::new(pattern).size_limit(limit).nest_limit(MAX_NESTING).build()
         };
-        // By itself first: `a)(b` is none, though it would be one in a group.
+        // Compile it alone first: `a)(b` is invalid, although it would be valid inside of a group.
         let plain = without_quotes(pattern, regex_lite::escape);
         build(&plain, limit).map_err(error)?;
         let anchored = format!(r"\A(?:{plain})");
-        let mut size = SMALLEST.min(limit);
+        let mut size = MIN_COMPILED.min(limit);
         loop {
             match build(&anchored, size) {
                 Ok(regex) => return Ok(Pattern { prefix: prefix(&plain).to_owned(), regex, size }),
@@ -119,7 +121,7 @@ fn compile<S: AsRef<str>>(patterns: &[S], limit: usize) -> Result<Vec<Pattern>, 
     patterns.iter().map(compile).collect()
 }
 
-/// The text that an expression begins with; empty if it has choices.
+/// Returns the literal text with which an expression starts; empty if it has alternatives.
 fn prefix(pattern: &str) -> &str {
     if pattern.contains('|') {
         return "";
@@ -127,7 +129,7 @@ fn prefix(pattern: &str) -> &str {
     let text = pattern.strip_prefix('^').unwrap_or(pattern);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_');
     let end = text.find(|c| !is_plain(c)).unwrap_or(text.len());
-    // What may be repeated may be missing.
+    // A repeated character may be absent.
     let is_repeated = text.get(end..).is_some_and(|rest| rest.starts_with(['*', '?', '{', '+']));
     text.get(..end - usize::from(is_repeated && end > 0)).unwrap_or_default()
 }
@@ -137,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inclusion_wins_and_alone_it_is_all() {
+    fn an_inclusion_takes_precedence_and_alone_selects_all() {
         let none = Patterns::default();
         assert!(none.keep("a/B"));
         let of = |inclusions: &[&str], exclusions: &[&str]| Patterns::new(inclusions, exclusions).unwrap();
@@ -159,19 +161,19 @@ mod tests {
         assert!(Patterns::new(&many, &[]).is_ok());
         assert!(Patterns::new(&many, &["x"]).unwrap_err().why.contains("more than 20000"));
         assert!(Patterns::new(&["(?:(?:(?:a{0,60}){0,60}){0,60}){0,60}"], &[]).is_err());
-        // Each of them is small enough by itself.
+        // Each pattern is small enough alone.
         assert!(Patterns::new(&["(?:abcdefghij){1,150}"], &[]).is_ok());
         assert!(Patterns::new(&vec!["(?:abcdefghij){1,150}"; MAX_PATTERNS], &[]).is_err());
         for count in [300, 3000, MAX_PATTERNS] {
             assert!(Patterns::new(&vec!["(a{1,50}){1,50}"; count], &[]).is_err(), "{count}");
         }
-        // The patterns of all runs of a recording share the bounds.
+        // The patterns of all runs of a recording share the limits.
         let runs = ["(a{1,50}){1,50}"; 20];
         assert!(Patterns::one_of(1, &runs, &[]).is_ok() && Patterns::one_of(1000, &runs, &[]).is_err());
     }
 
     #[test]
-    fn names_begin_with_the_text_of_a_pattern() {
+    fn names_start_with_the_prefix_of_a_pattern() {
         for (pattern, expected) in [
             ("^com/example/.*", "com/example/"),
             ("demo/A", "demo/A"),
@@ -190,14 +192,14 @@ mod tests {
     #[test]
     fn work_is_that_of_the_patterns_that_may_match() {
         let small = Patterns::new(&["^com/"], &[".*"]).unwrap();
-        let (other, ours) = (small.work("org/A"), small.work("com/A"));
-        assert!(other < ours && ours < 20_000, "{other} {ours}");
+        let (other, matching) = (small.work("org/A"), small.work("com/A"));
+        assert!(other < matching && matching < 20_000, "{other} {matching}");
         let large = Patterns::new(&["(?:.?){20000}z"], &[".*"]).unwrap();
         assert!(large.work("com/A") > 1_000_000);
     }
 
     #[test]
-    fn what_is_no_pattern_is_named() {
+    fn an_error_names_the_invalid_pattern() {
         let error = Patterns::new(&["a)(b"], &[]).unwrap_err();
         assert_eq!(error.pattern, "a)(b");
         assert!(Patterns::new(&[], &["(?=a)"]).is_err(), "only Java has it");

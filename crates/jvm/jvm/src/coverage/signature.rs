@@ -1,70 +1,70 @@
 //! Signatures of methods as agents send them: `demo/Counts$Node.sum;1;(I)I`.
 //!
-//! Owns: [`Signature::parse`], which takes what a virtual machine can have named so and nothing else. The three parts are
-//! the class in its internal form with the method's name, the access flags in decimal, and the descriptor. Agents that use
-//! ASM put flags of its own above the 16 bits of class files (such as 0x20000, deprecated), so 32 bits are read.
+//! [`Signature::parse`] accepts exactly the names that a virtual machine can have. The three parts are the class in
+//! its internal form with the name of the method, the access flags in decimal, and the descriptor. Agents that use
+//! ASM put additional flags above the 16 bits of class files (such as 0x20000, deprecated), so 32 bits are read.
 //!
-//! Source: reference recordings of the original agents; for names JVMS 4.2, for descriptors JVMS 4.3.3.
+//! Sources: reference recordings of the original agents; JVMS 4.2 for names, JVMS 4.3.3 for descriptors.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A signature in its parts.
+/// A parsed signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Signature<'a> {
     /// The internal name of the class: `demo/Counts$Node`.
     pub class: &'a str,
     /// The name of the method; `<init>` for constructors, `<clinit>` for static initializers.
     pub name: &'a str,
-    /// Its access flags: in the lower 16 bits those of class files (JVMS 4.6).
+    /// The access flags: the lower 16 bits are those of class files (JVMS 4.6).
     pub access: u32,
-    /// Its descriptor: `(I)I`.
+    /// The descriptor: `(I)I`.
     pub descriptor: &'a str,
 }
 
-/// Why a text is no signature.
+/// An error for an invalid signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("no signature: {reason} at byte {offset}")]
+#[error("invalid signature: {reason} at byte {offset}")]
 pub struct SignatureError {
-    /// Where, in bytes.
+    /// The offset in the signature, in bytes.
     pub offset: usize,
-    /// What is wrong there.
+    /// The problem at that offset.
     pub reason: Reason,
 }
 
-/// What is wrong with a signature.
+/// A problem of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It has fewer than three parts.
-    #[error("`;` expected")]
+    /// The signature has fewer than three parts.
+    #[error("expected `;`")]
     Separator,
     /// There is no `.` between class and method.
-    #[error("`.` and the name of a method expected")]
+    #[error("expected `.` and the name of a method")]
     Method,
-    /// A name is empty or has a character that names can't have.
-    #[error("not a name")]
+    /// A name is empty or has an invalid character.
+    #[error("invalid name")]
     Name,
-    /// The flags are no decimal number of 32 bits.
-    #[error("access flags expected")]
+    /// The flags are not a decimal number of 32 bits.
+    #[error("expected access flags")]
     Access,
-    /// Not a descriptor.
-    #[error("not the descriptor of a method")]
+    /// The descriptor is invalid.
+    #[error("invalid descriptor of a method")]
     Descriptor,
-    /// More than 255 words of parameters.
-    #[error("more parameters than a method can have")]
+    /// The parameters take more than 255 words.
+    #[error("too many parameters for a method")]
     Parameters,
-    /// More than 255 dimensions.
-    #[error("more dimensions than an array can have")]
+    /// An array has more than 255 dimensions.
+    #[error("too many dimensions for an array")]
     Dimensions,
 }
 
 impl<'a> Signature<'a> {
-    /// Takes a signature apart.
+    /// Parses a signature.
     ///
     /// # Errors
-    /// If it is not exactly what an agent sends for a method that can exist.
+    /// Fails unless the text is exactly what an agent sends for a method that can exist.
     pub fn parse(text: &'a str) -> Result<Self, SignatureError> {
         let error = |offset, reason| SignatureError { offset, reason };
         let (method, rest) = text.split_once(';').ok_or_else(|| error(text.len(), Reason::Separator))?;
@@ -82,14 +82,14 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// As an agent would send it.
+/// Formats the signature as agents send it.
 impl fmt::Display for Signature<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{};{};{}", self.class, self.name, self.access, self.descriptor)
     }
 }
 
-/// The internal name of a class (JVMS 4.2.1): unqualified names with slashes between them.
+/// Checks the internal name of a class (JVMS 4.2.1): unqualified names with slashes between them.
 fn class_name(name: &str, offset: usize) -> Result<(), SignatureError> {
     let mut at = offset;
     for part in name.split('/') {
@@ -99,13 +99,13 @@ fn class_name(name: &str, offset: usize) -> Result<(), SignatureError> {
     Ok(())
 }
 
-/// JVMS 4.2.2: not empty, none of `. ; [ /`.
+/// Checks an unqualified name (JVMS 4.2.2): not empty, and none of `. ; [ /`.
 fn unqualified(name: &str, offset: usize) -> Result<(), SignatureError> {
     let wrong = name.find(['.', ';', '[', '/']).or_else(|| name.is_empty().then_some(0));
     wrong.map_or(Ok(()), |at| Err(SignatureError { offset: offset + at, reason: Reason::Name }))
 }
 
-/// The same, without `<` and `>` but for the two special names.
+/// Checks the name of a method: an unqualified name without `<` and `>`, or one of the two special names.
 fn method_name(name: &str, offset: usize) -> Result<(), SignatureError> {
     unqualified(name, offset)?;
     match name.find(['<', '>']) {
@@ -116,7 +116,7 @@ fn method_name(name: &str, offset: usize) -> Result<(), SignatureError> {
     }
 }
 
-/// JVMS 4.3.3. `offset` is that of the descriptor, for errors.
+/// Checks a descriptor (JVMS 4.3.3). `offset` is its offset in the signature, for errors.
 fn check_descriptor(text: &str, offset: usize) -> Result<(), SignatureError> {
     let fail = |rest: &str, reason| SignatureError { offset: offset + text.len() - rest.len(), reason };
     let mut rest = text.strip_prefix('(').ok_or_else(|| fail(text, Reason::Descriptor))?;
@@ -139,7 +139,7 @@ fn check_descriptor(text: &str, offset: usize) -> Result<(), SignatureError> {
     if end.is_empty() { Ok(()) } else { Err(fail(end, Reason::Descriptor)) }
 }
 
-/// What is behind a field's type (JVMS 4.3.2).
+/// Returns the text after a field type (JVMS 4.3.2).
 fn field_type<'t>(
     text: &'t str,
     fail: &impl Fn(&str, Reason) -> SignatureError,
@@ -153,7 +153,7 @@ fn field_type<'t>(
     }
     let class = element.strip_prefix('L').ok_or_else(|| fail(element, Reason::Descriptor))?;
     let (name, rest) = class.split_once(';').ok_or_else(|| fail(class, Reason::Descriptor))?;
-    // Its offset is made right by whoever knows where the whole text is.
+    // The error of `class_name` has an offset in the name, which `fail` converts.
     let inside = class_name(name, 0);
     inside.map_err(|error| fail(class.get(error.offset..).unwrap_or(class), error.reason))?;
     Ok(rest)
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agents_send() {
+    fn signatures_that_agents_send_are_valid() {
         let lambda = Signature::parse("demo/Lam.lambda$main$0;4106;(I)I").unwrap();
         assert_eq!((lambda.class, lambda.name), ("demo/Lam", "lambda$main$0"));
         assert_eq!((lambda.access, lambda.descriptor), (4106, "(I)I"));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_and_where() {
+    fn errors_have_the_problem_and_its_offset() {
         use Reason::{Access, Descriptor, Dimensions, Method, Name, Parameters, Separator};
         let deep = format!("A.m;1;({}I)V", "[".repeat(256));
         let many = format!("A.m;1;({}I)V", "D".repeat(127) + "I");

@@ -1,4 +1,4 @@
-//! What all formats have in common: which there are, and what they are told.
+//! The coverage formats and their common options.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -18,21 +18,22 @@ pub enum Format {
     Cobertura,
 }
 
-/// Where the source file of a path below a folder of sources is, if it is found.
+/// A function that returns the location of a source file by its path below a source folder; `None` if it is not
+/// found.
 pub type Locate<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
-/// What a file says beside its coverage.
+/// The information in a coverage file besides the coverage.
 #[derive(Clone, Copy)]
 pub struct WriteOptions<'a> {
     /// The name of the report, or of the test.
     pub name: &'a str,
-    /// The version of the program that writes it (Cobertura).
+    /// The version of the program that writes the file (Cobertura).
     pub version: &'a str,
-    /// When the trace was made, in milliseconds since 1970 (Cobertura).
+    /// The time of the trace, in milliseconds since 1970 (Cobertura).
     pub timestamp_ms: u64,
-    /// Folders below which sources are (Cobertura).
+    /// The source folders (Cobertura).
     pub roots: &'a [String],
-    /// Where the source of this path is (`demo/Program.java`), if it is found (LCOV). The other formats have it as it is.
+    /// Locates the source file of a path such as `demo/Program.java` (LCOV). Other formats contain the path itself.
     pub locate: Option<&'a Locate<'a>>,
 }
 
@@ -52,15 +53,15 @@ impl fmt::Debug for WriteOptions<'_> {
 }
 
 impl WriteOptions<'_> {
-    /// Where a source file of a package is.
+    /// Returns the location of a source file of a package.
     pub(crate) fn path(&self, package: &str, file: &str) -> String {
         let path = source_path(package, file);
         self.locate.and_then(|locate| locate(&path)).unwrap_or(path)
     }
 }
 
-/// The path of a source file below a directory of sources. Names in class files and in traces are whatever their maker
-/// chose: what would lead out of the directory is left out.
+/// Returns the path of a source file below a source folder. Names in class files and traces may be arbitrary, so
+/// parts that would lead out of the folder are removed.
 pub(crate) fn source_path(package: &str, file: &str) -> String {
     let is_name = |part: &&str| {
         !matches!(*part, "" | "." | "..") && !part.contains([':', '\\']) && !part.contains(char::is_control)
@@ -71,10 +72,10 @@ pub(crate) fn source_path(package: &str, file: &str) -> String {
 }
 
 impl Format {
-    /// Every format there is.
+    /// All formats.
     pub const ALL: [Self; 3] = [Self::Lcov, Self::Jacoco, Self::Cobertura];
 
-    /// The name that people choose it by.
+    /// Returns the name of the format on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lcov => "lcov",
@@ -83,16 +84,16 @@ impl Format {
         }
     }
 
-    /// What it is for, in a few words.
+    /// Returns a short description of the format.
     pub fn about(self) -> &'static str {
         match self {
             Self::Lcov => "LCOV tracefile, for genhtml, editors and coverage services",
-            Self::Jacoco => "JaCoCo XML, for what reads coverage of Java",
+            Self::Jacoco => "JaCoCo XML, for tools that read Java coverage",
             Self::Cobertura => "Cobertura XML, for GitLab, Azure DevOps and Jenkins",
         }
     }
 
-    /// The end of the file's name, with the dot.
+    /// Returns the file extension, with the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Lcov => ".info",
@@ -101,15 +102,15 @@ impl Format {
         }
     }
 
-    /// The format of this name.
+    /// Returns the format with this name; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Writes `coverage` in this format. The writer gets many small pieces: it should be buffered.
+    /// Writes `coverage` in this format. The writer should be buffered, because it receives many small writes.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns the errors of the writer.
     pub fn write(self, coverage: &Coverage, w: impl Write, options: &WriteOptions<'_>) -> io::Result<()> {
         match self {
             Self::Lcov => lcov::write(coverage, w, options),

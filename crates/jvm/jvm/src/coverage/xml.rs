@@ -1,7 +1,7 @@
-//! XML as coverage files need it: elements with attributes, one a line, indented by a space.
+//! A writer for XML as coverage files need it: elements with attributes, one per line, indented by a space.
 //!
-//! Owns: that every value is escaped, and that a character which XML 1.0 can't have (classes may have nearly any name) is
-//! U+FFFD. Refuses to: know a format; check that what is opened is closed.
+//! Every value is escaped. A character that XML 1.0 cannot represent becomes U+FFFD, because classes may have
+//! nearly any name. The writer does not check that elements are closed.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ pub(crate) struct Xml<W: Write> {
 }
 
 impl<W: Write> Xml<W> {
-    /// Writes the declaration and the type of the document.
+    /// Writes the XML declaration and the document type.
     pub(crate) fn new(w: W, doctype: &str) -> io::Result<Self> {
         let mut writer = Writer::new_with_indent(w, b' ', 1);
         writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
@@ -29,29 +29,29 @@ impl<W: Write> Xml<W> {
         Ok(Self { writer })
     }
 
-    /// Opens an element that has others.
+    /// Opens an element with child elements.
     pub(crate) fn open(&mut self, name: &'static str, attributes: &[Pair<'_>]) -> io::Result<()> {
         self.writer.write_event(Event::Start(start(name, attributes)))
     }
 
-    /// Closes it.
+    /// Closes an element.
     pub(crate) fn close(&mut self, name: &'static str) -> io::Result<()> {
         self.writer.write_event(Event::End(BytesEnd::new(name)))
     }
 
-    /// An element with attributes only.
+    /// Writes an element with attributes only.
     pub(crate) fn empty(&mut self, name: &'static str, attributes: &[Pair<'_>]) -> io::Result<()> {
         self.writer.write_event(Event::Empty(start(name, attributes)))
     }
 
-    /// An element with text only.
+    /// Writes an element with text only.
     pub(crate) fn text(&mut self, name: &'static str, text: &str) -> io::Result<()> {
         self.open(name, &[])?;
         self.writer.write_event(Event::Text(BytesText::from_escaped(escaped(text))))?;
         self.close(name)
     }
 
-    /// Ends the file.
+    /// Completes the file.
     pub(crate) fn finish(self) -> io::Result<()> {
         let mut w = self.writer.into_inner();
         w.write_all(b"\n")?;
@@ -68,7 +68,7 @@ fn start<'a>(name: &'static str, attributes: &[Pair<'_>]) -> BytesStart<'a> {
     start
 }
 
-/// Ends of lines and tabs are escaped: in an attribute a reader would make spaces of them.
+/// Escapes a value. Line ends and tabs are escaped too, because readers would replace them by spaces in attributes.
 fn escaped(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for c in value.chars() {
@@ -81,7 +81,7 @@ fn escaped(value: &str) -> String {
             '\r' => escaped.push_str("&#13;"),
             '\t' => escaped.push_str("&#9;"),
             '\0'..' ' | '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            // Readers see the same; whoever prints the file is not deceived.
+            // Readers decode the character, but printing the file cannot deceive.
             c if acts_unseen(c) => {
                 let _ = write!(escaped, "&#x{:X};", u32::from(c));
             }

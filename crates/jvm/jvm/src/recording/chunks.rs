@@ -1,8 +1,8 @@
-//! When the bytes of a stream came.
+//! The times at which the bytes of a stream arrived.
 //!
-//! Owns: the rows of `.chunks.tsv` files, one for each read: `204.125631<TAB>4096` is 4,096 bytes, 204.125631 milliseconds
-//! after HQ began to listen; `933.9<TAB>EOF` is the end of the stream. A last row without a line end was cut off and says
-//! nothing; any other row that is wrong is an [error](RowProblem).
+//! `.chunks.tsv` files have a row for each read: `204.125631<TAB>4096` means 4,096 bytes, 204.125631 milliseconds
+//! after HQ started to listen; `933.9<TAB>EOF` is the end of the stream. A last row without a line end was
+//! truncated and is ignored; any other invalid row is an [error](RowProblem).
 
 use std::fmt;
 use std::io::{self, BufRead, Read as _};
@@ -10,63 +10,63 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// The longest row: 20 digits, a point, 6 digits, a tab, 20 digits, and a line end.
-const LONGEST: u64 = 64;
+/// The maximum length of a row: 20 digits, a point, 6 digits, a tab, 20 digits, and a line end.
+const MAX_LENGTH: u64 = 64;
 
-/// A row.
+/// A row of the index of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Row {
-    /// So many bytes came at this time.
+    /// Bytes arrived.
     Bytes {
-        /// Since HQ began to listen.
+        /// The time since HQ started to listen.
         at: Duration,
-        /// How many: at least one.
+        /// The number of bytes, at least one.
         bytes: u64,
     },
     /// The stream ended.
     End {
-        /// Since HQ began to listen.
+        /// The time since HQ started to listen.
         at: Duration,
     },
 }
 
-/// What is wrong with a row.
+/// A problem of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RowProblem {
-    /// Longer than any row is.
-    #[error("is longer than {LONGEST} bytes")]
+    /// The row is longer than any valid row.
+    #[error("is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    /// There is no tab.
+    /// The row has no tab.
     #[error("has no tab between time and bytes")]
     NoTab,
-    /// Not `MILLISECONDS` or `MILLISECONDS.FRACTION`, with at most six digits in the fraction.
-    #[error("field 'time': is no number of milliseconds")]
+    /// The time is not `MILLISECONDS` or `MILLISECONDS.FRACTION`, with at most six digits in the fraction.
+    #[error("field 'time': is not a number of milliseconds")]
     Time,
-    /// Neither a number from 1 on nor `EOF`.
-    #[error("field 'bytes': is neither a number from 1 on nor EOF")]
+    /// The size is neither a positive number nor `EOF`.
+    #[error("field 'bytes': is neither a positive number nor EOF")]
     Bytes,
-    /// A row after that of the end.
+    /// The row follows the row of the end.
     #[error("comes after the end")]
     AfterEnd,
 }
 
 impl Row {
-    /// When it was.
+    /// Returns the time of the row, since HQ started to listen.
     pub fn at(self) -> Duration {
         match self {
             Self::Bytes { at, .. } | Self::End { at } => at,
         }
     }
 
-    /// Reads a row, without its line end.
+    /// Parses a row, without its line end.
     ///
     /// # Errors
-    /// It is none.
+    /// Fails if the row is invalid.
     pub fn parse(line: &[u8]) -> Result<Self, RowProblem> {
         let mut fields = line.splitn(2, |byte| *byte == b'\t');
         let (Some(time), Some(bytes)) = (fields.next(), fields.next()) else { return Err(RowProblem::NoTab) };
-        let at = time_of(time).ok_or(RowProblem::Time)?;
+        let at = parse_milliseconds(time).ok_or(RowProblem::Time)?;
         if bytes == b"EOF" {
             return Ok(Self::End { at });
         }
@@ -76,7 +76,7 @@ impl Row {
 }
 
 impl fmt::Display for Row {
-    /// Without the line end.
+    /// Formats the row without the line end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\t", Milliseconds(self.at()))?;
         match self {
@@ -95,8 +95,8 @@ impl fmt::Display for Milliseconds {
     }
 }
 
-/// The same, read.
-pub(crate) fn time_of(text: &[u8]) -> Option<Duration> {
+/// Parses a time in milliseconds with at most six decimals; `None` if it is invalid.
+pub(crate) fn parse_milliseconds(text: &[u8]) -> Option<Duration> {
     let mut parts = text.splitn(2, |byte| *byte == b'.');
     let whole = number(parts.next()?)?;
     let nanoseconds = match parts.next() {
@@ -110,7 +110,7 @@ pub(crate) fn time_of(text: &[u8]) -> Option<Duration> {
     Some(Duration::from_millis(whole) + Duration::from_nanos(nanoseconds))
 }
 
-/// Digits and nothing else, at least one.
+/// Parses a number that consists of digits only, at least one.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -121,16 +121,16 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Reads the rows of a file, one after the other.
+/// A reader of the rows of a file.
 #[derive(Debug)]
 pub struct Rows<R> {
     inner: R,
     line: u64,
     ended: bool,
-    is_cut: bool,
+    is_truncated: bool,
 }
 
-/// A row that can't be read.
+/// An error that occurs when a row is read.
 #[derive(Debug, Error)]
 pub(crate) enum RowsError {
     #[error("line {line}: {problem}")]
@@ -140,25 +140,25 @@ pub(crate) enum RowsError {
 }
 
 impl<R: BufRead> Rows<R> {
-    /// Reads from there.
+    /// Creates a reader of the rows in `inner`.
     pub fn new(inner: R) -> Self {
-        Self { inner, line: 0, ended: false, is_cut: false }
+        Self { inner, line: 0, ended: false, is_truncated: false }
     }
 
-    /// Whether the last row was cut off.
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
+    /// Returns whether the last row was truncated.
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
     }
 
-    /// Whether the row of the end was read.
+    /// Returns whether the row of the end was read.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// The next row. `None`: there is none, or it is cut off.
+    /// Reads the next row. `None` if there is none, or if it is truncated.
     pub(crate) fn read(&mut self) -> Result<Option<Row>, RowsError> {
         let mut line = Vec::new();
-        let mut limited = (&mut self.inner).take(LONGEST + 1);
+        let mut limited = (&mut self.inner).take(MAX_LENGTH + 1);
         limited.read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(None);
@@ -166,10 +166,10 @@ impl<R: BufRead> Rows<R> {
         self.line += 1;
         let wrong = |problem| RowsError::Row { line: self.line, problem };
         if line.pop_if(|byte| *byte == b'\n').is_none() {
-            if line.len() as u64 > LONGEST {
+            if line.len() as u64 > MAX_LENGTH {
                 return Err(wrong(RowProblem::TooLong));
             }
-            self.is_cut = true;
+            self.is_truncated = true;
             return Ok(None);
         }
         if self.ended {
@@ -180,10 +180,11 @@ impl<R: BufRead> Rows<R> {
         Ok(Some(row))
     }
 
-    /// Adds all rows that are left, up to the first that is wrong. Gives its number, from 1 on, and what is wrong with it.
+    /// Appends all remaining rows, up to the first invalid one. Returns the line number, from 1, and the problem of
+    /// that one.
     ///
     /// # Errors
-    /// The reader's.
+    /// Returns the errors of the reader.
     pub fn read_all(&mut self, rows: &mut Vec<Row>) -> io::Result<Option<(u64, RowProblem)>> {
         loop {
             match self.read() {
@@ -205,7 +206,7 @@ mod tests {
     fn all(text: &[u8]) -> (Vec<Row>, Option<(u64, RowProblem)>, bool) {
         let (mut rows, mut all) = (Rows::new(text), Vec::new());
         let wrong = rows.read_all(&mut all).expect("memory can be read");
-        (all, wrong, rows.is_cut())
+        (all, wrong, rows.is_truncated())
     }
 
     #[test]
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_wrong() {
+    fn invalid_rows_are_rejected() {
         for (line, problem) in [
             (&b"\n"[..], RowProblem::NoTab),
             (b"1 2\n", RowProblem::NoTab),
@@ -244,7 +245,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back_and_any_prefix_has_those_that_are_whole(
+        fn rows_round_trip_and_any_prefix_has_its_complete_rows(
             rows in prop::collection::vec((any::<u64>(), 1..=u64::MAX), 0..8), end in prop::option::of(any::<u64>()), cut: prop::sample::Index
         ) {
             let at = |ns| Duration::from_nanos(ns);
@@ -255,12 +256,12 @@ mod tests {
             prop_assert_eq!(all(text.as_bytes()), (all_rows.clone(), None, false));
             let prefix = &text.as_bytes()[..cut.index(text.len() + 1)];
             let whole = prefix.split(|byte| *byte == b'\n').count() - 1;
-            let is_cut = prefix.last().is_some_and(|byte| *byte != b'\n');
-            prop_assert_eq!(all(prefix), (all_rows[..whole].to_vec(), None, is_cut));
+            let is_truncated = prefix.last().is_some_and(|byte| *byte != b'\n');
+            prop_assert_eq!(all(prefix), (all_rows[..whole].to_vec(), None, is_truncated));
         }
 
         #[test]
-        fn what_is_read_means_the_same_when_it_is_written(line in prop_oneof![any::<Vec<u8>>(), "[0-9.]{0,9}\t([0-9]{0,4}|EOF)".prop_map(String::into_bytes)]) {
+        fn a_parsed_row_is_equal_after_formatting(line in prop_oneof![any::<Vec<u8>>(), "[0-9.]{0,9}\t([0-9]{0,4}|EOF)".prop_map(String::into_bytes)]) {
             if let Ok(row) = Row::parse(&line) {
                 prop_assert_eq!(Row::parse(row.to_string().as_bytes()), Ok(row));
             }

@@ -1,49 +1,49 @@
-//! What changed from one recording to another, method by method.
+//! The changes from one recording to another, method by method.
 //!
-//! Owns: [`Difference`]. Numbers are absolute: traces have every call, so the runs compared should have had the same to do.
+//! The numbers are absolute: traces contain every call, so the compared runs should have had the same work to do.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use runtap_bytefrog::Report;
 
-/// What a method did in one recording. All zero: it did not run.
+/// The numbers of a method in one recording; all zero if it did not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Numbers {
-    /// Calls that have begun.
+pub struct MethodNumbers {
+    /// The number of calls that have begun.
     pub calls: u64,
-    /// Time in it with callees, in nanoseconds: of calls without an end, as far as it was seen.
+    /// The time in the method including callees, in nanoseconds; calls without an end count as far as they were seen.
     pub total: u64,
-    /// Time in it without callees, in nanoseconds.
+    /// The time in the method without callees, in nanoseconds.
     pub own: u64,
 }
 
-/// A method in both.
+/// A method in two recordings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MethodChange {
-    /// Its signature.
+    /// The signature.
     pub signature: String,
-    /// In the first recording.
-    pub before: Numbers,
-    /// In the second.
-    pub after: Numbers,
+    /// The numbers in the first recording.
+    pub before: MethodNumbers,
+    /// The numbers in the second recording.
+    pub after: MethodNumbers,
 }
 
-/// What the rows are sorted by: the change of it, the largest first, up or down.
+/// The number by whose change the rows are sorted, with the largest increase or decrease first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Order {
-    /// Time without callees.
+    /// The time without callees.
     #[default]
     Own,
-    /// Time with callees.
+    /// The time including callees.
     Total,
-    /// Calls.
+    /// The number of calls.
     Calls,
 }
 
 impl Order {
-    /// The number of these that is sorted by.
-    pub fn of(self, numbers: &Numbers) -> u64 {
+    /// Returns the number that rows are sorted by.
+    pub fn of(self, numbers: &MethodNumbers) -> u64 {
         match self {
             Self::Own => numbers.own,
             Self::Total => numbers.total,
@@ -52,22 +52,22 @@ impl Order {
     }
 }
 
-/// What changed.
+/// The difference of two recordings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Difference {
-    /// All methods of both recordings, sorted; those without any change come last.
+    /// All methods of both recordings, sorted; methods without changes are last.
     pub methods: Vec<MethodChange>,
-    /// How many have changed.
+    /// The number of methods that have changed.
     pub changed: usize,
 }
 
 impl MethodChange {
-    /// How much a number has changed.
+    /// Returns the change of a number.
     pub fn change(&self, order: Order) -> i128 {
         i128::from(order.of(&self.after)) - i128::from(order.of(&self.before))
     }
 
-    /// Whether anything has.
+    /// Returns whether any number has changed.
     pub fn has_changed(&self) -> bool {
         self.before != self.after
     }
@@ -80,8 +80,8 @@ impl Difference {
         after: impl IntoIterator<Item = &'a Report>,
         order: Order,
     ) -> Self {
-        let mut methods: BTreeMap<&str, [Numbers; 2]> = BTreeMap::new();
-        let mut add = |report: &'a Report, side: fn(&mut [Numbers; 2]) -> &mut Numbers| {
+        let mut methods: BTreeMap<&str, [MethodNumbers; 2]> = BTreeMap::new();
+        let mut add = |report: &'a Report, side: fn(&mut [MethodNumbers; 2]) -> &mut MethodNumbers| {
             for method in &report.methods {
                 let sum = side(methods.entry(&method.signature).or_default());
                 sum.calls = sum.calls.saturating_add(method.calls());

@@ -1,50 +1,50 @@
-//! Why a recording can't be read or made.
+//! The errors of recordings.
 
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a recording can't be read or made.
+/// An error that occurs when a recording is read or written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file or folder can't be read.
-    #[error("can't read {}", path.display())]
+    /// A file or folder cannot be read.
+    #[error("cannot read {}", path.display())]
     Read {
-        /// Which one.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         error: io::Error,
     },
-    /// There is nothing of a recording.
-    #[error("{} is no recording of Bytefrog connections: there are no files like agent0.ctl.a2h.bin", .0.display())]
+    /// The path is not a recording.
+    #[error("{} is not a recording of Bytefrog connections: it has no files such as agent0.ctl.a2h.bin", .0.display())]
     NoRecording(PathBuf),
-    /// What an agent speaks stands in the first bytes of its control connection.
-    #[error("{}: what the agent has sent on its control connection is missing ({agent}.ctl.a2h.bin)", path.display())]
+    /// The control connection of an agent is missing, whose first bytes determine the dialect.
+    #[error("{}: the bytes that the agent sent on its control connection are missing ({agent}.ctl.a2h.bin)", path.display())]
     NoControl {
-        /// Where it was looked for.
+        /// The folder of the recording.
         path: PathBuf,
         /// The agent.
         agent: String,
     },
-    /// The control connection does not begin with the hello of a version that is known.
-    #[error("{} does not begin with the hello of an agent", .0.display())]
+    /// The control connection does not start with the hello of a known version.
+    #[error("{} does not start with the hello of an agent", .0.display())]
     NoHello(PathBuf),
-    /// A folder has a recording already.
-    #[error("{} has a recording already: choose a new or an empty folder", .0.display())]
-    Taken(PathBuf),
-    /// The folder that it is to be made in is not there.
+    /// The folder already contains a recording.
+    #[error("{} already contains a recording: choose a new or an empty folder", .0.display())]
+    AlreadyRecorded(PathBuf),
+    /// The parent folder does not exist.
     #[error("directory {} does not exist", .0.display())]
     NoParent(PathBuf),
-    /// A folder or a file can't be made.
+    /// A folder or a file cannot be created.
     #[error(transparent)]
     Output(#[from] runtap_os::output::Error),
 }
 
 impl Error {
-    /// Whether what was given is wrong, rather than the system that was asked.
+    /// Returns whether the input is wrong, rather than the system failing.
     pub fn is_rejection(&self) -> bool {
         match self {
             Self::Read { error, .. } => matches!(

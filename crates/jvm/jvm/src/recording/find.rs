@@ -1,7 +1,7 @@
-//! What there is of a recording.
+//! The files of a recording.
 //!
-//! Owns: [`find`], from a path to the streams of each agent. A path is a folder, one of its files with bytes, or what the files
-//! of an agent have in common: `run/agent0` for `run/agent0.ctl.a2h.bin` and the others.
+//! [`find`] lists the streams of each agent. A path is a folder, one of its files with bytes, or the common prefix
+//! of an agent's files: `run/agent0` for `run/agent0.ctl.a2h.bin` and the others.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -12,61 +12,61 @@ use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::Side;
 
 use crate::recording::error::Error;
-use crate::recording::marks::{Marks, MarksTrouble};
+use crate::recording::marks::{Marks, MarksProblem};
 use crate::recording::names::StreamName;
 use crate::recording::writer::MARKS;
 
-/// The most that is read of a file of marks, in bytes.
-const MOST_MARKS: u64 = 16 << 20;
+/// The maximum size of a file of marks, in bytes.
+const MAX_MARKS_SIZE: u64 = 16 << 20;
 
-/// The most marks of a recording, once for each of its agents: a report has them with every agent.
-const MOST_MARKS_OF_ALL: usize = 1 << 21;
+/// The maximum number of marks of a recording, times its agents: reports contain the marks for every agent.
+const MAX_MARKS_OF_ALL: usize = 1 << 21;
 
-/// One direction of one connection.
+/// The files of one direction of one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamFiles {
-    /// What it is.
+    /// The connection and the direction.
     pub name: StreamName,
-    /// Its bytes.
+    /// The file with the bytes.
     pub bytes: PathBuf,
-    /// When they came; `None`: nobody has written that down.
+    /// The file with the times at which the bytes arrived; `None` if there is none.
     pub index: Option<PathBuf>,
 }
 
-/// An agent that was recorded.
+/// An agent in a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
-    /// The name that the recording gives it.
+pub struct RecordedAgent {
+    /// The name of the agent in the recording.
     pub agent: String,
-    /// Its streams: control before data, the agent's before HQ's.
+    /// The streams: control before data, the agent's direction before HQ's.
     pub streams: Vec<StreamFiles>,
-    /// Named parts of the recording: all its agents have the same.
+    /// The named parts of the recording, which are the same for all agents.
     pub marks: Arc<Marks>,
 }
 
-impl Recorded {
-    /// What the agent has sent on its control connection.
+impl RecordedAgent {
+    /// Returns the stream from the agent on its control connection.
     pub(crate) fn control(&self) -> Option<&StreamFiles> {
         let is_control =
             |name: &StreamName| name.connection == Connection::Control && name.side == Side::Agent;
         self.streams.iter().find(|stream| is_control(&stream.name))
     }
 
-    /// Bytes of all streams together.
+    /// Returns the total size of all streams, in bytes.
     pub fn bytes(&self) -> u64 {
-        let size = |stream: &StreamFiles| fs::metadata(&stream.bytes).map_or(0, |it| it.len());
+        let size = |stream: &StreamFiles| fs::metadata(&stream.bytes).map_or(0, |metadata| metadata.len());
         self.streams.iter().map(size).fold(0, u64::saturating_add)
     }
 }
 
-/// The agents of a recording, in the order of their names, numbers by their value.
+/// Returns the agents of a recording, sorted by name, with numbers in numerical order.
 ///
 /// # Errors
-/// There is nothing of a recording, a folder can't be read, or an agent has no control connection.
-pub fn find(path: &Path) -> Result<Vec<Recorded>, Error> {
+/// Fails if the path is not a recording, a folder cannot be read, or an agent has no control connection.
+pub fn find(path: &Path) -> Result<Vec<RecordedAgent>, Error> {
     let read = |error| Error::Read { path: path.to_owned(), error };
     let (folder, wanted) = match fs::metadata(path) {
-        Ok(there) if there.is_dir() => (path.to_owned(), None),
+        Ok(metadata) if metadata.is_dir() => (path.to_owned(), None),
         Ok(_) => {
             let name = path.file_name().and_then(|name| name.to_str()).and_then(StreamName::parse);
             let Some(name) = name else { return Err(Error::NoRecording(path.to_owned())) };
@@ -87,30 +87,30 @@ pub fn find(path: &Path) -> Result<Vec<Recorded>, Error> {
         Err(error) => return Err(read(error)),
     };
     let streams = streams(&folder, wanted.as_deref())?;
-    let mut agents: Vec<Recorded> = Vec::new();
+    let mut agents: Vec<RecordedAgent> = Vec::new();
     for stream in streams {
         if let Some(last) = agents.last_mut().filter(|last| last.agent == stream.name.agent) {
             last.streams.push(stream);
         } else {
             let agent = stream.name.agent.clone();
-            agents.push(Recorded { agent, streams: vec![stream], marks: Arc::default() });
+            agents.push(RecordedAgent { agent, streams: vec![stream], marks: Arc::default() });
         }
     }
     if agents.is_empty() {
         return Err(Error::NoRecording(path.to_owned()));
     }
-    if let Some(lacking) = agents.iter().find(|agent| agent.control().is_none()) {
-        return Err(Error::NoControl { path: folder, agent: lacking.agent.clone() });
+    if let Some(incomplete) = agents.iter().find(|agent| agent.control().is_none()) {
+        return Err(Error::NoControl { path: folder, agent: incomplete.agent.clone() });
     }
     agents.sort_by_key(|agent| by_number(&agent.agent));
-    let marks = Arc::new(marks(&folder.join(MARKS)).at_most(MOST_MARKS_OF_ALL / agents.len()));
+    let marks = Arc::new(marks(&folder.join(MARKS)).at_most(MAX_MARKS_OF_ALL / agents.len()));
     for agent in &mut agents {
         agent.marks = Arc::clone(&marks);
     }
     Ok(agents)
 }
 
-/// Where a file lies.
+/// Returns the folder of a file.
 fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_owned(),
@@ -118,14 +118,14 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// `agent10` comes after `agent9`.
+/// Returns a sort key by which `agent10` follows `agent9`.
 fn by_number(name: &str) -> (String, u64) {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = name.get(stem.len()..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
     (stem.to_owned(), number)
 }
 
-/// The streams of all agents, or of one, in order.
+/// Returns the streams of all agents, or of one, sorted.
 fn streams(folder: &Path, wanted: Option<&str>) -> Result<Vec<StreamFiles>, Error> {
     let read = |error| Error::Read { path: folder.to_owned(), error };
     let mut streams = Vec::new();
@@ -135,7 +135,7 @@ fn streams(folder: &Path, wanted: Option<&str>) -> Result<Vec<StreamFiles>, Erro
         if wanted.is_some_and(|wanted| wanted != name.agent) {
             continue;
         }
-        // Whatever has its name: that it is no index is told when it is opened.
+        // Any file with the name of an index is used; opening it reports if it is invalid.
         let index = Some(folder.join(name.index_file())).filter(|index| fs::symlink_metadata(index).is_ok());
         streams.push(StreamFiles { name, bytes: entry.path(), index });
     }
@@ -146,12 +146,13 @@ fn streams(folder: &Path, wanted: Option<&str>) -> Result<Vec<StreamFiles>, Erro
     Ok(streams)
 }
 
-/// The marks of a folder. Without them the rest can be read: what is wrong with them is [told](Marks::trouble) with them.
+/// Reads the marks of a folder. The rest of a recording can be read without them, so problems are
+/// [stored](Marks::problem) with the marks.
 fn marks(path: &Path) -> Marks {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        runtap_os::output::open_ordinary(path)?.take(MOST_MARKS + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MOST_MARKS {
+        runtap_os::output::open_ordinary(path)?.take(MAX_MARKS_SIZE + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_MARKS_SIZE {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         Ok(bytes)
@@ -159,6 +160,6 @@ fn marks(path: &Path) -> Marks {
     match read() {
         Ok(bytes) => Marks::parse(&bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Marks::default(),
-        Err(error) => Marks::unreadable(MarksTrouble::File(error.to_string())),
+        Err(error) => Marks::unreadable(MarksProblem::File(error.to_string())),
     }
 }

@@ -1,26 +1,29 @@
-//! Recordings of what Bytefrog agents and HQ have said to each other.
+//! Recordings of the connections between Bytefrog agents and HQ.
 //!
-//! A recording is a folder: for each connection of an agent and each direction a file with its bytes as they were, and one
-//! that says when they came. Nothing else is needed to make the trace again, so a recording answers questions that nobody
-//! had when it was made. docs/jvm-recordings.md has the layout byte by byte.
+//! A recording is a folder. For each connection of an agent and each direction, it has a file with the bytes and a
+//! file with the times at which they arrived. The trace can be reproduced from these files, so a recording can
+//! answer questions that arise later. docs/jvm-recordings.md specifies the layout.
 //!
 //! ```text
 //!  hq::Hq ──Recorder──▶ Folder       AGENT.ctl.a2h.bin  AGENT.data0.a2h.bin  …  + .chunks.tsv, marks.tsv
 //!                                        │ find
 //!                                        ▼
-//!                       Recorded ──replay(Part)──▶ Replayed: report, call tree, what was wrong and where
+//!                       RecordedAgent ──replay(ResolvedPart)──▶ ReplayedAgent: report, call tree, violations and
+//! damage
 //!                                        │                    │
-//!                                        ├─ Called: A − B, A ∩ B, A ∪ B
+//!                                        ├─ CalledMethods: A − B, A ∩ B, A ∪ B
 //!                                        ├─ Difference: before and after
 //!                                        └─ profile: a runtap_model::Trace, for the sinks
 //! ```
 //!
-//! - [`Folder`] writes: every read of HQ in one write, so that an HQ that is killed leaves a recording. It holds no bytes.
-//! - [`find`] lists what is there; [`replay`] plays one agent through the machines of HQ, in the order of time. The same
-//!   recording gives the same trace. Memory is that of the trace's limits, however long the recording.
-//! - [`Part`] names a part: a time, a segment between markers, what HQ has marked while it recorded.
+//! - [`Folder`] writes a recording: each read of HQ with one write, so that the recording is usable even if HQ is
+//!   killed. It does not buffer bytes.
+//! - [`find`] lists the agents of a recording; [`replay`] replays one agent through the state machines of HQ, in
+//!   the order of time. A recording always gives the same trace. The memory used is limited by the limits of the
+//!   trace, whatever the length of the recording.
+//! - [`Part`] selects a part: a range of time, a segment between markers, or a part that was named while HQ recorded.
 //!
-//! Refuses to print, to listen, and to know formats of profiles.
+//! This module neither prints nor listens, and knows no formats of profiles.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -39,13 +42,13 @@ mod stream;
 mod writer;
 
 pub use chunks::{Row, RowProblem, Rows};
-pub use difference::{Difference, MethodChange, Numbers, Order};
+pub use difference::{Difference, MethodChange, MethodNumbers, Order};
 pub use error::Error;
-pub use find::{Recorded, StreamFiles, find};
-pub use marks::{Mark, MarkProblem, Marks, MarksTrouble};
+pub use find::{RecordedAgent, StreamFiles, find};
+pub use marks::{Mark, MarkProblem, Marks, MarksProblem};
 pub use names::StreamName;
-pub use part::{Edge, Part, PartProblem, Resolved, UnknownPart};
-pub use profile::{CALLS, Of, SELF_TIME, Sums, profile};
-pub use replay::{Damage, Options, Replayed, replay, replay_with};
-pub use sets::{Called, Operation, SetRow, combine};
+pub use part::{Edge, Part, PartProblem, ResolvedPart, UnknownPart};
+pub use profile::{CALLS, ProfileKind, SELF_TIME, TreeMeasure, profile};
+pub use replay::{Damage, Options, ReplayedAgent, replay, replay_with};
+pub use sets::{CalledMethods, Operation, SetRow, combine};
 pub use writer::Folder;

@@ -1,31 +1,31 @@
-//! Names of the files of a recording.
+//! The names of the files of a recording.
 //!
-//! Owns: [`StreamName`], `AGENT.CONNECTION.DIRECTION.bin`: `agent0.ctl.a2h.bin` is what the first agent has sent on its control
-//! connection. The direction is `a2h` from the agent to HQ, or `h2a`.
+//! A [`StreamName`] is `AGENT.CONNECTION.DIRECTION.bin`: `agent0.ctl.a2h.bin` has the bytes that the first agent
+//! sent on its control connection. The direction is `a2h` (from the agent to HQ) or `h2a`.
 
 use std::fmt;
 
 use runtap_bytefrog::hq::Connection;
 use runtap_bytefrog_proto::Side;
 
-/// The end of the name of a file that holds bytes.
+/// The extension of a file with bytes.
 const BYTES: &str = ".bin";
-/// The end of the name of a file that says when they came.
+/// The extension of a file with the times at which bytes arrived.
 const INDEX: &str = ".chunks.tsv";
 
 /// One direction of one connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StreamName {
-    /// The agent, by the name that the recording gives it.
+    /// The name of the agent in the recording.
     pub agent: String,
-    /// Its connection.
+    /// The connection.
     pub connection: Connection,
-    /// Who has sent it.
+    /// The sender.
     pub side: Side,
 }
 
 impl StreamName {
-    /// Reads the name of a file with bytes. `None`: it is none of a recording.
+    /// Parses the name of a file with bytes; `None` if it does not belong to a recording.
     pub fn parse(file: &str) -> Option<Self> {
         let (rest, side) = file.strip_suffix(BYTES)?.rsplit_once('.')?;
         let (agent, connection) = rest.rsplit_once('.')?;
@@ -38,19 +38,19 @@ impl StreamName {
             "ctl" => Connection::Control,
             data => {
                 let number = data.strip_prefix("data")?;
-                let is_written_so = number == "0" || !number.starts_with(['0', '+']);
-                Connection::Data(number.parse().ok().filter(|_| is_written_so)?)
+                let is_canonical = number == "0" || !number.starts_with(['0', '+']);
+                Connection::Data(number.parse().ok().filter(|_| is_canonical)?)
             }
         };
         (!agent.is_empty()).then(|| Self { agent: agent.to_owned(), connection, side })
     }
 
-    /// The name of the file with the bytes.
+    /// Returns the name of the file with the bytes.
     pub fn bytes_file(&self) -> String {
         format!("{self}{BYTES}")
     }
 
-    /// The name of the file that says when they came.
+    /// Returns the name of the file with the times at which the bytes arrived.
     pub fn index_file(&self) -> String {
         format!("{self}{INDEX}")
     }
@@ -93,14 +93,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_name_comes_back(agent in "[a-z.]{1,8}", data in prop::option::of(any::<u32>()), from_hq: bool) {
+        fn a_name_round_trips(agent in "[a-z.]{1,8}", data in prop::option::of(any::<u32>()), from_hq: bool) {
             let connection = data.map_or(Connection::Control, Connection::Data);
             let name = StreamName { agent, connection, side: if from_hq { Side::Hq } else { Side::Agent } };
             prop_assert_eq!(StreamName::parse(&name.bytes_file()), Some(name));
         }
 
         #[test]
-        fn what_is_read_is_written_so(file: String) {
+        fn a_parsed_name_is_formatted_identically(file: String) {
             if let Some(name) = StreamName::parse(&file) {
                 prop_assert_eq!(name.bytes_file(), file);
             }

@@ -1,16 +1,16 @@
-//! Names of parts of a recording.
+//! The syntax of parts of a recording.
 //!
-//! Owns: [`Part`], how people write it, and what it is in a recording ([`Resolved`]), which takes the report on the whole:
-//! where segments begin and end is known when all markers have come.
+//! A [`Part`] is resolved to a [`ResolvedPart`] with the report on the whole recording, because the ends of
+//! segments are known only after all markers have arrived.
 //!
-//! | written | part |
+//! | syntax | part |
 //! |---|---|
-//! | `NAME` | what HQ has marked with this name while it recorded |
+//! | `NAME` | the part that was named while HQ recorded |
 //! | `KEY=VALUE` | every segment from the marker KEY with VALUE to the next marker KEY |
 //! | `KEY=` | every segment of KEY |
-//! | `FROM..UNTIL` | from one edge up to another; one of them may be missing |
+//! | `FROM..UNTIL` | from one edge to another; one of them may be omitted |
 //!
-//! An edge is a time of the agent's clock (`1.5s`, `250ms`, `1500000ns`) or a marker (`KEY=VALUE`, the first one).
+//! An edge is a time of the agent's clock (`1.5s`, `250ms`, `1500000ns`) or the first marker `KEY=VALUE`.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,96 +20,96 @@ use thiserror::Error;
 
 use crate::recording::marks::Marks;
 
-/// The beginning or the end of a part.
+/// The start or the end of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edge {
-    /// Nanoseconds of the agent's clock.
+    /// A time of the agent's clock, in nanoseconds.
     Time(i64),
-    /// The first marker with this key and value. As an end: the first one after the beginning.
+    /// The first marker with this key and value; for an end, the first one after the start.
     Marker(String, String),
 }
 
 /// A part of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Part {
-    /// All of it.
+    /// The whole recording.
     #[default]
     Whole,
-    /// What HQ has marked.
+    /// The part with this name.
     Named(String),
-    /// Segments of a key; `None`: with any value.
+    /// The segments of a key, with any value for `None`.
     Segment(String, Option<String>),
-    /// Between two edges.
+    /// The part between two edges.
     Range(Option<Edge>, Option<Edge>),
 }
 
-/// A part that can't be understood.
+/// An error for the invalid syntax of a part.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PartProblem {
-    /// Nothing is said.
-    #[error("a part is NAME, KEY=VALUE or FROM..UNTIL")]
+    /// The part is empty.
+    #[error("a part has the form NAME, KEY=VALUE or FROM..UNTIL")]
     Empty,
-    /// The end is not behind the beginning.
-    #[error("'{0}' has nothing in it: it ends where it begins, or before")]
+    /// The end is not after the start.
+    #[error("'{0}' is empty: its end is not after its start")]
     Backwards(String),
-    /// Neither a time nor a marker.
+    /// An edge is neither a time nor a marker.
     #[error("'{0}' is neither a time with its unit (1.5s, 250ms, 10us, 7ns) nor a marker (KEY=VALUE)")]
     Edge(String),
 }
 
-/// A part that a recording does not have.
+/// An error for a part that a recording does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UnknownPart {
-    /// Nothing was marked with this name.
-    #[error("no part is named '{name}'{}", listed(.there))]
+    /// No part has this name.
+    #[error("no part is named '{name}'{}", listed(.known))]
     Named {
         /// The name.
         name: String,
-        /// Those that there are.
-        there: Vec<String>,
+        /// The names of the parts that exist.
+        known: Vec<String>,
     },
-    /// Its end is not behind its beginning.
-    #[error("{name} has nothing in it: it ends where it begins, or before")]
+    /// The end is not after the start.
+    #[error("{name} is empty: its end is not after its start")]
     Backwards {
-        /// As it was written.
+        /// The part.
         name: String,
     },
-    /// No marker has begun such a segment.
-    #[error("there is no segment {name}{}", listed(.there))]
+    /// No segment matches.
+    #[error("there is no segment {name}{}", listed(.known))]
     Segment {
-        /// As it was written.
+        /// The part.
         name: String,
-        /// Those that there are.
-        there: Vec<String>,
+        /// The segments that exist.
+        known: Vec<String>,
     },
 }
 
-fn listed(there: &[String]) -> String {
-    const MOST: usize = 10;
-    let names: Vec<&str> = there.iter().take(MOST).map(String::as_str).collect();
-    match there.len() {
+fn listed(known: &[String]) -> String {
+    const MAX_NAMES: usize = 10;
+    let names: Vec<&str> = known.iter().take(MAX_NAMES).map(String::as_str).collect();
+    match known.len() {
         0 => "; the recording has none".to_owned(),
-        n if n > MOST => format!("; the recording has {} and {} more", names.join(", "), n - MOST),
+        n if n > MAX_NAMES => format!("; the recording has {} and {} more", names.join(", "), n - MAX_NAMES),
         _ => format!("; the recording has {}", names.join(", ")),
     }
 }
 
-/// What a part is in a recording.
+/// A part in terms of a specific recording.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Resolved {
-    /// By the agent's clock or sequence ids.
+pub struct ResolvedPart {
+    /// The selection by the agent's clock or by sequence IDs.
     pub selection: Selection,
-    /// By HQ's clock, in which marks are; `None`: always.
+    /// The ranges of HQ's clock, which marks use; `None` for no restriction.
     pub marked: Option<Vec<(Duration, Duration)>>,
 }
 
 impl Part {
-    /// Reads what people write.
+    /// Parses a part.
     ///
     /// # Errors
-    /// It is no part.
+    /// Fails if the syntax is invalid.
     pub fn parse(text: &str) -> Result<Self, PartProblem> {
         if let Some((from, until)) = text.split_once("..") {
             let edge = |text: &str| (!text.is_empty()).then(|| Edge::parse(text)).transpose();
@@ -130,69 +130,73 @@ impl Part {
         }
     }
 
-    /// What it is in a recording with these marks, of which this is the report.
+    /// Resolves the part for a recording with this report and these marks.
     ///
     /// # Errors
-    /// The recording has no such part.
-    pub fn resolve(&self, report: &Report, marks: &Marks) -> Result<Resolved, UnknownPart> {
+    /// Fails if the recording does not have the part.
+    pub fn resolve(&self, report: &Report, marks: &Marks) -> Result<ResolvedPart, UnknownPart> {
         match self {
-            Self::Whole => Ok(Resolved::default()),
+            Self::Whole => Ok(ResolvedPart::default()),
             Self::Named(name) => {
                 let ranges = marks.ranges(name);
                 if ranges.is_empty() {
-                    let there = marks.names().into_iter().map(str::to_owned).collect();
-                    return Err(UnknownPart::Named { name: name.clone(), there });
+                    let known = marks.names().into_iter().map(str::to_owned).collect();
+                    return Err(UnknownPart::Named { name: name.clone(), known });
                 }
-                Ok(Resolved { selection: Selection::All, marked: Some(ranges) })
+                Ok(ResolvedPart { selection: Selection::All, marked: Some(ranges) })
             }
             Self::Segment(key, value) => {
                 let has_value = |segment: &Segment| {
                     value.as_ref().is_none_or(|value| segment.value.to_string() == *value)
                 };
-                let is_meant = |segment: &Segment| segment.key.to_string() == *key && has_value(segment);
-                let meant: Vec<&Segment> = segments(report).filter(|segment| is_meant(segment)).collect();
-                if meant.is_empty() {
+                let matches = |segment: &Segment| segment.key.to_string() == *key && has_value(segment);
+                let matching: Vec<&Segment> = segments(report).filter(|segment| matches(segment)).collect();
+                if matching.is_empty() {
                     return Err(unknown(self, report));
                 }
-                let ours = |(from, until): (Place, Place)| (from.time, until.time);
-                let places = meant.into_iter().map(|segment| (Place::begin(segment), Place::end(segment)));
-                let places: Vec<(Place, Place)> = places.collect();
+                let times = |(from, until): (TracePoint, TracePoint)| (from.time, until.time);
+                let points = matching
+                    .into_iter()
+                    .map(|segment| (TracePoint::start(segment), TracePoint::end(segment)));
+                let points: Vec<(TracePoint, TracePoint)> = points.collect();
                 let by_sequence: Option<Vec<(u64, u64)>> =
-                    places.iter().map(|(from, until)| from.sequence.zip(until.sequence)).collect();
-                Ok(Resolved {
+                    points.iter().map(|(from, until)| from.sequence.zip(until.sequence)).collect();
+                Ok(ResolvedPart {
                     selection: match by_sequence.filter(|_| has_sequences(report)) {
                         Some(ranges) => Selection::Sequences(ranges),
-                        None => Selection::Times(places.into_iter().map(ours).collect()),
+                        None => Selection::Times(points.into_iter().map(times).collect()),
                     },
                     marked: None,
                 })
             }
             Self::Range(from, until) => {
-                let begin = match from {
-                    None => Place::FIRST,
-                    Some(edge) => edge.place(Place::FIRST, report).ok_or_else(|| unknown(self, report))?,
+                let start = match from {
+                    None => TracePoint::FIRST,
+                    Some(edge) => {
+                        edge.point(TracePoint::FIRST, report).ok_or_else(|| unknown(self, report))?
+                    }
                 };
                 let end = match until {
-                    None => Place::LAST,
-                    Some(edge) => edge.place(begin, report).ok_or_else(|| unknown(self, report))?,
+                    None => TracePoint::LAST,
+                    Some(edge) => edge.point(start, report).ok_or_else(|| unknown(self, report))?,
                 };
-                if begin.time >= end.time && !end.is_after(begin) {
+                if start.time >= end.time && !end.is_after(start) {
                     return Err(UnknownPart::Backwards { name: self.to_string() });
                 }
-                let by_sequence = begin.sequence.zip(end.sequence).filter(|_| has_sequences(report));
-                // Whoever gives no time at all has the exact ids.
+                let by_sequence = start.sequence.zip(end.sequence).filter(|_| has_sequences(report));
+                // Sequence IDs are exact, but can be used only if neither edge is a time.
                 let is_timed = [from, until].iter().any(|edge| matches!(edge, Some(Edge::Time(_))));
                 let selection = match by_sequence.filter(|_| !is_timed) {
                     Some(range) => Selection::Sequences(vec![range]),
-                    None => Selection::Times(vec![(begin.time, end.time)]),
+                    None => Selection::Times(vec![(start.time, end.time)]),
                 };
-                Ok(Resolved { selection, marked: None })
+                Ok(ResolvedPart { selection, marked: None })
             }
         }
     }
 }
 
-/// Whether markers have ids in one order: in F1 each thread has its own.
+/// Returns whether markers have IDs in one order: in F1 each thread has its own.
 fn has_sequences(report: &Report) -> bool {
     report.sequences.is_some()
 }
@@ -202,25 +206,25 @@ fn segments(report: &Report) -> impl Iterator<Item = &Segment> {
 }
 
 fn unknown(part: &Part, report: &Report) -> UnknownPart {
-    let mut there: Vec<String> =
+    let mut known: Vec<String> =
         segments(report).map(|segment| format!("{}={}", segment.key, segment.value)).collect();
-    there.sort();
-    there.dedup();
-    UnknownPart::Segment { name: part.to_string(), there }
+    known.sort();
+    known.dedup();
+    UnknownPart::Segment { name: part.to_string(), known }
 }
 
-/// A place in a trace.
+/// A point in a trace.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct TracePoint {
     time: i64,
     sequence: Option<u64>,
 }
 
-impl Place {
+impl TracePoint {
     const FIRST: Self = Self { time: i64::MIN, sequence: Some(0) };
     const LAST: Self = Self { time: i64::MAX, sequence: Some(u64::MAX) };
 
-    fn begin(segment: &Segment) -> Self {
+    fn start(segment: &Segment) -> Self {
         Self { time: segment.start, sequence: Some(segment.sequences.0) }
     }
 
@@ -250,26 +254,29 @@ impl Edge {
         scaled(number, unit).map(Self::Time).ok_or_else(wrong)
     }
 
-    /// The first place of it behind another one. `None`: there is none.
-    fn place(&self, behind: Place, report: &Report) -> Option<Place> {
+    /// Returns the first matching point after another one; `None` if there is none.
+    fn point(&self, after: TracePoint, report: &Report) -> Option<TracePoint> {
         match self {
-            Self::Time(time) => Some(Place { time: *time, sequence: None }),
+            Self::Time(time) => Some(TracePoint { time: *time, sequence: None }),
             Self::Marker(key, value) => {
                 let of_key = segments(report).filter(|segment| segment.key.to_string() == *key);
-                // The marker `E` begins nothing: it is where a segment ends.
-                let mut places: Vec<Place> = if value == "E" {
-                    of_key.filter(|segment| segment.end.is_some()).map(Place::end).collect()
+                // The marker `E` starts no segment, but ends one.
+                let mut points: Vec<TracePoint> = if value == "E" {
+                    of_key.filter(|segment| segment.end.is_some()).map(TracePoint::end).collect()
                 } else {
-                    of_key.filter(|segment| segment.value.to_string() == *value).map(Place::begin).collect()
+                    of_key
+                        .filter(|segment| segment.value.to_string() == *value)
+                        .map(TracePoint::start)
+                        .collect()
                 };
-                places.retain(|place| place.is_after(behind));
-                places.into_iter().min_by_key(|place| (place.time, place.sequence))
+                points.retain(|point| point.is_after(after));
+                points.into_iter().min_by_key(|point| (point.time, point.sequence))
             }
         }
     }
 }
 
-/// A decimal number of these units, in whole nanoseconds.
+/// Converts a decimal number with a unit to nanoseconds, truncated; `None` if it is invalid.
 fn scaled(number: &str, unit: i64) -> Option<i64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -309,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_as_people_write_them() {
+    fn parts_are_parsed() {
         let marker = |key: &str, value: &str| Some(Edge::Marker(key.into(), value.into()));
         for (text, part) in [
             ("log in", Part::Named("log in".into())),
@@ -334,7 +341,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_part_means_the_same_when_it_is_written_again(text in "[a-z0-9=.s]{0,12}") {
+        fn a_part_round_trips(text in "[a-z0-9=.s]{0,12}") {
             if let Ok(part) = Part::parse(&text) {
                 prop_assert_eq!(Part::parse(&part.to_string()), Ok(part));
             }

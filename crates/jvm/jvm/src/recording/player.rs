@@ -1,7 +1,7 @@
-//! The machines that a recording is given to.
+//! The state machines through which a recording is replayed.
 //!
-//! Owns: [`Player`], HQ's side of the connections of one agent, without sockets and clocks. What HQ had sent is heard too: it says
-//! what the agent was told, and where commands had led it.
+//! [`Player`] is HQ's side of the connections of one agent, without sockets and clocks. The bytes that HQ sent are
+//! processed too: they contain the agent's configuration and the commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,34 +13,34 @@ use runtap_bytefrog_proto::{
     ClassOutcome, Configuration, Decoder, Dialect, Message, Rule, Side, Stream as Direction, Violation,
 };
 
-use crate::recording::find::Recorded;
+use crate::recording::find::RecordedAgent;
 use crate::recording::names::StreamName;
-use crate::recording::replay::{Damage, Options, Replayed};
+use crate::recording::replay::{Damage, Options, ReplayedAgent};
 use crate::recording::stream::Stream;
 
-/// Names of classes that are kept.
-const MOST_CLASSES: usize = 1 << 16;
-/// Violations that are kept in words.
-const MOST_VIOLATIONS: usize = 1000;
+/// The maximum number of class names that are kept.
+const MAX_CLASSES: usize = 1 << 16;
+/// The maximum number of violations that are kept with their details.
+const MAX_VIOLATIONS: usize = 1000;
 
-/// The machines of an agent's connections.
+/// The state machines of an agent's connections.
 pub(crate) struct Player {
     control: Control,
     from_hq: Decoder,
     data: BTreeMap<u32, Data>,
-    pub(crate) has_greeted: bool,
-    /// The agent was given another interval of heartbeats, and still waits for the end of the last one.
-    is_between: bool,
+    pub(crate) has_said_hello: bool,
+    /// Whether the agent received another heartbeat interval, but still uses the previous one.
+    changes_interval: bool,
     dialect: Dialect,
-    /// The parts of the recording that count, in order, without overlaps; `None`: all of it.
+    /// The parts of the recording that are counted, sorted and without overlaps; `None` for all of it.
     marked: Option<Vec<(Duration, Duration)>>,
-    /// Connections of which no more is read.
+    /// The connections that are no longer read.
     pub(crate) closed: Vec<Connection>,
-    pub(crate) played: Replayed,
+    pub(crate) played: ReplayedAgent,
 }
 
 impl Player {
-    pub(crate) fn new(recorded: &Recorded, options: &Options, dialect: Dialect, log: bool) -> Self {
+    pub(crate) fn new(recorded: &RecordedAgent, options: &Options, dialect: Dialect, log: bool) -> Self {
         let mut model =
             Model::new(dialect, &options.limits, options.slow).selecting(options.part.selection.clone());
         if log {
@@ -50,12 +50,12 @@ impl Player {
             control: Control::new(Settings::default(), Duration::ZERO),
             from_hq: Decoder::new(Direction::control_from_hq(dialect)),
             data: BTreeMap::new(),
-            has_greeted: false,
-            is_between: false,
+            has_said_hello: false,
+            changes_interval: false,
             dialect,
             marked: options.part.marked.clone().map(in_order),
             closed: Vec::new(),
-            played: Replayed {
+            played: ReplayedAgent {
                 agent: recorded.agent.clone(),
                 run: None,
                 project: None,
@@ -73,9 +73,9 @@ impl Player {
         }
     }
 
-    /// Something happens at this time.
+    /// Advances to the time of the next bytes.
     pub(crate) fn at(&mut self, at: Duration) {
-        if !self.is_between && self.control.next_timeout().is_some_and(|next| next <= at) {
+        if !self.changes_interval && self.control.next_timeout().is_some_and(|next| next <= at) {
             let overdue = self.control.handle_timeout(at);
             self.violations(Connection::Control, overdue);
         }
@@ -87,60 +87,60 @@ impl Player {
         }
     }
 
-    /// Takes bytes of a stream. Whether there is a use in more of it.
-    pub(crate) fn take(&mut self, name: &StreamName, bytes: &[u8], at: Duration, has_index: bool) -> bool {
+    /// Handles bytes of a stream. Returns whether further bytes of the stream are needed.
+    pub(crate) fn handle(&mut self, name: &StreamName, bytes: &[u8], at: Duration, has_index: bool) -> bool {
         match (name.connection, name.side) {
-            (Connection::Control, Side::Agent) => self.take_control(name, bytes, at),
-            (Connection::Control, Side::Hq) => self.take_command(name, bytes, at, has_index),
-            (Connection::Data(number), Side::Agent) => self.take_data(name, number, bytes),
-            // Replies: they say nothing of the trace.
+            (Connection::Control, Side::Agent) => self.handle_control(name, bytes, at),
+            (Connection::Control, Side::Hq) => self.handle_command(name, bytes, at, has_index),
+            (Connection::Data(number), Side::Agent) => self.handle_data(name, number, bytes),
+            // Replies do not affect the trace.
             (Connection::Data(_), Side::Hq) => false,
         }
     }
 
-    fn take_control(&mut self, name: &StreamName, bytes: &[u8], at: Duration) -> bool {
-        if !self.has_greeted {
-            // The agent is there from now on: HQ may have listened for any time before, and that is no silence of its.
+    fn handle_control(&mut self, name: &StreamName, bytes: &[u8], at: Duration) -> bool {
+        if !self.has_said_hello {
+            // The agent connects now: HQ may have listened before for any time without it being silent.
             self.control = Control::new(Settings::default(), at);
         }
-        // What comes behind hello is for a machine that has its configuration.
-        let hello = if self.has_greeted { 0 } else { bytes.len().min(hello_size(bytes)) };
+        // Bytes after hello are for a state machine that has its configuration.
+        let hello = if self.has_said_hello { 0 } else { bytes.len().min(hello_size(bytes)) };
         let (hello, rest) = bytes.split_at_checked(hello).unwrap_or((bytes, &[]));
-        let mut close = self.hear(name, hello, at);
-        if !self.has_greeted && !hello.is_empty() {
-            self.has_greeted = true;
-            // HQ always sends one. Where the recording has it, it comes in a moment.
+        let mut close = self.handle_agent_bytes(name, hello, at);
+        if !self.has_said_hello && !hello.is_empty() {
+            self.has_said_hello = true;
+            // HQ always sends a configuration. If the recording contains it, it replaces this one.
             let _ = self.control.configure(&Configuration::default());
         }
-        close |= self.hear(name, rest, at);
+        close |= self.handle_agent_bytes(name, rest, at);
         !close
     }
 
-    /// Whether the connection is of no use after that.
-    fn hear(&mut self, name: &StreamName, bytes: &[u8], at: Duration) -> bool {
+    /// Handles bytes of the agent on its control connection. Returns whether the connection is unusable afterwards.
+    fn handle_agent_bytes(&mut self, name: &StreamName, bytes: &[u8], at: Duration) -> bool {
         if bytes.is_empty() {
             return false;
         }
         let output = self.control.handle_bytes(bytes, at);
-        let mut wrong = Vec::new();
+        let mut violations = Vec::new();
         for event in output.events {
             match event {
                 Event::Hello { project, .. } => self.played.project = project,
                 Event::DataBreak { sequence } => self.played.model.take(&Message::DataBreak { sequence }),
                 Event::Class { outcome, name } => self.class(outcome, &name.to_string()),
-                Event::Error { text } if self.played.errors.len() < MOST_VIOLATIONS => {
+                Event::Error { text } if self.played.errors.len() < MAX_VIOLATIONS => {
                     self.played.errors.push(text.to_string());
                 }
                 Event::Process(process) => self.played.process = Some(process),
-                Event::Heartbeat { .. } => self.is_between = false,
-                Event::Violation(violation) => wrong.push(violation),
+                Event::Heartbeat { .. } => self.changes_interval = false,
+                Event::Violation(violation) => violations.push(violation),
                 _ => {}
             }
         }
         if output.close {
-            self.damaged(name, wrong.last());
+            self.damaged(name, violations.last());
         }
-        self.violations(Connection::Control, wrong);
+        self.violations(Connection::Control, violations);
         output.close
     }
 
@@ -152,7 +152,7 @@ impl Player {
             ClassOutcome::Failed => failed,
         } += 1;
         let classes = &mut self.played.classes;
-        let has_room = classes.len() < MOST_CLASSES;
+        let has_room = classes.len() < MAX_CLASSES;
         match classes.get_mut(&(outcome, name.to_owned())) {
             Some(count) => *count += 1,
             None if has_room => {
@@ -162,8 +162,8 @@ impl Player {
         }
     }
 
-    fn take_command(&mut self, name: &StreamName, bytes: &[u8], at: Duration, has_index: bool) -> bool {
-        let Self { from_hq, control, played, dialect, is_between, .. } = self;
+    fn handle_command(&mut self, name: &StreamName, bytes: &[u8], at: Duration, has_index: bool) -> bool {
+        let Self { from_hq, control, played, dialect, changes_interval, .. } = self;
         let read = from_hq.feed(bytes, |_, message| {
             match message {
                 Message::Configuration { payload } => {
@@ -171,10 +171,10 @@ impl Player {
                         played.run = Some(configuration.run);
                         let _ = control.configure(&configuration);
                         played.configuration = Some(configuration);
-                        *is_between = true;
+                        *changes_interval = true;
                     }
                 }
-                // Without times nobody knows what they came after.
+                // Without times, the order of commands and other messages is unknown.
                 Message::Command(command) if has_index => {
                     let _ = control.command(command, at);
                 }
@@ -192,7 +192,7 @@ impl Player {
         read.is_ok()
     }
 
-    fn take_data(&mut self, name: &StreamName, number: u32, bytes: &[u8]) -> bool {
+    fn handle_data(&mut self, name: &StreamName, number: u32, bytes: &[u8]) -> bool {
         let dialect = self.dialect;
         let data = self.data.entry(number).or_default();
         let model = &mut self.played.model;
@@ -200,7 +200,7 @@ impl Player {
         let mut output = if had_hello {
             data.handle_bytes(bytes, |_| None, |_, message| model.take(&message))
         } else {
-            // A whole stream in one piece is no sign that nobody has waited for the reply.
+            // A stream in one piece does not mean that the agent did not wait for the reply.
             data.handle_bytes(bytes, |_| Some(dialect), |_, message| model.take(&message))
         };
         output.violations.retain(|violation| violation.rule != Rule::BeforeReply);
@@ -214,9 +214,9 @@ impl Player {
         !output.close
     }
 
-    /// A stream is of no use from here on.
+    /// Notes that a stream is unusable from here on.
     fn damaged(&mut self, name: &StreamName, why: Option<&Violation>) {
-        // The agent's own error is an end like others.
+        // An error that the agent reports is a regular end.
         let Some(why) = why.filter(|why| why.rule != Rule::AgentError) else { return };
         let (offset, reason) = (why.offset.unwrap_or(0), why.to_string());
         self.played.damage.push(Damage { stream: name.clone(), offset, reason });
@@ -224,7 +224,7 @@ impl Player {
 
     fn violations(&mut self, connection: Connection, violations: Vec<Violation>) {
         for violation in violations {
-            if self.played.violations.len() < MOST_VIOLATIONS {
+            if self.played.violations.len() < MAX_VIOLATIONS {
                 self.played.violations.push((connection, violation));
             } else {
                 self.played.more_violations += 1;
@@ -232,23 +232,23 @@ impl Player {
         }
     }
 
-    /// The agent's side of a connection has ended.
+    /// Handles the end of the agent's side of a connection.
     pub(crate) fn end(&mut self, name: &StreamName) {
         if name.side == Side::Hq || self.closed.contains(&name.connection) {
             return;
         }
-        let wrong = match name.connection {
+        let violations = match name.connection {
             Connection::Control => self.control.handle_close(),
             Connection::Data(number) => {
                 self.data.get_mut(&number).and_then(Data::handle_close).into_iter().collect()
             }
         };
-        self.violations(name.connection, wrong);
+        self.violations(name.connection, violations);
         self.closed.push(name.connection);
     }
 
-    /// A stream of which no more comes.
-    pub(crate) fn leave(&mut self, stream: &Stream) {
+    /// Notes that a stream of the recording is over.
+    pub(crate) fn finish_stream(&mut self, stream: &Stream) {
         let name = &stream.files.name;
         if let Some((offset, reason)) = &stream.damage {
             let damage = Damage { stream: name.clone(), offset: *offset, reason: reason.clone() };
@@ -259,7 +259,7 @@ impl Player {
     }
 }
 
-/// Bytes of the first message, if it is a hello.
+/// Returns the size of the first message, assuming that it is a hello.
 fn hello_size(bytes: &[u8]) -> usize {
     if bytes.first() == Some(&0x10) { 6 } else { 2 }
 }

@@ -1,9 +1,9 @@
-//! Traces as profiles, which the sinks write.
+//! The conversion of traces to profiles, which the sinks write.
 //!
-//! Owns: [`profile`]. For formats with a time axis it is a timeline: each piece of time of a thread with the calls that were
-//! open in it. A call that takes less than a step of the clock (a millisecond in versions 1 to 4) has no width and is not seen,
-//! nor is where one call ends and the same begins again in one step: what has to be exact, calls and sums, is in the call
-//! tree, of which the others are made.
+//! For formats with a time axis, a [`profile`] is a timeline: consecutive pieces of time of a thread with the calls
+//! that were open in them. A call that takes less than a step of the clock (a millisecond in versions 1 to 4) has
+//! no width and is invisible, and so is the boundary between two equal calls in one step. Exact numbers of calls
+//! and total times are in the call tree, from which the other profiles are made.
 
 use runtap_bytefrog::{Change, Model, Report, StackChange, TreeRow, readable};
 use runtap_model::{
@@ -12,69 +12,74 @@ use runtap_model::{
 };
 
 use crate::recording::error::Error;
-use crate::recording::find::Recorded;
-use crate::recording::replay::{Options, Replayed, replay_with};
+use crate::recording::find::RecordedAgent;
+use crate::recording::replay::{Options, ReplayedAgent, replay_with};
 
-/// Time in methods without their callees: all of the time in traced calls.
-pub const SELF_TIME: KindInfo =
-    KindInfo { class: SampleClass::Weighted, name: "time", unit: Unit::Nanoseconds };
-/// Calls that have begun.
+/// The time in methods without their callees, which adds up to all of the time in traced calls.
+pub const SELF_TIME: KindInfo = KindInfo { class: SampleClass::Weighted, name: "time", unit: Unit::Nanoseconds };
+/// The number of calls that have begun.
 pub const CALLS: KindInfo = KindInfo { class: SampleClass::Weighted, name: "calls", unit: Unit::Count };
 
-/// What is added up for each path of calls.
+/// The number that is added up for each path of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sums {
+pub enum TreeMeasure {
     /// [`SELF_TIME`].
     Time,
     /// [`CALLS`].
     Calls,
 }
 
-/// What a profile has.
+/// The kind of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
-    /// Sums of the call trees.
-    Tree(Sums),
-    /// Time in its course: the recording is read once more, for at most so many pieces of time, 24 bytes each; further ones
-    /// are counted as [left out](Trace::left_out).
+pub enum ProfileKind {
+    /// The totals of the call trees.
+    Tree(TreeMeasure),
+    /// A timeline. The recording is read again, for at most this number of pieces of time, 24 bytes each; further
+    /// ones are counted as [left out](Trace::left_out).
     Timeline(u64),
 }
 
-/// Makes a profile of a recording that was replayed with these options.
+/// Creates a profile of a recording that was replayed with these options.
 ///
 /// # Errors
-/// The recording can't be read once more.
-pub fn profile(recorded: &Recorded, replayed: &Replayed, options: &Options, of: Of) -> Result<Trace, Error> {
+/// Fails if the recording cannot be read again.
+pub fn profile(
+    recorded: &RecordedAgent,
+    replayed: &ReplayedAgent,
+    options: &Options,
+    kind: ProfileKind,
+) -> Result<Trace, Error> {
     let report = replayed.model.report();
-    let mut draft = Draft::new(replayed, &report);
+    let mut profile = ProfileBuilder::new(replayed, &report);
     drop(report);
-    match of {
-        Of::Tree(sums) => draft.tree(&replayed.model, sums),
-        Of::Timeline(most) => {
-            draft.room = most;
-            replay_with(recorded, options, &mut |_, change| draft.change(change))?;
-            draft.end();
+    match kind {
+        ProfileKind::Tree(measure) => profile.tree(&replayed.model, measure),
+        ProfileKind::Timeline(max_pieces) => {
+            profile.remaining = max_pieces;
+            replay_with(recorded, options, &mut |_, change| profile.change(change))?;
+            profile.end();
         }
     }
-    Ok(draft.builder.finish())
+    Ok(profile.builder.finish())
 }
 
-struct Draft<'a> {
+struct ProfileBuilder<'a> {
     builder: TraceBuilder,
     model: &'a Model,
     threads: Vec<ThreadHandle>,
     kinds: [SampleKind; 2],
-    /// Frames of methods by their indices in the model.
+    /// The frames of methods, by their indices in the model.
     frames: Vec<Option<FrameHandle>>,
-    /// The calls that are open in each thread.
+    /// The open calls of each thread.
     stacks: Vec<Vec<StackHandle>>,
     /// The time up to which each thread is drawn.
     drawn: Vec<i64>,
-    room: u64,
+    /// The remaining number of pieces of time.
+    remaining: u64,
 }
 
-impl<'a> Draft<'a> {
-    fn new(replayed: &'a Replayed, report: &Report) -> Self {
+impl<'a> ProfileBuilder<'a> {
+    fn new(replayed: &'a ReplayedAgent, report: &Report) -> Self {
         let mut builder = TraceBuilder::new();
         let process = replayed.process.as_ref();
         builder.set_process(Process {
@@ -96,7 +101,7 @@ impl<'a> Draft<'a> {
                 handle
             })
             .collect();
-        // Each class has room for seven, and these are the first.
+        // A builder has room for seven kinds of each class, and these are the first ones.
         let kinds = [SELF_TIME, CALLS].map(|info| builder.kind(info).unwrap_or(SampleKind::EVENT));
         let count = threads.len();
         Self {
@@ -107,24 +112,24 @@ impl<'a> Draft<'a> {
             frames: Vec::new(),
             stacks: vec![Vec::new(); count],
             drawn: vec![0; count],
-            room: u64::MAX,
+            remaining: u64::MAX,
         }
     }
 
-    /// Sums of each path of each thread. Their time is 0: nobody knows any.
-    fn tree(&mut self, model: &Model, of: Sums) {
+    /// Adds the totals of each path of each thread. Their start is 0, because it is unknown.
+    fn tree(&mut self, model: &Model, measure: TreeMeasure) {
         let [time, calls] = self.kinds;
         let mut path: Vec<StackHandle> = Vec::new();
-        // By signature: a name may be long, and in each of a million rows.
+        // The frames are cached by signature: a name may be long, and occur in each of a million rows.
         let mut frames: Vec<Option<FrameHandle>> = Vec::new();
         let Self { builder, threads, .. } = self;
         model.each_call_tree(|thread, signatures, rows| {
             let Some(thread) = threads.get(thread).copied() else { return };
-            // There can be as many as the trace has places.
+            // There may be as many samples as the trace has nodes.
             let own = |row: &TreeRow| row.own.saturating_add(row.own_so_far);
-            let count = match of {
-                Sums::Time => rows.iter().filter(|row| own(row) > 0).count(),
-                Sums::Calls => rows.len(),
+            let count = match measure {
+                TreeMeasure::Time => rows.iter().filter(|row| own(row) > 0).count(),
+                TreeMeasure::Calls => rows.len(),
             };
             builder.reserve_weighted(thread, count);
             for row in rows {
@@ -137,11 +142,11 @@ impl<'a> Draft<'a> {
                 let frame = *slot.get_or_insert_with(|| method_frame(builder, name));
                 let stack = builder.stack(path.last().copied(), frame);
                 path.push(stack);
-                // As in a timeline, where what has no end lasts until that is clear.
-                match of {
-                    Sums::Time if own(row) == 0 => {}
-                    Sums::Time => builder.add_weighted(thread, 0, own(row), time, Some(stack)),
-                    Sums::Calls => builder.add_weighted(thread, 0, row.calls, calls, Some(stack)),
+                // As in a timeline, calls without an end last until their end is missed.
+                match measure {
+                    TreeMeasure::Time if own(row) == 0 => {}
+                    TreeMeasure::Time => builder.add_weighted(thread, 0, own(row), time, Some(stack)),
+                    TreeMeasure::Calls => builder.add_weighted(thread, 0, row.calls, calls, Some(stack)),
                 }
             }
         });
@@ -166,25 +171,25 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The piece of time before this.
+    /// Adds the piece of time before a change.
     fn draw(&mut self, thread: usize, time: i64) {
         let (Some(drawn), Some(stack)) = (self.drawn.get_mut(thread), self.stacks.get(thread)) else {
             return;
         };
-        // A clock that was set back begins below 0, where no viewer looks.
+        // A clock that was set back has times below 0, which viewers do not show.
         let from = std::mem::replace(drawn, time.max(*drawn));
         let (Some(stack), true) = (stack.last().copied(), time > from) else { return };
-        if self.room == 0 {
+        if self.remaining == 0 {
             self.builder.leave_out(1);
             return;
         }
-        self.room -= 1;
+        self.remaining -= 1;
         let (Some(handle), [kind, _]) = (self.threads.get(thread).copied(), self.kinds) else { return };
         let (begin, length) = (from.unsigned_abs(), time.abs_diff(from));
         self.builder.add_weighted(handle, begin, length, kind, Some(stack));
     }
 
-    /// Calls that are open at the end last until then.
+    /// Draws calls that are open at the end until that time.
     fn end(&mut self) {
         let end = self.drawn.iter().copied().max().unwrap_or(0);
         for thread in 0..self.threads.len() {
@@ -193,25 +198,25 @@ impl<'a> Draft<'a> {
     }
 
     fn frame(&mut self, method: u32) -> FrameHandle {
-        let place = method as usize;
-        if self.frames.len() <= place {
-            self.frames.resize(place + 1, None);
+        let index = method as usize;
+        if self.frames.len() <= index {
+            self.frames.resize(index + 1, None);
         }
-        if let Some(frame) = self.frames.get(place).copied().flatten() {
+        if let Some(frame) = self.frames.get(index).copied().flatten() {
             return frame;
         }
         let frame = method_frame(&mut self.builder, &self.model.method(method));
-        if let Some(slot) = self.frames.get_mut(place) {
+        if let Some(slot) = self.frames.get_mut(index) {
             *slot = Some(frame);
         }
         frame
     }
 }
 
-/// Packages of the class library.
+/// The packages of the class library.
 const LIBRARY: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
 
-/// The frame of a method. Java has no modules that every class is in, so it shows as its name alone.
+/// Returns the frame of a method. It has no module, because not every Java class is in one.
 fn method_frame(builder: &mut TraceBuilder, signature: &str) -> FrameHandle {
     let is_library = LIBRARY.iter().any(|package| signature.starts_with(package));
     let origin = if is_library { Origin::Runtime } else { Origin::Own };

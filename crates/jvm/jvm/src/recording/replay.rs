@@ -1,10 +1,10 @@
-//! Recordings played back.
+//! The replay of recordings.
 //!
-//! Owns: [`replay`], which gives the bytes of a recording to the same machines that HQ has, in the order of their times, and
-//! [`Replayed`], what they came to. Nothing is invented: where bytes are wrong, what came before them stays, and [`Damage`] says
-//! in which stream and at which offset it ends. One that stops does not stop the others.
+//! [`replay`] passes the bytes of a recording to the state machines of HQ, in the order of their times. Nothing is
+//! invented: where bytes are invalid, the earlier ones still count, and [`Damage`] has the stream and the offset at
+//! which it ends. Damage of one stream does not affect the others.
 //!
-//! At one time, HQ's word comes before what the agent says after it, and control before data.
+//! Of events at the same time, a message of HQ precedes what the agent sends afterwards, and control precedes data.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,102 +17,102 @@ use runtap_bytefrog_proto::{
 };
 
 use crate::recording::error::Error;
-use crate::recording::find::Recorded;
+use crate::recording::find::RecordedAgent;
 use crate::recording::names::StreamName;
-use crate::recording::part::Resolved;
+use crate::recording::part::ResolvedPart;
 use crate::recording::player::Player;
-use crate::recording::stream::{Next, PIECE, Stream};
+use crate::recording::stream::{Next, READ_SIZE, Stream};
 
-/// How a recording is played back.
+/// The options of a replay.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How much is kept of the trace.
+    /// The limits on what is kept of the trace.
     pub limits: Limits,
-    /// Calls that take so many nanoseconds get into the log of slow calls.
+    /// The duration in nanoseconds from which a call is logged as slow.
     pub slow: u64,
-    /// What is counted.
-    pub part: Resolved,
+    /// The part that is counted.
+    pub part: ResolvedPart,
 }
 
 impl Default for Options {
-    /// The whole; calls of 100 ms are slow, as they are for HQ.
+    /// Returns options for the whole recording; calls of 100 ms are slow, as for HQ.
     fn default() -> Self {
-        Self { limits: Limits::default(), slow: 100_000_000, part: Resolved::default() }
+        Self { limits: Limits::default(), slow: 100_000_000, part: ResolvedPart::default() }
     }
 }
 
-/// Where a stream can't be read on.
+/// Damage that ends a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Which one.
+    /// The stream.
     pub stream: StreamName,
-    /// Where in its bytes.
+    /// The offset in the bytes of the stream.
     pub offset: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What a recording of an agent has come to.
+/// The result of replaying an agent of a recording.
 #[derive(Debug)]
-pub struct Replayed {
-    /// The name that the recording gives it.
+pub struct ReplayedAgent {
+    /// The name of the agent in the recording.
     pub agent: String,
-    /// The run that HQ has given it.
+    /// The run number from HQ; `None` if the recording does not have it.
     pub run: Option<u8>,
-    /// Version 4: the project that it was started for.
+    /// Version 4: the project that the agent was started for.
     pub project: Option<u32>,
-    /// F1: what process it is.
+    /// F1: the process of the agent.
     pub process: Option<AgentProcess>,
-    /// What HQ has told it to trace. `None`: the recording does not have it.
+    /// The configuration from HQ; `None` if the recording does not have it.
     pub configuration: Option<Configuration>,
-    /// Its trace: [`Model::report`] and [`Model::call_tree`].
+    /// The trace: see [`Model::report`] and [`Model::call_tree`].
     pub model: Model,
-    /// Classes by what became of them and by name, and how often that was said. At most 65,536 names are kept.
+    /// The number of reports on each class, by what the agent did with it and by name. At most 65,536 names are kept.
     pub classes: BTreeMap<(ClassOutcome, String), u64>,
-    /// The same without names: of classes that were transformed, ignored and failed.
+    /// The numbers of reports on classes that were transformed, ignored and failed.
     pub class_counts: [u64; 3],
-    /// What the agent has said of errors of its own.
+    /// The errors that the agent reported.
     pub errors: Vec<String>,
-    /// Rules that were broken on its connections. The first 1,000.
+    /// The first 1,000 rules that were broken on its connections.
     pub violations: Vec<(Connection, Violation)>,
-    /// Violations beyond these.
+    /// The number of further violations.
     pub more_violations: u64,
-    /// Where streams can't be read on.
+    /// The damage of its streams.
     pub damage: Vec<Damage>,
-    /// Connections of which the recording does not have the end: HQ has ended before them.
+    /// The connections whose end is not in the recording, because HQ stopped before it.
     pub unfinished: Vec<Connection>,
 }
 
-/// Plays an agent's part of a recording.
+/// Replays an agent of a recording.
 ///
 /// # Errors
-/// A file can't be read, or the control connection does not begin with hello. Anything else that is wrong is told with what
-/// was read.
-pub fn replay(recorded: &Recorded, options: &Options) -> Result<Replayed, Error> {
+/// Fails if a file cannot be read, or if the control connection does not start with hello. Other problems are part
+/// of the result.
+pub fn replay(recorded: &RecordedAgent, options: &Options) -> Result<ReplayedAgent, Error> {
     play(recorded, options, None)
 }
 
-/// The same, and hands over every change of a stack. Names of methods may come later than the methods: a replay before this
-/// one has them all, and gives the same indices.
+/// Replays an agent of a recording, and passes every change of a stack to `take`. Names of methods may arrive after
+/// their first calls: an earlier replay has all names, and gives the same indices.
 ///
 /// # Errors
-/// As [`replay`].
+/// Fails as [`replay`] does.
 pub fn replay_with(
-    recorded: &Recorded,
+    recorded: &RecordedAgent,
     options: &Options,
     take: &mut dyn FnMut(&Model, Change),
-) -> Result<Replayed, Error> {
+) -> Result<ReplayedAgent, Error> {
     play(recorded, options, Some(take))
 }
 
 type Take<'t> = Option<&'t mut dyn FnMut(&Model, Change)>;
 
-fn play(recorded: &Recorded, options: &Options, mut take: Take<'_>) -> Result<Replayed, Error> {
+fn play(recorded: &RecordedAgent, options: &Options, mut take: Take<'_>) -> Result<ReplayedAgent, Error> {
     let mut streams: Vec<Stream> = recorded.streams.iter().map(Stream::open).collect::<Result<_, _>>()?;
-    let hello = greeting(recorded, &streams)?;
-    let mut player = Player::new(recorded, options, hello, take.is_some());
-    let mut buffer = vec![0; PIECE];
-    while let Some((index, at)) = earliest(&streams, player.has_greeted) {
+    let dialect = detect_dialect(recorded, &streams)?;
+    let mut player = Player::new(recorded, options, dialect, take.is_some());
+    let mut buffer = vec![0; READ_SIZE];
+    while let Some((index, at)) = earliest(&streams, player.has_said_hello) {
         let Some(stream) = streams.get_mut(index) else { break };
         player.at(at);
         if let Next::End(_) = stream.next() {
@@ -123,9 +123,9 @@ fn play(recorded: &Recorded, options: &Options, mut take: Take<'_>) -> Result<Re
             let path = || stream.files.bytes.clone();
             let bytes = read.map_err(|error| Error::Read { path: path(), error })?;
             let indexed = stream.files.index.is_some();
-            if !player.take(&stream.files.name, bytes, at, indexed) {
+            if !player.handle(&stream.files.name, bytes, at, indexed) {
                 stream.stop();
-                // Of HQ's direction no more is needed; the agent's goes on.
+                // The end of HQ's direction does not close the connection; the end of the agent's does.
                 if stream.files.name.side == Side::Agent {
                     player.closed.push(stream.files.name.connection);
                 }
@@ -134,7 +134,7 @@ fn play(recorded: &Recorded, options: &Options, mut take: Take<'_>) -> Result<Re
         hand_over(&mut player.played.model, &mut take);
     }
     for stream in &streams {
-        player.leave(stream);
+        player.finish_stream(stream);
     }
     player.played.model.finish();
     hand_over(&mut player.played.model, &mut take);
@@ -149,8 +149,8 @@ fn hand_over(model: &mut Model, take: &mut Take<'_>) {
     }
 }
 
-/// The stream with the earliest bytes or end.
-fn earliest(streams: &[Stream], has_greeted: bool) -> Option<(usize, Duration)> {
+/// Returns the stream with the earliest bytes or end.
+fn earliest(streams: &[Stream], has_said_hello: bool) -> Option<(usize, Duration)> {
     let each = streams.iter().enumerate().filter_map(|(index, stream)| {
         let (at, is_end) = match stream.next() {
             Next::Bytes(at) => (at, false),
@@ -158,9 +158,9 @@ fn earliest(streams: &[Stream], has_greeted: bool) -> Option<(usize, Duration)> 
             Next::Nothing => return None,
         };
         let name = &stream.files.name;
-        // HQ answers hello, and what it says is never later than the answer.
+        // HQ answers hello; otherwise its messages are never later than the agent's answers.
         let rank = match (name.connection, name.side) {
-            (Connection::Control, Side::Hq) if has_greeted => 0,
+            (Connection::Control, Side::Hq) if has_said_hello => 0,
             (Connection::Control, Side::Agent) => 1,
             (Connection::Control, Side::Hq) => 2,
             (Connection::Data(_), _) => 3,
@@ -170,17 +170,17 @@ fn earliest(streams: &[Stream], has_greeted: bool) -> Option<(usize, Duration)> 
     each.min_by_key(|(key, ..)| *key).map(|(_, index, at)| (index, at))
 }
 
-/// What the agent speaks, from its first bytes and, where that is not enough, from its configuration.
-fn greeting(recorded: &Recorded, streams: &[Stream]) -> Result<Dialect, Error> {
+/// Determines the dialect from the agent's first bytes and, if necessary, from its configuration.
+fn detect_dialect(recorded: &RecordedAgent, streams: &[Stream]) -> Result<Dialect, Error> {
     let Some(control) = recorded.control() else {
         return Err(Error::NoControl { path: "".into(), agent: recorded.agent.clone() });
     };
-    let first = |files: &crate::recording::find::StreamFiles, most: u64| -> Result<Vec<u8>, Error> {
+    let first = |files: &crate::recording::find::StreamFiles, max_size: u64| -> Result<Vec<u8>, Error> {
         use std::io::Read as _;
         let read = |error| Error::Read { path: files.bytes.clone(), error };
         let mut bytes = Vec::new();
         let file = runtap_os::output::open_ordinary(&files.bytes).map_err(read)?;
-        file.take(most).read_to_end(&mut bytes).map_err(read)?;
+        file.take(max_size).read_to_end(&mut bytes).map_err(read)?;
         Ok(bytes)
     };
     let no_hello = || Error::NoHello(control.bytes.clone());
@@ -195,7 +195,7 @@ fn greeting(recorded: &Recorded, streams: &[Stream]) -> Result<Dialect, Error> {
     let Some(from_hq) = streams.iter().find(is_from_hq).filter(|_| dialect == Dialect::V1) else {
         return Ok(dialect);
     };
-    // An agent of version 1 has the exits of the HQ whose class its configuration is.
+    // For an agent of version 1, the class of its configuration determines the layout of method exits.
     let mut class = None;
     let mut decoder = Decoder::new(Direction::control_from_hq(dialect));
     let _ = decoder.feed(&first(&from_hq.files, 1 << 20)?, |_, message| {

@@ -1,29 +1,30 @@
-//! Which methods ran in one recording and not in another.
+//! Set operations on the methods that ran in recordings.
 //!
-//! Owns: [`Called`], the methods that ran in a part with their calls, and [`combine`]: A − B, A ∩ B and A ∪ B, from left to
-//! right. What is in the result is decided by whether a method ran; the calls of all operands stand beside it.
+//! [`combine`] computes A − B, A ∩ B and A ∪ B of sets of [`CalledMethods`], from left to right. Membership depends
+//! only on whether a method ran; the rows also have the calls in each operand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use runtap_bytefrog::Report;
 
-/// Methods that ran, by signature, with their calls. Of what has run as coverage says, calls may be 0.
+/// The methods that ran, by signature, with their numbers of calls. The number is 0 for methods that are known from
+/// coverage only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Called(BTreeMap<String, u64>);
+pub struct CalledMethods(BTreeMap<String, u64>);
 
-/// What is done with the next operand.
+/// A set operation with the next operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Leaves out what ran there.
+    /// Removes the methods that ran there.
     Minus,
-    /// Keeps what ran there too.
+    /// Keeps only the methods that ran there too.
     And,
-    /// Adds what ran there.
+    /// Adds the methods that ran there.
     Or,
 }
 
 impl Operation {
-    /// Its sign.
+    /// Returns the mathematical sign.
     pub fn sign(self) -> &'static str {
         match self {
             Self::Minus => "−",
@@ -33,24 +34,24 @@ impl Operation {
     }
 }
 
-/// A method of the result.
+/// A method in the result of [`combine`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetRow {
-    /// Its signature.
+    /// The signature.
     pub signature: String,
-    /// Its calls in each operand; `None`: it did not run there.
+    /// The number of calls in each operand; `None` if the method did not run there.
     pub calls: Vec<Option<u64>>,
 }
 
 impl SetRow {
-    /// Its calls in all operands together.
+    /// Returns the number of calls in all operands together.
     pub fn total(&self) -> u64 {
         self.calls.iter().flatten().fold(0, |sum, calls| sum.saturating_add(*calls))
     }
 }
 
-impl Called {
-    /// Adds what ran by this report: that of another agent, too.
+impl CalledMethods {
+    /// Adds the methods that ran according to a report. Reports of several agents may be added.
     pub fn add(&mut self, report: &Report) {
         for method in &report.methods {
             let calls = method.calls();
@@ -61,25 +62,25 @@ impl Called {
         }
     }
 
-    /// How many methods that are.
+    /// Returns the number of methods.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing ran.
+    /// Returns `true` if no methods ran.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl FromIterator<(String, u64)> for Called {
+impl FromIterator<(String, u64)> for CalledMethods {
     fn from_iter<I: IntoIterator<Item = (String, u64)>>(methods: I) -> Self {
         Self(methods.into_iter().collect())
     }
 }
 
-/// The methods of the result, by signature.
-pub fn combine(first: &Called, others: &[(Operation, Called)]) -> Vec<SetRow> {
+/// Combines sets of methods. The rows are sorted by signature.
+pub fn combine(first: &CalledMethods, others: &[(Operation, CalledMethods)]) -> Vec<SetRow> {
     let mut kept: BTreeSet<&str> = first.0.keys().map(String::as_str).collect();
     for (operation, other) in others {
         match operation {
@@ -88,7 +89,7 @@ pub fn combine(first: &Called, others: &[(Operation, Called)]) -> Vec<SetRow> {
             Operation::Or => kept.extend(other.0.keys().map(String::as_str)),
         }
     }
-    let operands: Vec<&Called> =
+    let operands: Vec<&CalledMethods> =
         std::iter::once(first).chain(others.iter().map(|(_, other)| other)).collect();
     let row = |signature: &str| SetRow {
         signature: signature.to_owned(),
@@ -103,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    fn called(names: &str) -> Called {
+    fn called(names: &str) -> CalledMethods {
         names.chars().map(|name| (name.to_string(), 1)).collect()
     }
 
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_taken_from_left_to_right() {
+    fn sets_are_combined_from_left_to_right() {
         use Operation::{And, Minus, Or};
         assert_eq!(result("abc", &[(Minus, "b")]), "ac");
         assert_eq!(result("abc", &[(And, "bd")]), "b");
@@ -127,8 +128,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_left_and_what_is_common_are_the_whole(a in "[a-h]{0,8}", b in "[a-h]{0,8}") {
-            let (a, b): (Called, Called) = (called(&a), called(&b));
+        fn the_difference_and_the_intersection_are_the_whole(a in "[a-h]{0,8}", b in "[a-h]{0,8}") {
+            let (a, b): (CalledMethods, CalledMethods) = (called(&a), called(&b));
             let names = |operation| -> BTreeSet<String> {
                 combine(&a, &[(operation, b.clone())]).into_iter().map(|row| row.signature).collect()
             };

@@ -1,8 +1,8 @@
-//! One recorded stream, read piece by piece with the times of its pieces.
+//! A recorded stream, read piece by piece with the times of its pieces.
 //!
-//! Owns: [`Stream`]: how a file with bytes and its index go together, also where one of them is cut. Bytes that the index does
-//! not have were written before HQ was killed: they came at the last time that is known. Bytes that the index has and the file
-//! has not are missing.
+//! [`Stream`] combines a file of bytes with its index, even if one of them is truncated. Bytes that are not in the
+//! index were written before HQ was killed: they get the last known time. Bytes that are in the index but not in
+//! the file are missing.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _};
@@ -12,34 +12,34 @@ use crate::recording::chunks::{Row, Rows, RowsError};
 use crate::recording::error::Error;
 use crate::recording::find::StreamFiles;
 
-/// The most that is read at once.
-pub(crate) const PIECE: usize = 64 << 10;
+/// The maximum number of bytes that are read at once.
+pub(crate) const READ_SIZE: usize = 64 << 10;
 
-/// What comes next in a stream.
+/// The next item of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Bytes, of this time.
+    /// Bytes that arrived at this time.
     Bytes(Duration),
-    /// Its end, of this time.
+    /// The end of the stream, at this time.
     End(Duration),
-    /// The recording ends, and nobody has seen the end of the stream.
+    /// Nothing: the recording ends before the end of the stream.
     Nothing,
 }
 
-/// A stream that is read.
+/// A reader of a stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) files: StreamFiles,
     bytes: File,
     rows: Option<Rows<BufReader<File>>>,
-    /// Where in the file the next bytes are.
+    /// The offset of the next bytes in the file.
     pub(crate) offset: u64,
     size: u64,
     next: Next,
-    /// Bytes of the row that is read.
+    /// The number of remaining bytes of the current row.
     left: u64,
     at: Duration,
-    /// What is wrong with the files, and at which offset of the bytes.
+    /// The problem of the files, and its offset in the bytes.
     pub(crate) damage: Option<(u64, String)>,
 }
 
@@ -67,20 +67,20 @@ impl Stream {
         Ok(stream)
     }
 
-    /// What comes next.
+    /// Returns the next item.
     pub(crate) fn next(&self) -> Next {
         self.next
     }
 
-    /// Whether times are known.
+    /// Returns whether the times are known.
     pub(crate) fn has_index(&self) -> bool {
         self.files.index.is_some()
     }
 
-    /// To the next row.
+    /// Advances to the next row.
     fn advance(&mut self) {
         let row = match &mut self.rows {
-            // Without an index all of it is one row, and its end the end of the stream.
+            // Without an index, the whole file is one row, and its end is the end of the stream.
             None if self.offset < self.size => {
                 self.left = self.size - self.offset;
                 self.next = Next::Bytes(self.at);
@@ -94,7 +94,7 @@ impl Stream {
         };
         match row {
             Ok(Some(Row::Bytes { at, bytes })) => {
-                // Files of others may have times that go back; those of one stream do not.
+                // Times in foreign files may decrease; those of a stream must not.
                 self.at = self.at.max(at);
                 self.left = bytes;
                 self.next = Next::Bytes(self.at);
@@ -104,43 +104,44 @@ impl Stream {
             }
             Ok(Some(Row::End { at })) => {
                 self.at = self.at.max(at);
-                self.next = if self.offset < self.size { self.surplus() } else { Next::End(self.at) };
+                self.next = if self.offset < self.size { self.unindexed() } else { Next::End(self.at) };
             }
             Ok(None) => {
                 let ended = self.rows.as_ref().is_some_and(Rows::has_ended);
-                self.next = match self.surplus() {
+                self.next = match self.unindexed() {
                     Next::Nothing if ended => Next::End(self.at),
                     next => next,
                 };
             }
             Err(error) => {
-                self.damage = Some((self.offset, index_trouble(&error)));
+                self.damage = Some((self.offset, index_problem(&error)));
                 self.rows = None;
                 self.next = Next::Nothing;
             }
         }
     }
 
-    /// Bytes that the index does not have.
-    fn surplus(&mut self) -> Next {
+    /// Returns the bytes after the last row of the index as the next item, if there are any.
+    fn unindexed(&mut self) -> Next {
         self.left = self.size.saturating_sub(self.offset);
         if self.left > 0 { Next::Bytes(self.at) } else { Next::Nothing }
     }
 
     fn missing(&mut self) {
-        let reason = format!("the index goes on, but the file ends {} bytes before", self.left);
+        let reason =
+            format!("the index has more bytes than the file, which ends {} bytes too early", self.left);
         self.damage = Some((self.offset, reason));
         self.next = Next::Nothing;
         self.rows = None;
     }
 
-    /// Reads the next bytes, at most [`PIECE`].
+    /// Reads the next bytes, at most [`READ_SIZE`].
     ///
     /// # Errors
-    /// The file's.
+    /// Returns the errors of the file.
     pub(crate) fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b [u8]> {
-        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let wanted = buffer.get_mut(..most).unwrap_or_default();
+        let size = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let wanted = buffer.get_mut(..size).unwrap_or_default();
         let size = loop {
             match self.bytes.read(wanted) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -158,13 +159,13 @@ impl Stream {
         Ok(buffer.get(..size).unwrap_or_default())
     }
 
-    /// Reads no more of it: its end was taken, or there is no use in the rest.
+    /// Stops reading: the end was handled, or the rest is not needed.
     pub(crate) fn stop(&mut self) {
         self.rows = None;
         self.next = Next::Nothing;
     }
 }
 
-fn index_trouble(error: &RowsError) -> String {
-    format!("its index can't be read: {error}")
+fn index_problem(error: &RowsError) -> String {
+    format!("the index cannot be read: {error}")
 }

@@ -1,7 +1,8 @@
-//! Recordings while they are made.
+//! The writer of recordings.
 //!
-//! Owns: [`Folder`], which HQ hands every byte. Nothing is buffered: the bytes are with the system before the row that speaks of
-//! them, so that whatever is left when HQ is killed can be read. A file that could not be written whole gets nothing more.
+//! HQ passes every byte to a [`Folder`]. Nothing is buffered: the bytes are written before the row of the index
+//! that covers them, so that a recording is readable if HQ is killed. After a failed write, a file is not written
+//! any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -19,34 +20,34 @@ use crate::recording::error::Error;
 use crate::recording::marks::Mark;
 use crate::recording::names::StreamName;
 
-/// Parts that may be open at a time.
-const MOST_OPEN: usize = 1000;
+/// The maximum number of parts that may be open at the same time.
+const MAX_OPEN: usize = 1000;
 
-/// The file of named parts.
+/// The name of the file of named parts.
 pub(crate) const MARKS: &str = "marks.tsv";
 
-/// A folder that a recording is written to. Files are readable for their owner alone: names of classes and threads, and values
-/// of markers, are a program's own business.
+/// A folder that a recording is written to. The files are readable by their owner only, because names of classes
+/// and threads, and values of markers, may be confidential.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    marks: Mutex<Marked>,
+    marks: Mutex<MarksFile>,
 }
 
-/// What was marked.
+/// The file of named parts.
 #[derive(Debug, Default)]
-struct Marked {
+struct MarksFile {
     /// The file, once there is a mark.
     file: Option<File>,
-    /// The parts that have begun and not ended.
+    /// The names of the open parts.
     open: BTreeSet<String>,
 }
 
 impl Folder {
-    /// Makes the folder, if it is not there. Those that lead to it have to be: a slip of the pen makes no tree of folders.
+    /// Creates the folder if it does not exist. Its parent must exist, so that a mistyped path creates no folders.
     ///
     /// # Errors
-    /// It can't be made or looked at, or has a recording already.
+    /// Fails if the folder cannot be created or read, or already contains a recording.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let parent = path.parent().filter(|parent| *parent != Path::new(""));
         if let Some(parent) = parent
@@ -58,24 +59,24 @@ impl Folder {
         let read = |error| Error::Read { path: path.to_owned(), error };
         for entry in fs::read_dir(path).map_err(read)? {
             let name = entry.map_err(read)?.file_name();
-            let is_ours =
+            let is_of_recording =
                 name.to_str().is_some_and(|name| name == MARKS || StreamName::parse(name).is_some());
-            if is_ours {
-                return Err(Error::Taken(path.to_owned()));
+            if is_of_recording {
+                return Err(Error::AlreadyRecorded(path.to_owned()));
             }
         }
         Ok(Self { path: path.to_owned(), marks: Mutex::default() })
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A file that is there at once.
+    /// Creates a file that is visible immediately.
     fn file(&self, name: &str) -> io::Result<File> {
         let made = PendingFile::of(&self.path.join(name)).and_then(PendingFile::appear);
-        // With its cause: nobody asks further.
+        // The message includes the cause, because it is reported without the error's source.
         made.map(|(file, _)| file).map_err(|error| io::Error::other(format!("{error}: {}", error.cause)))
     }
 }
@@ -85,31 +86,31 @@ impl Recorder for Folder {
         let mut directions = BTreeMap::new();
         for (side, is_hq) in [(Side::Agent, false), (Side::Hq, true)] {
             let name = StreamName { agent: format!("agent{}", agent.0), connection, side };
-            // The bytes first: an index alone would speak of what is not there.
+            // The bytes first: an index alone would refer to a missing file.
             let bytes = self.file(&name.bytes_file())?;
             let index = self.file(&name.index_file())?;
-            directions.insert(is_hq, Direction { bytes, index, last: Duration::ZERO });
+            directions.insert(is_hq, DirectionFiles { bytes, index, last: Duration::ZERO });
         }
-        Ok(Box::new(Files { directions }))
+        Ok(Box::new(ConnectionTape { directions }))
     }
 
     fn mark(&self, at: Duration, name: &str, begins: bool) -> io::Result<()> {
         let mark = Mark::new(at, name, begins)
             .map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
-        let refused = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-        // `DIR#NAME` could not choose it: these are segments and ranges there.
+        let rejected = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+        // `DIR#NAME` could not select such a part: there, these characters denote segments and ranges.
         if name.contains('=') || name.contains("..") {
-            return Err(refused(format!("'{name}': the name of a part has neither '=' nor '..'")));
+            return Err(rejected(format!("'{name}': the name of a part must contain neither '=' nor '..'")));
         }
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let Marked { file, open } = &mut *marks;
+        let MarksFile { file, open } = &mut *marks;
         match (begins, open.contains(name)) {
-            (true, true) => return Err(refused(format!("'{name}' has begun and not ended"))),
-            (false, false) => return Err(refused(format!("'{name}' has not begun"))),
+            (true, true) => return Err(rejected(format!("part '{name}' has already started"))),
+            (false, false) => return Err(rejected(format!("part '{name}' has not started"))),
             _ => {}
         }
-        if begins && open.len() >= MOST_OPEN {
-            return Err(refused(format!("{MOST_OPEN} parts have begun and not ended")));
+        if begins && open.len() >= MAX_OPEN {
+            return Err(rejected(format!("{MAX_OPEN} parts are open, which is the limit")));
         }
         let file = match file {
             Some(file) => file,
@@ -125,30 +126,30 @@ impl Recorder for Folder {
     }
 }
 
-/// The files of a connection; HQ's direction is `true`.
-struct Files {
-    directions: BTreeMap<bool, Direction>,
+/// The files of a connection; the key `true` is HQ's direction.
+struct ConnectionTape {
+    directions: BTreeMap<bool, DirectionFiles>,
 }
 
-struct Direction {
+struct DirectionFiles {
     bytes: File,
     index: File,
     last: Duration,
 }
 
-impl Direction {
+impl DirectionFiles {
     fn row(&mut self, row: Row) -> io::Result<()> {
         self.index.write_all(format!("{row}\n").as_bytes())
     }
 
-    /// Times of two threads may cross.
+    /// Returns the time, at least that of the last row: the times of two threads may be out of order.
     fn at(&mut self, at: Duration) -> Duration {
         self.last = self.last.max(at);
         self.last
     }
 }
 
-impl Tape for Files {
+impl Tape for ConnectionTape {
     fn write(&mut self, side: Side, at: Duration, bytes: &[u8]) -> io::Result<()> {
         let Some(direction) = self.directions.get_mut(&(side == Side::Hq)) else { return Ok(()) };
         let at = direction.at(at);
@@ -161,10 +162,10 @@ impl Tape for Files {
             let at = direction.at(at);
             direction.row(Row::End { at })?;
         }
-        // The system takes every byte for a file that nobody can find any more.
+        // Writes to deleted files succeed, so check whether the files still exist.
         for file in self.directions.values().flat_map(|it| [&it.bytes, &it.index]) {
             if is_deleted(file)? {
-                return Err(io::Error::other("its files were deleted while they were written"));
+                return Err(io::Error::other("the files were deleted while they were written"));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What counts as covered, as missed, and as neither.
+//! The rules for covered, missed and uncounted code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub(crate) fn class(source: Option<&str>, methods: Vec<Method>) -> Class {
     }
 }
 
-/// `a/A` with two methods, `a/B` with one.
+/// Returns an inventory of `a/A` with two methods and `a/B` with one.
 pub(crate) fn inventory() -> Inventory {
     let mut inventory = Inventory::default();
     let a = class(Some("A.kt"), vec![method("run", &[3, 4, 5]), method("idle", &[8, 9])]);
@@ -40,7 +40,7 @@ pub(crate) fn inventory() -> Inventory {
     inventory
 }
 
-/// `class.method calls line:hits …` for each method.
+/// Returns `class.method calls line:hits …` for each method.
 fn shown(coverage: &Coverage) -> Vec<String> {
     let classes = coverage.packages.values().flat_map(|package| &package.classes);
     let methods = classes.flat_map(|(name, class)| class.methods.iter().map(move |method| (name, method)));
@@ -79,7 +79,7 @@ fn lines_are_missed_only_where_lines_are_told() {
         assert_eq!(shown(&of(&seen, &Options::default())), expected);
         assert_eq!(shown(&of(&seen, &entry_lines)), expected, "there are better lines than first ones");
     }
-    // F1 tells of a place once.
+    // F1 reports each line once.
     let f1 = observed(Dialect::F1, &[("a/A.run", &[3, 4]), ("a/A.run", &[3])]);
     assert_eq!(shown(&of(&f1, &Options::default()))[0], "a/A.run 2 3:1 4:1 5:0");
 }
@@ -97,7 +97,7 @@ fn of_a_call_without_lines_nothing_is_missed() {
     let coverage = of(&both, &Options::default());
     assert_eq!(shown(&coverage), ["a/A.run 0 3:0 4:0 5:0", "a/A.idle 2 8:1", "a/B$C.run 1"]);
     assert_eq!(coverage.notes.blind_methods, 2);
-    // A call that has not ended tells no lines.
+    // A call that has not ended reports no lines.
     let mut trace = Trace::new(Dialect::V4);
     trace.enter("a/A.run;1;()V");
     trace.call("a/A.idle;1;()V", &[8]);
@@ -111,7 +111,7 @@ fn what_is_not_traced_is_not_missed() {
     seen.class("a/B$C", ClassFate::Failed);
     let coverage = of(&seen, &Options::default());
     assert_eq!((coverage.packages["a"].classes.len(), coverage.notes.untraced_classes), (1, 1));
-    // Another loader's was traced.
+    // A class of this name was traced in another class loader.
     seen.class("a/B$C", ClassFate::Traced);
     seen.class("a/B$C", ClassFate::Ignored);
     assert_eq!(seen.classes["a/B$C"], ClassFate::Traced);
@@ -127,12 +127,12 @@ fn lines_of_another_version_are_not_those_of_the_class() {
         let coverage = of(&seen, &Options::default());
         assert_eq!(shown(&coverage), ["a/A.run 1", "a/A.idle 0", "a/B$C.run 0 2:0"], "{calls:?}");
         assert_eq!((coverage.notes.other_versions, coverage.notes.blind_methods), (1, 0));
-        // The right one ran too, in another loader or run.
+        // The right class ran too, in another loader or run.
         seen.add(observed(Dialect::V4, &[("a/A.run", &[3, 4])]));
         let entry_lines = Options { entry_lines: true, ..Options::default() };
         assert_eq!(shown(&of(&seen, &entry_lines))[..2], ["a/A.run 2", "a/A.idle 0"], "{calls:?}");
     }
-    // A method that an agent has added is in no version of the source.
+    // A method that an agent has added is not in the source.
     let mut trace = Trace::new(Dialect::V4);
     trace.call("a/A.run;1;()V", &[3]);
     trace.call("a/A.$jacocoInit;4106;()[Z", &[]);
@@ -241,7 +241,7 @@ fn counts_coverage_and_ends_are_calls_too() {
     let seen = Observed::of(&trace.report());
     let calls: Vec<u64> = seen.methods.values().map(|seen| seen.calls).collect();
     assert_eq!((calls, seen.lines), (vec![1, 40], false));
-    // After a break: the end of a call whose beginning was not recorded.
+    // After a break: the end of a call whose start was not recorded.
     let mut trace = Trace::new(Dialect::V1);
     trace.lose(2);
     trace.leave("a/A.run;1;()V", &BTreeSet::new());

@@ -1,4 +1,4 @@
-//! What is in the files, to the byte for a small one, and by the rules of each format.
+//! The contents of files: byte by byte for a small one, and by the rules of each format.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Readers that are not ours: Debian's `lcov` and `genhtml`, the Python package pycobertura. (npm's jacoco-parse:
+//! Third-party readers: Debian's `lcov` and `genhtml`, the Python package pycobertura. (npm's jacoco-parse:
 //! `tests/viewer/coverage.test.js`.)
 
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ fn write(format: Format, coverage: &Coverage, folder: &Path, options: &WriteOpti
     name
 }
 
-/// `lines......: 63.6% (7 of 11 lines)` → 7, 11.
+/// Parses `lines......: 63.6% (7 of 11 lines)` as 7, 11.
 fn summary(text: &str, what: &str) -> (u64, u64) {
     let line =
         text.lines().find(|line| line.trim_start().starts_with(what)).unwrap_or_else(|| panic!("{text}"));
@@ -38,7 +38,7 @@ fn lcov_counts_the_same() {
     assert!(!text.contains("WARNING"), "{text}");
 }
 
-/// It drops files without lines, so we do not write them: what it takes is what it was given.
+/// lcov drops files without lines, so they are not written: lcov's totals equal those of the coverage.
 #[test]
 fn lcov_takes_every_file_of_a_trace_in_which_lines_of_some_are_known() {
     let mut lcov = require!(installed("lcov"));
@@ -63,7 +63,7 @@ fn lcov_takes_every_file_of_a_trace_in_which_lines_of_some_are_known() {
     };
     assert_eq!(records("same.info"), records(&file));
     assert_eq!(records(&file).iter().filter(|line| line.starts_with("SF:")).count(), 3);
-    // Of no file: the methods are there for who reads them, which is not lcov.
+    // Methods without a file are written for other readers; lcov ignores them.
     coverage.has_lines = false;
     for class in coverage.packages.values_mut().flat_map(|package| package.classes.values_mut()) {
         class.methods.iter_mut().for_each(|method| method.lines.clear());

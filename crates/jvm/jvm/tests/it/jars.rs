@@ -60,7 +60,7 @@ fn jars_are_read_with_their_label() {
     assert!(inventory.add_jar("y.jar", b"no jar", &Options::default()).is_err());
 }
 
-/// What a class file says of its source, and which name it has, reaches readers that publish what they find there.
+/// The source and the name in a class file are passed to readers that publish them.
 #[test]
 fn class_files_name_no_file_outside_of_the_sources() {
     let mut inventory = Inventory::default();
@@ -109,7 +109,7 @@ fn class_files_name_no_file_outside_of_the_sources() {
     }
 }
 
-/// A class that only newer releases of Java load is not that of all runs.
+/// A class that only newer releases of Java load is not counted as loaded in all runs.
 #[test]
 fn releases_of_runs_decide_about_multi_release_jars() {
     let jdk = require!(Jdk::with_compiler());

@@ -1,4 +1,4 @@
-//! What the compilers of Kotlin and Scala add to classes is not counted, and what only looks like it is.
+//! Members that the compilers of Kotlin and Scala add are not counted; members that only look like them are.
 
 use runtap_classfile::assemble::{ClassBuilder, CodeBuilder};
 use runtap_classfile::code::Opcode;
@@ -10,11 +10,11 @@ type Row<'a> = (&'a str, &'a str, AccessFlags, &'a [u16]);
 
 const PUBLIC: AccessFlags = AccessFlags::PUBLIC;
 
-/// A class with these methods, and with this annotation.
+/// Returns a class with these methods and with this annotation.
 fn class(annotation: &str, has_source: bool, methods: &[Row<'_>]) -> Vec<u8> {
     let version = Version { major: 52, minor: 0 };
     let mut class = ClassBuilder::new(version, PUBLIC, "a/A", "java/lang/Object");
-    // In the place of an attribute `SourceFile`, which the builder writes last.
+    // Replaces the attribute `SourceFile`, which the builder writes last.
     class.source_file("A");
     let [attribute, kind] =
         ["RuntimeVisibleAnnotations", annotation].map(|text| class.constants().text(text).0);
@@ -40,7 +40,7 @@ fn class(annotation: &str, has_source: bool, methods: &[Row<'_>]) -> Vec<u8> {
     bytes
 }
 
-/// The methods that count, in coverage and in the list of what was never called.
+/// Returns the methods that are counted, in coverage and in the list of methods that were never called.
 fn counted(bytes: &[u8]) -> Vec<String> {
     let mut inventory = Inventory::default();
     inventory.add_class("a/A.class", bytes);
@@ -64,7 +64,7 @@ fn counted(bytes: &[u8]) -> Vec<String> {
 const KOTLIN: &str = "Lkotlin/Metadata;";
 const SCALA: &str = "Lscala/reflect/ScalaSignature;";
 
-/// As the compiler of Kotlin writes `data class`, a default argument and an open suspending function.
+/// A `data class`, a default argument and an open suspending function, as Kotlin's compiler writes them.
 const DATA_CLASS: &[Row<'static>] = &[
     ("<init>", "(I)V", PUBLIC, &[3]),
     ("getX", "()I", PUBLIC, &[3]),
@@ -82,7 +82,7 @@ const DATA_CLASS: &[Row<'static>] = &[
 fn kotlin() {
     let kept = ["<init>", "getX", "run$lambda$0", "toString", "wait$suspendImpl"];
     assert_eq!(counted(&class(KOTLIN, true, DATA_CLASS)), kept);
-    // Nothing has lines where there is no source file: that says nothing then.
+    // Without a source file no method has lines, so missing lines mean nothing.
     let bare = [("component1", "()I", PUBLIC, &[][..]), ("run", "()V", PUBLIC, &[])];
     assert_eq!(counted(&class(KOTLIN, false, &bare)), ["component1", "run"]);
     assert_eq!(counted(&class(KOTLIN, true, &[bare[0], ("run", "()V", PUBLIC, &[1])])), ["run"]);
@@ -90,7 +90,7 @@ fn kotlin() {
     assert_eq!(counted(&class("La/Metadata;", true, &bare)), ["component1", "run"]);
 }
 
-/// As the compiler of Scala 2.12 writes `case class`, with `toString` and `copy` of more lines written by hand.
+/// A `case class`, as Scala 2.12's compiler writes it, with `toString` and `copy` written by hand on more lines.
 #[test]
 fn scala() {
     let rows: &[Row<'_>] = &[
@@ -113,11 +113,11 @@ fn scala() {
     ];
     let kept = ["$anonfun$twice$1", "<init>", "equals", "greet$default$1", "toString", "x"];
     assert_eq!(counted(&class(SCALA, true, rows)), kept);
-    // A class that is no case class may have methods of these names.
+    // Methods of these names are counted in other classes.
     let rows = [("copy", "()La/A;", PUBLIC, &[4][..]), ("hashCode", "()I", PUBLIC, &[4])];
     assert_eq!(counted(&class(SCALA, true, &rows)), ["copy", "hashCode"]);
     let read = ("readResolve", "()Ljava/lang/Object;", AccessFlags::PRIVATE, &[4][..]);
     assert_eq!(counted(&class(SCALA, true, &[read, rows[0]])), ["copy"]);
-    // In Java all of them are what they are.
+    // In Java all of these methods are counted.
     assert_eq!(counted(&class("La/Metadata;", true, DATA_CLASS)).len(), 7);
 }

@@ -1,4 +1,4 @@
-//! Laws for any input.
+//! Properties that hold for any input.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn method() -> impl Strategy<Value = Method> {
 
 fn coverage() -> impl Strategy<Value = Coverage> {
     let class = (prop::collection::vec(method(), 1..5), "[A-C]\\.java").prop_map(|(mut methods, source)| {
-        // A class has a method once.
+        // A class has each method once.
         methods.sort_by(|a, b| (&a.name, &a.descriptor).cmp(&(&b.name, &b.descriptor)));
         methods.dedup_by(|a, b| (&a.name, &a.descriptor) == (&b.name, &b.descriptor));
         Class { source, source_is_known: true, methods }
@@ -36,7 +36,7 @@ fn coverage() -> impl Strategy<Value = Coverage> {
     })
 }
 
-/// By source file, the hits of each line.
+/// The hits of each line, by source file.
 type Lines = BTreeMap<String, BTreeMap<u32, u64>>;
 
 fn lines_of(coverage: &Coverage) -> Lines {
@@ -50,7 +50,7 @@ fn lines_of(coverage: &Coverage) -> Lines {
     all
 }
 
-/// What a reader of tracefiles makes of one: lines, and calls of functions by file.
+/// Returns a tracefile as a reader understands it: lines, and calls of functions by file.
 fn read_lcov(text: &str) -> (Lines, BTreeMap<(String, String), u64>) {
     let (mut lines, mut calls, mut file) = (Lines::new(), BTreeMap::new(), String::new());
     let mut functions = 0;
@@ -133,7 +133,7 @@ proptest! {
         expected.values_mut().flat_map(|lines| lines.values_mut()).for_each(|hits| *hits = (*hits).min(1));
         prop_assert_eq!(lines, expected);
         let classes = coverage.packages.values().flat_map(|package| &package.classes);
-        // What XML can't have is U+FFFD.
+        // Characters that XML does not allow are replaced by U+FFFD.
         let expected: Vec<_> = classes
             .flat_map(|(name, class)| class.methods.iter().map(move |m| (name.clone(), m.name.replace('\u{1}', "\u{fffd}"))))
             .collect();
@@ -172,7 +172,7 @@ proptest! {
         let parsed = Signature::parse(&text).unwrap();
         prop_assert_eq!((parsed.class, parsed.name, parsed.access), (class.as_str(), name.as_str(), access));
         prop_assert_eq!(&parsed.to_string(), &text);
-        // No beginning of it is one.
+        // No prefix of the file is valid.
         for (end, _) in text.char_indices() {
             let error = Signature::parse(text.get(..end).unwrap()).unwrap_err();
             prop_assert!(error.offset <= end, "{error}");

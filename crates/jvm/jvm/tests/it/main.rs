@@ -1,4 +1,4 @@
-//! Coverage from events to files: what is counted, what is written, and who else can read it.
+//! Coverage from events to files: the counts, the output, and third-party readers.
 
 mod builds;
 mod files;
@@ -17,7 +17,7 @@ mod sample;
 
 use runtap_jvm::coverage::{Coverage, Format, WriteOptions};
 
-/// A file as text.
+/// Returns a coverage file as text.
 fn written(format: Format, coverage: &Coverage) -> String {
     let mut bytes = Vec::new();
     format.write(coverage, &mut bytes, &WriteOptions::default()).expect("a Vec takes all");

@@ -1,4 +1,4 @@
-//! What was never called, and how sure that is.
+//! Methods that were never called, and the certainty of that.
 
 use runtap_bytefrog_proto::Dialect;
 use runtap_jvm::coverage::never::{Caveat, ClassState, Size};
@@ -10,7 +10,7 @@ use runtap_jvm::coverage::{
 use crate::builds::{class, inventory, method};
 use crate::trace::Trace;
 
-/// `class state method …` for each class.
+/// Returns `class state method …` for each class.
 fn shown(never: &NeverCalled<'_>) -> Vec<String> {
     let show = |class: &runtap_jvm::coverage::never::NeverClass<'_>| {
         let methods: Vec<&str> = class.methods.iter().map(|method| &*method.name).collect();
@@ -127,7 +127,7 @@ fn patterns_and_methods_of_the_compiler() {
     );
 }
 
-/// Methods that the coverage calls missed.
+/// Returns the methods that the coverage counts as missed.
 fn missed(observed: &Observed, inventory: &Inventory) -> Vec<String> {
     let coverage = Coverage::of(observed, Some(inventory), &Options::default());
     let classes = coverage.packages.values().flat_map(|package| &package.classes);
@@ -162,7 +162,7 @@ fn methods_that_could_not_be_traced_are_not_dead() {
         assert_eq!(listed.collect::<Vec<_>>(), dead, "{told}");
         assert_eq!(missed(&seen, &inventory), dead, "{told}");
     }
-    // Also if others of the class ran, or another class loader's was traced.
+    // Also if other methods of the class ran, or if the class was traced in another class loader.
     let mut seen = two_calls();
     seen.class("a/A", ClassFate::Traced);
     seen.class("a/A (idle()V: too long)", ClassFate::Failed);
@@ -173,7 +173,7 @@ fn methods_that_could_not_be_traced_are_not_dead() {
     assert!(never.caveats.contains(&Caveat::UnknownMethods(1)));
 }
 
-/// A main method that runs all the time is on the stack when an agent attaches: its call is not seen.
+/// A main method that runs all the time is on the stack when an agent attaches, so its call is not seen.
 #[test]
 fn methods_that_ran_when_the_trace_began_are_not_dead() {
     let inventory = more();
@@ -196,7 +196,7 @@ fn methods_that_ran_when_the_trace_began_are_not_dead() {
     assert_eq!(missed(&seen, &inventory), ["a/A.idle", "a/B$C.run", "b/Cold.x", "b/Excluded.x"]);
 }
 
-/// Of a class that was loaded before the agent was attached, what ran before is not known; of one that was loaded since, it is.
+/// For a class loaded before the agent was attached, earlier calls are unknown; for a class loaded later, all are known.
 #[test]
 fn what_ran_before_an_attach_is_not_dead() {
     let inventory = more();
@@ -204,7 +204,7 @@ fn what_ran_before_an_attach_is_not_dead() {
     attached.class("a/A (loaded before the trace began)", ClassFate::Traced);
     attached.class("a/B$C", ClassFate::Traced);
     attached.class("b/Broken (loaded before the trace began)", ClassFate::Traced);
-    // Another class loader's came later: nothing more is known of the first one.
+    // The class of another loader came later, which tells nothing about the first one.
     attached.class("b/Broken", ClassFate::Traced);
     attached.class("b/Cold (loaded before the trace began; x()V: too long)", ClassFate::Failed);
     attached.end_of_classes();
@@ -225,7 +225,7 @@ fn what_ran_before_an_attach_is_not_dead() {
     assert_eq!(missed(&attached, &inventory), ["a/B$C.run", "b/Excluded.x"]);
     let notes = Coverage::of(&attached, Some(&inventory), &Options::default()).notes;
     assert_eq!((notes.not_called_since_attach, notes.unknown_methods, notes.untraced_classes), (3, 1, 2));
-    // A run that was traced from its start knows of these classes, in whatever order the two are added up.
+    // A run that was traced from its start has certain results for these classes, in either order of combination.
     let mut started = two_calls();
     started.class("a/A", ClassFate::Traced);
     started.class("b/Broken", ClassFate::Ignored);
@@ -239,7 +239,7 @@ fn what_ran_before_an_attach_is_not_dead() {
     }
 }
 
-/// Agents that do not say which classes were loaded before: that a method was running already says that they were attached.
+/// For agents that do not report which classes were loaded before, a running method shows that they were attached.
 #[test]
 fn every_class_of_an_agent_that_was_attached_may_have_run_before() {
     let inventory = more();
@@ -291,12 +291,12 @@ fn classes_that_no_agent_was_told_to_trace_are_not_dead() {
     // Another run has traced another part.
     seen.traced.insert(traced("^b/C"));
     assert_eq!(missed(&seen, &inventory), ["a/A.idle", "b/Cold.x", "b/Cold.y"]);
-    // A run of which that is not known.
+    // A run for which the traced part is unknown.
     seen.traced.insert(TracedClasses::default());
     assert_eq!(missed(&seen, &inventory).len(), 6);
 }
 
-/// Expressions that only Java has, or more than are read: of what nothing was seen it is not known whether it was traced.
+/// With patterns that only Java supports, or too many patterns, it is unknown whether unseen classes were traced.
 #[test]
 fn what_an_unreadable_filter_may_have_left_out_is_not_dead() {
     let inventory = more();
@@ -315,12 +315,12 @@ fn what_an_unreadable_filter_may_have_left_out_is_not_dead() {
         );
         assert!(never.caveats.contains(&Caveat::UnreadableFilter(3)), "{:?}", never.caveats);
         assert_eq!(missed(&seen, &inventory), ["a/A.idle", "b/Cold.x", "b/Cold.y"]);
-        // Another run has traced a class of them for sure.
+        // Another run has certainly traced a class of them.
         let of_b = TracedClasses { inclusions: vec!["^b/Broken".to_owned()], exclusions: everything.clone() };
         seen.traced.insert(of_b);
         assert_eq!(missed(&seen, &inventory), ["a/A.idle", "b/Broken.x", "b/Cold.x", "b/Cold.y"]);
     }
-    // As many as an agent takes are read.
+    // The maximum number that an agent accepts is supported.
     let mut seen = two_calls();
     let inclusions = (0..10_000).map(|number| format!("^other/C{number}$")).collect();
     seen.traced.insert(TracedClasses { inclusions, exclusions: everything });

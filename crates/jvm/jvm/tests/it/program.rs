@@ -1,6 +1,6 @@
-//! A program that says itself what runs, by the word of its virtual machine, and coverage made of that.
+//! A program that reports which of its lines run, and the coverage computed from that.
 //!
-//! What is to be expected of each line is written behind it in `tests/java/Shop.java`.
+//! The expected hits of each line are in comments of `tests/java/Shop.java`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use runtap_testkit::{Jdk, Skip, require, run};
 
 use crate::trace::Trace;
 
-/// The folder of the Java sources.
+/// Returns the folder of the Java sources.
 pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java")
 }
 
-/// The program, compiled.
+/// The compiled program.
 pub(crate) struct Program {
     folder: tempfile::TempDir,
-    /// What it said: `in`, `line` or `out`, method, descriptor, line.
+    /// The program's reports: `in`, `line` or `out`, method, descriptor, line.
     said: Vec<[String; 4]>,
 }
 
@@ -52,7 +52,7 @@ impl Program {
         inventory
     }
 
-    /// What an agent of this version would tell of the run.
+    /// Returns the observations that an agent of this version would report for the run.
     pub(crate) fn observed(&self, dialect: Dialect) -> Observed {
         let mut trace = Trace::new(dialect);
         let mut stack: Vec<BTreeSet<(u32, u32)>> = Vec::new();
@@ -89,7 +89,7 @@ impl Program {
     }
 }
 
-/// What is written behind the lines of `Shop.java`: how often each ran, if it is code.
+/// Returns the expected hits from the comments of `Shop.java`, for each line with code.
 fn expected() -> BTreeMap<u32, u64> {
     let text = fs::read_to_string(sources().join("Shop.java")).unwrap();
     let mut expected = BTreeMap::new();
@@ -110,7 +110,7 @@ fn coverage_is_what_the_program_did() {
         let coverage = program.coverage(dialect);
         let lines = coverage.packages["demo"].sources()["Shop.java"].lines();
         if dialect == Dialect::F1 {
-            // A place is told once: that it ran, and not how often.
+            // A line is reported once, so the number of its runs is unknown.
             let ran = |lines: &BTreeMap<u32, u64>| {
                 lines.iter().map(|(n, hits)| (*n, *hits > 0)).collect::<Vec<_>>()
             };
@@ -190,7 +190,7 @@ fn the_rest_was_never_called() {
     assert_eq!(never.caveats, []);
 }
 
-/// Records: their own methods are the compiler's, those that are written are not.
+/// In records, methods that the compiler adds are not counted, and methods written by hand are.
 #[test]
 fn of_records_and_enums_only_what_is_written_counts() {
     let jdk = require!(Jdk::with_compiler());

@@ -6,7 +6,7 @@ use runtap_bytefrog::{Limits, Model, Report};
 use runtap_bytefrog_proto::f1::{Batch, BatchEvent, BatchKind, Hit, HitRows, Rows};
 use runtap_bytefrog_proto::{Dialect, Exit, JavaStr, Location, Message, Stamp};
 
-/// A trace that is told call by call.
+/// A trace built call by call.
 pub(crate) struct Trace {
     dialect: Dialect,
     model: Model,
@@ -21,7 +21,7 @@ impl Trace {
         Self { dialect, model, sequence: 0, methods: BTreeMap::new(), locations: BTreeMap::new() }
     }
 
-    /// The id of a method, which is mapped when it is first seen.
+    /// Returns the id of a method, which is mapped when it is first used.
     pub(crate) fn method(&mut self, signature: &str) -> u32 {
         let next = u32::try_from(self.methods.len()).unwrap();
         let id = *self.methods.entry(signature.to_owned()).or_insert(next);
@@ -64,14 +64,14 @@ impl Trace {
         self.model.take(&Message::Entry { at, method });
     }
 
-    /// The end of a call: what ran in it is told now, if the version can.
+    /// Ends a call and reports the lines that ran in it, if the version supports that.
     pub(crate) fn leave(&mut self, signature: &str, lines: &BTreeSet<(u32, u32)>) {
         let method = self.method(signature);
         for (start, end) in lines {
             match self.dialect {
                 Dialect::V1 => {}
                 Dialect::F1 => {
-                    // An agent tells of a place once.
+                    // An agent reports each line once.
                     if self.locations.contains_key(&(method, *start, *end)) {
                         continue;
                     }
@@ -94,13 +94,13 @@ impl Trace {
         self.model.take(&Message::Exit { at, method, exit });
     }
 
-    /// A call in which these lines ran.
+    /// Adds a call in which these lines ran.
     pub(crate) fn call(&mut self, signature: &str, lines: &[u32]) {
         self.enter(signature);
         self.leave(signature, &lines.iter().map(|line| (*line, *line)).collect());
     }
 
-    /// Events that never come.
+    /// Drops events.
     pub(crate) fn lose(&mut self, count: u64) {
         self.sequence += count;
     }

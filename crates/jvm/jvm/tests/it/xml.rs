@@ -65,14 +65,14 @@ impl Element {
             .unwrap_or_else(|| panic!("{} has no {name}", self.name))
     }
 
-    /// `missed covered` of a counter of JaCoCo's.
+    /// Returns `missed covered` of a JaCoCo counter.
     pub(crate) fn counter(&self, kind: &str) -> Option<(u64, u64)> {
         let counter = self.all("counter").find(|counter| counter.get("type") == kind)?;
         Some((counter.get("missed").parse().unwrap(), counter.get("covered").parse().unwrap()))
     }
 }
 
-/// What a DTD says of an element: its children, groups in their order; attributes that it must have; those that it may have.
+/// The rule of a DTD for an element: its children, as ordered groups; required attributes; optional attributes.
 type Rule<'a> = (&'a str, &'a [&'a [&'a str]], &'a [&'a str], &'a [&'a str]);
 
 /// JaCoCo DTD Report 1.1, without groups.
@@ -118,7 +118,7 @@ pub(crate) const COBERTURA: &[Rule<'_>] = &[
     ("line", &[], &["number", "hits"], &["branch", "condition-coverage"]),
 ];
 
-/// Whether an element and everything in it is as the DTD has it.
+/// Checks an element and its descendants against a DTD.
 #[track_caller]
 pub(crate) fn obeys(element: &Element, rules: &[Rule<'_>]) {
     let found = rules.iter().find(|(name, ..)| *name == element.name);

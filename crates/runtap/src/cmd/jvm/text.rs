@@ -138,7 +138,7 @@ impl ReportText<'_> {
             (counters.drops_unknown, "drop", "of unknown size"),
             (counters.data_breaks, "data break", "in which nothing was recorded"),
             (counters.suspensions, "suspension", "of a thread's recording"),
-            (self.report.untold, "call", "not in the call tree: it was full"),
+            (self.report.without_node, "call", "not in the call tree: it was full"),
             (self.report.too_deep, "call", "deeper than stacks are kept"),
         ]
         .map(|(count, thing, what)| (Things(count, thing), what))

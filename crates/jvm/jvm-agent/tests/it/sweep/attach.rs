@@ -1,8 +1,8 @@
-//! Attached to and left a hundred times while it works: nothing stays, and it is as fast as before.
+//! Attached and detached a hundred times while the program works: nothing is left, and the speed is unchanged.
 
 use runtap_bytefrog::Report;
 use runtap_bytefrog::hq::{AgentId, Event};
-use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, Record, WhenSlow};
+use runtap_bytefrog_proto::{ClassOutcome, Configuration, Extension, JavaString, RecordMode, WhenSlow};
 use runtap_testkit::{Jdk, Skip, eventually};
 
 use super::{Attached, Part, said};
@@ -11,16 +11,16 @@ use crate::common::{Listening, demo};
 /// An expression that no class matches.
 const NOTHING: &str = "^none/";
 
-/// What a cycle without classes may add to the resident memory, in KiB, once the first ones have set up what stays: that is
-/// what we leave, and what the JVM leaves of loading an agent.
+/// The limit for the growth of resident memory per cycle without classes, in KiB, after the first cycles. It covers
+/// the memory that the agent leaves, and the memory that the JVM leaves after loading an agent.
 const MOST_OURS: u64 = 8;
-/// What a cycle with classes may add to the resident memory, in KiB, when old versions of classes are collected. It is the
-/// JVM's, and the more the more its compilers come to do: 362 on a busy machine, 438 to 451 on a quiet one.
+/// The limit for the growth of resident memory per cycle with classes, in KiB, with old class versions collected. This is the
+/// JVM's memory, and depends on its compilers' activity: 362 on a busy machine, 438 to 451 on a quiet one.
 const MOST_KEPT: u64 = 600;
-/// After so many cycles comes a full collection, as it does by itself in a program that works: without one the JVM keeps every
-/// version of a class that there has been.
+/// The number of cycles between full collections, which a working program has by itself: without one the JVM keeps
+/// every version of a class.
 const COLLECTS: usize = 10;
-/// What a cycle may add besides what the JVM says that it has taken: pages that it had taken before and did not use.
+/// The limit per cycle beyond the memory that the JVM reports: pages that it had reserved before and did not use.
 const MOST_BESIDE: u64 = 192;
 
 #[test]
@@ -42,7 +42,7 @@ fn sweep(part: Part) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A heap that does not grow, and compilers that stay: what grows then is ours, or kept of changed classes.
+/// A fixed heap and permanent compiler threads, so that growth is due to the agent or to changed classes.
 const OPTIONS: &[&str] = &[
     "-Xverify:all",
     "-XX:+UseSerialGC",
@@ -53,7 +53,7 @@ const OPTIONS: &[&str] = &[
     "-XX:NativeMemoryTracking=summary",
 ];
 
-/// What one cycle after the other leaves: threads and files, which have to stay the same from the second on, and memory.
+/// The remains of consecutive cycles: threads and files, which have to be constant from the second cycle on, and memory.
 struct Growth {
     skipped: usize,
     cycles: usize,
@@ -61,7 +61,7 @@ struct Growth {
 }
 
 impl Growth {
-    /// Memory counts when a fifth of the cycles is over.
+    /// Memory is measured after a fifth of the cycles.
     fn of(cycles: usize) -> Self {
         Self { skipped: cycles / 5, cycles: 0, first: None }
     }
@@ -70,7 +70,7 @@ impl Growth {
         eventually("no thread of the agent is left", || (!program.has_agent_threads()).then_some(()));
         self.cycles += 1;
         if let Some((threads, files, _)) = self.first.as_ref().filter(|_| self.cycles > self.skipped) {
-            // The JVM closes the connection of the one who attaches a little later than it answers.
+            // The JVM closes the connection of the attaching tool shortly after it answers.
             let what = format!("cycle {}: {threads} threads and {files} files", self.cycles);
             eventually(&what, || {
                 (program.threads().len() <= *threads && program.files() <= *files).then_some(())
@@ -82,7 +82,7 @@ impl Growth {
         self.first = Some((threads, files, Memory::of(program)));
     }
 
-    /// KiB a cycle: resident, and of the JVM by its own account.
+    /// Returns KiB per cycle: resident memory, and the JVM's own account.
     fn each(&self, program: &Attached, what: &str) -> (u64, u64) {
         let (threads, files, first) = self.first.as_ref().unwrap();
         let (cycles, now) = ((self.cycles - self.skipped.max(1)) as u64, Memory::of(program));
@@ -97,13 +97,13 @@ impl Growth {
     }
 }
 
-/// Everything but the change of classes, in a JVM that compiles nothing meanwhile.
+/// Runs all steps except the change of classes, in a JVM that compiles nothing meanwhile.
 fn without_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
     let options = [OPTIONS, &["-Xint"]].concat();
     let (program, _) = Attached::start(jdk, &options, &["demo.Loaded", "0", "0"])?;
     let mut growth = Growth::of(part.of(100));
     for _ in 0..part.of(100) {
-        assert_eq!(cycle_of(&program, Record::Full, NOTHING), 0);
+        assert_eq!(cycle_of(&program, RecordMode::Full, NOTHING), 0);
         growth.cycle(&program);
     }
     let (resident, _) = growth.each(&program, &format!("JDK {}, no class", jdk.major()));
@@ -116,18 +116,18 @@ fn without_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
 
 fn with_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
     let (major, cycles) = (jdk.major(), part.of(100));
-    // Those that parse are among them.
+    // The threads that parse are included.
     let classes = if part == Part::Whole { 200 } else { 50 };
     let (mut program, loaded) = Attached::start(jdk, OPTIONS, &["demo.Loaded", "1", &classes.to_string()])?;
     assert_eq!(loaded, classes.to_string());
-    // In the whole sweep as many as the compilers take who come to a loop anew after seconds.
+    // In the whole sweep, the number that the compilers need when a loop becomes hot again after seconds.
     let asks = if part == Part::Whole { 500 } else { 8 };
-    // Has nothing else to do than to answer.
+    // This program only answers.
     let (mut other, _) = Attached::start(jdk, OPTIONS, &["demo.Loaded", "0", "0"])?;
     let before = steady(asks, &mut program, &mut other);
     let mut growth = Growth::of(cycles);
     for cycle in 0..cycles {
-        let record = [Record::Full, Record::Counts, Record::Coverage][cycle % 3];
+        let record = [RecordMode::Full, RecordMode::Counts, RecordMode::Coverage][cycle % 3];
         let changed = cycle_of(&program, record, "^com/sun/org/apache/");
         assert!(changed >= classes, "{major} {record:?}: {changed} classes were changed");
         if cycle % COLLECTS == COLLECTS - 1 {
@@ -147,7 +147,7 @@ fn with_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
         let as_fast = before[0].max(last[1]);
         assert!(last[0] <= as_fast + as_fast / 10, "{major}: {last:?} after {before:?}");
     } else {
-        // Who stays in the interpreter is twenty times as slow; how soon the compilers come depends on the machine.
+        // Interpreted code is twenty times as slow; when the compilers run depends on the machine.
         eventually("it is compiled again", || (program.ask("speed")[0] <= 3 * before[0]).then_some(()));
     }
     program.end();
@@ -155,9 +155,9 @@ fn with_classes(jdk: &Jdk, part: Part) -> Result<(), Skip> {
     Ok(())
 }
 
-/// The least processor time of a document, in ns, in the program and in one that nobody attaches to, asked by turns: what else
-/// the machine does makes both slower. It takes thousands of documents until the compilers have nothing more to do, after a
-/// change of classes as at the start: that is taken to be so when so many asks have brought nothing.
+/// Returns the minimum processor time of a document, in ns, in the program and in one that is never attached to, measured
+/// alternately, because other load slows both. The compilers need thousands of documents after a change of classes, as after
+/// the start; they count as done when `asks` measurements have brought no improvement.
 fn steady(asks: u32, program: &mut Attached, other: &mut Attached) -> [u64; 2] {
     let (mut best, mut since) = ([u64::MAX; 2], 0);
     while since < asks {
@@ -169,8 +169,8 @@ fn steady(asks: u32, program: &mut Attached, other: &mut Attached) -> [u64; 2] {
     best
 }
 
-/// Attaches, waits for calls if there will be any, and leaves. Says how many classes HQ was told of as changed.
-fn cycle_of(program: &Attached, record: Record, include: &str) -> usize {
+/// Attaches, waits for calls if any are expected, and detaches. Returns the number of classes reported as changed.
+fn cycle_of(program: &Attached, record: RecordMode, include: &str) -> usize {
     let extension =
         Extension { record, when_slow: WhenSlow::Drop, snapshot_interval: 20, ..Extension::default() };
     let inclusions = vec![JavaString::from(include)];
@@ -178,9 +178,9 @@ fn cycle_of(program: &Attached, record: Record, include: &str) -> usize {
     program.load(&format!("port={},boot=yes", hq.hq.address().port())).unwrap();
     let seen = |report: &Report| {
         report.methods.iter().any(|method| match record {
-            Record::Full => method.entries > 0,
-            Record::Counts => method.counted.is_some_and(|(calls, ..)| calls > 0),
-            Record::Coverage => method.has_run,
+            RecordMode::Full => method.entries > 0,
+            RecordMode::Counts => method.counted.is_some_and(|(calls, ..)| calls > 0),
+            RecordMode::Coverage => method.has_run,
         })
     };
     if include != NOTHING {
@@ -198,7 +198,7 @@ fn cycle_of(program: &Attached, record: Record, include: &str) -> usize {
 #[derive(Debug, Clone)]
 struct Memory {
     resident: u64,
-    /// What the JVM has taken, by its own account, for what it says.
+    /// The memory that the JVM reports as committed, for its use.
     taken: Vec<(String, u64)>,
 }
 
@@ -219,7 +219,7 @@ impl Memory {
         self.taken.iter().map(|(_, kib)| kib).sum()
     }
 
-    /// What has changed.
+    /// Returns the difference.
     fn since(&self, first: &Self) -> String {
         let taken = self.taken.iter().filter_map(|(name, kib)| {
             let (_, before) = first.taken.iter().find(|(other, _)| other == name)?;

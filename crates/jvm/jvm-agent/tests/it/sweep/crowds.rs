@@ -12,7 +12,7 @@ use super::{Part, said};
 use crate::common::{Listening, demo, run_both};
 use crate::counts::{Counts, expected, plain, seen};
 
-/// Rounds of each thread: twice as many events as its ring has room for.
+/// Rounds of each thread, with twice as many events as its ring has room for.
 const ROUNDS: u64 = 40;
 const THREADS: u64 = 200;
 
@@ -47,7 +47,7 @@ fn sweep(part: Part) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Says how many events did not come as such.
+/// Runs the program and returns how many events were not received as events.
 fn run(jdk: &Jdk, when_slow: WhenSlow) -> Result<u64, Skip> {
     let extension = Extension { when_slow, ..Extension::default() };
     let hq = Listening::with(Configuration { extension, data_senders: 3, ..demo() });
@@ -78,7 +78,7 @@ fn run(jdk: &Jdk, when_slow: WhenSlow) -> Result<u64, Skip> {
     }
 }
 
-/// What `demo.Counts` records: each call has an entry and an end, and some throw.
+/// Returns the number of events of `demo.Counts`: each call has an entry and an end, and some throw.
 fn events(expected: &Counts) -> u64 {
     let ends: u64 = expected.values().map(|(entries, exits, bubbles)| entries + exits + bubbles).sum();
     // Explicit throws: those of a third of the rounds, in `thrower`.
@@ -90,7 +90,7 @@ fn only_calls(counts: Counts) -> Counts {
     counts.into_iter().map(|(name, (entries, ..))| (name, (entries, 0, 0))).collect()
 }
 
-/// The calls of each method, recorded or counted, and how many were counted.
+/// Returns the calls of each method, recorded or counted, and how many were counted.
 fn calls(report: &Report) -> (Counts, u64) {
     let mut sum = 0;
     let all = report.methods.iter().map(|method| {
@@ -102,7 +102,7 @@ fn calls(report: &Report) -> (Counts, u64) {
     (all, sum)
 }
 
-/// A port behind which HQ is slow: what comes is passed on in small pieces with rests in between.
+/// Starts a proxy that passes data to HQ in small pieces with pauses in between.
 fn slowed(port: u16) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let ours = listener.local_addr().unwrap().port();

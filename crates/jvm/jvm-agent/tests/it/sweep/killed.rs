@@ -1,7 +1,7 @@
-//! HQs that are killed at any moment: the program never stands still for longer than the policy says.
+//! HQs are killed at any moment: the program never stops for longer than the policy allows.
 //!
-//! With `drop` and `counts` it does not wait for HQ at all; with `block` at most as long as HQ lives. A thread that is not
-//! traced runs beside the traced one: what makes both stand still is not ours, nor is it the policy.
+//! With `drop` and `counts` it does not wait for HQ at all; with `block` only while HQ runs. An untraced thread runs
+//! beside the traced one: a stop of both is not caused by the agent.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use runtap_bytefrog_proto::{Configuration, Extension, JavaString, WhenSlow};
 use runtap_jvm_attach::AttachError;
-use runtap_jvm_attach::codec::NotLoaded;
+use runtap_jvm_attach::codec::LoadError;
 use runtap_testkit::{Jdk, Signal, Skip, eventually};
 
 use super::{Attached, Dice, Part, said};
 use crate::common::{Listening, demo};
 
-/// The policy of an HQ that is a process of its own.
+/// The variable with the policy, set for the process that is HQ.
 const POLICY: &str = "RUNTAP_SWEEP_HQ";
-/// On a machine with other work to do.
+/// The tolerance on a busy machine.
 const MARGIN: Duration = Duration::from_secs(1);
 
 #[test]
@@ -31,7 +31,7 @@ fn fifty_moments() {
     said(sweep(Part::Whole));
 }
 
-/// Not a test: the HQ of the others, so that it can be killed.
+/// Not a test: the HQ of the other tests, in a process so that it can be killed.
 #[test]
 #[ignore = "the others start it"]
 fn hq() {
@@ -45,7 +45,7 @@ fn hq() {
     let extension = Extension { when_slow, ..Extension::default() };
     let hq = Listening::with(Configuration { extension, inclusions, ..demo() });
     println!("\nport {}", hq.hq.address().port());
-    // Ends with whoever started it.
+    // HQ ends with the process that started it.
     let _ = std::io::stdin().read(&mut [0]);
 }
 
@@ -87,7 +87,7 @@ fn sweep(part: Part) -> Result<(), Skip> {
     Ok(())
 }
 
-/// When an HQ was stopped or killed, in milliseconds after the attaching began.
+/// When an HQ is stopped and killed, in milliseconds after attaching started.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     stop: Option<u64>,
@@ -95,7 +95,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// One of three stands still for a while before it is killed: what it is sent piles up.
+    /// One of three is stopped for a while before it is killed, so that data for it piles up.
     fn any(dice: &mut Dice) -> Self {
         let first = dice.below(500);
         if dice.below(3) == 0 {
@@ -126,7 +126,7 @@ fn moments(jdk: &Jdk, when_slow: WhenSlow, count: usize) -> Result<(), Skip> {
                 }
                 at(moment.kill);
                 hq.signal(Signal::KILL);
-                // Its connections are closed when it is gone, which takes a while on a busy machine.
+                // Its connections are closed after it has exited, which takes a while on a busy machine.
                 drop(hq);
                 began.elapsed()
             });
@@ -135,11 +135,11 @@ fn moments(jdk: &Jdk, when_slow: WhenSlow, count: usize) -> Result<(), Skip> {
         });
         match attached {
             Ok(()) => traced += 1,
-            // It was gone before it had said what to trace.
-            Err(AttachError::NotLoaded(NotLoaded::Refused { code: -1 })) => {}
+            // HQ was killed before it had sent its configuration.
+            Err(AttachError::NotLoaded(LoadError::Failed { code: -1 })) => {}
             Err(error) => panic!("{major} {when_slow:?} {number} {moment:?}: {error}"),
         }
-        // Its agent still looks for it, if it was killed that early.
+        // The agent still tries to connect, if HQ was killed that early.
         program.load("detach").unwrap();
         eventually("no thread of the agent is left", || (!program.has_agent_threads()).then_some(()));
         let gaps = program.ask("gap");

@@ -1,7 +1,7 @@
-//! The agent under stress: attached and left again and again, HQs that are killed, hundreds of threads and a slow HQ.
+//! The agent under stress: repeated attaching, killed HQs, hundreds of threads and a slow HQ.
 //!
-//! A tenth of each is among the tests. `cargo xtask sweep jvm` runs the whole, prints what it has seen, and
-//! docs/reliability.md has the results.
+//! A tenth of each sweep is part of the tests. `cargo xtask sweep jvm` runs all and prints the results, which are in
+//! docs/reliability.md.
 
 #![expect(clippy::print_stdout, reason = "how much was tried is what the sweep is read for")]
 
@@ -20,17 +20,17 @@ use runtap_testkit::{Jdk, Skip};
 
 use crate::common::{library, programs};
 
-/// How much of a sweep is run.
+/// The part of a sweep to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// With the other tests.
+    /// The part in the tests.
     Tenth,
-    /// On demand.
+    /// All, on demand.
     Whole,
 }
 
 impl Part {
-    /// So many of them.
+    /// Returns the number of repetitions in this part.
     fn of(self, all: usize) -> usize {
         match self {
             Self::Tenth => (all / 10).max(1),
@@ -38,7 +38,7 @@ impl Part {
         }
     }
 
-    /// The JDKs: one for a test run.
+    /// Returns the JDKs: one for a test run.
     fn jdks(self) -> Result<Vec<Jdk>, Skip> {
         let mut jdks = Jdk::all()?;
         match self {
@@ -57,7 +57,7 @@ fn said(test: Result<(), Skip>) {
     }
 }
 
-/// A program of ours in a JVM, which is asked by lines, and attached to.
+/// A test program in a JVM, which is controlled by lines, and attached to.
 struct Attached {
     child: Child,
     input: ChildStdin,
@@ -67,7 +67,7 @@ struct Attached {
 }
 
 impl Attached {
-    /// Starts it and waits for the line `ready`; gives what is behind it.
+    /// Starts it and waits for the line `ready`; returns the rest of that line.
     fn start(jdk: &Jdk, options: &[&str], arguments: &[&str]) -> Result<(Self, String), Skip> {
         let mut java = jdk.java();
         if jdk.major() >= 21 {
@@ -92,25 +92,25 @@ impl Attached {
         self.child.id()
     }
 
-    /// Loads the agent, or tells it to leave.
+    /// Loads the agent, or makes it detach.
     fn load(&self, options: &str) -> Result<(), AttachError> {
         self.runtime.block_on(self.client.load(&library(), options))
     }
 
-    /// What the JVM says to a command of `jcmd`.
+    /// Returns the JVM's answer to a `jcmd` command.
     fn command(&self, command: &str) -> String {
-        let reply = self.runtime.block_on(self.client.carry_out(&Request::jcmd(command.as_ref())));
+        let reply = self.runtime.block_on(self.client.execute(&Request::jcmd(command.as_ref())));
         String::from_utf8(reply.unwrap()).unwrap()
     }
 
-    /// Writes a line and waits for one that begins with `word`; gives the numbers behind it.
+    /// Writes a line and waits for a line that starts with `word`; returns the numbers after it.
     fn ask(&mut self, word: &str) -> Vec<u64> {
         writeln!(self.input, "{word}").unwrap();
         let answer = line(&mut self.output, word);
         answer.split_whitespace().map(|number| number.parse().unwrap()).collect()
     }
 
-    /// Names of its threads, as the kernel has them.
+    /// Returns the names of its threads as the kernel has them.
     fn threads(&self) -> Vec<String> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap().flatten();
         let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
@@ -121,19 +121,19 @@ impl Attached {
         self.threads().iter().any(|name| name.starts_with("runtap-"))
     }
 
-    /// Open files and sockets.
+    /// Returns the number of open files and sockets.
     fn files(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.pid())).unwrap().count()
     }
 
-    /// Resident memory, in KiB.
+    /// Returns the resident memory, in KiB.
     fn resident(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Closes its input; it ends well, and says `done`.
+    /// Closes its input and checks that it exits successfully, with `done`.
     fn end(mut self) {
         drop(self.input);
         line(&mut self.output, "done");
@@ -141,7 +141,7 @@ impl Attached {
     }
 }
 
-/// The next line that begins with a word: what is behind it.
+/// Returns the rest of the next line that starts with a word.
 fn line(output: &mut BufReader<ChildStdout>, word: &str) -> String {
     loop {
         let mut line = String::new();
@@ -152,7 +152,7 @@ fn line(output: &mut BufReader<ChildStdout>, word: &str) -> String {
     }
 }
 
-/// Numbers that are the same in each run (xorshift64).
+/// A generator of the same numbers in each run (xorshift64).
 struct Dice(u64);
 
 impl Dice {

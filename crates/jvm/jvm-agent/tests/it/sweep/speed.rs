@@ -1,4 +1,4 @@
-//! What it costs to change loaded classes. `bench` has what calls cost.
+//! The cost of changing loaded classes; `bench` has the cost of calls.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ struct Cost {
     classes: usize,
 }
 
-/// Of all threads of a process, to a hundredth of a second: user and system time are the 14th and 15th field.
+/// Returns the processor time of a process, in hundredths of a second: user and system time are the 14th and 15th field.
 fn processor_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let (_, fields) = stat.rsplit_once(')').unwrap();

@@ -1,8 +1,8 @@
 //! A Java program that is attached to: which one is meant, what it was told by its JVM, and errors as people read them.
 
 use runtap_discover::{Options, Process, ProcessKind, Reason, System};
-use runtap_jvm_attach::codec::NotLoaded;
-use runtap_jvm_attach::{Answer, AttachError, CLibrary, Client, Jvm, Placed, Timeouts};
+use runtap_jvm_attach::codec::LoadError;
+use runtap_jvm_attach::{AgentAnswer, AttachError, CLibrary, Client, Jvm, PlacedLibrary, Timeouts};
 use runtap_os::in_a_thread;
 use runtap_target::local_name;
 
@@ -110,7 +110,7 @@ pub(super) async fn load(
 ) -> anyhow::Result<()> {
     // Also shows whether it answers at all, before it is given long to load something.
     let version = java_version(client).await?;
-    let answer = Answer::create(client.jvm()).await.map_err(explain)?;
+    let answer = AgentAnswer::create(client.jvm()).await.map_err(explain)?;
     let options = carried::with_answer(options, answer.path());
     let refused = |error| refusal(error, client.jvm().pid(), answer.read());
     let loaded = client.loaded_libraries(&carried.name).map_err(explain)?;
@@ -118,18 +118,18 @@ pub(super) async fn load(
         match client.load(&path, &options).await {
             Ok(()) => return Ok(()),
             // The JVM has looked for the file, which is gone.
-            Err(AttachError::NotLoaded(NotLoaded::Failed { .. })) => {}
+            Err(AttachError::NotLoaded(LoadError::NotLoaded { .. })) => {}
             Err(error) => return Err(refused(error)),
         }
     }
     tell_of_warning(client, version, output);
-    let placed = Placed::write(client.jvm(), &carried.name, carried.bytes).await.map_err(explain)?;
+    let placed = PlacedLibrary::write(client.jvm(), &carried.name, carried.bytes).await.map_err(explain)?;
     client.load(placed.path(), &options).await.map_err(refused)
 }
 
 /// With the reason that the agent gives.
 fn refusal(error: AttachError, pid: u32, why: Option<String>) -> anyhow::Error {
-    let (AttachError::NotLoaded(NotLoaded::Refused { .. }), Some(why)) = (&error, why) else {
+    let (AttachError::NotLoaded(LoadError::Failed { .. }), Some(why)) = (&error, why) else {
         return explain(error);
     };
     let hint = if why.contains("traced already") {
@@ -173,7 +173,7 @@ pub(super) async fn unload(client: &Client) -> Result<bool, AttachError> {
             traced = true;
             continue;
         }
-        let answer = Answer::create(client.jvm()).await?;
+        let answer = AgentAnswer::create(client.jvm()).await?;
         client.load(path, &carried::with_answer(carried::DETACH, answer.path())).await?;
         traced |= answer.read().is_none();
     }
@@ -195,14 +195,14 @@ pub(super) fn explain(error: AttachError) -> anyhow::Error {
         | AttachError::NotAJvm { .. }
         | AttachError::OpenJ9 { .. }
         | AttachError::Stopped { .. }
-        | AttachError::Deaf { .. }
-        | AttachError::Silent { .. }
+        | AttachError::SignalNotHandled { .. }
+        | AttachError::NotListening { .. }
         | AttachError::Connect { .. } => exit::NO_TARGET,
         AttachError::Musl { .. }
         | AttachError::ReadOnlyTemp { .. }
         | AttachError::Disabled { .. }
         | AttachError::NotLoaded(_)
-        | AttachError::Refused { .. } => exit::REFUSED,
+        | AttachError::Rejected { .. } => exit::REFUSED,
         _ => exit::FAILED,
     };
     let hint = match &error {
@@ -222,7 +222,7 @@ pub(super) fn explain(error: AttachError) -> anyhow::Error {
         AttachError::Stopped { .. } => Some("let it go on: kill -CONT PID"),
         AttachError::Disabled { .. }
         | AttachError::ReadOnlyTemp { .. }
-        | AttachError::NotLoaded(NotLoaded::Disabled) => {
+        | AttachError::NotLoaded(LoadError::Disabled) => {
             Some("start it with the agent instead: runtap jvm run -- java …")
         }
         _ => None,

@@ -123,7 +123,7 @@ fn report(agents: &[AgentId], hq: &Hq, watch: &Watch) -> JvmDocument {
 }
 
 fn status(hq: &Hq, watch: &Watch) -> Vec<AgentStatus> {
-    let one = |state: runtap_bytefrog::hq::AgentState| {
+    let one = |state: runtap_bytefrog::hq::AgentStatus| {
         let (counters, waiting) = hq.counters(state.id).ok()?;
         let facts = watch.facts(state.id);
         let facts = facts.as_ref();
@@ -136,7 +136,7 @@ fn status(hq: &Hq, watch: &Watch) -> Vec<AgentStatus> {
             pid: process.map(|process| process.pid),
             main: process.map(|process| process.main.to_string()),
             mode: state.state.mode.to_string(),
-            said: state.said.and_then(ModeByte::mode).map(|mode| mode.to_string()),
+            said: state.reported_mode.and_then(ModeByte::mode).map(|mode| mode.to_string()),
             started: state.state.started,
             connected: !state.ended,
             silent: facts.is_some_and(|facts| facts.silent),

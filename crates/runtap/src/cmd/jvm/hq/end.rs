@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_bytefrog::hq::{AgentId, AgentState, Hq};
-use runtap_bytefrog::{Report, Sums};
+use runtap_bytefrog::hq::{AgentId, AgentStatus, Hq};
+use runtap_bytefrog::{CombinedReport, Report};
 use runtap_bytefrog_proto::{Dialect, Mode};
 use runtap_record::{StopListener, Stops};
 use runtap_text::TextOptions;
@@ -164,24 +164,24 @@ fn hint_at_names(options: &JvmHq, reports: &[(AgentId, Facts, Report)], output: 
 }
 
 /// The agents that have not ended, with their states.
-fn living(hq: &Hq, watch: &Watch) -> Vec<AgentState> {
+fn living(hq: &Hq, watch: &Watch) -> Vec<AgentStatus> {
     let has_ended = |id| watch.facts(id).is_none_or(|facts| facts.finished);
     hq.agents().into_iter().filter(|state| !has_ended(state.id)).collect()
 }
 
 /// Stops agents. A program that waits for its start is let go: the original agents never end otherwise.
-fn stop(hq: &Hq, agents: &[AgentState]) {
+fn stop(hq: &Hq, agents: &[AgentStatus]) {
     for agent in agents {
         if !agent.state.started {
             // What fails here fails below too: its connection is gone.
-            let _ = hq.go(agent.id, Mode::Tracing);
+            let _ = hq.change_mode(agent.id, Mode::Tracing);
         }
-        let _ = hq.go(agent.id, Mode::ShuttingDown);
+        let _ = hq.change_mode(agent.id, Mode::ShuttingDown);
     }
 }
 
 /// Waits until all have ended, the patience is over, or somebody has none, which is returned.
-async fn wait(living: &[AgentState], watch: &Watch, again: &mut StopListener, output: Output) -> bool {
+async fn wait(living: &[AgentStatus], watch: &Watch, again: &mut StopListener, output: Output) -> bool {
     let until = Instant::now() + PATIENCE;
     while living.iter().any(|agent| watch.facts(agent.id).is_some_and(|facts| !facts.finished)) {
         tokio::select! {
@@ -201,7 +201,7 @@ fn together(
     reports: &[(AgentId, Facts, Report)],
     own: &BTreeSet<AgentId>,
 ) -> (u64, Report) {
-    let (mut sums, mut agents) = (Sums::default(), reports.len() as u64);
+    let (mut sums, mut agents) = (CombinedReport::default(), reports.len() as u64);
     for (is_own, former) in [true, false].into_iter().zip(former) {
         if let Some((count, report)) = former {
             agents = agents.saturating_add(count);

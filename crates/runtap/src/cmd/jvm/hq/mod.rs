@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtap_bytefrog::hq::{Hq, Options, Recorder, most_ending};
-use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, Record, WhenSlow as Slow};
+use runtap_bytefrog::hq::{Hq, Options, Recorder, max_closing};
+use runtap_bytefrog_proto::{Configuration, Extension, JavaString, Mode, RecordMode, WhenSlow as Slow};
 use runtap_jvm::recording::Folder;
 use runtap_os::allow_many_files;
 use runtap_record::Stops;
@@ -127,9 +127,9 @@ fn configuration(tracing: &JvmTracing) -> Configuration {
         data_senders: tracing.senders.into(),
         extension: Extension {
             record: match tracing.mode {
-                JvmMode::Full => Record::Full,
-                JvmMode::Counts => Record::Counts,
-                JvmMode::Coverage => Record::Coverage,
+                JvmMode::Full => RecordMode::Full,
+                JvmMode::Counts => RecordMode::Counts,
+                JvmMode::Coverage => RecordMode::Coverage,
             },
             coarse_clock: tracing.clock == JvmClock::Ms,
             when_slow: match tracing.when_slow.unwrap_or(WhenSlow::Block) {
@@ -157,11 +157,11 @@ fn recorder(path: &Path) -> anyhow::Result<Arc<dyn Recorder>> {
 const SPARE: usize = 64;
 
 /// Returns the number of connections that may be open, of all users, within the limit of descriptors. A connection takes one for its
-/// socket and, if it is recorded, two files for each direction. As many as [`most_ending`] were shut and have not ended.
+/// socket and, if it is recorded, two files for each direction. As many as [`max_closing`] were shut and have not ended.
 fn connections(descriptors: usize, is_recorded: bool) -> usize {
     let each = if is_recorded { 5 } else { 1 };
     let most = descriptors.saturating_sub(SPARE) / each;
-    let fits = |open: &usize| open + most_ending(*open) <= most;
+    let fits = |open: &usize| open + max_closing(*open) <= most;
     // An agent needs two.
     (2..=Options::default().connections).rev().find(fits).unwrap_or(2)
 }
@@ -179,7 +179,7 @@ pub(super) fn listen(
     for address in addresses {
         let wanted = Options {
             configuration: configuration(&options.tracing),
-            begin: (!options.no_start).then_some(Mode::Tracing),
+            initial_mode: (!options.no_start).then_some(Mode::Tracing),
             users: users.map(<[u32]>::to_vec),
             recorder: recorder.clone(),
             connections,

@@ -8,7 +8,7 @@ use std::mem::{Discriminant, discriminant};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use runtap_bytefrog::hq::{AgentId, Event, Refusal};
+use runtap_bytefrog::hq::{AgentId, Event, RejectReason};
 use runtap_bytefrog_proto::{ClassOutcome, Dialect, ModeByte, Rule};
 use runtap_text::units::Things;
 use tokio::sync::Notify;
@@ -55,7 +55,7 @@ struct State {
     /// Connections of users who may not connect.
     others: u64,
     /// Why there was no room for connections, each cause once.
-    causes: Vec<Discriminant<Refusal>>,
+    causes: Vec<Discriminant<RejectReason>>,
     /// Connections for which there was no room.
     refused: u64,
     /// Agents that were disconnected to make room, and lines about them.
@@ -194,11 +194,11 @@ impl State {
             Event::Violation(violation) => {
                 (self.strangers.entry(violation.rule).or_default(), violation.to_string())
             }
-            Event::Stranger { peer, user } => {
+            Event::UserRejected { peer, user } => {
                 let whose = whose(*user);
                 (&mut self.others, format!("it is of {whose} (from {peer}), who may not connect"))
             }
-            Event::Refused { peer, cause } => return self.refuse(*peer, *cause),
+            Event::Rejected { peer, cause } => return self.refuse(*peer, *cause),
             _ => return,
         };
         *count += 1;
@@ -207,7 +207,7 @@ impl State {
     }
 
     /// A connection for which there was no room. Each cause is said once; how many there were, at the end.
-    fn refuse(&mut self, peer: SocketAddr, cause: Refusal) {
+    fn refuse(&mut self, peer: SocketAddr, cause: RejectReason) {
         self.refused += 1;
         let is_new = !self.causes.contains(&discriminant(&cause));
         if is_new {
@@ -403,8 +403,8 @@ mod tests {
     fn refused_connections_are_counted_and_each_cause_is_said_once() {
         let watch = Watch::new(false);
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-        for cause in [Refusal::Agents(64), Refusal::Agents(64), Refusal::Connections(200)] {
-            watch.hear(None, Event::Refused { peer, cause });
+        for cause in [RejectReason::Agents(64), RejectReason::Agents(64), RejectReason::Connections(200)] {
+            watch.hear(None, Event::Rejected { peer, cause });
         }
         let lines: Vec<String> = watch.lines().into_iter().map(|line| line.text).collect();
         assert_eq!(

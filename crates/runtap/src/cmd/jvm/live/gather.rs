@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use runtap_bytefrog::hq::{AgentId, AgentState, Hq};
+use runtap_bytefrog::hq::{AgentId, AgentStatus, Hq};
 use runtap_bytefrog::{CallTree, Counters, Report};
 use tokio::sync::watch;
 
@@ -33,7 +33,7 @@ pub(super) struct Wants {
 /// An agent at a glance.
 #[derive(Debug, Clone)]
 pub(super) struct Glance {
-    pub(super) state: AgentState,
+    pub(super) state: AgentStatus,
     pub(super) facts: Facts,
     pub(super) counters: Counters,
     /// Events that wait for those before them.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
-use runtap_bytefrog::hq::{AgentId, AgentState, Event};
+use runtap_bytefrog::hq::{AgentId, AgentStatus, Event};
 use runtap_bytefrog::{Limits, Model};
 use runtap_bytefrog_proto::{
-    Command, Dialect, Exit, JavaStr, Message, Mode, ModeByte, Stamp, State as Where,
+    AgentState as Where, Command, Dialect, Exit, JavaStr, Message, Mode, ModeByte, Stamp,
 };
 
 use super::super::hq::watch::Watch;
@@ -59,12 +59,12 @@ fn glance(watch: &Watch, model: &Model, number: u32) -> Glance {
     let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
     watch.hear(Some(id), Event::Connected { peer, dialect: Dialect::V1, project: None, run: 7 });
     watch.hear(Some(id), Event::Heartbeat { mode: mode.byte(), queue: 0 });
-    let state = AgentState {
+    let state = AgentStatus {
         id,
         run: 7,
         dialect: Dialect::V1,
         state: Where { mode, started: true },
-        said: Some(ModeByte(b'T')),
+        reported_mode: Some(ModeByte(b'T')),
         ended: false,
         data: 1,
         is_own: true,

@@ -3,7 +3,7 @@
 use std::io;
 
 use runtap_bytefrog::{Detail, Report, readable};
-use runtap_jvm::recording::{Difference, MethodChange, Numbers, Order};
+use runtap_jvm::recording::{Difference, MethodChange, MethodNumbers, Order};
 use runtap_text::units::{Count, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl Side {
         operand: &Operand,
         difference: &Difference,
         is_timed: bool,
-        of: impl Fn(&MethodChange) -> &Numbers,
+        of: impl Fn(&MethodChange) -> &MethodNumbers,
     ) -> Self {
         let ran = difference.methods.iter().map(&of).filter(|numbers| numbers.calls > 0);
         let sum = |sum: u64, more: u64| sum.saturating_add(more);

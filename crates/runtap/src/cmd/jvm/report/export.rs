@@ -4,7 +4,7 @@ use std::path::Path;
 
 use runtap_bytefrog::Detail;
 use runtap_convert::{Content, FileFormat, Note, Planned, WrittenFiles, plan, reject_overwriting, write_all};
-use runtap_jvm::recording::{CALLS, Of, SELF_TIME, Sums, profile};
+use runtap_jvm::recording::{CALLS, ProfileKind, SELF_TIME, TreeMeasure, profile};
 use runtap_model::{KindInfo, Trace, View};
 use runtap_os::output::{Destination, OutputSink};
 use runtap_sinks::Format;
@@ -87,7 +87,7 @@ pub(super) fn run(
     let lost = lost.fold(0, u64::saturating_add);
     let code = ended(&[&loaded], output);
     let mut loaded = Some(loaded);
-    let sum = if is_timed { Sums::Time } else { Sums::Calls };
+    let sum = if is_timed { TreeMeasure::Time } else { TreeMeasure::Calls };
     let is_last = |with_time: bool| !with_time || sums.is_empty();
     for (planned, with_time) in [(&lines, true), (&sums, false)] {
         if planned.is_empty() {
@@ -144,9 +144,9 @@ pub(super) fn run(
 }
 
 /// The profile of all agents: sums, or a timeline.
-fn trace(loaded: &Loaded, sums: Option<Sums>) -> anyhow::Result<Trace> {
+fn trace(loaded: &Loaded, sums: Option<TreeMeasure>) -> anyhow::Result<Trace> {
     let share = MOST / (loaded.agents.len() as u64).max(1);
-    let of = sums.map_or(Of::Timeline(share), Of::Tree);
+    let of = sums.map_or(ProfileKind::Timeline(share), ProfileKind::Tree);
     let one = |LoadedAgent { recorded, replayed, options }: &LoadedAgent| {
         profile(recorded, replayed, options, of).map_err(explained)
     };

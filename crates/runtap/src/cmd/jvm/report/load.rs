@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use runtap_bytefrog::Report;
-use runtap_bytefrog_proto::{Dialect, Record, Rule};
-use runtap_jvm::recording::{Error, Options, Part, Recorded, Replayed, Resolved, find, replay};
+use runtap_bytefrog_proto::{Dialect, RecordMode, Rule};
+use runtap_jvm::recording::{Error, Options, Part, RecordedAgent, ReplayedAgent, ResolvedPart, find, replay};
 
 use super::super::broken::{Broken, words};
 use super::super::document::Classes;
@@ -75,9 +75,9 @@ impl Operand {
 /// An agent of a recording.
 #[derive(Debug)]
 pub(in crate::cmd::jvm) struct LoadedAgent {
-    pub(in crate::cmd::jvm) recorded: Recorded,
+    pub(in crate::cmd::jvm) recorded: RecordedAgent,
     pub(in crate::cmd::jvm) options: Options,
-    pub(in crate::cmd::jvm) replayed: Replayed,
+    pub(in crate::cmd::jvm) replayed: ReplayedAgent,
 }
 
 impl LoadedAgent {
@@ -106,7 +106,7 @@ impl LoadedAgent {
     pub(in crate::cmd::jvm) fn report(&self) -> Report {
         let report = self.replayed.model.report();
         let configuration = self.replayed.configuration.as_ref();
-        let counts = configuration.is_some_and(|told| told.extension.record != Record::Full);
+        let counts = configuration.is_some_and(|told| told.extension.record != RecordMode::Full);
         Report { unsent: counts && report.dialect == Dialect::F1 && self.ended_early(), ..report }
     }
 
@@ -173,8 +173,10 @@ fn each(
                 Ok(part) => options.part = part,
                 // One agent's marker need not be another's.
                 Err(error) => {
-                    options.part =
-                        Resolved { selection: runtap_bytefrog::Selection::Times(Vec::new()), marked: None };
+                    options.part = ResolvedPart {
+                        selection: runtap_bytefrog::Selection::Times(Vec::new()),
+                        marked: None,
+                    };
                     unknown.get_or_insert((0, error)).0 += 1;
                 }
             }
@@ -203,9 +205,9 @@ impl Loaded {
     }
 
     fn warn_of_marks(&self, agent: &LoadedAgent, output: Output) -> bool {
-        let Some(trouble) = agent.recorded.marks.trouble() else { return false };
+        let Some(problem) = agent.recorded.marks.problem() else { return false };
         let path = self.path.display();
-        output.warning(format_args!("{path}: marks.tsv {trouble}; parts that were marked may be missing"));
+        output.warning(format_args!("{path}: marks.tsv {problem}; parts that were marked may be missing"));
         true
     }
 

@@ -74,7 +74,7 @@ pub(super) fn losses(agent: &LoadedAgent, report: &Report) -> Losses {
         suspended: counters.suspended,
         suspensions: counters.suspensions,
         ends_without_beginning: counters.orphans,
-        untold: report.untold,
+        untold: report.without_node,
         without_room: report.beyond,
         too_deep: report.too_deep,
         cut_calls: tree.rows.iter().map(|row| row.cut).sum(),

@@ -1,6 +1,6 @@
 //! All agents of a recording as one, such as the JVMs that a test run has forked: `--merge-agents`.
 
-use runtap_bytefrog::Sums;
+use runtap_bytefrog::CombinedReport;
 use runtap_text::{Print, TextOptions};
 
 use super::super::broken::Broken;
@@ -18,7 +18,7 @@ pub(super) fn run(
     shown: &TextOptions<'_>,
     output: Output,
 ) -> anyhow::Result<u8> {
-    let (mut sums, mut classes) = (Sums::default(), Classes::default());
+    let (mut sums, mut classes) = (CombinedReport::default(), Classes::default());
     let code = operand.each(&options.agent, options.slow(), output, |agent| {
         sums.add(agent.report());
         classes = classes.and(agent.classes());

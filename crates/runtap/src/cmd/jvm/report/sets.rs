@@ -3,7 +3,7 @@
 use std::io;
 
 use runtap_bytefrog::readable;
-use runtap_jvm::recording::{Called, Operation, SetRow, combine};
+use runtap_jvm::recording::{CalledMethods, Operation, SetRow, combine};
 use runtap_text::units::{Count, Things};
 use runtap_text::{Clean, Column, Print, Table, TextOptions};
 use serde::Serialize;
@@ -71,19 +71,21 @@ pub(super) fn run(
             operands.push((Some((operation, name)), Operand::parse(text)?));
         }
     }
-    let called = |operand: &Operand, agents: &[String]| -> anyhow::Result<(Called, u8)> {
-        let mut called = Called::default();
+    let called = |operand: &Operand, agents: &[String]| -> anyhow::Result<(CalledMethods, u8)> {
+        let mut called = CalledMethods::default();
         let code = operand.each(agents, options.slow(), output, |agent| {
             called.add(&agent.report());
         })?;
         Ok((called, code))
     };
     let (base, mut code) = called(first, &options.agent)?;
-    let row = |operation: Option<(Operation, &'static str)>, operand: &Operand, called: &Called| OperandRow {
-        operation: operation.map(|(_, name)| name),
-        recording: operand.label(),
-        methods_count: called.len(),
-        sign: operation.map_or("", |(operation, _)| operation.sign()),
+    let row = |operation: Option<(Operation, &'static str)>, operand: &Operand, called: &CalledMethods| {
+        OperandRow {
+            operation: operation.map(|(_, name)| name),
+            recording: operand.label(),
+            methods_count: called.len(),
+            sign: operation.map_or("", |(operation, _)| operation.sign()),
+        }
     };
     let mut rows = vec![row(None, first, &base)];
     let mut all = Vec::new();

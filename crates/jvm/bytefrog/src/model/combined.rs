@@ -1,8 +1,8 @@
-//! What several agents have come to together: the JVMs of one test run, say.
+//! The combined report of several agents, such as the JVMs of one test run.
 //!
-//! Owns: [`Sums`], which takes reports one after the other, so that no two of them are held. Methods, exceptions and counters
-//! are added up. Refuses to: add what is an agent's own (segments and lines); grow without a bound: what has no room is in
-//! [`Report::beyond`].
+//! [`CombinedReport`] adds reports one by one, so that no two of them are held. Methods, exceptions and counters
+//! are added up; segments and lines, which are specific to an agent, are left out. The size is bounded: what
+//! exceeds a limit is counted in [`Report::beyond`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,49 +14,50 @@ use super::exceptions::Fate;
 use super::findings::Finding;
 use super::report::{ExceptionReport, MethodReport, Report, SlowCall, ThreadReport};
 
-/// Bytes of signatures of different methods, and of the names at places of exceptions.
-const MOST_TEXT: usize = 128 << 20;
-/// Different methods: as many as an agent may have.
-const MOST_METHODS: usize = 1 << 20;
-/// Places of exceptions.
-const MOST_PLACES: usize = 1 << 16;
-/// Threads, which are kept without their names.
-const MOST_THREADS: usize = 1 << 18;
-/// Slow calls: the longest stay.
-const MOST_SLOW: usize = 1_000;
-/// Bytes of the names in their paths: each call may keep those of an agent of its own.
-const MOST_SLOW_TEXT: usize = 64 << 20;
-/// Broken rules in words, of each rule.
-const WORDS: usize = 5;
+/// The maximum total size of the signatures of methods and of the names at exception sites, in bytes.
+const MAX_TEXT: usize = 128 << 20;
+/// The maximum number of distinct methods.
+const MAX_METHODS: usize = 1 << 20;
+/// The maximum number of exception sites.
+const MAX_SITES: usize = 1 << 16;
+/// The maximum number of threads, which are kept without their names.
+const MAX_THREADS: usize = 1 << 18;
+/// The maximum number of slow calls; the longest are kept.
+const MAX_SLOW_CALLS: usize = 1_000;
+/// The maximum total size of the names in the paths of slow calls, in bytes: each call may come from a different
+/// agent.
+const MAX_SLOW_TEXT: usize = 64 << 20;
+/// The maximum number of details that are kept per broken rule.
+const MAX_DETAILS: usize = 5;
 
-/// Exception, method, line, and what became of it.
-type Place = (Arc<str>, Arc<str>, Option<u16>, Fate);
+/// The exception, method, line and fate.
+type ExceptionSite = (Arc<str>, Arc<str>, Option<u16>, Fate);
 
-/// Reports that are added up.
+/// The combined report of several agents.
 #[derive(Debug, Default)]
-pub struct Sums {
+pub struct CombinedReport {
     agents: u64,
     dialect: Option<Dialect>,
     counters: Counters,
     methods: HashMap<String, MethodReport>,
     text: usize,
     threads: Vec<ThreadReport>,
-    exceptions: BTreeMap<Place, u64>,
+    exceptions: BTreeMap<ExceptionSite, u64>,
     slow_calls: Vec<SlowCall>,
     findings: Vec<Finding>,
-    untold: u64,
+    without_node: u64,
     beyond: u64,
     too_deep: u64,
     unsent: bool,
 }
 
-impl Sums {
-    /// How many reports were added.
+impl CombinedReport {
+    /// Returns the number of reports that were added.
     pub fn agents(&self) -> u64 {
         self.agents
     }
 
-    /// Adds what an agent has come to.
+    /// Adds the report of an agent.
     pub fn add(&mut self, report: Report) {
         self.agents += 1;
         self.dialect = self.dialect.or(Some(report.dialect));
@@ -64,43 +65,43 @@ impl Sums {
         for method in report.methods {
             self.method(method);
         }
-        let room = MOST_THREADS.saturating_sub(self.threads.len());
+        let room = MAX_THREADS.saturating_sub(self.threads.len());
         let threads = report.threads.into_iter().filter(|thread| thread.entries > 0).take(room);
         self.threads.extend(threads.map(|thread| ThreadReport { name: None, ..thread }));
         for found in report.exceptions {
-            let place = (found.exception, found.signature, found.line, found.fate);
-            if let Some(known) = self.exceptions.get_mut(&place) {
+            let site = (found.exception, found.signature, found.line, found.fate);
+            if let Some(known) = self.exceptions.get_mut(&site) {
                 add(known, found.count);
                 continue;
             }
-            let text = self.text.saturating_add(place.0.len() + place.1.len());
-            if text > MOST_TEXT || self.exceptions.len() >= MOST_PLACES {
+            let text = self.text.saturating_add(site.0.len() + site.1.len());
+            if text > MAX_TEXT || self.exceptions.len() >= MAX_SITES {
                 add(&mut self.beyond, found.count);
                 continue;
             }
             self.text = text;
-            self.exceptions.insert(place, found.count);
+            self.exceptions.insert(site, found.count);
         }
         self.slow_calls.extend(report.slow_calls);
         self.slow_calls.sort_by_key(|call| std::cmp::Reverse(call.took));
-        self.slow_calls.truncate(MOST_SLOW);
+        self.slow_calls.truncate(MAX_SLOW_CALLS);
         let mut text = 0usize;
         self.slow_calls.retain(|call| {
             text = call.path.iter().fold(text, |text, name| text.saturating_add(name.len()));
-            text <= MOST_SLOW_TEXT
+            text <= MAX_SLOW_TEXT
         });
         for finding in report.findings {
             let at = self.findings.partition_point(|known| known.rule < finding.rule);
             match self.findings.get_mut(at).filter(|known| known.rule == finding.rule) {
                 Some(known) => {
                     add(&mut known.count, finding.count);
-                    let room = WORDS.saturating_sub(known.first.len());
+                    let room = MAX_DETAILS.saturating_sub(known.first.len());
                     known.first.extend(finding.first.into_iter().take(room));
                 }
                 None => self.findings.insert(at, finding),
             }
         }
-        add(&mut self.untold, report.untold);
+        add(&mut self.without_node, report.without_node);
         add(&mut self.beyond, report.beyond);
         add(&mut self.too_deep, report.too_deep);
         self.unsent |= report.unsent;
@@ -112,7 +113,7 @@ impl Sums {
             return;
         }
         let text = self.text.saturating_add(method.signature.len());
-        if text > MOST_TEXT || self.methods.len() >= MOST_METHODS {
+        if text > MAX_TEXT || self.methods.len() >= MAX_METHODS {
             add(&mut self.beyond, method.calls().max(method.has_run.into()));
             return;
         }
@@ -120,7 +121,7 @@ impl Sums {
         self.methods.insert(method.signature.clone(), method);
     }
 
-    /// All of them as one report. Its sequences, segments and lines are empty.
+    /// Returns the combined report. Its sequences, segments and lines are empty.
     pub fn report(&self) -> Report {
         let mut methods: Vec<MethodReport> = self.methods.values().cloned().collect();
         methods.sort_by(|a, b| a.signature.cmp(&b.signature));
@@ -140,7 +141,7 @@ impl Sums {
             slow_calls: self.slow_calls.clone(),
             lines: Vec::new(),
             findings: self.findings.clone(),
-            untold: self.untold,
+            without_node: self.without_node,
             beyond: self.beyond,
             too_deep: self.too_deep,
             unsent: self.unsent,
@@ -226,10 +227,11 @@ mod tests {
     use super::*;
     use crate::{Limits, Model};
 
-    /// Names of 64 KiB at 65,536 places, or in the paths of slow calls, of as many agents as connect one after the other.
+    /// Names of 64 KiB at 65,536 sites, or in the paths of slow calls, of any number of agents that connect one
+    /// after another.
     #[test]
     fn texts_of_many_agents_are_bounded() {
-        let mut sums = Sums::default();
+        let mut combined = CombinedReport::default();
         let empty = Model::new(Dialect::F1, &Limits::default(), 1).report();
         let (agents, length) = (300usize, 1usize << 20);
         let name: Arc<str> = "x".repeat(length).into();
@@ -243,13 +245,13 @@ mod tests {
             };
             let path = vec![Arc::clone(&name)];
             let slow = SlowCall { took: agent as u64, start: 0, thread: 0, path, depth: 1 };
-            sums.add(Report { exceptions: vec![exception], slow_calls: vec![slow], ..empty.clone() });
+            combined.add(Report { exceptions: vec![exception], slow_calls: vec![slow], ..empty.clone() });
         }
-        let report = sums.report();
-        assert_eq!(report.exceptions.len(), MOST_TEXT / length);
-        assert_eq!(report.beyond, (agents - MOST_TEXT / length) as u64);
-        // The longest stay.
-        assert_eq!(report.slow_calls.len(), MOST_SLOW_TEXT / length);
+        let report = combined.report();
+        assert_eq!(report.exceptions.len(), MAX_TEXT / length);
+        assert_eq!(report.beyond, (agents - MAX_TEXT / length) as u64);
+        // The longest calls are kept.
+        assert_eq!(report.slow_calls.len(), MAX_SLOW_TEXT / length);
         assert_eq!(report.slow_calls.first().map(|call| call.took), Some(agents as u64 - 1));
     }
 }

@@ -1,32 +1,33 @@
-//! What only F1 has: batches, drops, counts.
+//! The messages that only F1 has: batches, drops, counts.
 //!
-//! Owns: the part of [`Core`] in which each thread numbers its own events, so that no window is needed.
+//! In this part of [`TraceState`], each thread numbers its own events, so that no window is needed.
 
 use runtap_bytefrog_proto::f1::{Batch, BatchKind, Count, CountRows, Drop, DropReason};
 use runtap_bytefrog_proto::{Rule, Stamp};
 
-use super::apply::{Core, signed};
+use super::apply::{TraceState, signed};
 use super::event::Event;
 
-/// F1: calls of a method as the agent has counted them.
+/// F1: the calls of a method as the agent counted them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counted {
-    /// Of the time before the last reset.
-    before: Numbers,
-    now: Numbers,
-    /// The reset that `now` is counted from.
+pub(crate) struct AgentCounts {
+    /// The counts before the last reset.
+    before: MethodCounts,
+    /// The counts since the last reset.
+    now: MethodCounts,
+    /// The number of the reset that `now` is relative to.
     reset: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Numbers {
+pub(crate) struct MethodCounts {
     pub(crate) calls: u64,
     pub(crate) thrown: u64,
     pub(crate) nanoseconds: u64,
 }
 
-impl Numbers {
-    fn plus(self, other: Self) -> Self {
+impl MethodCounts {
+    fn saturating_add(self, other: Self) -> Self {
         Self {
             calls: self.calls.saturating_add(other.calls),
             thrown: self.thrown.saturating_add(other.thrown),
@@ -35,37 +36,37 @@ impl Numbers {
     }
 }
 
-impl Counted {
-    /// All of it.
-    pub(crate) fn total(&self) -> Numbers {
-        self.before.plus(self.now)
+impl AgentCounts {
+    /// Returns the counts before and since the last reset together.
+    pub(crate) fn total(&self) -> MethodCounts {
+        self.before.saturating_add(self.now)
     }
 
-    /// Sets what was counted since a reset.
-    fn set(&mut self, now: Numbers, reset: u64) {
+    /// Sets the counts since a reset.
+    fn set(&mut self, now: MethodCounts, reset: u64) {
         if self.reset != reset {
-            *self = Self { before: self.total(), now: Numbers::default(), reset };
+            *self = Self { before: self.total(), now: MethodCounts::default(), reset };
         }
         self.now = now;
     }
 }
 
-impl Core {
-    /// Entries and exits of one thread.
+impl TraceState {
+    /// Applies the entries and exits of one thread.
     #[inline]
     pub(super) fn batch(&mut self, batch: &Batch<'_>) {
-        let Some(thread) = self.begin(batch.thread, batch.sequence, batch.rows.len() as u64) else {
+        let Some(thread) = self.advance(batch.thread, batch.sequence, batch.rows.len() as u64) else {
             return self.count_batch(batch);
         };
-        // Events that came before are not used again.
+        // Events that have already arrived are skipped.
         let skip = usize::try_from(self.skipped).unwrap_or(usize::MAX);
         self.calls.touch(thread);
         let base = batch.base;
         for event in batch.events().skip(skip) {
-            let flight = self.calls.at(thread, signed(base.saturating_add(event.delta.into())));
+            let in_flight = self.calls.at(thread, signed(base.saturating_add(event.delta.into())));
             match event.kind {
-                BatchKind::Entry => self.enter(thread, event.method, flight),
-                BatchKind::Exit => self.exit(thread, event.method, flight),
+                BatchKind::Entry => self.enter(thread, event.method, in_flight),
+                BatchKind::Exit => self.exit(thread, event.method, in_flight),
                 BatchKind::Reserved(kind) => {
                     self.findings.add(Rule::Reserved, || format!("kind {kind} of method {}", event.method));
                 }
@@ -73,7 +74,7 @@ impl Core {
         }
     }
 
-    /// The events of a thread that has no room.
+    /// Counts the events of a thread that exceeds the limit of threads.
     #[cold]
     fn count_batch(&mut self, batch: &Batch<'_>) {
         for event in batch.events() {
@@ -85,11 +86,11 @@ impl Core {
         }
     }
 
-    /// Events of a thread are missing.
+    /// Applies a drop message.
     pub(super) fn dropped(&mut self, drop: &Drop) {
-        let Some(thread) = self.begin(drop.thread, drop.sequence, 0) else { return };
+        let Some(thread) = self.advance(drop.thread, drop.sequence, 0) else { return };
         if drop.reason == DropReason::SUSPENDED {
-            // Somebody wanted it so: nothing is lost.
+            // The suspension was requested, so nothing is lost.
             self.counters.suspensions += 1;
             let count = if drop.count == Drop::UNKNOWN { 0 } else { drop.count };
             self.counters.suspended = self.counters.suspended.saturating_add(count);
@@ -97,7 +98,7 @@ impl Core {
             return;
         }
         if drop.reason == DropReason::DEGRADED {
-            // The calls are in the counts from here on.
+            // From here on, the calls are in the agent's counts.
             self.counters.degraded += 1;
             if drop.count == Drop::UNKNOWN {
                 self.calls.clear(thread);
@@ -113,8 +114,9 @@ impl Core {
         self.calls.clear(thread);
     }
 
-    /// F1: the thread of what comes now, whose number should be the next one of the thread. `count` numbers are used.
-    pub(super) fn begin(&mut self, id: u32, sequence: u64, count: u64) -> Option<usize> {
+    /// F1: returns the thread of a message, and advances its sequence by `count` from `sequence`, which should be
+    /// the next number.
+    pub(super) fn advance(&mut self, id: u32, sequence: u64, count: u64) -> Option<usize> {
         let thread = self.calls.thread(id)?;
         let state = self.calls.threads.get_mut(thread)?;
         let expected = state.next;
@@ -138,9 +140,9 @@ impl Core {
         Some(thread)
     }
 
-    /// F1: an event that is a message of its own. Whether it was used.
+    /// F1: applies an event that has its own message. Returns whether it was used.
     pub(super) fn single(&mut self, at: &Stamp, event: Event) -> bool {
-        let used = self.begin(at.thread, at.sequence, 1).is_some() && self.skipped == 0;
+        let used = self.advance(at.thread, at.sequence, 1).is_some() && self.skipped == 0;
         if used {
             self.clock = self.clock.max(signed(at.time));
             self.happen(event, signed(at.time));
@@ -157,21 +159,21 @@ impl Core {
         }
     }
 
-    /// F1: counts of the agent. They are absolute since the last reset.
+    /// F1: applies the agent's counts, which are absolute since the last reset.
     pub(super) fn count(&mut self, rows: &CountRows<'_>) {
         self.reset |= rows.reset;
         for Count { method, calls, thrown, nanoseconds } in rows.counts() {
             let Some(method) = self.calls.method(method) else { continue };
             let counted = self.counted.entry(method).or_default();
             let before = counted.total().calls;
-            counted.set(Numbers { calls, thrown, nanoseconds }, self.resets);
-            // Of an agent that counts backwards it is less then.
+            counted.set(MethodCounts { calls, thrown, nanoseconds }, self.resets);
+            // Added before subtracting: the counts of a faulty agent may decrease.
             self.counted_calls += u128::from(counted.total().calls);
             self.counted_calls -= u128::from(before);
         }
         self.counters.counted = u64::try_from(self.counted_calls).unwrap_or(u64::MAX);
         if rows.last && std::mem::take(&mut self.reset) {
-            // Each method moves its numbers when its next row comes: a message without rows may reset as well.
+            // Each method takes over the reset with its next row, because messages without rows may reset too.
             self.resets += 1;
         }
     }
@@ -185,31 +187,31 @@ mod tests {
     use super::*;
     use crate::Limits;
 
-    /// A message of 18 bytes without rows resets the counters of all methods.
+    /// A message of 18 bytes without rows resets the counts of all methods.
     #[test]
-    fn a_reset_changes_a_method_with_its_next_row() {
-        let mut core = Core::new(Dialect::F1, &Limits::default(), 1);
+    fn a_reset_is_applied_to_a_method_with_its_next_row() {
+        let mut state = TraceState::new(Dialect::F1, &Limits::default(), 1);
         let row = |method, calls| Count { method, calls, thrown: 0, nanoseconds: 1 }.to_bytes();
-        let take = |core: &mut Core, rows: &[[u8; 28]], reset| {
-            core.count(&CountRows { snapshot: 0, time: 0, reset, last: true, rows: Rows::new(rows) });
+        let take = |state: &mut TraceState, rows: &[[u8; 28]], reset| {
+            state.count(&CountRows { snapshot: 0, time: 0, reset, last: true, rows: Rows::new(rows) });
         };
-        take(&mut core, &[row(0, 5), row(1, 7)], false);
+        take(&mut state, &[row(0, 5), row(1, 7)], false);
         for _ in 0..1000 {
-            take(&mut core, &[], true);
+            take(&mut state, &[], true);
         }
-        let first = core.counted[&0];
-        assert_eq!((first.reset, core.resets), (0, 1000), "no method was changed");
-        take(&mut core, &[row(0, 2)], false);
-        assert_eq!((core.counted[&0].reset, core.counted[&0].total().calls), (1000, 7));
-        take(&mut core, &[row(0, 3)], true);
-        take(&mut core, &[row(0, 1)], false);
-        assert_eq!((core.counted[&0].total().calls, core.counted[&1].total().calls), (9, 7));
-        assert_eq!(core.counters.counted, 16);
+        let first = state.counted[&0];
+        assert_eq!((first.reset, state.resets), (0, 1000), "no method was changed");
+        take(&mut state, &[row(0, 2)], false);
+        assert_eq!((state.counted[&0].reset, state.counted[&0].total().calls), (1000, 7));
+        take(&mut state, &[row(0, 3)], true);
+        take(&mut state, &[row(0, 1)], false);
+        assert_eq!((state.counted[&0].total().calls, state.counted[&1].total().calls), (9, 7));
+        assert_eq!(state.counters.counted, 16);
     }
 
     #[test]
-    fn calls_of_all_methods_are_the_sum_of_those_of_each() {
-        let mut core = Core::new(Dialect::F1, &Limits::default(), 1);
+    fn the_total_of_calls_is_the_sum_over_all_methods() {
+        let mut state = TraceState::new(Dialect::F1, &Limits::default(), 1);
         for (counts, sum) in [
             ([u64::MAX, 3], u64::MAX),
             ([u64::MAX, u64::MAX], u64::MAX),
@@ -219,9 +221,15 @@ mod tests {
         ] {
             let rows = [(0, counts[0]), (1, counts[1])]
                 .map(|(method, calls)| Count { method, calls, thrown: 0, nanoseconds: 0 }.to_bytes());
-            core.count(&CountRows { snapshot: 0, time: 0, reset: false, last: true, rows: Rows::new(&rows) });
-            let each = [0, 1].map(|method| core.counted[&method].total().calls);
-            assert_eq!((core.counters.counted, each), (sum, counts));
+            state.count(&CountRows {
+                snapshot: 0,
+                time: 0,
+                reset: false,
+                last: true,
+                rows: Rows::new(&rows),
+            });
+            let each = [0, 1].map(|method| state.counted[&method].total().calls);
+            assert_eq!((state.counters.counted, each), (sum, counts));
         }
     }
 }
