@@ -214,7 +214,7 @@ impl Sender {
     fn send(&mut self, request: Result<Option<Request>, EncodeError>) -> Result<Vec<u8>, HostError> {
         let Some(Request { id, frame }) = request.map_err(RequestError::from)? else { return Ok(Vec::new()) };
         self.log.detail(format_args!("sends {id}, {} bytes", frame.len()));
-        self.connection.begin(&frame)?;
+        self.connection.begin_frame(&frame)?;
         let answered = self.link.exchange(&frame, &mut self.connection);
         answered.inspect_err(|error| self.log.problem(error))?;
         Ok(frame)

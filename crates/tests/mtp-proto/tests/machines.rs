@@ -168,8 +168,8 @@ fn a_host_takes_no_reply_but_its_own() {
     assert!(long.len() < 200 && long.contains('…'), "{}", long.len());
     assert!(matches!(to_handshake(&[3, 0, 0, 0]), Err(ReplyError::Decode(_))));
     let twice = [chosen("1.0.0"), vec![4]].concat();
-    assert_eq!(to_handshake(&twice), Err(ReplyError::Unasked { bytes: 1 }));
-    assert_eq!(host::Connection::data().handle_bytes(&[4]), Err(ReplyError::Unasked { bytes: 1 }));
+    assert_eq!(to_handshake(&twice), Err(ReplyError::Unsolicited { bytes: 1 }));
+    assert_eq!(host::Connection::data().handle_bytes(&[4]), Err(ReplyError::Unsolicited { bytes: 1 }));
     assert_eq!(host::Connection::control().handle_eof(), Ok(()));
 }
 
@@ -207,7 +207,7 @@ fn quirks_of_the_wire() {
     // Two lists in one field: what is in the first would be lost.
     assert_eq!(
         error("1a0000000500000002000300040000000000000003000400000000000000"),
-        "DiscoveredTests.DiscoveredTestMessageList at offset 26: is there twice"
+        "DiscoveredTests.DiscoveredTestMessageList at offset 26: appears twice"
     );
 }
 
