@@ -433,7 +433,7 @@ fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
     let (end, run) = ends(parts.expect_code(1));
     assert!(run.len() > 1 && run.len() < all.len(), "{run:?} of {all:?}");
     assert_eq!(end["passed"].as_u64(), Some(run.len() as u64));
-    assert!(parts.text().contains("they are run in smaller parts"), "{parts}");
+    assert!(parts.text().contains("running them in smaller parts"), "{parts}");
     // Each of the others is named, and no other: one whose process goes on without it too.
     for uid in &all {
         let uid_in_json = Value::from(uid.as_str()).to_string();

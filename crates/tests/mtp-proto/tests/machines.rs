@@ -160,7 +160,7 @@ fn a_host_takes_no_reply_but_its_own() {
         let error = to_handshake(&chosen(wrong)).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("the server has chosen the version {wrong:?}, which was not offered")
+            format!("the server chose version {wrong:?}, which was not offered")
         );
     }
     // However long the server's text is, the message is not.
@@ -274,7 +274,7 @@ fn texts_of_the_other_side_are_cut_and_escaped() {
         application.handle_bytes(&mut connection, &Message::Handshake(handshake).to_frame().unwrap());
     let violation = output.violations().next().unwrap();
     assert_eq!(violation.rule, Rule::HostType);
-    assert!(violation.detail.starts_with("it is \"\\u{1b}[31mxxx"), "{violation}");
+    assert!(violation.detail.starts_with("got \"\\u{1b}[31mxxx"), "{violation}");
     assert!(violation.detail.len() < 200, "{violation}");
 }
 
