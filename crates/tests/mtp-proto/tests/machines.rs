@@ -158,10 +158,7 @@ fn a_host_takes_no_reply_but_its_own() {
     assert!(matches!(to_handshake(&chosen("")), Ok(Some(Reply::Rejected(_)))));
     for wrong in ["1.x", "9.9.9"] {
         let error = to_handshake(&chosen(wrong)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("the server chose version {wrong:?}, which was not offered")
-        );
+        assert_eq!(error.to_string(), format!("the server chose version {wrong:?}, which was not offered"));
     }
     // However long the server's text is, the message is not.
     let long = to_handshake(&chosen(&"1.".repeat(2_000_000))).unwrap_err().to_string();

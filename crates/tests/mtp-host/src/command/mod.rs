@@ -204,11 +204,11 @@ impl Wrap {
                 Err(_) => is_absent = true,
             }
         }
-        let knows_nothing = report.is_none() && parser.knows_nothing();
+        let recognizes_nothing = report.is_none() && parser.recognizes_nothing();
         if !is_absent {
             reporter.report_events(parser.finish())?;
         }
-        if status.success() && knows_nothing {
+        if status.success() && recognizes_nothing {
             tail::print_error(&format!(
                 "the output of the command has nothing in the format {}:",
                 self.format

@@ -54,7 +54,7 @@ impl<'a> ResultReporter<'a> {
     pub(crate) fn report_events(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), HostError> {
         for event in events {
             match event {
-                Event::Begun { uid, .. } if !self.session.is_discovery() && self.wants(&uid) => {
+                Event::Started { uid, .. } if !self.session.is_discovery() && self.wants(&uid) => {
                     self.session.begin(&TestNode::new(uid))?;
                 }
                 Event::Listed(case) if self.session.is_discovery() && self.wants(&case.uid) => {

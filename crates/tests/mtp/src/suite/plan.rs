@@ -9,8 +9,8 @@ use std::num::NonZeroUsize;
 
 use crate::{Job, ModuleFailure, ModuleId, RunSpec, Stop, TestInfo};
 use runtap_test::plan::{
-    Filter, Module as Costs, ModuleHistory, Partition, Process, ScheduleOptions, TestCost, TestKey, Unmet,
-    Which, schedule,
+    Filter, Module as Costs, ModuleHistory, Partition, Process, ProcessTests, ScheduleOptions, TestCost,
+    TestKey, Unmet, schedule,
 };
 use thiserror::Error;
 
@@ -318,7 +318,7 @@ impl<'a> Planner<'a> {
         let mut lists = vec![None; costs.len()];
         let mut beside = vec![Vec::new(); costs.len()];
         let first = schedule(&costs, &self.options);
-        let parts = first.processes.iter().filter(|process| matches!(process.which, Which::Uids(_)));
+        let parts = first.processes.iter().filter(|process| matches!(process.which, ProcessTests::Uids(_)));
         let split: BTreeSet<_> = parts.map(|process| process.module).collect();
         if known.is_empty() && !split.is_empty() {
             let jobs = split.iter().map(|&module| Job::whole(ModuleId(module))).collect();
@@ -369,8 +369,8 @@ impl<'a> Planner<'a> {
             *begun += 1;
             let uids = match process.which {
                 // A whole module needs no list, which may be long.
-                Which::All => chosen.get(process.module)?.clone(),
-                Which::Uids(uids) => Some(uids.into_iter().map(str::to_owned).collect()),
+                ProcessTests::All => chosen.get(process.module)?.clone(),
+                ProcessTests::Uids(uids) => Some(uids.into_iter().map(str::to_owned).collect()),
             };
             let part = (*begun, *parts.get(process.module)?);
             let explicit = explicit.get_mut(process.module).map(std::mem::take).unwrap_or_default();
