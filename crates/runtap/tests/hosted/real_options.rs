@@ -143,7 +143,7 @@ pub(crate) fn quiet_libtest_is_refused() -> Outcome {
                       measured; 0 filtered out; finished in 0.00s'";
         write(folder.path(), &["--from", "libtest"], &["sh", "-c", script]);
         let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
-        let said = "tells results without names: it is run with -q, --quiet or --format terse";
+        let said = "prints results without names; do not use -q, --quiet or --format terse";
         assert!(told.expect_code(1).text().contains(said), "{told}");
         Ok(())
     })

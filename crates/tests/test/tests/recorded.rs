@@ -323,7 +323,7 @@ fn what_quiet_libtest_leaves_out_is_said() {
     );
     let events = read(Format::Libtest, many.as_bytes());
     let [problem] = problems(&events)[..] else { panic!("{events:#?}") };
-    assert!(problem.starts_with("the binary tells results without names"), "{problem}");
+    assert!(problem.starts_with("the binary prints results without names"), "{problem}");
     // A test that prints dots is another matter.
     let dots = "running 1 test\n...\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored\n";
     assert_eq!(problems(&read(Format::Libtest, dots.as_bytes())), [""; 0]);

@@ -222,8 +222,8 @@ mod tests {
                 "'hash:+1/2' is not a partition; write count:1/3, hash:1/3, slice:1/3 or timing:1/3",
             ),
             ("h:1/2", "'h' is not a kind of partition; valid kinds: count, hash, slice, timing"),
-            ("hash:0/2", "there is no partition 0 of 2; the first number goes from 1 to the second"),
-            ("hash:3/2", "there is no partition 3 of 2; the first number goes from 1 to the second"),
+            ("hash:0/2", "there is no partition 0 of 2; the first number must be between 1 and the second"),
+            ("hash:3/2", "there is no partition 3 of 2; the first number must be between 1 and the second"),
         ] {
             assert_eq!(text.parse::<Partition>().unwrap_err().to_string(), message);
         }
