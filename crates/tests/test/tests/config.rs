@@ -190,11 +190,11 @@ fn mistakes_have_a_place() {
         ("[test]\noverrides = [{ retries = 1 }]", "line 2, column 14: this override has no 'filter'"),
         (
             "[test]\noverrides = [{ parallel = 1 }]",
-            "line 2, column 16: there is no key 'parallel' in an override; there are ",
+            "line 2, column 16: there is no key 'parallel' in an override; valid keys: ",
         ),
         ("[test]\nretries = 1\nretries = 2", "line 3, column 1: duplicate key"),
         // The first mistake of the text is told first.
-        ("[test]\nzz = 1\naa = 2", "line 2, column 1: there is no key 'zz' in [test]; there are "),
+        ("[test]\nzz = 1\naa = 2", "line 2, column 1: there is no key 'zz' in [test]; valid keys: "),
     ] {
         let error = text.parse::<Config>().unwrap_err();
         assert!(error.to_string().starts_with(message), "{text}\n{error}");
