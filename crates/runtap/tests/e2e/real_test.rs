@@ -212,7 +212,7 @@ fn classes_and_files_of_every_framework_are_in_the_reports() {
 #[test]
 fn mistakes_are_told_with_the_platforms_code() {
     let wrong = |options: &[&str]| run(command(["test"].iter().chain(options)));
-    wrong(&[]).expect_code(5).says("no test application was given").says("hint:");
+    wrong(&[]).expect_code(5).says("no test application specified").says("hint:");
     wrong(&["/no/such.dll"]).expect_code(5).says("no such file");
     wrong(&["/tmp"]).expect_code(5).says("a directory");
     wrong(&["/no/*.dll"]).expect_code(5).says("matches no test application");
@@ -262,7 +262,7 @@ fn it_is_said_once_that_runs_are_not_remembered() {
     let Ok(mut command) = orchard(&[], "fast:3") else { return };
     command.env("XDG_STATE_HOME", &in_the_way);
     let told = run(command);
-    let says = "the test history can't be kept";
+    let says = "the test history can't be written";
     assert_eq!(told.expect_code(0).says("can't be made").stderr.matches(says).count(), 1, "{}", told.stderr);
     let Ok(mut command) = orchard(&[], "fast:3") else { return };
     command.env_remove("XDG_STATE_HOME").env_remove("HOME");
