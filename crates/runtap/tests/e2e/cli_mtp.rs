@@ -190,7 +190,7 @@ fn broken_rules_are_told_with_their_place() {
     let file = lines.write(folder.path());
     let told = runtap([Path::new("mtp"), Path::new("lint"), &file]);
     insta::assert_snapshot!(told.expect_code(1).text(), @r#"
-    error MTP017 c1, frame 3 (line 5): that of TestResultMessages is "another", that of the handshake "e1"
+    error MTP017 c1, frame 3 (line 5): TestResultMessages has "another", but the handshake has "e1"
       rule: a message has no ExecutionId, or not that of the handshake
       source: draft, "Implementation guidelines"; the SDK ends with FailFast
     error MTP028 c1, frame 5 (line 7): session "s1"
@@ -199,7 +199,7 @@ fn broken_rules_are_told_with_their_place() {
     error MTP004 c1, line 10: 6 bytes of a frame at offset 329
       rule: the connection ended in the middle of a frame
       source: draft, "General protocol message format"
-    warning MTP032 line 11: no session event came
+    warning MTP032 line 11: no session event was received
       rule: the application ended with exit code 0 and had no session
       source: draft, "Implementation guidelines"; the SDK does not check it
     1 connection, 6 frames, version 1.4.0; 3 errors, 1 warning

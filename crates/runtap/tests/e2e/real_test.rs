@@ -212,7 +212,7 @@ fn classes_and_files_of_every_framework_are_in_the_reports() {
 #[test]
 fn mistakes_are_told_with_the_platforms_code() {
     let wrong = |options: &[&str]| run(command(["test"].iter().chain(options)));
-    wrong(&[]).expect_code(5).says("no test application was given").says("hint:");
+    wrong(&[]).expect_code(5).says("no test application specified").says("hint:");
     wrong(&["/no/such.dll"]).expect_code(5).says("no such file");
     wrong(&["/tmp"]).expect_code(5).says("a directory");
     wrong(&["/no/*.dll"]).expect_code(5).says("matches no test application");
@@ -262,7 +262,7 @@ fn it_is_said_once_that_runs_are_not_remembered() {
     let Ok(mut command) = orchard(&[], "fast:3") else { return };
     command.env("XDG_STATE_HOME", &in_the_way);
     let told = run(command);
-    let says = "the test history can't be kept";
+    let says = "the test history can't be written";
     assert_eq!(told.expect_code(0).says("can't be made").stderr.matches(says).count(), 1, "{}", told.stderr);
     let Ok(mut command) = orchard(&[], "fast:3") else { return };
     command.env_remove("XDG_STATE_HOME").env_remove("HOME");
@@ -433,7 +433,7 @@ fn tests_by_whose_ids_an_adapter_dies_are_named_and_the_others_run() {
     let (end, run) = ends(parts.expect_code(1));
     assert!(run.len() > 1 && run.len() < all.len(), "{run:?} of {all:?}");
     assert_eq!(end["passed"].as_u64(), Some(run.len() as u64));
-    assert!(parts.text().contains("they are run in smaller parts"), "{parts}");
+    assert!(parts.text().contains("running them in smaller parts"), "{parts}");
     // Each of the others is named, and no other: one whose process goes on without it too.
     for uid in &all {
         let uid_in_json = Value::from(uid.as_str()).to_string();

@@ -54,7 +54,7 @@ pub(crate) fn the_negotiated_version_is_said() -> Outcome {
         let failing = ["sh", "-c", "echo 1..1; echo not ok 1 - adds; exit 1"];
         write(folder.path(), &["-v", "--from", "tap"], &failing);
         let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
-        let version = "version 1.0.0 of the protocol was negotiated; runs sh -c ";
+        let version = "negotiated protocol version 1.0.0; running sh -c ";
         assert!(told.expect_code(2).text().contains(version), "{told}");
         write(folder.path(), &["--from", "tap"], &failing);
         let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
@@ -69,7 +69,7 @@ pub(crate) fn the_negotiated_version_is_said() -> Outcome {
             let files = fs::read_dir(&logs).expect("there are logs").map(|entry| entry.unwrap().path());
             let [log] = &files.collect::<Vec<_>>()[..] else { panic!("{}", logs.display()) };
             let text = fs::read_to_string(log).expect("it can be read");
-            assert!(text.contains("negotiated version 1.0.0 of the protocol with process "), "{text}");
+            assert!(text.contains("negotiated protocol version 1.0.0 with process "), "{text}");
             assert!(text.contains("(.NET 10."), "{text}");
             assert!(text.ends_with("exit code 2\n"), "{text}");
         }
@@ -143,7 +143,7 @@ pub(crate) fn quiet_libtest_is_refused() -> Outcome {
                       measured; 0 filtered out; finished in 0.00s'";
         write(folder.path(), &["--from", "libtest"], &["sh", "-c", script]);
         let told = run(dotnet_test(folder.path(), "wrapped", &[])?);
-        let said = "tells results without names: it is run with -q, --quiet or --format terse";
+        let said = "prints results without names; do not use -q, --quiet or --format terse";
         assert!(told.expect_code(1).text().contains(said), "{told}");
         Ok(())
     })

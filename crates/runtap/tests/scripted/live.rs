@@ -130,7 +130,7 @@ fn stays() {
     let stays = folder.application("stays", "handshake\nstart\npass t1\nend\nhang\n");
     let told = folder.run(&[&stays], &["--exit-timeout", "200ms", "--timeout", "1h"]);
     assert!(
-        told.expect_code(3).text().contains("its session was over, and it had not ended 0.2 s after that"),
+        told.expect_code(3).text().contains("it did not exit within 0.2 s after its last session"),
         "{told}"
     );
     assert!(told.text().contains("1 passed"), "{told}");
@@ -160,7 +160,7 @@ fn left_behind() {
     let leaves = folder.script("leaves", "timeout 100 yes &");
     let started = Instant::now();
     let told = folder.run(&[&leaves], &SLOWLY);
-    assert!(told.text().contains("still holds its output 2 s after its end"));
+    assert!(told.text().contains("still holds its output open 2 s after its exit"));
     assert!(started.elapsed() < Duration::from_secs(50), "{:?}", started.elapsed());
 }
 

@@ -140,7 +140,7 @@ fn chosen() {
 fn begun() {
     let folder = Folder::new();
     let forgets = folder.application("forgets", "handshake\nstart\npass t1\nbegin t2\nend\n");
-    let said = "1 test has begun and has no result: t2";
+    let said = "1 started test has no result: t2";
     for options in [&[][..], &["--filter-uid", "t1", "t2"], &["--retries", "1"]] {
         readers_agree(&folder, &[&forgets], options, [1, 1, 0], 1);
         assert!(folder.text("r.trx").contains(said), "{options:?}");
@@ -152,17 +152,17 @@ fn begun() {
     let rows = "handshake\nstart\nbegin b name=x\npass b name=x\nbegin b name=y\nend\n";
     let rows = folder.application("rows", rows);
     readers_agree(&folder, &[&rows], &[], [1, 1, 0], 1);
-    assert!(folder.text("r.trx").contains("1 test has begun and has no result: y"));
+    assert!(folder.text("r.trx").contains("1 started test has no result: y"));
     // Whichever row of a test ends first.
     let rows = "handshake\nstart\nbegin b name=x\nbegin b name=y\npass b name=y\nend\n";
     let rows = folder.application("first", rows);
     readers_agree(&folder, &[&rows], &[], [1, 1, 0], 1);
-    assert!(folder.text("r.trx").contains("1 test has begun and has no result: x"));
+    assert!(folder.text("r.trx").contains("1 started test has no result: x"));
     // The other row of the test has two results.
     let twice = "handshake\nstart\nbegin b name=x\nbegin b name=y\nfail b name=y try=1 superseded\npass b name=y try=2\nend\n";
     let twice = folder.application("second", twice);
     readers_agree(&folder, &[&twice], &[], [1, 1, 0], 1);
-    assert!(folder.text("r.trx").contains("1 test has begun and has no result: x"));
+    assert!(folder.text("r.trx").contains("1 started test has no result: x"));
     // In the message of those that have failed.
     let wrong = "handshake\nstart\npass t1\nbegin t2 list=failed\nend\n";
     let wrong = folder.application("wrong", wrong);
@@ -196,7 +196,7 @@ fn disturbed() {
     readers_agree(&folder, &[&rows], &options("1"), [3, 2, 1], 2);
     let again = ended_around(&folder, "again", first, "pass a\npass b name=y\npass b name=x");
     readers_agree(&folder, &[&again], &options("1"), [3, 3, 0], 0);
-    assert!(!folder.text("r.trx").contains("process was being ended"));
+    assert!(!folder.text("r.trx").contains("process was being stopped"));
     // Also if no later process runs the test.
     let lost = ended_around(&folder, "lost", first, "pass a");
     let told = folder.run(&[&lost], &options("1"));
@@ -214,7 +214,7 @@ fn disturbed() {
         end\nif filtered\nexit 0\nfi\nif run\nexit 3\nfi\n";
     let told = folder.run(&[&folder.application("unlisted", unlisted)], &options("1"));
     assert!(
-        told.expect_code(1).text().contains("its list has none of the tests that have results"),
+        told.expect_code(1).text().contains("the list has none of the tests that have results"),
         "{told}"
     );
     // Another process may run it, since the test is repeated.
@@ -447,7 +447,7 @@ fn unexplained() {
         "handshake\nstart\nif discover\nrepeat 40\ndiscover t{n}\ndone\nelse\nkill SIGKILL\nfi\nend\n";
     let never = folder.application("never", never);
     readers_agree(&folder, &[&never], &[], [0, 0, 0], 137);
-    assert!(folder.text("r.trx").contains("its process ends if these tests are run: "));
+    assert!(folder.text("r.trx").contains("the process exits when these tests are run: "));
 }
 
 /// An attempt that was mended is no failure in any report.

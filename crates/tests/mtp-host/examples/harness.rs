@@ -1,5 +1,5 @@
-//! Tests of every outcome. As libtest: `cargo run -p runtap-mtp-host --example harness -- --list`. As a test application:
-//! `runtap test target/debug/examples/harness`.
+//! Tests with every outcome. As libtest: `cargo run -p runtap-mtp-host --example harness -- --list`. As a test
+//! application: `runtap test target/debug/examples/harness`.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn takes_long() {
 }
 
 fn divides() {
-    panic!("nobody has divided yet");
+    panic!("not implemented yet");
 }
 
 /// The `main` of the program.

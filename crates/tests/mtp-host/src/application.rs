@@ -1,4 +1,4 @@
-//! A whole test application in one call: command line, connection, session, exit code.
+//! A complete test application in one call: command line, connection, session, exit code.
 
 use std::env;
 use std::fmt::Display;
@@ -10,7 +10,7 @@ use crate::diagnostic::{self, CreateLog};
 use crate::host::HelpError;
 use crate::{Batching, CommandOption, Exit, Host, HostError, Identity, Launch, Mode, Role, Session};
 
-/// What an application is, beside its tests.
+/// The settings of a test application.
 #[derive(Debug, Clone)]
 pub struct Application {
     identity: Identity,
@@ -26,7 +26,7 @@ impl Default for Application {
 }
 
 impl Application {
-    /// This program, without options of its own.
+    /// Creates an application for this program, without additional options.
     pub fn new() -> Self {
         Self {
             identity: Identity::this_program(),
@@ -36,48 +36,49 @@ impl Application {
         }
     }
 
-    /// What runs the tests, as servers show it beside the architecture; `native` otherwise.
+    /// Sets the name of the test framework, which servers show beside the architecture. Defaults to `native`.
     #[must_use]
     pub fn framework(mut self, name: impl Into<String>) -> Self {
         self.identity.framework = name.into();
         self
     }
 
-    /// The file that servers show; this program's otherwise.
+    /// Sets the file that servers show. Defaults to the file of this program.
     #[must_use]
     pub fn module(mut self, path: impl Into<PathBuf>) -> Self {
         self.identity.module = path.into();
         self
     }
 
-    /// One more option. Its values: [`Launch::values`].
+    /// Adds a command-line option; [`Launch::values`] returns its values.
     #[must_use]
     pub fn option(mut self, option: CommandOption) -> Self {
         self.options.push(option);
         self
     }
 
-    /// When results are sent.
+    /// Sets when results are sent.
     #[must_use]
     pub fn batching(mut self, batching: Batching) -> Self {
         self.batching = batching;
         self
     }
 
-    /// How the file of the log (`--diagnostic`) is made; by its path and with the rights of any new file otherwise.
+    /// Sets the function that creates the log file (`--diagnostic`). The default creates a file with the default
+    /// permissions.
     #[must_use]
     pub fn create_log(mut self, create: CreateLog) -> Self {
         self.create_log = create;
         self
     }
 
-    /// Its own options.
+    /// Returns the additional options.
     pub fn options(&self) -> &[CommandOption] {
         &self.options
     }
 
-    /// The `main` of a program that is nothing but a test application: does what the server has asked for on the command line,
-    /// and ends with the exit code that the results have earned.
+    /// Implements `main` for a program that is only a test application: handles the server's request on the command
+    /// line, and returns the exit code for the results.
     ///
     /// ```no_run
     /// # use std::process::ExitCode;
@@ -97,21 +98,21 @@ impl Application {
             Ok(Some(launch)) => self.run(&launch, body),
             Ok(None) => {
                 let name = self.identity.module.display().to_string();
-                say(&format!(
+                print_error(&format!(
                     "{name} is a test application of Microsoft.Testing.Platform.\n\
                      Run its tests with: runtap test {name}, or dotnet test --test-modules {name}"
                 ));
                 Exit::USAGE
             }
             Err(error) => {
-                say(&error);
+                print_error(&error);
                 Exit::USAGE
             }
         }
         .into()
     }
 
-    /// Does what a server has asked for. An error is said on standard error.
+    /// Handles the server's request. Errors are printed to standard error.
     pub fn run<E: From<HostError> + Display>(
         &self,
         launch: &Launch,
@@ -125,7 +126,7 @@ impl Application {
             Mode::Help => match Host::help(launch, &self.identity, &self.options) {
                 Ok(()) => Exit::OK,
                 Err(error) => {
-                    say(&error);
+                    print_error(&error);
                     match error {
                         HelpError::Host(error) => error.exit(),
                         HelpError::Launch(_) => Exit::USAGE,
@@ -141,33 +142,34 @@ impl Application {
                     }
                     Err(error) => {
                         host.log.problem(&error);
-                        say(&error);
+                        print_error(&error);
                         Exit::ERROR
                     }
                 },
                 Err(error) => {
-                    say(&error);
+                    print_error(&error);
                     error.exit()
                 }
             },
         }
     }
 
-    /// Connects as the test host that the environment says, for those who need the connection beyond one session.
+    /// Connects as the test host that the environment specifies, for programs that need the connection beyond one
+    /// session.
     ///
     /// # Errors
-    /// As [`Host::connect`].
+    /// Fails like [`Host::connect`].
     pub fn connect(&self, launch: &Launch) -> Result<Host, HostError> {
         let (identity, role) = (self.identity.clone(), Role::test_host()?);
         Host::connect_with(launch, identity, &role, self.batching, self.create_log)
     }
 
-    /// `--info`: no server is told anything.
+    /// Handles `--info` without a server.
     fn info(&self) {
         let Identity { framework, architecture, os, module, .. } = &self.identity;
         let versions = runtap_mtp_proto::Versions::all();
         let mut out = std::io::stdout().lock();
-        // Whoever has asked may have stopped reading.
+        // The reader may have closed the stream.
         let _ = writeln!(
             out,
             "Module: {}\nFramework: {framework}\nArchitecture: {architecture}\nOS: {os}\nProtocol: {versions}\n\
@@ -178,7 +180,7 @@ impl Application {
     }
 }
 
-/// On standard error, which servers show if the application fails.
-fn say(what: &impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{what}");
+/// Prints to standard error, which servers show if the application fails.
+fn print_error(text: &impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Files that a run produces, and how they look on the wire.
+//! Files that a run produces, and their encoding.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use runtap_mtp_proto::FileArtifact;
 
 use crate::TestNode;
 
-/// A file that the run has produced.
+/// A file that the run produced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     path: PathBuf,
@@ -17,7 +17,8 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// A file. A path that is not absolute is taken from the working directory, as servers may have another one.
+    /// Creates an artifact. A relative path is resolved against the working directory, because the server's directory
+    /// may differ.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         Self {
@@ -29,41 +30,41 @@ impl Artifact {
         }
     }
 
-    /// What people call it.
+    /// Sets the display name.
     #[must_use]
     pub fn display_name(mut self, name: impl Into<String>) -> Self {
         self.display_name = name.into();
         self
     }
 
-    /// What it is.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// What kind of file it is, such as `microsoft.testing.trx`: by that servers of MTP 2.4 merge them.
+    /// Sets the kind of the file, such as `microsoft.testing.trx`. Servers of MTP 2.4 merge files by their kind.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>) -> Self {
         self.kind = Some(kind.into());
         self
     }
 
-    /// One more file of which it was made (MTP 2.4).
+    /// Adds a file from which this file was made (MTP 2.4).
     #[must_use]
     pub fn made_of(mut self, input: impl Into<PathBuf>) -> Self {
         self.inputs.push(input.into());
         self
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Of a test, of a session, or of neither: what does not apply is empty.
-    pub(crate) fn on_wire(&self, test: Option<&TestNode>, session: &str) -> FileArtifact {
+    /// Converts to a protocol message: for a test, for a session, or for neither. Ids that do not apply are empty.
+    pub(crate) fn to_message(&self, test: Option<&TestNode>, session: &str) -> FileArtifact {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let inputs = self.inputs.iter().map(|path| text(path)).collect::<Vec<_>>();
         FileArtifact {

@@ -1,33 +1,33 @@
-//! Whether the run is to end before its last test, and who is told.
+//! Cancellation of a run, and notification of listeners.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a run ends before its last test.
+/// The reason why a run ends early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// The server has asked for it over the control pipe, or has closed that.
+    /// The server requested it over the control pipe, or closed the control pipe.
     Server,
-    /// The server is gone.
+    /// The connection to the server is lost.
     ServerGone,
-    /// `--timeout` is over.
+    /// The time of `--timeout` has passed.
     Timeout,
-    /// `--maximum-failed-tests` have failed.
+    /// The number of `--maximum-failed-tests` was reached.
     TooManyFailures,
-    /// The application itself wants it.
+    /// The application requested it.
     Application,
 }
 
 impl fmt::Display for CancelReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Server => "the server has cancelled the run",
-            Self::ServerGone => "the server is gone",
-            Self::Timeout => "the run has taken too long",
-            Self::TooManyFailures => "too many tests have failed",
-            Self::Application => "the application has cancelled the run",
+            Self::Server => "the server canceled the run",
+            Self::ServerGone => "the connection to the server is lost",
+            Self::Timeout => "the run timed out",
+            Self::TooManyFailures => "too many tests failed",
+            Self::Application => "the application canceled the run",
         })
     }
 }
@@ -35,20 +35,20 @@ impl fmt::Display for CancelReason {
 type Listener = Box<dyn FnOnce(CancelReason) + Send>;
 
 #[derive(Default)]
-struct State {
+struct CancelState {
     reason: Option<CancelReason>,
     listeners: Vec<Listener>,
 }
 
-/// A request to end the run. Clones are the same request.
+/// A cancellation request for the run. Clones share the request.
 #[derive(Clone, Default)]
 pub struct Cancel(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// Whether there is a reason: each test asks.
+    /// Whether there is a reason. Checked for each test without locking.
     is_requested: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<CancelState>,
 }
 
 impl fmt::Debug for Cancel {
@@ -58,12 +58,12 @@ impl fmt::Debug for Cancel {
 }
 
 impl Cancel {
-    /// Why the run is to end, if it is.
+    /// Returns the reason why the run was canceled, or `None` if it was not.
     pub fn reason(&self) -> Option<CancelReason> {
         if self.0.is_requested.load(Ordering::Acquire) { self.state().reason } else { None }
     }
 
-    /// Asks for it. The first reason counts; listeners are called in this thread.
+    /// Requests cancellation. Only the first reason is kept. Listeners are called in this thread.
     pub fn request(&self, reason: CancelReason) {
         let mut state = self.state();
         if state.reason.is_some() {
@@ -78,7 +78,8 @@ impl Cancel {
         }
     }
 
-    /// Has `listener` called once, in whichever thread learns it: at once if the run is to end already. It must not wait.
+    /// Registers a listener. `listener` is called once, in the thread that requests cancellation, or immediately if
+    /// cancellation was already requested. `listener` must not block.
     pub fn listen(&self, listener: impl FnOnce(CancelReason) + Send + 'static) {
         let mut state = self.state();
         match state.reason {
@@ -90,7 +91,7 @@ impl Cancel {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CancelState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_reason_counts_and_each_listener_hears_it_once() {
+    fn the_first_reason_is_kept_and_each_listener_is_called_once() {
         let cancel = Cancel::default();
         let (send, receive) = mpsc::channel();
         let early = send.clone();

@@ -1,5 +1,5 @@
-//! The control pipe of version 1.4.0: a second connection, on which the server answers when it wants the run to end. To close
-//! it is to want that, too.
+//! The control pipe of version 1.4.0: a second connection, on which the server replies when the run should stop.
+//! Closing it also cancels the run.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
@@ -10,26 +10,26 @@ use std::thread::{self, JoinHandle};
 use runtap_mtp_proto::host::{Connection, Reply};
 use runtap_mtp_proto::{ControlKind, Message};
 
-use crate::link::{PATIENCE, Stream, dial};
+use crate::link::{CONNECT_TIMEOUT, Stream, connect_with_retry};
 use crate::{Cancel, CancelReason, HostError};
 
 #[derive(Debug, Default)]
-struct State {
+struct ControlState {
     is_closing: bool,
     stream: Option<Stream>,
 }
 
-/// A connection to the control pipe, in the background. Dropping it closes the connection.
+/// A connection to the control pipe, served by a background thread. Dropping the value closes the connection.
 #[derive(Debug)]
 pub(crate) struct Control {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ControlState>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Control {
-    /// Connects in the background, for 30 s as the platform's own hosts do.
+    /// Connects in the background, for up to 30 s like the platform's own hosts.
     pub(crate) fn start(path: PathBuf, cancel: Cancel) -> Result<Self, HostError> {
-        let state = Arc::<Mutex<State>>::default();
+        let state = Arc::<Mutex<ControlState>>::default();
         let own = Arc::clone(&state);
         let thread = thread::Builder::new().name("mtp-control".into());
         let thread = thread.spawn(move || listen(&path, &own, &cancel));
@@ -43,7 +43,7 @@ impl Drop for Control {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_closing = true;
         if let Some(stream) = &state.stream {
-            // It is gone then, which is as good.
+            // Fails only if the connection is already closed.
             let _ = stream.shutdown(Shutdown::Both);
         }
         drop(state);
@@ -53,32 +53,32 @@ impl Drop for Control {
     }
 }
 
-fn listen(path: &Path, state: &Mutex<State>, cancel: &Cancel) {
+fn listen(path: &Path, state: &Mutex<ControlState>, cancel: &Cancel) {
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    // Without a control pipe a run can still be ended in other ways.
-    let Ok(mut stream) = dial(path, PATIENCE, &mut || lock().is_closing) else { return };
+    // Without a control pipe, a run can still be canceled in other ways.
+    let Ok(mut stream) = connect_with_retry(path, CONNECT_TIMEOUT, &mut || lock().is_closing) else { return };
     let Ok(own) = stream.try_clone() else { return };
     let mut guard = lock();
     guard.stream = Some(own);
     let mut is_closing = guard.is_closing;
     drop(guard);
     while !is_closing {
-        let wanted = wait(&mut stream);
+        let command = wait(&mut stream);
         is_closing = lock().is_closing;
-        match wanted {
-            // It will not say anything any more.
+        match command {
+            // No more commands follow.
             Ok(ControlKind::CLOSE_CHANNEL) => return,
             Ok(ControlKind::CANCEL_SESSION) | Err(()) if !is_closing => {
                 return cancel.request(CancelReason::Server);
             }
-            // What newer servers may want.
+            // A command of a newer server.
             Ok(_) => {}
             Err(()) => return,
         }
     }
 }
 
-/// Parks a request until the server answers.
+/// Sends a request and waits for the reply.
 fn wait(stream: &mut Stream) -> Result<ControlKind, ()> {
     let mut connection = Connection::control();
     let frame = connection.request(&Message::WaitForServerControl).map_err(drop)?;

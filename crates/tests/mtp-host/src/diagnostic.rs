@@ -1,7 +1,7 @@
-//! The platform's diagnostic log (`--diagnostic`): a file that says with whom which version was negotiated, what was sent,
-//! and how it ended. Nothing is written without being asked for.
+//! The platform's diagnostic log (`--diagnostic`): a file with the negotiated version, the requests, and the result.
+//! Written only on request.
 //!
-//! Owns: the file and its name. Refuses to: write what tests are called or say, and the token of HTTP.
+//! The log contains neither names or output of tests nor the HTTP token.
 
 use std::env;
 use std::fmt;
@@ -14,28 +14,28 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::{HostError, Launch};
 
-/// The variable that asks for the log: `1` or `true`.
+/// The variable that enables the log: `1` or `true`.
 const DIAGNOSTIC: &str = "TESTINGPLATFORM_DIAGNOSTIC";
-/// The variable with its directory.
+/// The variable with the directory of the log.
 const DIRECTORY: &str = "TESTINGPLATFORM_DIAGNOSTIC_OUTPUT_DIRECTORY";
 
-/// How much the diagnostic log has (`--diagnostic-verbosity`).
+/// The level of detail of the diagnostic log (`--diagnostic-verbosity`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Verbosity {
-    /// `None`: there is no log.
+    /// `None`: no log is written.
     Nothing,
-    /// `Critical`, `Error`, `Warning`: what went wrong.
+    /// `Critical`, `Error`, `Warning`: errors only.
     Problems,
-    /// `Information`: the version too, and how it ended.
+    /// `Information`: also the version and the result.
     Information,
-    /// `Debug`, `Trace`: every request too. The default, as the platform has it.
+    /// `Debug`, `Trace`: also every request. The default, as in the platform.
     Everything,
 }
 
 impl Verbosity {
-    /// By the platform's word.
-    pub(crate) fn of(word: &str) -> Option<Self> {
+    /// Parses the platform's name of a level.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         let words = [
             (Self::Nothing, "none"),
             (Self::Problems, "critical"),
@@ -49,49 +49,49 @@ impl Verbosity {
     }
 }
 
-/// Makes the file of the log at this path, where nothing is yet, with the folders that are missing on the way.
+/// Creates the log file at a path that does not exist yet, and its missing parent directories.
 pub type CreateLog = fn(&Path) -> io::Result<File>;
 
-/// What the command line says of the log.
+/// The command-line options of the diagnostic log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// What its name begins with (`--diagnostic-file-prefix`); `log` otherwise.
+    /// The prefix of the file name (`--diagnostic-file-prefix`). Defaults to `log`.
     pub file_prefix: String,
-    /// How much it has.
+    /// The level of detail.
     pub verbosity: Verbosity,
 }
 
-/// The log, or none.
+/// The log. Writes nothing if the log is disabled.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Log(Option<Arc<Open>>);
+pub(crate) struct Log(Option<Arc<OpenLog>>);
 
 #[derive(Debug)]
-struct Open {
+struct OpenLog {
     file: Mutex<File>,
     verbosity: Verbosity,
     since: Instant,
 }
 
 impl Log {
-    /// As the command line and the environment want it.
+    /// Opens the log if the command line or the environment enables it.
     pub(crate) fn open(launch: &Launch, module: &Path, create: CreateLog) -> Result<Self, HostError> {
         let wanted = env::var(DIAGNOSTIC).is_ok_and(|text| text == "1" || text.eq_ignore_ascii_case("true"));
         let default = || Diagnostic { file_prefix: "log".to_owned(), verbosity: Verbosity::Everything };
-        let asked = launch.diagnostic.clone().or_else(|| wanted.then(default));
-        let Some(asked) = asked.filter(|asked| asked.verbosity > Verbosity::Nothing) else {
+        let requested = launch.diagnostic.clone().or_else(|| wanted.then(default));
+        let Some(requested) = requested.filter(|requested| requested.verbosity > Verbosity::Nothing) else {
             return Ok(Self::default());
         };
         let directory = launch.diagnostic_output_directory.clone();
         let directory = directory.or_else(|| env::var_os(DIRECTORY).map(PathBuf::from));
         let directory = directory.or_else(|| launch.results_directory.clone());
         let directory = directory.unwrap_or_else(|| PathBuf::from("TestResults"));
-        let path = directory.join(file_name(&asked.file_prefix, module));
+        let path = directory.join(file_name(&requested.file_prefix, module));
         let file = create(&path).map_err(|error| HostError::Diagnostic {
             directory: directory.display().to_string(),
             error: Arc::new(error),
         })?;
-        let open = Open { file: Mutex::new(file), verbosity: asked.verbosity, since: Instant::now() };
+        let open = OpenLog { file: Mutex::new(file), verbosity: requested.verbosity, since: Instant::now() };
         let this = Self(Some(Arc::new(open)));
         let version = env!("CARGO_PKG_VERSION");
         this.information(format_args!(
@@ -119,23 +119,23 @@ impl Log {
         self.write(Verbosity::Everything, "trace", text);
     }
 
-    /// A line at once, in one piece: whoever ends the process takes nothing with it.
+    /// Writes a line in one operation and without buffering, so that lines survive the termination of the process.
     fn write(&self, level: Verbosity, name: &str, text: fmt::Arguments<'_>) {
         let Some(open) = self.0.as_deref().filter(|open| open.verbosity >= level) else { return };
         let line = format!("{:>10.6} {name} {text}\n", open.since.elapsed().as_secs_f64());
-        // A full disk keeps no test from running.
+        // A full disk must not stop the tests.
         let _ = open.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     }
 }
 
-/// A new one each time: modules that run beside each other, and attempts, have their own.
+/// Returns a unique file name: concurrent modules and attempts write separate logs.
 fn file_name(prefix: &str, module: &Path) -> String {
     let stem = module.file_stem().unwrap_or_default().to_string_lossy();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     format!("{prefix}_{stem}_{now}_{}.diag", process::id())
 }
 
-/// Makes a log that was not there, and its folder.
+/// Creates a new log file, and its directory.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     fs::create_dir_all(path.parent().unwrap_or_else(|| Path::new("")))?;
     File::create_new(path)

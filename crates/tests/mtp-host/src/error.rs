@@ -1,4 +1,4 @@
-//! What keeps an application from telling a server how its tests went.
+//! Errors of the connection to a server.
 
 use std::io;
 use std::sync::Arc;
@@ -11,70 +11,70 @@ use thiserror::Error;
 use crate::Exit;
 use crate::link::HttpError;
 
-/// The connection can't be made, or is of no use any more. Everything that is sent afterwards fails with the same error.
+/// An error of the connection to the server. Everything that is sent afterwards fails with the same error.
 #[derive(Debug, Clone, Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Nobody listens there.
+    /// No server listens at the path or endpoint.
     #[error("no server at {server} after {} s: {error}", waited.as_secs())]
     Connect {
-        /// Path or endpoint.
+        /// The path or endpoint.
         server: String,
-        /// How long it was tried.
+        /// The time spent on connection attempts.
         waited: Duration,
-        /// What was wrong last.
+        /// The error of the last attempt.
         error: Arc<io::Error>,
     },
-    /// The server is another user's. The platform's own hosts refuse that too.
-    #[error("the server at {path} is not of the current user (user {uid})")]
-    NotOurUser {
-        /// The socket.
+    /// The server belongs to another user. The platform's own hosts reject such servers too.
+    #[error("the server at {path} belongs to another user (UID {uid})")]
+    OtherUser {
+        /// The path of the socket.
         path: String,
-        /// Whose process listens.
+        /// The user id of the listening process.
         uid: u32,
     },
-    /// Somebody listens there, and says nothing.
-    #[error("the server has not answered the handshake within {} s", waited.as_secs())]
+    /// The server accepted the connection but does not reply.
+    #[error("the server did not reply to the handshake within {} s", waited.as_secs())]
     Silent {
-        /// How long it had.
+        /// The time limit.
         waited: Duration,
     },
-    /// No version that both know.
-    #[error("the server knows none of the versions {0} of the protocol")]
+    /// The client and the server have no version in common.
+    #[error("the server supports none of the protocol versions {0}")]
     Rejected(Versions),
-    /// Reading or writing failed.
+    /// Reading from or writing to the connection failed.
     #[error("the connection to the server is lost: {0}")]
     Lost(Arc<io::Error>),
-    /// The server has closed the connection while there was nothing to answer.
-    #[error("the server is gone")]
+    /// The server closed the connection while no reply was pending.
+    #[error("the server closed the connection")]
     Gone,
-    /// The server has answered something else than it should.
+    /// The server sent an invalid reply.
     #[error(transparent)]
     Reply(#[from] ReplyError),
-    /// A message that can't be sent.
+    /// A message cannot be sent.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// A response that is none, or refuses the request.
+    /// The HTTP response is invalid, or rejects the request.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// The diagnostic log that was asked for.
+    /// The requested diagnostic log cannot be created.
     #[error("can't write a diagnostic log into {directory}: {error}")]
     Diagnostic {
-        /// Where it was to be.
+        /// The directory of the log.
         directory: String,
-        /// Why not.
+        /// The cause.
         error: Arc<io::Error>,
     },
-    /// A thread that can't be started.
+    /// A thread cannot be started.
     #[error("can't start a thread: {0}")]
     Thread(Arc<io::Error>),
-    /// The number of the attempt in the environment is none.
-    #[error("TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER={0:?} is no number above 0")]
+    /// The number of the attempt in the environment is invalid.
+    #[error("TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER={0:?} is not a positive number")]
     Attempt(String),
 }
 
 impl HostError {
-    /// The exit code of an application that ends because of it.
+    /// Returns the exit code of an application that fails with this error.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Rejected(_) | Self::Reply(ReplyError::Version(_)) => Exit::INCOMPATIBLE,

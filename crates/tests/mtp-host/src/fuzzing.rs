@@ -1,16 +1,16 @@
-//! What only fuzz targets see of the inside.
+//! Internals that are exposed to fuzz targets.
 
 use crate::HttpError;
 use crate::link::ResponseReader;
 
-/// The body of a response that comes in pieces of this size.
+/// Parses a response in chunks of `size` bytes, and returns its body.
 ///
 /// # Errors
-/// It is none that is accepted.
+/// Returns an error if the response is not accepted.
 pub fn response(bytes: &[u8], size: usize) -> Result<Option<Vec<u8>>, HttpError> {
     let mut reader = ResponseReader::new();
-    for piece in bytes.chunks(size) {
-        reader.feed(piece);
+    for chunk in bytes.chunks(size) {
+        reader.feed(chunk);
         if let Some(response) = reader.next()? {
             return Ok(Some(response.body));
         }

@@ -1,4 +1,4 @@
-//! A process of an application on its connection: handshake, sessions, exit code.
+//! The connection of an application's process: handshake, sessions, exit code.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,24 +13,24 @@ use runtap_mtp_proto::{
 use crate::control::Control;
 use crate::diagnostic::{self, CreateLog, Log};
 use crate::exit::Tally;
-use crate::link::{Link, PATIENCE};
-use crate::post::{Post, Sender};
+use crate::link::{CONNECT_TIMEOUT, Link};
+use crate::outbox::{Outbox, Sender};
 use crate::queue::{Entry, Queue};
 use crate::{
     Artifact, Batching, Cancel, CancelReason, CommandOption, Exit, HostError, Identity, Launch, LaunchError,
     Mode, Outcome, Policy, Role, Session, TestNode, TestResult,
 };
 
-/// Characters of a text of the server in the log.
-const SHOWN: usize = 100;
+/// The maximum length of a text of the server in the log, in characters.
+const MAX_LOGGED_CHARS: usize = 100;
 
-/// A connection with its handshake behind it. Dropping it closes the connection; what was not
-/// [flushed](Self::flush) then is lost, but a [session](Self::session) flushes.
+/// A connection after its handshake. Dropping the value closes the connection; data that was not [flushed](Self::flush)
+/// is lost. A [session](Self::session) flushes automatically.
 #[derive(Debug)]
 pub struct Host {
-    // Closed before the connection is.
+    // Dropped, and closed, before the connection.
     control: Option<Control>,
-    post: Post,
+    outbox: Outbox,
     cancel: Cancel,
     tally: Mutex<Tally>,
     policy: Policy,
@@ -45,10 +45,11 @@ pub struct Host {
 }
 
 impl Host {
-    /// Connects to the server that has started this process, and negotiates a version.
+    /// Connects to the server that started this process, and negotiates a version.
     ///
     /// # Errors
-    /// There is no server within [`PATIENCE`], it is another user's, or it knows no version that we know.
+    /// Returns an error if no server listens within [`CONNECT_TIMEOUT`], if the server belongs to another user, or if
+    /// the server and this crate have no version in common.
     pub fn connect(
         launch: &Launch,
         identity: Identity,
@@ -70,14 +71,14 @@ impl Host {
         let mode = if is_discovery { ExecutionMode::Discover } else { ExecutionMode::Run };
         let log = Log::open(launch, &identity.module, create_log)?;
         let log_problem = |error: &HostError| log.problem(error);
-        let mut link = Link::connect(&launch.server, PATIENCE).inspect_err(log_problem)?;
+        let mut link = Link::connect(&launch.server, CONNECT_TIMEOUT).inspect_err(log_problem)?;
         let mut connection = Connection::data();
         let handshake = identity.handshake(role, &mode);
-        let greeted = link.greet(&mut connection, handshake, PATIENCE);
+        let greeted = link.greet(&mut connection, handshake, CONNECT_TIMEOUT);
         let (version, greeting) = greeted.inspect_err(log_problem)?;
-        let of = |key| greeting.get(key).unwrap_or("?").chars().take(SHOWN).collect::<String>();
+        let of = |key| greeting.get(key).unwrap_or("?").chars().take(MAX_LOGGED_CHARS).collect::<String>();
         log.information(format_args!(
-            "negotiated version {version} of the protocol with process {} ({}, {}); offered were {}",
+            "negotiated protocol version {version} with process {} ({}, {}); offered {}",
             of(HandshakeKey::PID),
             of(HandshakeKey::FRAMEWORK),
             of(HandshakeKey::OS),
@@ -86,7 +87,7 @@ impl Host {
         let cancel = Cancel::default();
         if log.is_open() {
             let log = log.clone();
-            cancel.listen(move |reason| log.information(format_args!("cancelled: {reason:?}")));
+            cancel.listen(move |reason| log.information(format_args!("canceled: {reason:?}")));
         }
         let pipe = greeting.server_control_pipe().filter(|_| link.has_control());
         let pipe = pipe.filter(|_| version >= Version::V1_4_0).map(PathBuf::from);
@@ -97,11 +98,11 @@ impl Host {
         let ignored = std::env::var(crate::identity::EXIT_CODE_IGNORE).unwrap_or_default();
         policy.ignored.extend(ignored.split(';').filter_map(|code| code.trim().parse::<u8>().ok()));
         if control.is_some() {
-            log.information(format_args!("listens on the server's control pipe"));
+            log.information(format_args!("listening on the server's control pipe"));
         }
         Ok(Self {
             control,
-            post: Post::new(sender, queue, cancel.clone())?,
+            outbox: Outbox::new(sender, queue, cancel.clone())?,
             cancel,
             tally: Mutex::default(),
             policy,
@@ -116,13 +117,14 @@ impl Host {
         })
     }
 
-    /// Answers `--help`: the platform's options and `own`.
+    /// Replies to `--help` with the platform's options and `own`.
     ///
-    /// Hosts of MTP 2.3 and later send a handshake before it, earlier ones none. SDK 10.0.401 takes both; a server that
-    /// refuses the handshake is told on a second connection without one.
+    /// Hosts of MTP 2.3 and later send a handshake first, earlier hosts do not. SDK 10.0.401 accepts both. If a server
+    /// rejects the handshake, the options are sent on a second connection without one.
     ///
     /// # Errors
-    /// The server can't be reached or does not answer, or `own` has an option of the platform's name.
+    /// Returns an error if the server cannot be reached or does not reply, or if `own` has an option with the name of a
+    /// platform option.
     pub fn help(launch: &Launch, identity: &Identity, own: &[CommandOption]) -> Result<(), HelpError> {
         let options = crate::launch::all_options(own)?;
         let message = Message::CommandLineOptions(CommandLineOptions {
@@ -131,58 +133,58 @@ impl Host {
         });
         let role = Role::test_host()?;
         let handshake = identity.handshake(&role, &ExecutionMode::Help);
-        let mut link = Link::connect(&launch.server, PATIENCE)?;
+        let mut link = Link::connect(&launch.server, CONNECT_TIMEOUT)?;
         let mut connection = Connection::data();
-        match link.greet(&mut connection, handshake, PATIENCE) {
+        match link.greet(&mut connection, handshake, CONNECT_TIMEOUT) {
             Ok(_) => {}
-            // Whoever says nothing would not do so the second time.
+            // A server that did not reply would not reply the second time.
             Err(error @ (HostError::Request(_) | HostError::Silent { .. })) => return Err(error.into()),
             Err(_) => {
-                link = Link::connect(&launch.server, PATIENCE)?;
+                link = Link::connect(&launch.server, CONNECT_TIMEOUT)?;
                 connection = Connection::data();
             }
         }
         let frame = connection.request(&message).map_err(HostError::from)?;
-        link.exchange_within(&frame, &mut connection, PATIENCE)?;
+        link.exchange_within(&frame, &mut connection, CONNECT_TIMEOUT)?;
         Ok(())
     }
 
-    /// The version that the server has chosen.
+    /// Returns the version that the server chose.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Whether the server wants to know which tests have begun, and where discovered tests are. `runtap test` does,
+    /// Returns whether the server requests started tests and the locations of discovered tests. `runtap test` does,
     /// `dotnet test` does not.
     pub fn is_ide(&self) -> bool {
         self.is_ide
     }
 
-    /// What the server has said of itself.
+    /// Returns the handshake of the server.
     pub fn server(&self) -> &Handshake {
         &self.greeting
     }
 
-    /// Who we are.
+    /// Returns the identity of this process.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The request to end before the last test, by whomever.
+    /// Returns the cancellation request of the run, which may come from any source.
     pub fn cancel(&self) -> &Cancel {
         &self.cancel
     }
 
-    /// How many requests the server has answered.
+    /// Returns the number of requests that the server has answered.
     pub fn requests(&self) -> u64 {
-        self.post.requests()
+        self.outbox.requests()
     }
 
-    /// Runs `body` between the two events of a session. The second one is sent even if `body` fails, so that they always
-    /// come in pairs, and everything has arrived when this returns.
+    /// Runs `body` in a session. The end of the session is sent even if `body` fails, so that starts and ends are
+    /// always paired. All data has been sent and acknowledged when this returns.
     ///
     /// # Errors
-    /// Those of `body`, else a connection that is lost.
+    /// Returns the error of `body`, or an error if the connection is lost.
     pub fn session<T, E: From<HostError>>(
         &self,
         body: impl FnOnce(&Session<'_>) -> Result<T, E>,
@@ -195,19 +197,19 @@ impl Host {
         Ok(value)
     }
 
-    /// A file that belongs to no session, such as a report that is written after the last one.
+    /// Reports a file that belongs to no session, such as a report that is written after the last session.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn artifact(&self, artifact: &Artifact) -> Result<(), HostError> {
-        self.send_artifact(artifact.on_wire(None, ""))
+        self.send_artifact(artifact.to_message(None, ""))
     }
 
-    /// Something for people to read. `Ok(false)`: the server does not know such messages (before version 1.3.0), and it was
-    /// not sent.
+    /// Sends a text for users. Returns `Ok(false)` without sending if the server does not support such messages (before
+    /// version 1.3.0).
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn display(&self, level: DisplayLevel, text: impl Into<String>) -> Result<bool, HostError> {
         let message = Display {
             execution_id: Some(self.identity.execution_id.clone()),
@@ -218,11 +220,11 @@ impl Host {
         self.since(Version::V1_3_0, Message::Display(message))
     }
 
-    /// A line for the log of Azure DevOps; only agents of it want any. `Ok(false)`: the server does not know such messages
-    /// (before version 1.2.0), and it was not sent.
+    /// Sends a line for the log of Azure DevOps; useful only on its agents. Returns `Ok(false)` without sending if the
+    /// server does not support such messages (before version 1.2.0).
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn azure_devops_log(&self, line: impl Into<String>) -> Result<bool, HostError> {
         let message = AzureDevOpsLog {
             execution_id: Some(self.identity.execution_id.clone()),
@@ -232,33 +234,33 @@ impl Host {
         self.since(Version::V1_2_0, Message::AzureDevOpsLog(message))
     }
 
-    /// Waits until everything is sent and answered.
+    /// Waits until everything has been sent and acknowledged.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn flush(&self) -> Result<(), HostError> {
-        self.post.flush()
+        self.outbox.flush()
     }
 
-    /// The exit code that the application decides on itself, such as that of a program it has run; `--ignore-exit-code`
-    /// still applies.
+    /// Sets the exit code of the application, such as that of a program that it ran. `--ignore-exit-code` still
+    /// applies.
     pub fn set_exit(&self, exit: Exit) {
         self.tally().own = Some(exit);
     }
 
-    /// The exit code that the results so far have earned.
+    /// Returns the exit code for the results so far.
     pub fn exit(&self) -> Exit {
         let mut tally = self.tally().clone();
         match self.cancel.reason() {
             None => {}
             Some(CancelReason::TooManyFailures) => tally.too_many_failures = true,
-            Some(_) => tally.cut = true,
+            Some(_) => tally.is_canceled = true,
         }
         tally.exit(&self.policy, self.is_discovery)
     }
 
-    pub(crate) fn post(&self) -> &Post {
-        &self.post
+    pub(crate) fn outbox(&self) -> &Outbox {
+        &self.outbox
     }
 
     pub(crate) fn count_discovered(&self) {
@@ -269,7 +271,7 @@ impl Host {
         let is_superseded = result.attempt.is_some_and(|(_, is_superseded)| is_superseded);
         let mut tally = self.tally();
         match &result.outcome {
-            // A later attempt counts.
+            // A later attempt replaces the result.
             _ if is_superseded => {}
             Outcome::Passed => tally.passed += 1,
             Outcome::Skipped(_) => tally.skipped += 1,
@@ -277,15 +279,15 @@ impl Host {
         }
         let is_over = self.policy.maximum_failed.is_some_and(|most| tally.failed >= most);
         drop(tally);
-        self.post.push(result.on_wire(test, session))?;
+        self.outbox.push(result.into_entry(test, session))?;
         if is_over {
             self.cancel.request(CancelReason::TooManyFailures);
         }
         Ok(())
     }
 
-    /// That a test runs, to a server that shows such tests but has not asked for state 7: SDKs of .NET 11 and later. The
-    /// released SDK 10.0.401 knows version 1.0.0 only, and ignores the message.
+    /// Reports a running test to a server that shows running tests but did not request state 7: SDKs of .NET 11 and
+    /// later. The released SDK 10.0.401 supports only version 1.0.0, and ignores the message.
     pub(crate) fn in_progress(&self, test: &TestNode) -> Result<(), HostError> {
         if self.version < Version::V1_1_0 {
             return Ok(());
@@ -309,7 +311,7 @@ impl Host {
     }
 
     pub(crate) fn other(&self, message: Message) -> Result<(), HostError> {
-        self.post.push(Entry::Other(message))
+        self.outbox.push(Entry::Other(message))
     }
 
     fn since(&self, version: Version, message: Message) -> Result<bool, HostError> {
@@ -323,25 +325,25 @@ impl Host {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file of the application.
+    /// Returns the file of the application.
     pub fn module(&self) -> &Path {
         &self.identity.module
     }
 
-    /// Whether the server has a control pipe that we listen to.
+    /// Returns whether the host is listening on a control pipe of the server.
     pub fn has_control(&self) -> bool {
         self.control.is_some()
     }
 }
 
-/// Why `--help` was not answered.
+/// An error that occurs when replying to `--help`.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelpError {
-    /// The server was not reached, or has not answered.
+    /// The server cannot be reached or does not reply.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// An option of the application has the name of one of the platform's.
+    /// An option of the application has the name of a platform option.
     #[error(transparent)]
     Launch(#[from] LaunchError),
 }

@@ -1,5 +1,5 @@
-//! Who a process says it is in its handshake. What `dotnet test` dies without (SDK 10.0.401: `KeyNotFoundException` for each
-//! of the properties 1, 2, 4, 5, 7 and 8) has no way to be absent here.
+//! The identity that a process sends in its handshake. The properties without which `dotnet test` crashes (SDK
+//! 10.0.401: `KeyNotFoundException` for each of the properties 1, 2, 4, 5, 7 and 8) are always present.
 
 use std::env;
 use std::hash::{BuildHasher as _, RandomState};
@@ -18,29 +18,30 @@ pub const ATTEMPT_NUMBER: &str = "TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER";
 /// The variable with exit codes that count as success.
 pub(crate) const EXIT_CODE_IGNORE: &str = "TESTINGPLATFORM_EXITCODE_IGNORE";
 
-/// What a process is to its application.
+/// The role of a process in its application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Role {
-    /// It runs the tests, as the attempt with this number.
+    /// Runs the tests, as the attempt with this number.
     TestHost {
-        /// From 1 on.
+        /// The number of the attempt, starting at 1.
         attempt: NonZeroU32,
     },
-    /// It has started a test host and watches it. Its connection carries artifacts only.
+    /// Started a test host and monitors it. Its connection carries artifacts only.
     Controller,
-    /// It starts the application once for each attempt. Its connection carries nothing but the handshake.
+    /// Starts the application once per attempt. Its connection carries only the handshake.
     Orchestrator {
-        /// What it repeats tests with, such as `RetryOrchestrator`.
+        /// The extension that repeats tests, such as `RetryOrchestrator`.
         feature: String,
     },
 }
 
 impl Role {
-    /// A test host, in the attempt that the environment says, else in the first.
+    /// Returns a test host, with the attempt from the environment, or the first attempt if the variable is not set.
     ///
     /// # Errors
-    /// The variable is there and no number above 0: the platform's own hosts die of that too.
+    /// Returns an error if the variable is set and is not a positive number. The platform's own hosts fail in this case
+    /// too.
     pub fn test_host() -> Result<Self, HostError> {
         let attempt = match env::var(ATTEMPT_NUMBER) {
             Ok(text) => text.parse().map_err(|_no_number| HostError::Attempt(text))?,
@@ -61,26 +62,27 @@ impl Role {
     }
 }
 
-/// All that a handshake has to say. All processes of an application have to agree on framework, architecture and execution
-/// id, or `dotnet test` dies.
+/// The properties of a handshake. All processes of an application must agree on framework, architecture and execution
+/// id, otherwise `dotnet test` crashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// What runs the tests; `.NET 10.0.12` is shown as `net10.0`, anything else as it is.
+    /// The test framework; `.NET 10.0.12` is shown as `net10.0`, other texts are shown unchanged.
     pub framework: String,
-    /// `X64`, `Arm64` … .
+    /// The processor architecture: `X64`, `Arm64` and others.
     pub architecture: String,
-    /// The system.
+    /// The operating system.
     pub os: String,
     /// The file of the application.
     pub module: PathBuf,
     /// The id of the run.
     pub execution_id: String,
-    /// The id of this connection: one more connection with another id is a shard or a retry.
+    /// The id of this connection. Another connection with a different id is a shard or a retry.
     pub instance_id: String,
 }
 
 impl Identity {
-    /// This program: `native`, with the id of the run from the environment, else a new one.
+    /// Returns the identity of this program: framework `native`, and the id of the run from the environment or a new
+    /// one.
     pub fn this_program() -> Self {
         let architecture = match env::consts::ARCH {
             "x86_64" => "X64",
@@ -125,15 +127,15 @@ impl Identity {
         handshake
     }
 
-    /// The variables that make a child process the test host of an attempt of this run.
+    /// Returns the environment variables that make a child process the test host of an attempt of this run.
     pub fn for_attempt(&self, attempt: NonZeroU32) -> [(&'static str, String); 2] {
         [(EXECUTION_ID, self.execution_id.clone()), (ATTEMPT_NUMBER, attempt.to_string())]
     }
 }
 
-/// 32 hexadecimal digits that no other process has: .NET's GUID form `N`.
+/// Returns a unique id of 32 hexadecimal digits: .NET's GUID format `N`.
 pub(crate) fn new_id() -> String {
-    // Seeded by the system for each process, and never the same twice in one.
+    // `RandomState` has a random seed per process, and differs between instances.
     let random = || RandomState::new().hash_one(process::id());
     format!("{:016x}{:016x}", random(), random())
 }
@@ -143,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_sdk_dies_without_is_always_there() {
+    fn properties_required_by_the_sdk_are_always_present() {
         let identity = Identity::this_program();
         for role in [
             Role::TestHost { attempt: NonZeroU32::MIN },

@@ -1,6 +1,6 @@
-//! Makes any program a test application of Microsoft.Testing.Platform, run by the real `dotnet test`, by `runtap test` and by
-//! whatever else speaks the pipe. Without .NET, without async, for programs that embed it: it brings rustix, thiserror, and the two
-//! crates of the protocol.
+//! Makes any program a test application of Microsoft.Testing.Platform, which `dotnet test`, `runtap test` and other
+//! runners of the same protocol can run. The crate needs neither .NET nor an async runtime; its dependencies are
+//! rustix, thiserror, and the two crates of the protocol.
 //!
 //! ```no_run
 //! use std::process::ExitCode;
@@ -13,31 +13,31 @@
 //! }
 //! ```
 //!
-//! Tests that `cargo test` runs too have a `main` of the module `harness` (a feature); a test command in the place of an
-//! application is run by `command` (another one).
+//! For tests that `cargo test` runs as well, the module `harness` (a feature) has a `main`. The module `command` (a
+//! feature) runs a test command as an application.
 //!
-//! [`Application`] is the short way. What it does, step by step, for those who need more:
+//! [`Application`] is the short way. The individual steps, for programs that need more control:
 //!
 //! ```text
-//! Launch::parse(arguments)              what the server wants: run, list, help; None: no server has started us
-//!   └▶ Host::connect(launch, …)         dials until the server is there, handshake, version, control pipe
+//! Launch::parse(arguments)              the server's request: run, list, help; None if not started by a server
+//!   └▶ Host::connect(launch, …)         connects with retries, handshake, version, control pipe
 //!        └▶ host.session(|session| …)   start and end of a session, always in pairs
 //!             ├▶ session.test(…)        a test: filtered, listed or run, panics caught, reported
-//!             ├▶ session.report(…)      a result made elsewhere, from any thread
+//!             ├▶ session.report(…)      reports a result, from any thread
 //!             ├▶ session.artifact(…)    a file
 //!             └▶ session.cancelled()    whether to stop
-//!        └▶ host.exit()                 the exit code that the results have earned
+//!        └▶ host.exit()                 the exit code for the results
 //! ```
 //!
-//! # What it takes care of
+//! # Guarantees
 //!
-//! - **One request at a time.** SDK 10.0.401 never answers again when a second one comes before its reply. A thread owns the
-//!   connection; tests hand their results over and go on.
+//! - **One request at a time.** SDK 10.0.401 stops replying when a second request arrives before its reply. A thread
+//!   owns the connection; tests queue their results and continue.
 //! - **Many results in one message**: see [`Batching`].
-//! - **Properties that `dotnet test` dies without** can't be left out: see [`Identity`].
-//! - **The server that is not there yet** is dialled again, for [`PATIENCE`]; one of another user is refused.
-//! - **The server that is gone**, `--timeout`, `--maximum-failed-tests` and the control pipe become one [`Cancel`].
-//! - **Exit codes** and what the command line says of them: see [`Exit`] and [`Policy`].
+//! - **Properties without which `dotnet test` crashes** are always sent; see [`Identity`].
+//! - **A server that does not listen yet** is retried for [`CONNECT_TIMEOUT`]. A server of another user is rejected.
+//! - **A lost server**, `--timeout`, `--maximum-failed-tests` and the control pipe all become one [`Cancel`].
+//! - **Exit codes** follow the platform and the command line; see [`Exit`] and [`Policy`].
 //!
 //! Specification: microsoft/testfx, `docs/mstest-runner-protocol/004-protocol-dotnet-test-pipe.md`. Unix only.
 
@@ -60,8 +60,8 @@ mod host;
 mod identity;
 mod launch;
 mod link;
+mod outbox;
 pub mod panics;
-mod post;
 mod queue;
 mod session;
 mod test;
@@ -76,7 +76,7 @@ pub use exit::{Exit, Policy};
 pub use host::{HelpError, Host};
 pub use identity::{ATTEMPT_NUMBER, EXECUTION_ID, Identity, Role};
 pub use launch::{CommandOption, Launch, LaunchError, Mode, Server};
-pub use link::{HttpError, PATIENCE};
+pub use link::{CONNECT_TIMEOUT, HttpError};
 pub use queue::Batching;
 pub use runtap_mtp_proto::{DisplayLevel, State, Version};
 pub use session::{IntoOutcome, Session};

@@ -1,14 +1,15 @@
-//! What is to be sent, in its order, and when: several results in one message. Sans-I/O: time is an argument.
+//! The queue of outgoing messages, which combines several results in one message. Sans-I/O: time is an argument.
 //!
-//! A message takes a reply, so 100,000 tests in as many messages are as many round trips. Results are kept until there are
-//! [`Batching::results`] of them, or [`Batching::bytes`] bytes, or the first of them is [`Batching::delay`] old, or something
-//! else has to be sent. If the server has not answered the message before by then, others join them, up to as many bytes. SDK
-//! 10.0.401 and MTP's own decoder take any number of results in one message (measured).
+//! Every message needs a reply, so sending 100,000 tests one by one would need that number of round trips. Results are
+//! kept until there are [`Batching::results`] results or [`Batching::bytes`] bytes, until the first result is
+//! [`Batching::delay`] old, or until another message must be sent. While the server has not answered the previous
+//! message, further results are added, up to a size limit. SDK 10.0.401 and MTP's own decoder accept any number of
+//! results in one message (measured).
 //!
-//! A result is written into its message at once: what waits is bytes.
+//! A result is encoded immediately: the queue holds bytes.
 //!
-//! Within a message the list of successful tests comes before that of failed ones. So a success after a failure of the same
-//! test, which is a retry, begins a new message: what a server hears of one test is always in order.
+//! Within a message, the list of successful tests precedes the list of failed tests. Therefore a success after a
+//! failure of the same test, which is a retry, starts a new message, so that the results of one test arrive in order.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -18,21 +19,22 @@ use runtap_mtp_proto::{
     TestResultsWriter,
 };
 
-/// While the server is busy, a message grows to so many times [`Batching::bytes`]: a reply costs a switch to the server and
-/// back, whatever the size.
-const JOINED: usize = 4;
+/// While the server is busy, a message grows up to this multiple of [`Batching::bytes`], because a reply costs two
+/// context switches regardless of the size.
+const BUSY_FACTOR: usize = 4;
 
-/// Memory beyond that is given back.
+/// The maximum capacity of a buffer that is reused, in bytes.
 const MAX_REUSED: usize = 1 << 20;
 
-/// When results are sent.
+/// The limits that determine when results are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batching {
-    /// So many results wait for no others. They are joined by those that come before the server is free.
+    /// The number of results that are sent without further delay. More results may be added until the server is ready.
     pub results: usize,
-    /// So many bytes of results wait for no others. A message never has more than four times as many, and the last result.
+    /// The size of results, in bytes, that are sent without further delay. A message is at most four times as large,
+    /// plus the last result.
     pub bytes: usize,
-    /// No result waits longer for others.
+    /// The maximum delay of a result.
     pub delay: Duration,
 }
 
@@ -43,33 +45,33 @@ impl Default for Batching {
 }
 
 impl Batching {
-    /// Each result in a message of its own, as the platform's own hosts send them.
+    /// Sends each result in its own message, like the platform's own hosts.
     pub const NONE: Self = Self { results: 1, bytes: 0, delay: Duration::ZERO };
 }
 
-/// Something to send.
+/// An entry of the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
     Successful(SuccessfulTest),
     Failed(FailedTest),
     Discovered(DiscoveredTest),
-    /// It waits for nothing.
+    /// Any other message; sent without delay.
     Other(Message),
 }
 
-/// A message as it is sent.
+/// An encoded message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) id: MessageId,
     pub(crate) frame: Vec<u8>,
 }
 
-/// When to [`take`](Queue::take).
+/// When the next message is due; see [`take`](Queue::take).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
     Now,
     At(Instant),
-    /// There is nothing.
+    /// The queue is empty.
     Never,
 }
 
@@ -78,17 +80,17 @@ pub(crate) struct Queue {
     batching: Batching,
     execution_id: String,
     instance_id: String,
-    /// Messages that nothing is added to.
-    whole: VecDeque<Request>,
-    whole_bytes: usize,
-    /// The message after them: results or discovered tests, not both.
+    /// The messages that are complete.
+    complete: VecDeque<Request>,
+    complete_bytes: usize,
+    /// The open message: results or discovered tests, not both.
     results: TestResultsWriter,
     discovered: DiscoveredTestsWriter,
-    /// Which of its tests have failed.
+    /// The ids of the failed tests in the open message.
     failed: Vec<Option<String>>,
-    /// When it got its first test.
+    /// When the first test was added to the open message.
     since: Option<Instant>,
-    /// The frame that was sent last: to get and touch new memory for each takes longer than to write it.
+    /// The buffer of the last frame: allocating and touching new memory takes longer than encoding.
     memory: Vec<u8>,
 }
 
@@ -98,8 +100,8 @@ impl Queue {
             batching,
             execution_id,
             instance_id,
-            whole: VecDeque::new(),
-            whole_bytes: 0,
+            complete: VecDeque::new(),
+            complete_bytes: 0,
             results: TestResultsWriter::new(),
             discovered: DiscoveredTestsWriter::new(),
             failed: Vec::new(),
@@ -108,12 +110,12 @@ impl Queue {
         }
     }
 
-    /// Adds an entry. `now` is asked only if there is nothing that it could wait with.
+    /// Adds an entry. `now` is only called if there is no open message.
     ///
     /// # Errors
-    /// It, or what it would have been behind, fits into no frame and is lost.
+    /// Returns an error if the entry, or the message before it, does not fit into a frame. The message is lost.
     pub(crate) fn push(&mut self, entry: Entry, now: impl FnOnce() -> Instant) -> Result<(), EncodeError> {
-        if !self.may_have(&entry) {
+        if !self.fits_open_message(&entry) {
             self.close()?;
         }
         match entry {
@@ -130,11 +132,15 @@ impl Queue {
             }
         }
         self.since.get_or_insert_with(now);
-        if self.open_bytes() >= self.batching.bytes.saturating_mul(JOINED) { self.close() } else { Ok(()) }
+        if self.open_bytes() >= self.batching.bytes.saturating_mul(BUSY_FACTOR) {
+            self.close()
+        } else {
+            Ok(())
+        }
     }
 
-    /// Whether it can be in the open message, and nothing is told in another order of one test.
-    fn may_have(&self, entry: &Entry) -> bool {
+    /// Returns whether the entry can be added to the open message without changing the order of results of one test.
+    fn fits_open_message(&self, entry: &Entry) -> bool {
         match entry {
             Entry::Successful(test) => self.discovered.is_empty() && !self.failed.contains(&test.uid),
             Entry::Failed(_) => self.discovered.is_empty(),
@@ -143,7 +149,7 @@ impl Queue {
         }
     }
 
-    /// Nothing is added to the open message any more.
+    /// Completes the open message.
     fn close(&mut self) -> Result<(), EncodeError> {
         if self.since.take().is_none() {
             return Ok(());
@@ -163,24 +169,24 @@ impl Queue {
     }
 
     fn add(&mut self, request: Request) {
-        self.whole_bytes += request.frame.len();
-        self.whole.push_back(request);
+        self.complete_bytes += request.frame.len();
+        self.complete.push_back(request);
     }
 
     fn open_bytes(&self) -> usize {
         self.results.bytes() + self.discovered.bytes()
     }
 
-    /// How many bytes there are to send, but for the heads of messages.
+    /// Returns the number of queued bytes, without message headers.
     pub(crate) fn bytes(&self) -> usize {
-        self.whole_bytes + self.open_bytes()
+        self.complete_bytes + self.open_bytes()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.whole.is_empty() && self.since.is_none()
+        self.complete.is_empty() && self.since.is_none()
     }
 
-    /// What is there now waits no longer.
+    /// Makes all queued entries due.
     pub(crate) fn flush(&mut self) -> Result<(), EncodeError> {
         self.close()
     }
@@ -196,27 +202,27 @@ impl Queue {
                 || self.open_bytes() >= self.batching.bytes
         };
         match self.since {
-            _ if !self.whole.is_empty() => Due::Now,
+            _ if !self.complete.is_empty() => Due::Now,
             None => Due::Never,
             Some(_) if is_full() => Due::Now,
             Some(since) => Due::At(since + self.batching.delay),
         }
     }
 
-    /// A frame that was sent, and is not needed any more.
+    /// Returns the buffer of a sent frame for reuse.
     pub(crate) fn reuse(&mut self, frame: Vec<u8>) {
         if frame.capacity() <= MAX_REUSED {
             self.memory = frame;
         }
     }
 
-    /// The next message, whether it is due or not.
+    /// Removes and returns the next message, even if it is not due yet.
     pub(crate) fn take(&mut self) -> Result<Option<Request>, EncodeError> {
-        if self.whole.is_empty() {
+        if self.complete.is_empty() {
             self.close()?;
         }
-        let request = self.whole.pop_front();
-        self.whole_bytes -= request.as_ref().map_or(0, |request| request.frame.len());
+        let request = self.complete.pop_front();
+        self.complete_bytes -= request.as_ref().map_or(0, |request| request.frame.len());
         Ok(request)
     }
 }

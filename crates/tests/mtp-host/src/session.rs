@@ -1,4 +1,4 @@
-//! One session: what is told of tests between its start and its end. Usable from many threads at once.
+//! A session: the reports of tests between its start and its end. Can be used from several threads.
 
 use std::path::Path;
 use std::time::Instant;
@@ -10,16 +10,16 @@ use crate::{
     Artifact, CancelReason, Failure, Host, HostError, Outcome, TestNode, TestResult, identity, panics, wire,
 };
 
-/// A session that has begun; [`Host::session`] ends it.
+/// A running session; [`Host::session`] ends it.
 #[derive(Debug)]
 pub struct Session<'h> {
     host: &'h Host,
     uid: String,
 }
 
-/// What the body of a test may return.
+/// A type that the body of a test may return.
 pub trait IntoOutcome {
-    /// What became of the test.
+    /// Converts the value to the outcome of the test.
     fn into_outcome(self) -> Outcome;
 }
 
@@ -35,7 +35,7 @@ impl IntoOutcome for Outcome {
     }
 }
 
-/// An error is a failure, with its message and its type.
+/// An error becomes a failure with its message and type.
 impl<T: IntoOutcome, E: std::fmt::Display> IntoOutcome for Result<T, E> {
     fn into_outcome(self) -> Outcome {
         match self {
@@ -51,7 +51,7 @@ impl<'h> Session<'h> {
     pub(crate) fn start(host: &'h Host) -> Result<Self, HostError> {
         let session = Self { host, uid: identity::new_id() };
         session.event(SessionEventType::START)?;
-        // A test may end the process: the server has to know then that a session has no end.
+        // A test may terminate the process: the server must then know of the open session.
         host.flush()?;
         Ok(session)
     }
@@ -60,7 +60,7 @@ impl<'h> Session<'h> {
         self.event(SessionEventType::END)?;
         let flushed = self.host.flush();
         let requests = self.host.requests();
-        self.host.log.information(format_args!("the session has ended after {requests} requests"));
+        self.host.log.information(format_args!("the session ended after {requests} requests"));
         flushed
     }
 
@@ -72,36 +72,37 @@ impl<'h> Session<'h> {
         }))
     }
 
-    /// The connection that it is on.
+    /// Returns the connection of the session.
     pub fn host(&self) -> &'h Host {
         self.host
     }
 
-    /// Whether the server wants a list of tests, and none of them run.
+    /// Returns whether the server requests a list of tests instead of a run.
     pub fn is_discovery(&self) -> bool {
         self.host.is_discovery
     }
 
-    /// Whether the server wants this test (`--filter-uid`).
+    /// Returns whether the server requests this test (`--filter-uid`).
     pub fn wants(&self, uid: &str) -> bool {
         self.host.filter_uids.as_ref().is_none_or(|uids| uids.contains(uid))
     }
 
-    /// Why no more tests are to be begun, if so.
+    /// Returns the reason why no more tests should be started, or `None` if the run was not canceled.
     pub fn cancelled(&self) -> Option<CancelReason> {
         self.host.cancel().reason()
     }
 
-    /// Where the server wants files that the run produces.
+    /// Returns the directory for files that the run produces, if the server specified one.
     pub fn results_directory(&self) -> Option<&Path> {
         self.host.results_directory.as_deref()
     }
 
-    /// The whole life of a test: it is listed if the server wants a list, passed over if the server does not want it or the
-    /// run is cancelled, else it runs in this thread, and its result is sent. A panic fails it, with message and place.
+    /// Handles a test completely: lists it if the server requests a list, ignores it if the server does not request it
+    /// or the run was canceled, and otherwise runs it in this thread and sends its result. A panic becomes a failure
+    /// with message and location.
     ///
     /// # Errors
-    /// The connection is lost: nobody wants to know any more.
+    /// Returns an error if the connection is lost.
     pub fn test<R: IntoOutcome>(
         &self,
         test: impl Into<TestNode>,
@@ -128,10 +129,10 @@ impl<'h> Session<'h> {
         self.host.report(test, TestResult::new(outcome).duration(duration), &self.uid)
     }
 
-    /// A test that is not run: listed, or reported as skipped for this reason.
+    /// Handles a test that is not run: lists it, or reports it as skipped for this reason.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn skip(&self, test: impl Into<TestNode>, reason: impl Into<String>) -> Result<(), HostError> {
         let test = test.into();
         match (self.wants(&test.uid), self.is_discovery()) {
@@ -141,57 +142,57 @@ impl<'h> Session<'h> {
         }
     }
 
-    /// A test that the application has.
+    /// Reports a discovered test.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn discovered(&self, test: &TestNode) -> Result<(), HostError> {
         self.host.count_discovered();
-        self.host.post().push(Entry::Discovered(test.discovered(self.host.is_ide())))
+        self.host.outbox().push(Entry::Discovered(test.discovered(self.host.is_ide())))
     }
 
-    /// A test has begun: for servers that want to know, or show what runs. Those that want to know have heard of it, and of
-    /// all results before, when this returns: if the test takes the process with it, it is known which one did.
+    /// Reports a started test. If the server requests started tests, this waits until the server has received it and
+    /// all earlier results, so that the server knows which test was running if the process crashes.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn begin(&self, test: &TestNode) -> Result<(), HostError> {
         if self.host.is_ide() {
-            self.host.post().push(Entry::Successful(wire::begun(test, &self.uid)))?;
+            self.host.outbox().push(Entry::Successful(wire::started(test, &self.uid)))?;
             self.host.flush()
         } else {
             self.host.in_progress(test)
         }
     }
 
-    /// A test has ended.
+    /// Reports the result of a test.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn report(&self, test: &TestNode, result: impl Into<TestResult>) -> Result<(), HostError> {
         self.host.report(test.clone(), result.into(), &self.uid)
     }
 
-    /// A file of this session.
+    /// Reports a file of this session.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn artifact(&self, artifact: &Artifact) -> Result<(), HostError> {
-        self.host.send_artifact(artifact.on_wire(None, &self.uid))
+        self.host.send_artifact(artifact.to_message(None, &self.uid))
     }
 
-    /// A file of a test.
+    /// Reports a file of a test.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn test_artifact(&self, test: &TestNode, artifact: &Artifact) -> Result<(), HostError> {
-        self.host.send_artifact(artifact.on_wire(Some(test), &self.uid))
+        self.host.send_artifact(artifact.to_message(Some(test), &self.uid))
     }
 
-    /// As [`Host::display`].
+    /// Sends a text for users; see [`Host::display`].
     ///
     /// # Errors
-    /// The connection is lost.
+    /// Returns an error if the connection is lost.
     pub fn display(&self, level: DisplayLevel, text: impl Into<String>) -> Result<bool, HostError> {
         self.host.display(level, text)
     }

@@ -1,4 +1,4 @@
-//! Tests and what becomes of them, as an application sees them; and how they look on the wire.
+//! Tests and their outcomes, and their encoding.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use runtap_mtp_proto::{DiscoveredTest, FailedTest, State, SuccessfulTest, TestEx
 use crate::queue::Entry;
 use crate::wire::ticks;
 
-/// A test. Only its uid has to be there; where it is, is told to servers that ask for it.
+/// A test. Only the uid is required. Other details are sent to servers that request them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestNode {
     pub(crate) uid: String,
@@ -23,8 +23,8 @@ pub struct TestNode {
 }
 
 impl TestNode {
-    /// A test. The uid is what filters name: the same in each run, and no other test's. It is the display name too, until
-    /// there is [another](Self::display_name).
+    /// Creates a test. The uid is the id that filters use: stable across runs, and unique. The uid is also the display
+    /// name unless [another](Self::display_name) is set.
     pub fn new(uid: impl Into<String>) -> Self {
         let uid = uid.into();
         Self {
@@ -40,24 +40,24 @@ impl TestNode {
         }
     }
 
-    /// What filters call it.
+    /// Returns the uid.
     pub fn uid(&self) -> &str {
         &self.uid
     }
 
-    /// What people call it.
+    /// Returns the display name.
     pub fn name(&self) -> &str {
         &self.display_name
     }
 
-    /// What people call it.
+    /// Sets the display name.
     #[must_use]
     pub fn display_name(mut self, name: impl Into<String>) -> Self {
         self.display_name = name.into();
         self
     }
 
-    /// Its place in the source; `line` counts from 1.
+    /// Sets the location in the source. `line` starts at 1.
     #[must_use]
     pub fn at(mut self, file: impl Into<String>, line: u32) -> Self {
         self.file = Some(file.into());
@@ -65,42 +65,42 @@ impl TestNode {
         self
     }
 
-    /// The namespace or module that it is in. Filters of servers know it.
+    /// Sets the namespace or module, which servers can filter by.
     #[must_use]
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// The class that it is in.
+    /// Sets the class.
     #[must_use]
     pub fn type_name(mut self, name: impl Into<String>) -> Self {
         self.type_name = Some(name.into());
         self
     }
 
-    /// The method or function that it is.
+    /// Sets the method or function.
     #[must_use]
     pub fn method(mut self, name: impl Into<String>) -> Self {
         self.method = Some(name.into());
         self
     }
 
-    /// The type of one more parameter of the method.
+    /// Adds the type of a parameter of the method.
     #[must_use]
     pub fn parameter_type(mut self, name: impl Into<String>) -> Self {
         self.parameter_types.push(name.into());
         self
     }
 
-    /// One more trait, such as a category with an empty value.
+    /// Adds a trait, such as a category with an empty value.
     #[must_use]
     pub fn with_trait(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.traits.push((key.into(), value.into()));
         self
     }
 
-    /// `crate::module::name` as namespace and method.
+    /// Creates a test from a Rust path: `crate::module::name` is split into namespace and method.
     #[must_use]
     pub fn from_rust_path(path: &str) -> Self {
         let node = Self::new(path);
@@ -110,7 +110,7 @@ impl TestNode {
         }
     }
 
-    /// As discovery sends it. Fields 3 to 9 only if the server has asked for them.
+    /// Converts to a message of discovery. Fields 3 to 9 are included only on request.
     pub(crate) fn discovered(&self, is_ide: bool) -> DiscoveredTest {
         let short = DiscoveredTest {
             uid: Some(self.uid.clone()),
@@ -150,7 +150,7 @@ impl From<String> for TestNode {
     }
 }
 
-/// Why a test has not passed.
+/// The reason why a test did not pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failure {
     exceptions: Vec<TestException>,
@@ -160,13 +160,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure with this message.
+    /// Creates a failure with this message.
     pub fn new(message: impl Into<String>) -> Self {
         let exception = TestException { message: Some(message.into()), ..TestException::default() };
         Self { exceptions: vec![exception], ..Self::default() }
     }
 
-    /// The type of the exception or error.
+    /// Sets the type of the exception or error.
     #[must_use]
     pub fn type_name(mut self, name: impl Into<String>) -> Self {
         if let Some(exception) = self.exceptions.last_mut() {
@@ -175,8 +175,8 @@ impl Failure {
         self
     }
 
-    /// The stack. `dotnet test` shows lines as they are, except `   at FUNCTION in FILE:line NUMBER`, which it shows as a
-    /// link to the place; [`frame`](Self::frame) writes such a line.
+    /// Sets the stack trace. `dotnet test` shows lines unchanged, except `   at FUNCTION in FILE:line NUMBER`, which is
+    /// shown as a link; [`frame`](Self::frame) writes such a line.
     #[must_use]
     pub fn stack(mut self, stack: impl Into<String>) -> Self {
         if let Some(exception) = self.exceptions.last_mut() {
@@ -185,7 +185,7 @@ impl Failure {
         self
     }
 
-    /// One more line of the stack: a place in the source. Results have no field for that.
+    /// Adds a line with a source location to the stack trace. Results have no other field for locations.
     #[must_use]
     pub fn frame(mut self, function: &str, file: &str, line: u32) -> Self {
         if let Some(exception) = self.exceptions.last_mut() {
@@ -198,8 +198,8 @@ impl Failure {
         self
     }
 
-    /// What caused the one before: its message. [`type_name`](Self::type_name), [`stack`](Self::stack) and
-    /// [`frame`](Self::frame) then are the cause's.
+    /// Adds an inner exception with this message. Later calls of [`type_name`](Self::type_name), [`stack`](Self::stack)
+    /// and [`frame`](Self::frame) apply to the inner exception.
     #[must_use]
     pub fn caused_by(mut self, message: impl Into<String>) -> Self {
         let message = Some(message.into());
@@ -207,21 +207,21 @@ impl Failure {
         self
     }
 
-    /// An explanation beside the exception.
+    /// Sets an explanation in addition to the exception.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// What the assertion wanted. Shown by servers of MTP 2.4.
+    /// Sets the value that the assertion expected. Shown by servers of MTP 2.4.
     #[must_use]
     pub fn expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
         self
     }
 
-    /// What it got.
+    /// Sets the value that the assertion got.
     #[must_use]
     pub fn actual(mut self, actual: impl Into<String>) -> Self {
         self.actual = Some(actual.into());
@@ -229,7 +229,7 @@ impl Failure {
     }
 }
 
-/// Its explanation and its messages, the outermost first, a line each.
+/// Writes the explanation and the messages, the outermost first, one per line.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let messages = self.exceptions.iter().filter_map(|exception| exception.message.as_deref());
@@ -238,26 +238,26 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It has passed.
+    /// The test passed.
     Passed,
-    /// It was not run, and why.
+    /// The test was skipped, for this reason.
     Skipped(String),
-    /// An assertion has failed.
+    /// An assertion failed.
     Failed(Failure),
-    /// Something else went wrong in it.
+    /// The test failed with another error.
     Error(Failure),
-    /// It took too long.
+    /// The test timed out.
     TimedOut(Failure),
-    /// It was cancelled.
+    /// The test was canceled.
     Cancelled(Failure),
 }
 
 impl Outcome {
-    /// The state on the wire.
+    /// Returns the state on the wire.
     pub fn state(&self) -> State {
         match self {
             Self::Passed => State::PASSED,
@@ -270,7 +270,7 @@ impl Outcome {
     }
 }
 
-/// One result of a test.
+/// A result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestResult {
     pub(crate) outcome: Outcome,
@@ -287,61 +287,62 @@ impl From<Outcome> for TestResult {
 }
 
 impl TestResult {
-    /// A result without duration and output.
+    /// Creates a result without duration and output.
     pub fn new(outcome: Outcome) -> Self {
         Self { outcome, duration: None, stdout: String::new(), stderr: String::new(), attempt: None }
     }
 
-    /// It has passed.
+    /// Creates the result of a test that passed.
     pub fn passed() -> Self {
         Self::new(Outcome::Passed)
     }
 
-    /// It was not run, and why.
+    /// Creates the result of a skipped test, with the reason.
     pub fn skipped(reason: impl Into<String>) -> Self {
         Self::new(Outcome::Skipped(reason.into()))
     }
 
-    /// It has failed.
+    /// Creates the result of a failed test.
     pub fn failed(failure: Failure) -> Self {
         Self::new(Outcome::Failed(failure))
     }
 
-    /// Whether it makes a run fail.
+    /// Returns whether the result makes the run fail.
     pub fn is_failure(&self) -> bool {
         self.outcome.state().is_failed() && !self.attempt.is_some_and(|(_, is_superseded)| is_superseded)
     }
 
-    /// How long it took. Sent in units of 100 ns; not sent of skipped tests.
+    /// Sets the duration. It is sent in units of 100 ns, and not sent for skipped tests.
     #[must_use]
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
-    /// What it wrote to its standard output.
+    /// Sets the standard output of the test.
     #[must_use]
     pub fn stdout(mut self, text: impl Into<String>) -> Self {
         self.stdout = text.into();
         self
     }
 
-    /// What it wrote to its standard error.
+    /// Sets the standard error of the test.
     #[must_use]
     pub fn stderr(mut self, text: impl Into<String>) -> Self {
         self.stderr = text.into();
         self
     }
 
-    /// For applications that repeat tests themselves: which attempt this was, from 1 on, and whether a later one counts
-    /// instead. Servers before MTP 2.4 count each attempt as a test (measured with SDK 10.0.401).
+    /// Sets the number of the attempt, starting at 1, and whether a later attempt replaces this result. For
+    /// applications that repeat tests themselves. Servers before MTP 2.4 count each attempt as a test (measured with
+    /// SDK 10.0.401).
     #[must_use]
     pub fn attempt(mut self, number: u32, is_superseded: bool) -> Self {
         self.attempt = Some((number, is_superseded));
         self
     }
 
-    pub(crate) fn on_wire(self, test: TestNode, session: &str) -> Entry {
+    pub(crate) fn into_entry(self, test: TestNode, session: &str) -> Entry {
         let state = self.outcome.state();
         let (uid, display_name) = (Some(test.uid), Some(test.display_name));
         let session_uid = Some(session.to_owned());

@@ -1,4 +1,4 @@
-//! Parts of results that the wire knows and applications do not.
+//! Encoding of values that have no type in the public API.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use runtap_mtp_proto::{State, SuccessfulTest};
 
 use crate::TestNode;
 
-/// That a test has begun: the list of successful ones has it.
-pub(crate) fn begun(test: &TestNode, session: &str) -> SuccessfulTest {
+/// Returns the message of a started test, which belongs to the list of successful tests.
+pub(crate) fn started(test: &TestNode, session: &str) -> SuccessfulTest {
     SuccessfulTest {
         uid: Some(test.uid.clone()),
         display_name: Some(test.display_name.clone()),
@@ -20,7 +20,7 @@ pub(crate) fn begun(test: &TestNode, session: &str) -> SuccessfulTest {
     }
 }
 
-/// In units of 100 ns.
+/// Converts a duration to units of 100 ns.
 pub(crate) fn ticks(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos() / 100).unwrap_or(i64::MAX)
 }

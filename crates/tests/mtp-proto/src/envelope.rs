@@ -1,13 +1,13 @@
-//! How the body of a message is read and written: envelopes of fields, and the types that a field can have.
+//! Reading and writing of message bodies: envelopes of fields, and the types that a field can have.
 //!
-//! [`envelope!`] makes of one list of fields the struct, its reader, its writer and its [`Schema`]. The order of the list is
-//! the order of writing.
+//! [`envelope!`] generates a struct, its reader, its writer and its [`Schema`] from one list of fields. Fields are
+//! written in the order of the list.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Reader, Writer};
 
-use crate::schema::{Kind, Schema};
+use crate::schema::{FieldKind, Schema};
 
-/// How many elements of lists one frame may still have. An empty element takes two bytes on the wire and some hundred in
+/// Limits the number of list elements in one frame: an empty element takes two bytes on the wire and about a hundred in
 /// memory.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -41,15 +41,15 @@ impl Budget {
 pub(crate) trait Envelope: Default {
     const SCHEMA: &'static Schema;
 
-    /// Takes the field `id`, of which `value` holds all bytes. An unknown one is skipped.
+    /// Reads the field `id` from `value`, which holds all of its bytes. Unknown fields are skipped.
     fn read_field(&mut self, id: u16, value: Reader<'_>, budget: &mut Budget) -> Result<(), DecodeError>;
 
-    /// How many fields there are to write.
+    /// Returns the number of fields that are set.
     fn field_count(&self) -> u16;
 
     fn write_fields(&self, writer: &mut Writer);
 
-    /// Reads an envelope; what follows it stays in the reader.
+    /// Reads an envelope and leaves the bytes after the envelope in the reader.
     fn read(reader: &mut Reader<'_>, budget: &mut Budget) -> Result<Self, DecodeError> {
         let mut this = Self::default();
         for _ in 0..reader.u16("field count")? {
@@ -65,42 +65,43 @@ pub(crate) trait Envelope: Default {
     }
 }
 
-/// The head of a field, and a reader of its value alone.
+/// Reads the id and size of a field, and returns the id and a reader limited to the value.
 pub(crate) fn field<'a>(reader: &mut Reader<'a>) -> Result<(u16, Reader<'a>), DecodeError> {
     let id = reader.u16("field id")?;
     let size = length(reader, "field size")?;
     Ok((id, reader.sub(size, "field value")?))
 }
 
-/// Of two lists in one field, the second would take the place of the first: its results would be lost.
-pub(crate) fn refuse_second_list<T: Value>(
+/// Rejects a second list for one field: it would replace the first, whose elements would be lost.
+pub(crate) fn reject_second_list<T: Value>(
     before: Option<&T>,
     value: &Reader<'_>,
     what: &'static str,
 ) -> Result<(), DecodeError> {
     match (before, T::KIND) {
-        (Some(_), Kind::Texts | Kind::List(_)) => {
-            Err(value.error(what, DecodeErrorKind::Invalid("is there twice")))
+        (Some(_), FieldKind::Texts | FieldKind::List(_)) => {
+            Err(value.error(what, DecodeErrorKind::Invalid("appears twice")))
         }
         _ => Ok(()),
     }
 }
 
-/// A length or a count: `i32`, not negative.
+/// Reads a length or a count: a non-negative `i32`.
 pub(crate) fn length(reader: &mut Reader<'_>, what: &'static str) -> Result<usize, DecodeError> {
     let at = reader.clone();
     let value = reader.i32(what)?;
     usize::try_from(value).map_err(|_negative| at.error(what, DecodeErrorKind::Invalid("is negative")))
 }
 
-/// Appends an `i32` length. One that does not fit cannot be in a frame that does: [`crate::frame::finish`] refuses it.
+/// Appends an `i32` length. If a length does not fit, neither does its frame, and [`crate::frame::finish`] rejects the
+/// frame.
 pub(crate) fn put_length(writer: &mut Writer, length: usize) {
     writer.u32(u32::try_from(length).unwrap_or(u32::MAX));
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
-        // Nearly always, and three times as fast as the other.
+        // The common case, three times as fast as the lossy conversion.
         Ok(text) => text.to_owned(),
         Err(_) => String::from_utf8_lossy(bytes).into_owned(),
     }
@@ -108,9 +109,9 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 
 /// A type that the value of a field can have.
 pub(crate) trait Value: Sized {
-    const KIND: Kind;
+    const KIND: FieldKind;
 
-    /// Reads all of `value`, or the first bytes of it.
+    /// Reads the value from the start of `value`; bytes after it are ignored.
     fn read(value: Reader<'_>, what: &'static str, budget: &mut Budget) -> Result<Self, DecodeError>;
 
     /// Appends the value without its size.
@@ -135,7 +136,7 @@ pub(crate) fn put_field(writer: &mut Writer, id: u16, value: &impl Value) {
 }
 
 impl Value for String {
-    const KIND: Kind = Kind::Text;
+    const KIND: FieldKind = FieldKind::Text;
 
     fn read(value: Reader<'_>, _: &'static str, _: &mut Budget) -> Result<Self, DecodeError> {
         Ok(text(value.rest()))
@@ -153,7 +154,7 @@ impl Value for String {
 }
 
 impl Value for bool {
-    const KIND: Kind = Kind::Bool;
+    const KIND: FieldKind = FieldKind::Bool;
 
     fn read(mut value: Reader<'_>, what: &'static str, _: &mut Budget) -> Result<Self, DecodeError> {
         Ok(value.u8(what)? != 0)
@@ -165,7 +166,7 @@ impl Value for bool {
 }
 
 impl Value for i32 {
-    const KIND: Kind = Kind::Int;
+    const KIND: FieldKind = FieldKind::Int;
 
     fn read(mut value: Reader<'_>, what: &'static str, _: &mut Budget) -> Result<Self, DecodeError> {
         value.i32(what)
@@ -177,7 +178,7 @@ impl Value for i32 {
 }
 
 impl Value for i64 {
-    const KIND: Kind = Kind::Long;
+    const KIND: FieldKind = FieldKind::Long;
 
     fn read(mut value: Reader<'_>, what: &'static str, _: &mut Budget) -> Result<Self, DecodeError> {
         value.i64(what)
@@ -189,7 +190,7 @@ impl Value for i64 {
 }
 
 impl Value for Vec<String> {
-    const KIND: Kind = Kind::Texts;
+    const KIND: FieldKind = FieldKind::Texts;
 
     fn read(mut value: Reader<'_>, what: &'static str, budget: &mut Budget) -> Result<Self, DecodeError> {
         let start = value.clone();
@@ -205,15 +206,15 @@ impl Value for Vec<String> {
 
     fn write(&self, writer: &mut Writer) {
         put_length(writer, self.len());
-        for one in self {
-            put_length(writer, one.len());
-            writer.bytes(one.as_bytes());
+        for element in self {
+            put_length(writer, element.len());
+            writer.bytes(element.as_bytes());
         }
     }
 }
 
 impl<T: Envelope> Value for Vec<T> {
-    const KIND: Kind = Kind::List(T::SCHEMA);
+    const KIND: FieldKind = FieldKind::List(T::SCHEMA);
 
     fn read(mut value: Reader<'_>, what: &'static str, budget: &mut Budget) -> Result<Self, DecodeError> {
         let start = value.clone();
@@ -228,13 +229,13 @@ impl<T: Envelope> Value for Vec<T> {
 
     fn write(&self, writer: &mut Writer) {
         put_length(writer, self.len());
-        for one in self {
-            one.write(writer);
+        for element in self {
+            element.write(writer);
         }
     }
 }
 
-/// Declares an envelope: for each field its id, its name on the other side, and its name and type here.
+/// Declares an envelope: for each field, its id, its name on the wire, and its name and type in the struct.
 macro_rules! envelope {
     (
         $(#[$meta:meta])*
@@ -266,7 +267,7 @@ macro_rules! envelope {
                 match id {
                     $($id => {
                         let what = concat!(stringify!($name), ".", $wire);
-                        $crate::envelope::refuse_second_list(self.$field.as_ref(), &value, what)?;
+                        $crate::envelope::reject_second_list(self.$field.as_ref(), &value, what)?;
                         self.$field = Some($crate::envelope::Value::read(value, what, budget)?);
                     })*
                     _ => {}
@@ -287,7 +288,7 @@ macro_rules! envelope {
     };
 }
 
-/// Declares a byte whose values have names, and which may have values that are not known yet.
+/// Declares a one-byte code with named values; unknown values are kept.
 macro_rules! code {
     (
         $(#[$meta:meta])*
@@ -300,7 +301,8 @@ macro_rules! code {
         impl $name {
             $($(#[$of_value])* pub const $constant: Self = Self($value);)*
 
-            /// The name of the value in the sources of Microsoft.Testing.Platform, if it is a known one.
+            /// Returns the name of the value in the sources of Microsoft.Testing.Platform, or `None` if the value is
+            /// unknown.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($text),)*
@@ -319,7 +321,7 @@ macro_rules! code {
         }
 
         impl $crate::envelope::Value for $name {
-            const KIND: $crate::schema::Kind = $crate::schema::Kind::Code(|value| $name(value).name());
+            const KIND: $crate::schema::FieldKind = $crate::schema::FieldKind::Code(|value| $name(value).name());
 
             fn read(
                 mut value: ::runtap_wire::Reader<'_>,

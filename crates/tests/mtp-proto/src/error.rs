@@ -1,18 +1,15 @@
-//! What cannot be sent.
+//! Errors of encoding.
 
 use thiserror::Error;
 
-/// A message that has no encoding.
+/// An error that occurs when a message cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// The length word of a frame cannot say how long it is.
-    #[error(
-        "the frame has {bytes} bytes after its length, more than the {} that its length word can say",
-        i32::MAX
-    )]
+    /// The frame is too long for its length word.
+    #[error("the frame has {bytes} bytes after its length word, more than the maximum of {}", i32::MAX)]
     TooLong {
-        /// Bytes after the length word.
+        /// The number of bytes after the length word.
         bytes: u64,
     },
 }

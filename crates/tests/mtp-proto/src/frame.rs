@@ -1,49 +1,49 @@
-//! Frames: an `i32` length of all that follows, an `i32` id, a body.
+//! Frames: an `i32` length of everything that follows, an `i32` id, and a body.
 //!
-//! Owns: finding frames in a stream of chunks, and putting a length before a body. Refuses to: know what is in a body.
+//! This module finds frames in a stream of chunks, and writes the length of a body. It does not interpret bodies.
 
 use runtap_wire::{DecodeError, DecodeErrorKind, Deframer, Reader, Writer};
 
 use crate::{EncodeError, MessageId};
 
-/// Bytes of the length word and the id.
-const HEAD: usize = 8;
+/// The size of the length word and the id, in bytes.
+const HEADER_SIZE: usize = 8;
 
-/// How much is accepted from the other side.
+/// Limits on what is accepted from the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest length word that is accepted, in bytes. `dotnet test` has no limit; the HTTP transport of MTP 2.4 has
-    /// 256 MiB.
+    /// The largest accepted length word, in bytes. `dotnet test` has no limit; the HTTP transport of MTP 2.4 has a
+    /// limit of 256 MiB.
     pub frame: u32,
-    /// How many elements all lists of one frame may have together. MTP 2.5.2 has the same limit for each list.
+    /// The maximum number of elements in all lists of one frame together. MTP 2.5.2 applies this limit to each list.
     pub elements: u32,
 }
 
 impl Default for Limits {
-    /// 64 MiB, 1,000,000 elements.
+    /// Returns limits of 64 MiB and 1,000,000 elements.
     fn default() -> Self {
         Self { frame: 64 << 20, elements: 1_000_000 }
     }
 }
 
-/// A whole frame, borrowed from where it was received.
+/// A complete frame, borrowed from the receive buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Offset of the length word in the stream.
+    /// The offset of the length word in the stream.
     pub offset: u64,
-    /// Which message the body is.
+    /// The id of the message.
     pub id: MessageId,
-    /// The message.
+    /// The encoded message.
     pub body: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// The frame at the beginning of `bytes`, which is at offset 0 of its stream, and how many bytes it has with its length
-    /// word.
+    /// Parses the frame at the start of `bytes`, which is at offset 0 of its stream. Returns the frame and its size in
+    /// bytes, including the length word.
     ///
     /// # Errors
-    /// A length word that is negative, below 4 or above [`Limits::frame`]. A frame that is not complete is an error
-    /// that [is incomplete](DecodeError::is_incomplete).
+    /// Returns an error if the length word is negative, below 4 or above [`Limits::frame`]. For a frame that has not
+    /// arrived completely, the error [is incomplete](DecodeError::is_incomplete).
     pub fn parse(bytes: &'a [u8], limits: Limits) -> Result<(Self, usize), DecodeError> {
         Self::parse_at(bytes, 0, limits)
     }
@@ -68,15 +68,15 @@ impl<'a> Frame<'a> {
         Ok((Self { offset, id, body: rest.rest() }, 4 + length))
     }
 
-    /// A reader of the body, whose offsets are those of the stream.
+    /// Returns a reader of the body. The reader's offsets are relative to the start of the stream.
     pub fn reader(&self) -> Reader<'a> {
-        Reader::at(self.body, self.offset.saturating_add(HEAD as u64))
+        Reader::at(self.body, self.offset.saturating_add(HEADER_SIZE as u64))
     }
 
-    /// The bytes of the frame, with its length word.
+    /// Encodes the frame, including its length word.
     ///
     /// # Errors
-    /// A body of 2 GiB and more.
+    /// Returns an error if the frame is 2 GiB or larger.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EncodeError> {
         let mut writer = start(self.id);
         writer.bytes(self.body);
@@ -84,12 +84,12 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A writer that has the head of a frame, whose length [`finish`] fills in.
+/// Returns a writer that contains the header of a frame; [`finish`] fills in the length.
 pub(crate) fn start(id: MessageId) -> Writer {
     start_in(Vec::new(), id)
 }
 
-/// As [`start`], in memory whose content is not needed.
+/// Like [`start`], but reuses the allocation of `memory`, whose content is discarded.
 pub(crate) fn start_in(memory: Vec<u8>, id: MessageId) -> Writer {
     let mut writer = Writer::reusing(memory);
     writer.u32(0).i32(id.0);
@@ -105,31 +105,33 @@ pub(crate) fn finish(mut writer: Writer) -> Result<Vec<u8>, EncodeError> {
     Ok(writer.into_bytes())
 }
 
-/// Memory that a reader keeps between frames.
-const KEPT: usize = 256 << 10;
+/// The buffer capacity that a reader keeps between frames, in bytes.
+const MAX_KEPT_CAPACITY: usize = 256 << 10;
 
-/// Finds the frames in a stream. Memory is bounded by what was fed: nothing is reserved for a length that is only claimed.
+/// Splits a stream into frames. Memory is bounded by the bytes that were fed: nothing is reserved for a length that is
+/// only claimed.
 #[derive(Debug, Clone, Default)]
 pub struct FrameReader {
     queue: Deframer,
     limits: Limits,
-    /// Bytes of the frame that was given last: it is borrowed from the queue, and leaves it only with the next call.
-    given: usize,
+    /// The size of the last returned frame, in bytes: the frame is borrowed from the queue, and removed from it by the
+    /// next call.
+    returned: usize,
     broken: Option<DecodeError>,
 }
 
 impl FrameReader {
-    /// A reader of a stream of which nothing has come yet.
+    /// Creates a reader for the start of a stream.
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// What this reader accepts.
+    /// Returns the limits of this reader.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Appends bytes that arrived.
+    /// Appends received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.release();
         if self.broken.is_none() {
@@ -137,11 +139,11 @@ impl FrameReader {
         }
     }
 
-    /// The next frame, or nothing if it is not complete.
+    /// Returns the next frame, or `None` if the frame is not complete yet.
     ///
     /// # Errors
-    /// A length word that is negative, below 4 or above [`Limits::frame`]. Where the next frame would begin is unknown
-    /// then: the error is given again for ever, and what is fed is dropped.
+    /// Returns an error if the length word is negative, below 4 or above [`Limits::frame`]. The start of the next frame
+    /// is then unknown: all later calls return this error, and further input is dropped.
     pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, DecodeError> {
         self.release();
         if let Some(error) = &self.broken {
@@ -149,7 +151,7 @@ impl FrameReader {
         }
         match Frame::parse_at(self.queue.pending(), self.queue.offset(), self.limits) {
             Ok((frame, size)) => {
-                self.given = size;
+                self.returned = size;
                 Ok(Some(frame))
             }
             Err(error) if error.is_incomplete() => Ok(None),
@@ -160,28 +162,30 @@ impl FrameReader {
         }
     }
 
-    /// How many bytes were fed that are in no frame yet: more than none at the end of the stream is a frame that was cut.
+    /// Returns the number of bytes that were fed but are not part of a complete frame. If it is not 0 at the end of the
+    /// stream, the last frame is truncated.
     pub fn leftover(&self) -> usize {
-        self.queue.pending().len().saturating_sub(self.given)
+        self.queue.pending().len().saturating_sub(self.returned)
     }
 
-    /// Offset and size, with its length word, of the frame that is not complete; `None` before its length word has come.
+    /// Returns the offset and the size in bytes, including the length word, of the incomplete frame. `None` if its
+    /// length word is not complete, or above the limit.
     pub fn unfinished(&self) -> Option<(u64, usize)> {
-        let head: &[u8; 4] = self.queue.pending().get(self.given..)?.first_chunk()?;
+        let head: &[u8; 4] = self.queue.pending().get(self.returned..)?.first_chunk()?;
         let length = u32::from_le_bytes(*head);
         let size = usize::try_from(length).ok()?.checked_add(4)?;
         (length <= self.limits.frame).then_some((self.offset(), size))
     }
 
-    /// Offset of the first of those bytes in the stream.
+    /// Returns the offset in the stream of the first byte that is not part of a complete frame.
     pub fn offset(&self) -> u64 {
-        self.queue.offset().saturating_add(self.given as u64)
+        self.queue.offset().saturating_add(self.returned as u64)
     }
 
     fn release(&mut self) {
-        if self.given > 0 {
-            self.queue.consume(std::mem::take(&mut self.given));
-            self.queue.shrink_to(KEPT);
+        if self.returned > 0 {
+            self.queue.consume(std::mem::take(&mut self.returned));
+            self.queue.shrink_to(MAX_KEPT_CAPACITY);
         }
     }
 }
@@ -197,12 +201,12 @@ mod tests {
         assert_eq!(reader.next_frame().unwrap().unwrap().id, MessageId::VOID);
         let error = reader.next_frame().unwrap_err();
         reader.feed(&[4, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(reader.next_frame(), Err(error.clone()), "there is no way back");
+        assert_eq!(reader.next_frame(), Err(error.clone()), "the error is permanent");
         error.to_string()
     }
 
     #[test]
-    fn lengths_that_no_frame_has() {
+    fn invalid_lengths_are_rejected() {
         assert_eq!(error(&[0, 0, 0, 0]), "frame length at offset 8: is 0, less than 4");
         assert_eq!(error(&[3, 0, 0, 0]), "frame length at offset 8: is 3, less than 4");
         assert_eq!(error(&[0xff; 4]), "frame length at offset 8: is negative");
@@ -210,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_length_reserves_nothing() {
+    fn a_claimed_length_reserves_no_memory() {
         let mut reader = FrameReader::new(Limits { frame: u32::MAX, ..Limits::default() });
         reader.feed(&[0xff, 0xff, 0xff, 0x7f, 9, 0, 0, 0]);
         assert_eq!(reader.next_frame(), Ok(None));
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn leftover_does_not_count_the_frame_that_is_out() {
+    fn leftover_excludes_the_returned_frame() {
         let mut reader = FrameReader::default();
         reader.feed(&[5, 0, 0, 0, 0, 0, 0, 0, 7, 9]);
         assert_eq!(reader.next_frame().unwrap().unwrap().body, [7]);
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_frame_has_a_size_and_a_finished_one_leaves_no_memory() {
+    fn an_unfinished_frame_has_a_size_and_its_memory_is_released_later() {
         let mut reader = FrameReader::default();
         reader.feed(&[1, 0, 0]);
         assert_eq!(reader.unfinished(), None);
@@ -243,6 +247,6 @@ mod tests {
         assert_eq!(reader.next_frame().unwrap().unwrap().body.len(), (1 << 20) - 4);
         assert_eq!(reader.next_frame(), Ok(None));
         assert_eq!(reader.unfinished(), Some(((1 << 20) + 4, 13)));
-        assert!(reader.queue.capacity() <= KEPT, "{}", reader.queue.capacity());
+        assert!(reader.queue.capacity() <= MAX_KEPT_CAPACITY, "{}", reader.queue.capacity());
     }
 }

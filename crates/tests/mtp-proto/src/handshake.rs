@@ -1,7 +1,8 @@
-//! The handshake, the first message on a connection in both directions: a map of small numbers to texts.
+//! The handshake, the first message on a connection in both directions: a map of numeric keys to texts.
 //!
-//! Its layout is its own and fixed for all versions: `u16` count, then for each property `u8` key, `i32` length, UTF-8.
-//! Properties keep their order and unknown ones are kept, so that what is read is written again as it was.
+//! The layout is not an envelope and is fixed for all versions: `u16` count, then for each property `u8` key, `i32`
+//! length, UTF-8. Properties keep their order, and unknown properties are kept, so that a handshake that was read is
+//! written unchanged.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use crate::{
     envelope::{length, put_length, text},
 };
 
-/// Which property of a handshake.
+/// The key of a handshake property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HandshakeKey(pub u8);
 
@@ -21,7 +22,7 @@ macro_rules! keys {
         impl HandshakeKey {
             $($(#[$meta])* pub const $constant: Self = Self($value);)*
 
-            /// The name in the sources of Microsoft.Testing.Platform, if the key is a known one.
+            /// Returns the name in the sources of Microsoft.Testing.Platform, or `None` if the key is unknown.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($text),)*
@@ -33,46 +34,48 @@ macro_rules! keys {
 }
 
 keys! {
-    /// Process id of the sender, decimal.
+    /// The process id of the sender, in decimal.
     0 "PID" => PID,
-    /// Processor architecture of the sender (`X64`, `Arm64`).
+    /// The processor architecture of the sender (`X64`, `Arm64`).
     1 "Architecture" => ARCHITECTURE,
-    /// The runtime's description of itself (`.NET 8.0.4`).
+    /// The runtime's description of itself (for example `.NET 8.0.4`).
     2 "Framework" => FRAMEWORK,
     /// The operating system's description.
     3 "OS" => OS,
-    /// In a request the versions that the host knows, with `;` between them; in a reply the chosen one, or nothing.
+    /// In a request, the versions that the host supports, separated by `;`. In a reply, the chosen version; empty if
+    /// the handshake is rejected.
     4 "SupportedProtocolVersions" => SUPPORTED_VERSIONS,
-    /// What the process is to the application: see [`HostType`].
+    /// The role of the process in the application; see [`HostType`].
     5 "HostType" => HOST_TYPE,
-    /// Path of the test application.
+    /// The path of the test application.
     6 "ModulePath" => MODULE_PATH,
-    /// Names the run of the application; all its processes have the same.
+    /// The id of the application's run, shared by all of its processes.
     7 "ExecutionId" => EXECUTION_ID,
-    /// Names the process. From MTP 1.7 on.
+    /// The id of the process. Since MTP 1.7.
     8 "InstanceId" => INSTANCE_ID,
-    /// Reply only, `True` if the server wants what development environments want: tests that have begun, and all about
-    /// discovered tests. Heard by MTP 1.9 and later.
+    /// `True` if the server requests the events that development environments use: started tests, and all details of
+    /// discovered tests. Only in replies; used by MTP 1.9 and later.
     9 "IsIDE" => IS_IDE,
-    /// What the host was told to do: see [`ExecutionMode`]. From MTP 2.3 on.
+    /// The mode in which the host was started; see [`ExecutionMode`]. Since MTP 2.3.
     10 "ExecutionMode" => EXECUTION_MODE,
-    /// The extension that makes an orchestrator of the process (`RetryOrchestrator`).
+    /// The extension that makes the process an orchestrator (`RetryOrchestrator`).
     11 "OrchestratorFeature" => ORCHESTRATOR_FEATURE,
-    /// Reply only: the name of the control pipe.
+    /// The name of the control pipe. Only in replies.
     12 "ServerControlPipeName" => SERVER_CONTROL_PIPE,
-    /// Which attempt a test host is, from 1 on. From MTP 2.4 on.
+    /// The attempt that a test host runs, starting at 1. Since MTP 2.4.
     13 "AttemptNumber" => ATTEMPT_NUMBER,
-    /// Kinds of artifacts that the application can merge, with `;` between them.
+    /// The kinds of artifacts that the application can merge, separated by `;`.
     14 "SupportedPostProcessorKinds" => SUPPORTED_POST_PROCESSOR_KINDS,
-    /// The same as file name extensions.
+    /// The file name extensions of artifacts that the application can merge, separated by `;`.
     15 "SupportedPostProcessorExtensionsLegacy" => SUPPORTED_POST_PROCESSOR_EXTENSIONS,
-    /// As 14, for runs that were cut short.
+    /// The kinds of artifacts that the application can merge after a run that was stopped early, separated by `;`.
     16 "SupportedTruncatedRunPostProcessorKinds" => TRUNCATED_POST_PROCESSOR_KINDS,
-    /// As 15, for runs that were cut short.
+    /// The file name extensions of artifacts that the application can merge after a run that was stopped early,
+    /// separated by `;`.
     17 "SupportedTruncatedRunPostProcessorExtensionsLegacy" => TRUNCATED_POST_PROCESSOR_EXTENSIONS,
-    /// Kinds of artifacts that have to be merged.
+    /// The kinds of artifacts that must be merged.
     18 "RequiredPostProcessorKinds" => REQUIRED_POST_PROCESSOR_KINDS,
-    /// Reply only: whether the server does so.
+    /// Whether the server merges the artifacts that must be merged. Only in replies.
     19 "RequiredPostProcessingSupported" => REQUIRED_POST_PROCESSING_SUPPORTED,
 }
 
@@ -85,19 +88,19 @@ impl fmt::Display for HandshakeKey {
     }
 }
 
-macro_rules! words {
+macro_rules! text_values {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$of_value:meta])* $text:literal => $variant:ident,)* }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum $name {
             $($(#[$of_value])* $variant,)*
-            /// One that this crate does not know.
+            /// A value that is unknown to this crate.
             Other(String),
         }
 
         impl $name {
-            /// The value as it is on the wire. Upper and lower case count.
+            /// Converts the text on the wire, which is case-sensitive.
             pub fn parse(text: &str) -> Self {
                 match text {
                     $($text => Self::$variant,)*
@@ -105,7 +108,7 @@ macro_rules! words {
                 }
             }
 
-            /// The text on the wire.
+            /// Returns the text on the wire.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)*
@@ -122,32 +125,32 @@ macro_rules! words {
     };
 }
 
-words! {
-    /// What a process is to its application.
+text_values! {
+    /// The role of a process in its application.
     pub enum HostType {
-        /// It runs the tests.
+        /// The process runs the tests.
         "TestHost" => TestHost,
-        /// It has started a test host and watches it.
+        /// The process started a test host and monitors it.
         "TestHostController" => TestHostController,
-        /// It serves a development environment.
+        /// The process serves a development environment.
         "ServerTestHost" => ServerTestHost,
-        /// It starts the application several times, for retries. From MTP 2.3 on.
+        /// The process starts the application several times, for retries. Since MTP 2.3.
         "TestHostOrchestrator" => TestHostOrchestrator,
-        /// It merges artifacts. From MTP 2.4 on.
+        /// The process merges artifacts. Since MTP 2.4.
         "ArtifactPostProcessor" => ArtifactPostProcessor,
     }
 }
 
-words! {
-    /// What a host was told to do.
+text_values! {
+    /// The mode in which a host was started.
     pub enum ExecutionMode {
         /// Run the tests.
         "run" => Run,
-        /// Say which command-line options there are.
+        /// List the command-line options.
         "help" => Help,
-        /// Say which tests there are.
+        /// List the tests.
         "discover" => Discover,
-        /// Run a tool of the application. From MTP 2.4 on.
+        /// Run a tool of the application. Since MTP 2.4.
         "tool" => Tool,
     }
 }
@@ -155,24 +158,24 @@ words! {
 /// The first message on a connection, in both directions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Handshake {
-    /// No key is here twice.
+    /// Keys are unique.
     properties: Vec<(HandshakeKey, String)>,
 }
 
 impl Handshake {
-    /// One without properties.
+    /// Creates a handshake without properties.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This one and one more property: see [`set`](Self::set).
+    /// Returns the handshake with the property set; see [`set`](Self::set).
     #[must_use]
     pub fn with(mut self, key: HandshakeKey, value: impl Into<String>) -> Self {
         self.set(key, value);
         self
     }
 
-    /// Sets a property: in its place if it is there already, at the end otherwise.
+    /// Sets a property. An existing property keeps its position; a new one is appended.
     pub fn set(&mut self, key: HandshakeKey, value: impl Into<String>) {
         match self.properties.iter_mut().find(|(known, _)| *known == key) {
             Some((_, old)) => *old = value.into(),
@@ -180,99 +183,100 @@ impl Handshake {
         }
     }
 
-    /// Takes a property away.
+    /// Removes a property and returns its value.
     pub fn remove(&mut self, key: HandshakeKey) -> Option<String> {
         let at = self.properties.iter().position(|(known, _)| *known == key)?;
         Some(self.properties.remove(at).1)
     }
 
-    /// The value of a property. Empty is not absent.
+    /// Returns the value of a property, or `None` if the property is absent. An empty value is not absent.
     pub fn get(&self, key: HandshakeKey) -> Option<&str> {
         self.properties.iter().find(|(known, _)| *known == key).map(|(_, value)| value.as_str())
     }
 
-    /// All properties in their order.
+    /// Returns all properties in order.
     pub fn iter(&self) -> impl Iterator<Item = (HandshakeKey, &str)> + '_ {
         self.properties.iter().map(|(key, value)| (*key, value.as_str()))
     }
 
-    /// The process id of the sender, if it is a number.
+    /// Returns the process id of the sender, or `None` if it is not a number.
     pub fn pid(&self) -> Option<u32> {
         self.get(HandshakeKey::PID)?.parse().ok()
     }
 
-    /// [`ARCHITECTURE`](HandshakeKey::ARCHITECTURE).
+    /// Returns the value of [`ARCHITECTURE`](HandshakeKey::ARCHITECTURE).
     pub fn architecture(&self) -> Option<&str> {
         self.get(HandshakeKey::ARCHITECTURE)
     }
 
-    /// [`FRAMEWORK`](HandshakeKey::FRAMEWORK).
+    /// Returns the value of [`FRAMEWORK`](HandshakeKey::FRAMEWORK).
     pub fn framework(&self) -> Option<&str> {
         self.get(HandshakeKey::FRAMEWORK)
     }
 
-    /// [`OS`](HandshakeKey::OS).
+    /// Returns the value of [`OS`](HandshakeKey::OS).
     pub fn os(&self) -> Option<&str> {
         self.get(HandshakeKey::OS)
     }
 
-    /// The versions that a request offers. None if the property is not there.
+    /// Returns the versions that a request offers, or `None` if the property is absent.
     pub fn versions(&self) -> Option<Versions> {
         self.get(HandshakeKey::SUPPORTED_VERSIONS).map(Versions::parse)
     }
 
-    /// The version that a reply has chosen. None is a rejection.
+    /// Returns the version that a reply has chosen, or `None` if the reply is a rejection.
     pub fn chosen_version(&self) -> Option<Version> {
         self.get(HandshakeKey::SUPPORTED_VERSIONS).and_then(Version::parse)
     }
 
-    /// [`HOST_TYPE`](HandshakeKey::HOST_TYPE).
+    /// Returns the value of [`HOST_TYPE`](HandshakeKey::HOST_TYPE).
     pub fn host_type(&self) -> Option<HostType> {
         self.get(HandshakeKey::HOST_TYPE).map(HostType::parse)
     }
 
-    /// [`MODULE_PATH`](HandshakeKey::MODULE_PATH).
+    /// Returns the value of [`MODULE_PATH`](HandshakeKey::MODULE_PATH).
     pub fn module_path(&self) -> Option<&str> {
         self.get(HandshakeKey::MODULE_PATH)
     }
 
-    /// [`EXECUTION_ID`](HandshakeKey::EXECUTION_ID).
+    /// Returns the value of [`EXECUTION_ID`](HandshakeKey::EXECUTION_ID).
     pub fn execution_id(&self) -> Option<&str> {
         self.get(HandshakeKey::EXECUTION_ID)
     }
 
-    /// [`INSTANCE_ID`](HandshakeKey::INSTANCE_ID).
+    /// Returns the value of [`INSTANCE_ID`](HandshakeKey::INSTANCE_ID).
     pub fn instance_id(&self) -> Option<&str> {
         self.get(HandshakeKey::INSTANCE_ID)
     }
 
-    /// Whether a reply asks for what development environments want. `true` in any case of letters.
+    /// Returns whether a reply requests the events that development environments use. The value `true` is not
+    /// case-sensitive.
     pub fn is_ide(&self) -> bool {
         self.get(HandshakeKey::IS_IDE).is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// [`EXECUTION_MODE`](HandshakeKey::EXECUTION_MODE).
+    /// Returns the value of [`EXECUTION_MODE`](HandshakeKey::EXECUTION_MODE).
     pub fn execution_mode(&self) -> Option<ExecutionMode> {
         self.get(HandshakeKey::EXECUTION_MODE).map(ExecutionMode::parse)
     }
 
-    /// [`ORCHESTRATOR_FEATURE`](HandshakeKey::ORCHESTRATOR_FEATURE).
+    /// Returns the value of [`ORCHESTRATOR_FEATURE`](HandshakeKey::ORCHESTRATOR_FEATURE).
     pub fn orchestrator_feature(&self) -> Option<&str> {
         self.get(HandshakeKey::ORCHESTRATOR_FEATURE)
     }
 
-    /// The control pipe that a reply offers, if it offers one.
+    /// Returns the name of the control pipe that a reply offers, or `None` if it offers none.
     pub fn server_control_pipe(&self) -> Option<&str> {
         self.get(HandshakeKey::SERVER_CONTROL_PIPE).filter(|name| !name.is_empty())
     }
 
-    /// Which attempt this is, from 1 on, if the value is such a number.
+    /// Returns the number of the attempt, or `None` if the value is not a positive number.
     pub fn attempt_number(&self) -> Option<u32> {
         self.get(HandshakeKey::ATTEMPT_NUMBER)?.parse().ok().filter(|number| *number > 0)
     }
 
-    /// Whether this is the request of a platform older than MTP 1.7: it has a host type and an execution id and no
-    /// InstanceId. Such a host lays its messages out in another way ([`is_old_layout`](crate::is_old_layout)), which
+    /// Returns whether this is the request of a platform older than MTP 1.7: it has a host type and an execution id but
+    /// no InstanceId. Such a host uses another layout for its messages ([`is_old_layout`](crate::is_old_layout)), which
     /// `dotnet test` of .NET 10 does not read either (dotnet/sdk#48912).
     pub fn is_older_than_1_7(&self) -> bool {
         self.host_type().is_some() && self.execution_id().is_some() && self.instance_id().is_none()
@@ -286,7 +290,7 @@ impl Handshake {
             let size = length(reader, "handshake property length")?;
             let value = text(reader.bytes(size, "handshake property")?);
             if handshake.get(key).is_some() {
-                return Err(start.error("handshake property key", DecodeErrorKind::Invalid("is there twice")));
+                return Err(start.error("handshake property key", DecodeErrorKind::Invalid("appears twice")));
             }
             handshake.properties.push((key, value));
         }
@@ -294,7 +298,7 @@ impl Handshake {
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
-        // Keys are bytes and no key is there twice: 256 at most.
+        // Keys are unique bytes: at most 256 properties.
         writer.u16(u16::try_from(self.properties.len()).unwrap_or(u16::MAX));
         for (key, value) in &self.properties {
             writer.u8(key.0);

@@ -2,25 +2,25 @@
 //!
 //! ```text
 //! Connection::data() ─▶ handshake(…) ─▶ request(…) ─▶ request(…) …
-//! Connection::control() ─▶ request(WaitForServerControl) ─▶ Reply::Control, maybe much later
+//! Connection::control() ─▶ request(WaitForServerControl) ─▶ Reply::Control, possibly much later
 //! ```
 //!
-//! Each call gives the bytes to write, in one go; [`Connection::handle_bytes`] gives the reply. What breaks a rule is not
-//! written: [`RequestError::rule`] says which one. Who wants to break rules, as a test of servers does, writes
-//! [`Message::to_frame`] itself.
+//! Each call returns the bytes to write, which must be written in one operation; [`Connection::handle_bytes`] returns
+//! the reply. A request that breaks a rule is not encoded: [`RequestError::rule`] returns the rule. To break rules on
+//! purpose, for example in tests of servers, write [`Message::to_frame`] directly.
 
-mod conduct;
+mod request_checker;
 
 use runtap_wire::DecodeError;
 use thiserror::Error;
 
-use self::conduct::Conduct;
+use self::request_checker::RequestChecker;
 use crate::server::quote;
 use crate::{
     EncodeError, Frame, FrameReader, Handshake, Limits, Message, MessageId, Rule, ServerControl, Version,
 };
 
-/// What the server has answered.
+/// A reply of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reply {
@@ -28,94 +28,94 @@ pub enum Reply {
     Accepted {
         /// The chosen version.
         version: Version,
-        /// All that the server has said: [`Handshake::is_ide`], [`Handshake::server_control_pipe`].
+        /// The server's handshake; see [`Handshake::is_ide`] and [`Handshake::server_control_pipe`].
         handshake: Handshake,
     },
-    /// It was not: real hosts exit with 12.
+    /// The handshake was rejected. Real hosts then exit with code 12.
     Rejected(Handshake),
     /// The request was received.
     Acknowledged,
-    /// The server wants something.
+    /// The server sent a command on the control pipe.
     Control(ServerControl),
 }
 
-/// A request that can't be sent.
+/// An error that occurs when a request cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The reply to the request before is not there yet.
-    #[error("the reply to {0} has not come yet")]
+    /// The previous request has not been answered yet.
+    #[error("the reply to {0} is still pending")]
     InFlight(MessageId),
-    /// There was no handshake.
-    #[error("the handshake has to come before {0}")]
+    /// The connection has had no handshake.
+    #[error("{0} was sent before the handshake")]
     NoHandshake(MessageId),
-    /// There was one already.
-    #[error("a connection has one handshake only")]
+    /// The connection already had a handshake.
+    #[error("a connection can have only one handshake")]
     SecondHandshake,
-    /// The server has rejected the handshake, or broken the protocol.
-    #[error("the connection is of no use any more")]
+    /// The server rejected the handshake or broke the protocol.
+    #[error("the connection is closed")]
     Closed,
-    /// The chosen version does not have it.
-    #[error("{message} is of version {since}, {version} was chosen")]
+    /// The chosen version does not include the message.
+    #[error("{message} requires protocol version {since}, but {version} was chosen")]
     NotNegotiated {
         /// The message.
         message: MessageId,
-        /// The first version with it.
+        /// The first version that includes the message.
         since: Version,
         /// The chosen version.
         version: Version,
     },
-    /// A message that hosts do not send on this pipe.
+    /// Hosts do not send this message on this pipe.
     #[error("{0} is not sent by hosts on this pipe")]
     WrongPipe(MessageId),
-    /// It is not what the handshake and the messages before it have announced, or lacks what it must have.
+    /// The message contradicts the handshake or an earlier message, or lacks a required field.
     #[error("{message} breaks {rule}, {}{}{detail}", rule.summary(), if detail.is_empty() { "" } else { ": " })]
     Broken {
         /// The rule.
         rule: Rule,
         /// The message.
         message: MessageId,
-        /// How; empty where the rule says it all.
+        /// Details of the violation; empty if the rule explains it completely.
         detail: String,
     },
-    /// It has no encoding.
+    /// The message cannot be encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),
 }
 
 impl RequestError {
-    /// The rule that the request would have broken.
+    /// Returns the rule that the request would have broken.
     pub fn rule(&self) -> Option<Rule> {
-        conduct::rule(self)
+        request_checker::rule(self)
     }
 }
 
-/// What the server did wrong. The connection is of no use then.
+/// An error of the server. The connection cannot be used afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReplyError {
-    /// A frame or a body that does not follow the format.
+    /// A frame or a body is malformed.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// A reply of the wrong kind.
+    /// The reply does not match the request.
     #[error("the reply to {request} is {reply}")]
     WrongReply {
         /// The request.
         request: MessageId,
-        /// What came.
+        /// The reply that was received.
         reply: MessageId,
     },
-    /// A reply, or a part of one, to nothing.
-    #[error("{bytes} bytes came that are the reply to nothing")]
-    Unasked {
-        /// How many bytes.
+    /// The server sent bytes although no request was pending.
+    #[error("{bytes} bytes arrived without a pending request")]
+    Unsolicited {
+        /// The number of bytes.
         bytes: usize,
     },
-    /// The server chose a version that the host did not offer: the version, in quotes.
-    #[error("the server has chosen the version {0}, which was not offered")]
+    /// The server chose a version that the host did not offer. Holds the version, in quotes.
+    #[error("the server chose version {0}, which was not offered")]
     Version(String),
-    /// The server has closed the connection instead of answering.
-    #[error("the server has closed the connection and owes the reply to {0}")]
+    /// The server closed the connection instead of replying.
+    #[error("the server closed the connection without replying to {0}")]
     Closed(MessageId),
 }
 
@@ -132,24 +132,24 @@ enum Stage {
 pub struct Connection {
     reader: FrameReader,
     stage: Stage,
-    /// The request without a reply.
+    /// The pending request.
     in_flight: Option<MessageId>,
-    conduct: Conduct,
+    checker: RequestChecker,
 }
 
 impl Connection {
-    /// A connection to the pipe that was given on the command line.
+    /// Creates the state of a connection to the pipe that was specified on the command line.
     pub fn data() -> Self {
         let reader = FrameReader::new(Limits::default());
-        Self { reader, stage: Stage::New, in_flight: None, conduct: Conduct::default() }
+        Self { reader, stage: Stage::New, in_flight: None, checker: RequestChecker::default() }
     }
 
-    /// A connection to the control pipe: it has no handshake.
+    /// Creates the state of a connection to the control pipe, which has no handshake.
     pub fn control() -> Self {
         Self { stage: Stage::Control, ..Self::data() }
     }
 
-    /// The chosen version, once there is one.
+    /// Returns the chosen version, or `None` before the handshake was accepted.
     pub fn version(&self) -> Option<Version> {
         match self.stage {
             Stage::Ready(version) => Some(version),
@@ -157,42 +157,43 @@ impl Connection {
         }
     }
 
-    /// The request without a reply.
+    /// Returns the pending request, if any.
     pub fn in_flight(&self) -> Option<MessageId> {
         self.in_flight
     }
 
-    /// The bytes of the handshake.
+    /// Encodes the handshake.
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// Fails like [`request`](Self::request).
     pub fn handshake(&mut self, handshake: Handshake) -> Result<Vec<u8>, RequestError> {
         self.request(&Message::Handshake(handshake))
     }
 
-    /// The bytes of a request. Unknown messages can be sent, and so can command-line options without a handshake, as hosts
-    /// before MTP 2.3 do.
+    /// Encodes a request. Unknown messages can be sent, and command-line options can be sent without a handshake, as
+    /// hosts before MTP 2.3 do.
     ///
     /// # Errors
-    /// Another request has no reply yet, a handshake that is missing or a second one, a message that the chosen version or
-    /// this pipe does not have, a connection that is of no use any more; a message that does not fit to the handshake, the
-    /// mode, the kind of host or the sessions, or lacks what it must have. Nothing has changed then.
+    /// Returns an error if another request is pending, if the handshake is missing or was already sent, if the
+    /// connection is closed, if the message does not exist in the chosen version or on this pipe, if it contradicts the
+    /// handshake, the mode, the host type or the sessions, or if it lacks a required field. The state is unchanged
+    /// after an error.
     pub fn request(&mut self, message: &Message) -> Result<Vec<u8>, RequestError> {
         let id = message.id();
         self.check(id)?;
-        self.conduct.check(message)?;
+        self.checker.check(message)?;
         let frame = message.to_frame()?;
-        self.conduct.said(message);
+        self.checker.record(message);
         self.in_flight = Some(id);
         Ok(frame)
     }
 
-    /// The same for a frame that was written elsewhere: it is to be sent now. Of results and lists of tests, which may be
-    /// long, only the ids are looked at.
+    /// Registers a frame that was encoded elsewhere as the next request; the caller must send it now. Of test results
+    /// and discovered tests, which may be long, only the ids are checked.
     ///
     /// # Errors
-    /// As [`request`](Self::request), but for those of writing.
-    pub fn begin(&mut self, frame: &[u8]) -> Result<(), RequestError> {
+    /// Fails like [`request`](Self::request), except for errors of encoding.
+    pub fn begin_frame(&mut self, frame: &[u8]) -> Result<(), RequestError> {
         let limits = self.reader.limits();
         let (frame, _) = Frame::parse(frame, limits).map_err(|error| RequestError::Broken {
             rule: Rule::FrameLength,
@@ -200,8 +201,8 @@ impl Connection {
             detail: error.to_string(),
         })?;
         self.check(frame.id)?;
-        if let Some(message) = self.conduct.check_frame(&frame, limits)? {
-            self.conduct.said(&message);
+        if let Some(message) = self.checker.check_frame(&frame, limits)? {
+            self.checker.record(&message);
         }
         self.in_flight = Some(frame.id);
         Ok(())
@@ -235,12 +236,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes bytes of the server, and gives its reply when it is complete.
+    /// Handles received bytes, and returns the server's reply when it is complete.
     ///
     /// # Errors
-    /// What is no reply to the request. The connection is of no use then.
+    /// Returns an error if the bytes are not a reply to the pending request. The connection cannot be used afterwards.
     pub fn handle_bytes(&mut self, bytes: &[u8]) -> Result<Option<Reply>, ReplyError> {
-        let reply = self.take(bytes);
+        let reply = self.read_reply(bytes);
         if reply.is_err() {
             self.stage = Stage::Closed;
             self.in_flight = None;
@@ -248,10 +249,11 @@ impl Connection {
         reply
     }
 
-    /// The server has closed the connection.
+    /// Handles the end of the connection.
     ///
     /// # Errors
-    /// It owes a reply. On the control pipe that is no error: to close it is to cancel the session.
+    /// Returns an error if a request is pending. On the control pipe this is not an error, because closing it cancels
+    /// the session.
     pub fn handle_eof(&mut self) -> Result<(), ReplyError> {
         let was = std::mem::replace(&mut self.stage, Stage::Closed);
         match self.in_flight.take() {
@@ -262,12 +264,12 @@ impl Connection {
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<Option<Reply>, ReplyError> {
+    fn read_reply(&mut self, bytes: &[u8]) -> Result<Option<Reply>, ReplyError> {
         self.reader.feed(bytes);
         let Some(request) = self.in_flight else {
             return match self.reader.leftover() {
                 0 => Ok(None),
-                bytes => Err(ReplyError::Unasked { bytes }),
+                bytes => Err(ReplyError::Unsolicited { bytes }),
             };
         };
         let limits = self.reader.limits();
@@ -290,7 +292,7 @@ impl Connection {
         };
         match self.reader.leftover() {
             0 => Ok(Some(reply)),
-            bytes => Err(ReplyError::Unasked { bytes }),
+            bytes => Err(ReplyError::Unsolicited { bytes }),
         }
     }
 
@@ -300,10 +302,10 @@ impl Connection {
             self.stage = Stage::Closed;
             return Ok(Reply::Rejected(handshake));
         }
-        let version = handshake.chosen_version().filter(|version| self.conduct.has_offered(*version));
+        let version = handshake.chosen_version().filter(|version| self.checker.has_offered(*version));
         let version = version.ok_or_else(|| ReplyError::Version(quote(chosen)))?;
         self.stage = Stage::Ready(version);
-        self.conduct.accepted(handshake.is_ide());
+        self.checker.accepted(handshake.is_ide());
         Ok(Reply::Accepted { version, handshake })
     }
 }

@@ -1,22 +1,22 @@
-//! The `dotnet test` pipe of Microsoft.Testing.Platform, both sides, without I/O.
+//! The `dotnet test` pipe protocol of Microsoft.Testing.Platform, both sides, without I/O.
 //!
-//! This crate turns values into bytes and bytes into values, and knows whose turn it is on a connection. It opens no
-//! socket, reads no clock and starts no process: the caller moves the bytes. Specification: microsoft/testfx,
-//! `docs/mstest-runner-protocol/004-protocol-dotnet-test-pipe.md`; where `dotnet test` itself does something else, the
-//! documentation of the item says so.
+//! This crate encodes and decodes messages, and tracks the state of each connection. It opens no socket, reads no clock
+//! and starts no process: the caller moves the bytes. Specification: microsoft/testfx,
+//! `docs/mstest-runner-protocol/004-protocol-dotnet-test-pipe.md`. Where `dotnet test` itself behaves differently, the
+//! documentation of the item describes the difference.
 //!
 //! # The protocol in one page
 //!
-//! Whoever runs tests (`dotnet test`, the *server*) listens on a pipe and starts a test application (the *host*) with the
-//! pipe's name. The host connects, and so may its child processes: **one application is one or several connections**, which
-//! all carry the same ExecutionId. On each of them the host sends a request and waits for its reply:
+//! The test runner (`dotnet test`, the *server*) listens on a pipe and starts a test application (the *host*) with the
+//! pipe's name. The host connects, and so may its child processes: **one application has one or several connections**,
+//! which all use the same ExecutionId. On each connection the host sends a request and waits for its reply:
 //!
 //! ```text
 //!   host                                          server
 //!     │─── Handshake: versions, host type, ids ─────▶│
 //!     │◀── Handshake: the chosen version ────────────│   an empty version: rejected, the host exits with 12
 //!     │─── TestSessionEvent: start ─────────────────▶│
-//!     │◀── VoidResponse ─────────────────────────────│   so is every other request answered, unknown ones too
+//!     │◀── VoidResponse ─────────────────────────────│   the reply to all other requests, even unknown ones
 //!     │─── DiscoveredTests │ TestResults │ Artifacts ▶│   …many
 //!     │◀── VoidResponse ─────────────────────────────│
 //!     │─── TestSessionEvent: end ───────────────────▶│
@@ -24,17 +24,17 @@
 //!     │  close                                       │
 //! ```
 //!
-//! A frame is an `i32` length that counts what follows it, an `i32` id of the message, and a body
-//! ([`Frame`], [`FrameReader`]). Everything is little-endian. A body is an *envelope*: a `u16` count of fields, then for
-//! each its `u16` id, `i32` size, and value. A field that is null is not there; an empty string is there with size 0. So
-//! every field of a message is an [`Option`] here. Text is UTF-8; a list is an `i32` count and that many envelopes, or
-//! strings with an `i32` length each. The [`Handshake`] has a form of its own.
+//! A frame is an `i32` length of the bytes that follow it, an `i32` id of the message, and a body ([`Frame`],
+//! [`FrameReader`]). Everything is little-endian. A body is an *envelope*: a `u16` count of fields, then for each field
+//! its `u16` id, `i32` size, and value. A null field is omitted; an empty string is sent with size 0. Therefore every
+//! field of a message is an [`Option`] here. Text is UTF-8. A list is an `i32` count followed by the elements, which
+//! are envelopes or strings with an `i32` length each. The [`Handshake`] has its own format.
 //!
 //! | id | message | who sends it | from version |
 //! |---|---|---|---|
 //! | 0 | [`Message::Void`] | server | 1.0.0 |
-//! | 1 | [`TestHostCompleted`] | test host to controller, on a pipe of their own | |
-//! | 2 | [`TestHostProcessId`] | the same | |
+//! | 1 | [`TestHostCompleted`] | test host to controller, on a private pipe | |
+//! | 2 | [`TestHostProcessId`] | test host to controller, on a private pipe | |
 //! | 3 | [`CommandLineOptions`] | host, help mode only | 1.0.0 |
 //! | 5 | [`DiscoveredTests`] | host | 1.0.0 |
 //! | 6 | [`TestResults`] | host | 1.0.0 |
@@ -47,20 +47,20 @@
 //! | 13 | [`Message::WaitForServerControl`] | host, control pipe | 1.4.0 |
 //! | 14 | [`ServerControl`] | server, control pipe | 1.4.0 |
 //!
-//! # What is accepted
+//! # Accepted input
 //!
-//! Real decoders (MTP 1.7 to 2.5) have quirks. A frame is never refused for what a newer host might send, and always
-//! refused where the rest of it would be guesswork:
+//! Real decoders (MTP 1.7 to 2.5) have quirks. This crate accepts everything that a newer host might send, and rejects
+//! frames whose remaining bytes would be ambiguous:
 //!
 //! | input | real decoder | this crate |
 //! |---|---|---|
 //! | unknown field | skipped | skipped |
-//! | unknown field whose size runs past the end | accepted | error: the frame is cut |
-//! | known string that is cut | error | error |
+//! | unknown field whose size runs past the end | accepted | error: the frame is truncated |
+//! | truncated known string | error | error |
 //! | negative size | error | error |
-//! | field with a larger size than its type has | misreads all that follows | reads the type, skips the rest of the field |
+//! | field with a larger size than its type | misreads all that follows | reads the type, skips the rest of the field |
 //! | field with a smaller size | reads into the next field | error |
-//! | size of a list that does not match its content | not checked | a longer one is skipped over, a shorter one is an error |
+//! | size of a list that does not match its content | not checked | larger: the excess is skipped; smaller: error |
 //! | field twice | the last one counts | the last one counts; a list: error |
 //! | handshake property twice | error | error |
 //! | bytes after the last field | ignored | ignored |
@@ -68,7 +68,7 @@
 //! | trait without key or value | error | accepted, `None` |
 //! | TestHostCompleted of 4 bytes (its old form) | accepted | accepted |
 //! | more than 1,000,000 elements in a list | error (2.5.2) | error, for all lists of a frame together |
-//! | length word below 4, or above [`Limits::frame`] | waits for ever (10.0.401) | error |
+//! | length word below 4, or above [`Limits::frame`] | waits forever (10.0.401) | error |
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]

@@ -1,8 +1,8 @@
-//! Recognises the messages of MTP 1.4 to 1.6, which lay them out in another way: without InstanceId, so that their lists are
-//! at field 2 (and 3, for results).
+//! Detection of messages of MTP 1.4 to 1.6, which use another layout: they have no InstanceId, so their lists are in
+//! field 2 (and 3, for results).
 //!
-//! Owns: the answer to "is this such a message?", so that a user can be told to update. Refuses to: read them; `dotnet test`
-//! of .NET 10 does not either (dotnet/sdk#48912).
+//! Such messages are only detected, so that users can be asked to update. They are not decoded; `dotnet test` of .NET
+//! 10 does not decode them either (dotnet/sdk#48912).
 
 use runtap_wire::Reader;
 
@@ -11,11 +11,11 @@ use crate::{
     envelope::{field, length},
 };
 
-/// Whether this is a message of MTP 1.4 to 1.6: one of the three that begin with ExecutionId and InstanceId today, with a
-/// list in the place of the InstanceId.
+/// Returns whether this is a message of MTP 1.4 to 1.6: a message that starts with ExecutionId and InstanceId in later
+/// versions, with a list in place of the InstanceId.
 ///
-/// An InstanceId can't be taken for a list: its first four characters would be a count of elements, and a far too large one.
-/// A message that is broken in any way is none.
+/// An InstanceId is never mistaken for a list: its first four characters would be a far too large element count.
+/// Returns `false` for malformed messages.
 pub fn is_old_layout(frame: &Frame<'_>) -> bool {
     let lists: &[u16] = match frame.id {
         MessageId::DISCOVERED_TESTS | MessageId::FILE_ARTIFACTS => &[2],
@@ -28,11 +28,11 @@ pub fn is_old_layout(frame: &Frame<'_>) -> bool {
     for _ in 0..count {
         let Ok((id, value)) = field(&mut reader) else { return false };
         match id {
-            // Results of today have their successful tests at field 3: only field 2 tells.
+            // In current results, field 3 holds the successful tests: only field 2 is decisive.
             2 if is_list(value.clone()) => found = true,
             2 => return false,
-            // What only failed has no field 2, and its failed tests at field 3: so have results of today without an
-            // InstanceId, of successful tests. Their elements differ at field 6.
+            // Old results with only failed tests have them in field 3 and no field 2. Current results of successful
+            // tests without an InstanceId look alike, but their elements differ at field 6.
             3 if lists.contains(&3) && is_list_of_failures(value.clone()) => found = true,
             _ => {}
         }
@@ -44,7 +44,7 @@ fn is_list(mut value: Reader<'_>) -> bool {
     elements(&mut value, |_, _| true) && value.is_empty()
 }
 
-/// Whether a field 6 of an element is a list of envelopes (exceptions): a successful test has text there.
+/// Returns whether field 6 of an element is a list of envelopes (exceptions): in a successful test, it is text.
 fn is_list_of_failures(mut value: Reader<'_>) -> bool {
     let mut seen = false;
     let whole = elements(&mut value, |id, value| {

@@ -1,7 +1,7 @@
-//! A frame as named fields with their offsets: for people who look at what was sent.
+//! Rendering of frames as named fields with offsets, for people who debug the protocol.
 //!
-//! Owns: showing everything that is in a frame, also what decoding skips (unknown fields, fields that are there twice, bytes
-//! after the last one) and what comes before an error. Refuses to: judge it.
+//! Shows everything in a frame, including what decoding skips (unknown fields, duplicate fields, bytes after the last
+//! field) and what precedes an error. Does not validate the frame.
 
 use std::fmt::{self, Write as _};
 
@@ -11,33 +11,33 @@ use crate::{
     Frame, HandshakeKey, Limits, MessageId,
     envelope::{Budget, field, length, text},
     message,
-    schema::{Kind, Schema},
+    schema::{FieldKind, Schema},
 };
 
-/// All that is in a frame.
+/// The content of a frame.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rendering {
-    /// The fields in their order.
+    /// The fields in order.
     pub fields: Vec<Field>,
-    /// Bytes behind the last field, and their offset in the stream: the whole body, if the message is unknown.
+    /// The bytes after the last field, and their offset in the stream. Holds the whole body if the message is unknown.
     pub rest: Option<(u64, Vec<u8>)>,
-    /// Where the body stops to follow the format. Then the fields are those before.
+    /// The error at which reading stopped, if any. The fields before the error are in `fields`.
     pub error: Option<DecodeError>,
-    /// The way to the field with the error, as far as it is known: `.SuccessfulTestMessageList[0].State`. Empty if there is
-    /// none, or it is in no field.
-    pub trail: String,
+    /// The path to the field with the error, as far as it is known: `.SuccessfulTestMessageList[0].State`. Empty if
+    /// there is no error, or the error is not in a field.
+    pub error_path: String,
 }
 
 /// A field of a message, or a property of a handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Offset in the stream, of the field's id.
+    /// The offset of the field's id in the stream.
     pub offset: u64,
-    /// The id on the wire. The numbers of a message that is no envelope count from 1 on.
+    /// The id on the wire. The integers of a message that is not an envelope are numbered from 1.
     pub id: u16,
-    /// The name in the sources of Microsoft.Testing.Platform, if the field is a known one.
+    /// The name in the sources of Microsoft.Testing.Platform, or `None` if the field is unknown.
     pub name: Option<&'static str>,
-    /// What is in it.
+    /// The value of the field.
     pub value: FieldValue,
 }
 
@@ -45,37 +45,37 @@ pub struct Field {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldValue {
-    /// Text. Invalid UTF-8 became U+FFFD.
+    /// Text. Invalid UTF-8 is replaced by U+FFFD.
     Text(String),
-    /// Yes or no.
+    /// A Boolean.
     Bool(bool),
-    /// A byte whose values have names, and the name of this one, if it is known.
+    /// A one-byte code, and the name of the value if it is known.
     Code(u8, Option<&'static str>),
-    /// A number of any size.
+    /// An integer of any size.
     Int(i64),
     /// A list of texts.
     Texts(Vec<String>),
     /// A list of envelopes.
     List(Vec<Vec<Field>>),
-    /// The bytes of a field that is not known.
+    /// The bytes of an unknown field.
     Bytes(Vec<u8>),
 }
 
-/// One line of a rendering: a field, and the way to it.
+/// One line of a rendering: a field and its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Offset in the stream.
+    /// The offset in the stream.
     pub offset: u64,
-    /// Ids of fields with `.` between them, and the number of the element in each list: `3[0].1`.
+    /// The path of field ids separated by `.`, with the index of the element in each list: `3[0].1`.
     pub path: String,
-    /// The name of the field, if it is known.
+    /// The name of the field, or `None` if it is unknown.
     pub name: Option<&'static str>,
-    /// Its value.
+    /// The value of the field.
     pub value: &'a FieldValue,
 }
 
 impl Rendering {
-    /// All that is in `frame`.
+    /// Renders `frame`.
     pub fn new(frame: &Frame<'_>, limits: Limits) -> Self {
         let mut this = Self::default();
         let mut reader = frame.reader();
@@ -88,7 +88,7 @@ impl Rendering {
             MessageId::TEST_HOST_PROCESS_ID => numbers(&mut reader, &["PID"], &mut this.fields),
             id => match message::schema(id) {
                 Some(schema) => {
-                    let mut trail = Trail { steps: &mut this.trail, budget: &mut budget };
+                    let mut trail = Trail { steps: &mut this.error_path, budget: &mut budget };
                     envelope(&mut reader, schema, &mut trail, &mut this.fields)
                 }
                 None => Ok(()),
@@ -101,7 +101,7 @@ impl Rendering {
         this
     }
 
-    /// One line a field, those of the elements of a list behind the list.
+    /// Returns one line per field. The fields of list elements follow their list.
     pub fn lines(&self) -> Vec<Line<'_>> {
         let mut lines = Vec::new();
         flatten(&self.fields, "", &mut lines);
@@ -124,7 +124,8 @@ fn flatten<'a>(fields: &'a [Field], before: &str, lines: &mut Vec<Line<'a>>) {
 }
 
 impl fmt::Display for FieldValue {
-    /// On one line: texts are quoted and escaped, bytes are hexadecimal, a list says how long it is.
+    /// Formats the value on one line: texts are quoted and escaped, bytes are hexadecimal, and lists are shown by their
+    /// length.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "{text:?}"),
@@ -143,14 +144,14 @@ impl fmt::Display for FieldValue {
 }
 
 impl fmt::Display for Line<'_> {
-    /// `3[0].1 Uid = "apple-1"`, without the offset.
+    /// Formats the line without the offset: `3[0].1 Uid = "apple-1"`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} = {}", self.path, self.name.unwrap_or("?"), self.value)
     }
 }
 
 impl fmt::Display for Rendering {
-    /// One line a field, with its offset.
+    /// Formats one line per field, with its offset.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for line in self.lines() {
             writeln!(f, "{:>8} {line}", line.offset)?;
@@ -194,15 +195,15 @@ fn numbers(
     Ok(())
 }
 
-/// What reading has come to: where it is, and how much more it may read.
+/// The position of reading, and the remaining budget.
 struct Trail<'a> {
-    /// What was entered and not left.
+    /// The path of the fields and elements that are being read.
     steps: &'a mut String,
     budget: &'a mut Budget,
 }
 
 impl Trail<'_> {
-    /// Reads what is a step further. After an error, the step stays.
+    /// Reads a nested item. After an error, the step stays in the path.
     fn within<T>(
         &mut self,
         step: impl fmt::Display,
@@ -217,7 +218,7 @@ impl Trail<'_> {
     }
 }
 
-/// Appends the fields of an envelope. In front of an error, what was read of a list is lost, and the list with it.
+/// Appends the fields of an envelope. After an error within a list, the list is omitted.
 fn envelope(
     reader: &mut Reader<'_>,
     schema: &Schema,
@@ -226,7 +227,7 @@ fn envelope(
 ) -> Result<(), DecodeError> {
     for _ in 0..reader.u16("field count")? {
         let offset = reader.offset();
-        // The id once more, so that a field whose size is wrong has a name.
+        // Read the id in advance, so that an error in the field's size has a path.
         let name = reader.clone().u16("field id").ok().map(|id| match schema.field(id) {
             Some(known) => format!(".{}", known.name),
             None => format!(".{id}"),
@@ -235,7 +236,7 @@ fn envelope(
             let (id, value) = field(reader)?;
             let known = schema.field(id);
             let value = match known {
-                Some(known) => of_kind(value, known.kind, known.name, trail)?,
+                Some(known) => read_value(value, known.kind, known.name, trail)?,
                 None => FieldValue::Bytes(value.rest().to_vec()),
             };
             Ok(Field { offset, id, name: known.map(|known| known.name), value })
@@ -245,23 +246,23 @@ fn envelope(
     Ok(())
 }
 
-fn of_kind(
+fn read_value(
     mut value: Reader<'_>,
-    kind: Kind,
+    kind: FieldKind,
     what: &'static str,
     trail: &mut Trail<'_>,
 ) -> Result<FieldValue, DecodeError> {
     let start = value.clone();
     Ok(match kind {
-        Kind::Text => FieldValue::Text(text(value.rest())),
-        Kind::Bool => FieldValue::Bool(value.u8(what)? != 0),
-        Kind::Code(name) => {
+        FieldKind::Text => FieldValue::Text(text(value.rest())),
+        FieldKind::Bool => FieldValue::Bool(value.u8(what)? != 0),
+        FieldKind::Code(name) => {
             let code = value.u8(what)?;
             FieldValue::Code(code, name(code))
         }
-        Kind::Int => FieldValue::Int(value.i32(what)?.into()),
-        Kind::Long => FieldValue::Int(value.i64(what)?),
-        Kind::Texts => {
+        FieldKind::Int => FieldValue::Int(value.i32(what)?.into()),
+        FieldKind::Long => FieldValue::Int(value.i64(what)?),
+        FieldKind::Texts => {
             let count = length(&mut value, what)?;
             trail.budget.take(count, &start, what)?;
             let mut all = Vec::with_capacity(count.min(value.remaining() / 4));
@@ -271,7 +272,7 @@ fn of_kind(
             }
             FieldValue::Texts(all)
         }
-        Kind::List(schema) => {
+        FieldKind::List(schema) => {
             let count = length(&mut value, what)?;
             trail.budget.take(count, &start, what)?;
             let mut all = Vec::with_capacity(count.min(value.remaining() / 2));
@@ -291,21 +292,21 @@ fn of_kind(
 mod tests {
     use super::*;
 
-    fn trail(id: MessageId, body: &[u8]) -> String {
-        Rendering::new(&Frame { offset: 0, id, body }, Limits::default()).trail
+    fn error_path(id: MessageId, body: &[u8]) -> String {
+        Rendering::new(&Frame { offset: 0, id, body }, Limits::default()).error_path
     }
 
     #[test]
-    fn an_error_has_the_way_to_its_field() {
-        // A list with one element, whose third field has no byte.
+    fn an_error_has_the_path_to_its_field() {
+        // A list with one element, whose third field is empty.
         let list = [1, 0, 0, 0, 2, 0, 1, 0, 1, 0, 0, 0, b't', 3, 0, 0, 0, 0, 0];
         let body = [&[1, 0, 3, 0, 19, 0, 0, 0], &list[..]].concat();
-        assert_eq!(trail(MessageId::TEST_RESULTS, &body), ".SuccessfulTestMessageList[0].State");
-        // A size beyond the end, of a field that is known and of one that is not.
-        assert_eq!(trail(MessageId::SESSION_EVENT, &[1, 0, 2, 0, 9, 0, 0, 0]), ".SessionUid");
-        assert_eq!(trail(MessageId::SESSION_EVENT, &[1, 0, 77, 0, 9, 0, 0, 0]), ".77");
-        // No field at all, and no error.
-        assert_eq!(trail(MessageId::SESSION_EVENT, &[]), "");
-        assert_eq!(trail(MessageId::SESSION_EVENT, &[1, 0, 2, 0, 1, 0, 0, 0, b's']), "");
+        assert_eq!(error_path(MessageId::TEST_RESULTS, &body), ".SuccessfulTestMessageList[0].State");
+        // A size beyond the end, in a known and in an unknown field.
+        assert_eq!(error_path(MessageId::SESSION_EVENT, &[1, 0, 2, 0, 9, 0, 0, 0]), ".SessionUid");
+        assert_eq!(error_path(MessageId::SESSION_EVENT, &[1, 0, 77, 0, 9, 0, 0, 0]), ".77");
+        // No error.
+        assert_eq!(error_path(MessageId::SESSION_EVENT, &[]), "");
+        assert_eq!(error_path(MessageId::SESSION_EVENT, &[1, 0, 2, 0, 1, 0, 0, 0, b's']), "");
     }
 }

@@ -1,7 +1,6 @@
-//! The rules of the protocol, and what it is to break one.
+//! The rules of the protocol, and violations of them.
 //!
-//! Owns: the list of rules ([`Rule`]) and [`Violation`]. Refuses to: check
-//! anything; `server` does.
+//! The rules are checked by `server` and `host`.
 
 use std::fmt;
 
@@ -12,7 +11,7 @@ runtap_wire::rules! {
     pub enum Rule;
     FrameLength "MTP001" Error
         "the length of a frame is negative, below 4, or too large"
-        "MTP 2.5 refuses it; the SDK 10.0.401 never answers again";
+        "MTP 2.5 rejects it; the SDK 10.0.401 never answers again";
     Undecodable "MTP002" Error
         "the body of a message does not follow the format"
         "draft, \"General protocol message format\"; the SDK 10.0.401 never answers again";
@@ -54,7 +53,7 @@ runtap_wire::rules! {
         "draft, \"Handshake request\"; the SDK 10.0.401 accepts it";
     AttemptNumber "MTP015" Warning
         "the number of the attempt is no positive number"
-        "MTP 2.4 refuses to start with such a number";
+        "MTP 2.4 does not start with such a number";
     AfterRejection "MTP016" Error
         "a message came after the handshake was rejected"
         "the SDK 10.0.401 ends with FailFast";
@@ -126,16 +125,16 @@ runtap_wire::rules! {
         "the sources of Microsoft.Testing.Platform have one direction and one pipe for each message";
 }
 
-/// A rule that was broken.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// The rule.
     pub rule: Rule,
-    /// On which connection. None for what concerns the application as a whole.
+    /// The connection. `None` if the violation concerns the application as a whole.
     pub connection: Option<ConnectionId>,
-    /// What exactly it was. Texts of the other side are quoted, and cut if they are long.
+    /// The details. Texts of the peer are quoted, and truncated if they are long.
     pub detail: String,
-    /// Where in what the connection has received: the bytes that are wrong, or the frame that is.
+    /// The offset of the invalid bytes or the invalid frame in the bytes received on the connection.
     pub offset: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The fields of each envelope as data: their ids, names and types, for those who show frames without knowing messages.
+//! The fields of each envelope as data: ids, names and types, used to render frames.
 
 /// An envelope: its fields in the order in which hosts write them.
 #[derive(Debug)]
@@ -6,31 +6,31 @@ pub(crate) struct Schema {
     pub(crate) fields: &'static [FieldSpec],
 }
 
-/// One field of an envelope.
+/// A field of an envelope.
 #[derive(Debug)]
 pub(crate) struct FieldSpec {
     pub(crate) id: u16,
     /// The name in the sources of Microsoft.Testing.Platform.
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FieldKind,
 }
 
-/// What the value of a field is.
+/// The type of a field's value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
-    /// UTF-8 of the field's size.
+pub(crate) enum FieldKind {
+    /// UTF-8 text of the field's size.
     Text,
-    /// One byte, not 0 is true.
+    /// One byte; any value except 0 is true.
     Bool,
-    /// One byte, with the names of its values.
+    /// One byte with named values; the function returns the name.
     Code(fn(u8) -> Option<&'static str>),
     /// `i32`.
     Int,
     /// `i64`.
     Long,
-    /// `i32` count, then for each an `i32` length and UTF-8.
+    /// An `i32` count, then an `i32` length and UTF-8 text for each element.
     Texts,
-    /// `i32` count, then that many envelopes.
+    /// An `i32` count, then the envelopes.
     List(&'static Schema),
 }
 

@@ -58,7 +58,7 @@ fn say(host: &mut Connection, message: &Message) -> Result<(), RequestError> {
 fn refused(host: &mut Connection, message: &Message) -> Option<Rule> {
     let error = host.request(message).expect_err("it is refused");
     assert_eq!(host.in_flight(), None, "{error}");
-    let framed = host.begin(&message.to_frame().unwrap()).err();
+    let framed = host.begin_frame(&message.to_frame().unwrap()).err();
     let looks_inside = !matches!(message, Message::TestResults(_) | Message::DiscoveredTests(_));
     assert!(!looks_inside || framed.as_ref().and_then(RequestError::rule) == error.rule(), "{framed:?}");
     host.handle_bytes(&[]).unwrap();
@@ -110,11 +110,11 @@ fn ids_are_those_of_the_handshake() {
         let message = Message::TestResults(message);
         assert_eq!(refused(&mut host, &message), Some(rule));
         // Of a frame they are read, too.
-        let framed = host.begin(&message.to_frame().unwrap());
+        let framed = host.begin_frame(&message.to_frame().unwrap());
         assert_eq!(framed.unwrap_err().rule(), Some(rule));
     }
     let frame = Message::TestResults(result()).to_frame().unwrap();
-    host.begin(&frame).unwrap();
+    host.begin_frame(&frame).unwrap();
 }
 
 #[test]

@@ -319,7 +319,7 @@ proptest! {
         let known = !matches!(id, 0 | 9 | 13);
         let shown = Rendering::new(&frame, limits);
         prop_assert!(!known || read.is_ok() == shown.error.is_none());
-        prop_assert!(shown.error.is_some() || shown.trail.is_empty());
+        prop_assert!(shown.error.is_some() || shown.error_path.is_empty());
         if let Ok(message) = read {
             prop_assert_eq!(decode(&message.to_frame().unwrap()), message);
         }

@@ -158,18 +158,15 @@ fn a_host_takes_no_reply_but_its_own() {
     assert!(matches!(to_handshake(&chosen("")), Ok(Some(Reply::Rejected(_)))));
     for wrong in ["1.x", "9.9.9"] {
         let error = to_handshake(&chosen(wrong)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("the server has chosen the version {wrong:?}, which was not offered")
-        );
+        assert_eq!(error.to_string(), format!("the server chose version {wrong:?}, which was not offered"));
     }
     // However long the server's text is, the message is not.
     let long = to_handshake(&chosen(&"1.".repeat(2_000_000))).unwrap_err().to_string();
     assert!(long.len() < 200 && long.contains('…'), "{}", long.len());
     assert!(matches!(to_handshake(&[3, 0, 0, 0]), Err(ReplyError::Decode(_))));
     let twice = [chosen("1.0.0"), vec![4]].concat();
-    assert_eq!(to_handshake(&twice), Err(ReplyError::Unasked { bytes: 1 }));
-    assert_eq!(host::Connection::data().handle_bytes(&[4]), Err(ReplyError::Unasked { bytes: 1 }));
+    assert_eq!(to_handshake(&twice), Err(ReplyError::Unsolicited { bytes: 1 }));
+    assert_eq!(host::Connection::data().handle_bytes(&[4]), Err(ReplyError::Unsolicited { bytes: 1 }));
     assert_eq!(host::Connection::control().handle_eof(), Ok(()));
 }
 
@@ -207,7 +204,7 @@ fn quirks_of_the_wire() {
     // Two lists in one field: what is in the first would be lost.
     assert_eq!(
         error("1a0000000500000002000300040000000000000003000400000000000000"),
-        "DiscoveredTests.DiscoveredTestMessageList at offset 26: is there twice"
+        "DiscoveredTests.DiscoveredTestMessageList at offset 26: appears twice"
     );
 }
 
@@ -274,7 +271,7 @@ fn texts_of_the_other_side_are_cut_and_escaped() {
         application.handle_bytes(&mut connection, &Message::Handshake(handshake).to_frame().unwrap());
     let violation = output.violations().next().unwrap();
     assert_eq!(violation.rule, Rule::HostType);
-    assert!(violation.detail.starts_with("it is \"\\u{1b}[31mxxx"), "{violation}");
+    assert!(violation.detail.starts_with("got \"\\u{1b}[31mxxx"), "{violation}");
     assert!(violation.detail.len() < 200, "{violation}");
 }
 

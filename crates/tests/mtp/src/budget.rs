@@ -1,87 +1,88 @@
-//! Memory for messages that are not complete: one amount for all connections of an application. A large message has a share of
-//! all of its bytes before they are read, in the order of asking; until then its connection is not read.
+//! The memory budget for incomplete messages of all connections of an application. A connection reserves a share for
+//! all bytes of a large message before it reads them. Shares are granted in the order of the requests; a connection
+//! without a share is not read.
 //!
-//! No connection waits while it has a share, so those that have one can complete their messages. A connection that never
-//! does keeps the others waiting for a limited time only.
+//! No connection waits while it holds a share, so connections with a share can complete their messages. A connection
+//! that never completes its message delays the others only for a limited time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes up to which a message needs no share, and never waits.
-pub(crate) const SMALL: usize = 256 << 10;
-/// Bytes of all shares together.
-const MOST: usize = 256 << 20;
-/// How long a connection waits while no message is completed.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a connection that waits looks again.
-const STEP: Duration = Duration::from_millis(10);
+/// The size in bytes up to which a message needs no share and never waits.
+pub(crate) const SMALL_MESSAGE_BYTES: usize = 256 << 10;
+/// The maximum size of all shares together, in bytes.
+const MAX_TOTAL_BYTES: usize = 256 << 20;
+/// The time that a connection waits for a share while no message is completed.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Poll interval of a waiting connection.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The memory. Clones share it.
+/// The memory budget. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
-    most: usize,
-    patience: Duration,
-    state: Arc<Mutex<State>>,
+    limit: usize,
+    timeout: Duration,
+    state: Arc<Mutex<BudgetState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     used: usize,
-    /// Tickets of those that wait, the first in front.
+    /// The tickets of waiting requests, in order.
     waiting: VecDeque<u64>,
     next_ticket: u64,
-    /// How many shares were given back.
-    given_back: u64,
-    /// Complete messages that are being handled, which may take any time.
+    /// The number of shares that were returned.
+    returned: u64,
+    /// The number of complete messages that are being handled, which can take any time.
     handling: usize,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self::new(MOST, PATIENCE)
+        Self::new(MAX_TOTAL_BYTES, DEFAULT_TIMEOUT)
     }
 }
 
 impl Budget {
-    pub(crate) fn new(most: usize, patience: Duration) -> Self {
-        Self { most, patience, state: Arc::default() }
+    pub(crate) fn new(limit: usize, timeout: Duration) -> Self {
+        Self { limit, timeout, state: Arc::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests a share of `bytes`, but of no more than the whole budget.
-    pub(crate) fn ask(&self, bytes: usize) -> Request {
+    /// Requests a share of `bytes`, limited to the whole budget.
+    pub(crate) fn request(&self, bytes: usize) -> Request {
         let mut state = self.state();
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         state.waiting.push_back(ticket);
-        let given_back = state.given_back;
+        let returned = state.returned;
         drop(state);
-        let (budget, bytes) = (self.clone(), bytes.min(self.most));
-        Request { left: self.patience, budget, bytes, ticket, given_back }
+        let (budget, bytes) = (self.clone(), bytes.min(self.limit));
+        Request { left: self.timeout, budget, bytes, ticket, returned }
     }
 
-    /// A complete message is handled until the guard is dropped: no one loses patience meanwhile.
-    pub(crate) fn handling(&self) -> Handling {
+    /// Marks a complete message as being handled until the guard is dropped. Requests do not time out meanwhile.
+    pub(crate) fn handling(&self) -> HandlingGuard {
         self.state().handling += 1;
-        Handling(self.clone())
+        HandlingGuard(self.clone())
     }
 
-    /// Why a connection has not got its share.
+    /// Returns the reason why a connection got no share.
     pub(crate) fn exhausted(&self) -> String {
         format!(
-            "the unfinished messages of its connections take {} MiB, which is the limit, and none was completed within {} s",
-            self.most >> 20,
-            self.patience.as_secs()
+            "the incomplete messages of its connections exceed the limit of {} MiB, and no message was completed within {} s",
+            self.limit >> 20,
+            self.timeout.as_secs()
         )
     }
 }
 
-/// Memory for one message, until it is dropped.
+/// A share of the budget for one message. Dropping it returns the memory.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Budget,
@@ -92,80 +93,80 @@ impl Drop for Share {
     fn drop(&mut self) {
         let mut state = self.budget.state();
         state.used -= self.bytes;
-        state.given_back += 1;
+        state.returned += 1;
     }
 }
 
-/// See [`Budget::handling`].
+/// A guard that marks a message as being handled; see [`Budget::handling`].
 #[derive(Debug)]
-pub(crate) struct Handling(Budget);
+pub(crate) struct HandlingGuard(Budget);
 
-impl Drop for Handling {
+impl Drop for HandlingGuard {
     fn drop(&mut self) {
         self.0.state().handling -= 1;
     }
 }
 
-/// A share that was asked for. Dropping it gives up the place in the queue.
+/// A request for a share. Dropping it gives up its position in the queue.
 #[derive(Debug)]
 pub(crate) struct Request {
     budget: Budget,
     bytes: usize,
     ticket: u64,
-    given_back: u64,
-    /// What is left of the patience.
+    returned: u64,
+    /// The remaining time.
     left: Duration,
 }
 
-/// What becomes of a request for a share.
+/// The state of a request for a share.
 #[derive(Debug)]
-enum Answer {
-    Given(Share),
-    Later,
-    /// No message was completed for too long.
-    Never,
+enum RequestState {
+    Granted(Share),
+    Pending,
+    /// No message was completed before the time-out.
+    TimedOut,
 }
 
 impl Request {
-    fn look(&mut self) -> Answer {
+    fn poll(&mut self) -> RequestState {
         let mut state = self.budget.state();
         let is_first = state.waiting.front() == Some(&self.ticket);
-        if is_first && state.used + self.bytes <= self.budget.most {
+        if is_first && state.used + self.bytes <= self.budget.limit {
             state.waiting.pop_front();
             state.used += self.bytes;
-            return Answer::Given(Share { budget: self.budget.clone(), bytes: self.bytes });
+            return RequestState::Granted(Share { budget: self.budget.clone(), bytes: self.bytes });
         }
-        if state.given_back != self.given_back {
-            (self.given_back, self.left) = (state.given_back, self.budget.patience);
+        if state.returned != self.returned {
+            (self.returned, self.left) = (state.returned, self.budget.timeout);
         }
         if state.handling > 0 {
-            return Answer::Later;
+            return RequestState::Pending;
         }
         if self.left.is_zero() {
-            return Answer::Never;
+            return RequestState::TimedOut;
         }
-        self.left = self.left.saturating_sub(STEP);
-        Answer::Later
+        self.left = self.left.saturating_sub(POLL_INTERVAL);
+        RequestState::Pending
     }
 
-    /// Waits for the share. `None` if there was none for too long.
+    /// Waits for the share. `None` if the request timed out.
     pub(crate) fn wait(mut self) -> Option<Share> {
         loop {
-            match self.look() {
-                Answer::Given(share) => return Some(share),
-                Answer::Later => thread::sleep(STEP),
-                Answer::Never => return None,
+            match self.poll() {
+                RequestState::Granted(share) => return Some(share),
+                RequestState::Pending => thread::sleep(POLL_INTERVAL),
+                RequestState::TimedOut => return None,
             }
         }
     }
 
-    /// As [`wait`](Self::wait), for tasks. While another task blocks their thread, this one loses no patience either.
+    /// Like [`wait`](Self::wait), for async tasks. Time in which another task blocks the thread does not count.
     pub(crate) async fn wait_as_task(mut self) -> Option<Share> {
         loop {
-            match self.look() {
-                Answer::Given(share) => return Some(share),
-                Answer::Later => tokio::time::sleep(STEP).await,
-                Answer::Never => return None,
+            match self.poll() {
+                RequestState::Granted(share) => return Some(share),
+                RequestState::Pending => tokio::time::sleep(POLL_INTERVAL).await,
+                RequestState::TimedOut => return None,
             }
         }
     }
@@ -179,7 +180,7 @@ impl Drop for Request {
 
 #[cfg(test)]
 impl Budget {
-    /// Bytes of all shares that are given, and how many requests wait.
+    /// Returns the size of all shares in bytes, and the number of waiting requests.
     pub(crate) fn used(&self) -> (usize, usize) {
         let state = self.state();
         (state.used, state.waiting.len())
@@ -191,51 +192,51 @@ mod tests {
     use super::*;
 
     fn budget() -> Budget {
-        Budget::new(100, 3 * STEP)
+        Budget::new(100, 3 * POLL_INTERVAL)
     }
 
     #[test]
-    fn shares_are_given_in_the_order_of_asking() {
+    fn shares_are_granted_in_the_order_of_requests() {
         let budget = budget();
-        let first = budget.ask(60).wait().unwrap();
-        let mut large = budget.ask(60);
-        let mut small = budget.ask(10);
-        assert!(matches!(large.look(), Answer::Later));
-        // There would be room for it, but a stream of small ones would keep the large one waiting.
-        assert!(matches!(small.look(), Answer::Later));
+        let first = budget.request(60).wait().unwrap();
+        let mut large = budget.request(60);
+        let mut small = budget.request(10);
+        assert!(matches!(large.poll(), RequestState::Pending));
+        // The small request would fit, but a stream of small requests would starve the large one.
+        assert!(matches!(small.poll(), RequestState::Pending));
         assert_eq!(budget.used(), (60, 2));
         drop(first);
         let large = large.wait().unwrap();
         let small = small.wait().unwrap();
         assert_eq!(budget.used(), (70, 0));
         drop((large, small));
-        // More than there is takes all of it.
-        let all = budget.ask(1000).wait().unwrap();
+        // A request above the limit takes the whole budget.
+        let all = budget.request(1000).wait().unwrap();
         assert_eq!(budget.used(), (100, 0));
         drop(all);
     }
 
     #[test]
-    fn patience_ends_only_while_no_message_is_completed_or_handled() {
+    fn requests_time_out_only_while_no_message_is_completed_or_handled() {
         let budget = budget();
-        let held = budget.ask(90).wait().unwrap();
-        let short = budget.ask(10).wait().unwrap();
-        let mut request = budget.ask(50);
+        let held = budget.request(90).wait().unwrap();
+        let short = budget.request(10).wait().unwrap();
+        let mut request = budget.request(50);
         let handling = budget.handling();
         for _ in 0..10 {
-            assert!(matches!(request.look(), Answer::Later));
+            assert!(matches!(request.poll(), RequestState::Pending));
         }
         drop(handling);
         for _ in 0..3 {
-            assert!(matches!(request.look(), Answer::Later));
+            assert!(matches!(request.poll(), RequestState::Pending));
         }
         drop(short);
         for _ in 0..3 {
-            assert!(matches!(request.look(), Answer::Later));
+            assert!(matches!(request.poll(), RequestState::Pending));
         }
-        assert!(matches!(request.look(), Answer::Never));
-        // It does not keep those behind it.
-        let behind = budget.ask(10);
+        assert!(matches!(request.poll(), RequestState::TimedOut));
+        // A request that timed out does not block later requests.
+        let behind = budget.request(10);
         drop(request);
         assert!(behind.wait().is_some());
         drop(held);

@@ -1,5 +1,5 @@
-//! A program as a child of ours: in a process group of its own, so that Ctrl-C on a terminal reaches only us; killed with
-//! everything that it has started.
+//! A child process in its own process group, so that Ctrl-C on a terminal reaches only runtap. It is killed together
+//! with all processes that it started.
 
 #[cfg_attr(unix, path = "child/unix.rs")]
 #[cfg_attr(windows, path = "child/windows.rs")]
@@ -12,17 +12,17 @@ use std::thread::{self, JoinHandle};
 
 use self::system::{Tree, exit_of};
 
-/// How a program ended.
+/// The exit status of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// With a code.
+    /// The program exited with a code.
     Code(i32),
-    /// By a signal.
+    /// The program was terminated by a signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// As shells count: 128 more than the number of a signal.
+    /// Returns the exit code as shells report it: 128 plus the signal number after a signal.
     pub fn code(self) -> i32 {
         match self {
             Self::Code(code) => code,
@@ -31,30 +31,34 @@ impl Exit {
     }
 }
 
-/// A running program. Its process id stays its own until [`reap`](Self::reap).
+/// A running program. Its process id is not reused before [`reap`](Self::reap).
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
-    /// It, and all that it has started.
+    /// The program and all processes that it started.
     tree: Tree,
 }
 
 impl Running {
-    /// Starts it with nothing to read.
+    /// Starts the program with empty standard input.
     ///
-    /// `mark` is `NAME=VALUE` of a variable of the command by which its descendants are known; `keeper` the arguments of this
-    /// program by which it becomes a keeper, none for a program without one.
+    /// `mark` is the environment variable (`NAME=VALUE`) of the command by which its descendants are identified.
+    /// `keeper` are the arguments with which this program becomes a keeper; empty for a program without a keeper.
     pub(crate) fn start(command: &mut Command, mark: String, keeper: &[OsString]) -> io::Result<Self> {
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (child, tree) = Tree::start(command, mark, keeper)?;
         Ok(Self { child, tree })
     }
 
-    /// Has it attended to. If that fails, as where no thread can be had, nobody would ever end it: so it is ended now.
-    pub(crate) fn attended(mut self, attend: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<Self> {
-        let Err(error) = attend(&mut self) else { return Ok(self) };
+    /// Calls `supervise`. If that fails, for example because no thread can be started, kills the program, because it would
+    /// never be stopped otherwise.
+    pub(crate) fn supervised_by(
+        mut self,
+        supervise: impl FnOnce(&mut Self) -> io::Result<()>,
+    ) -> io::Result<Self> {
+        let Err(error) = supervise(&mut self) else { return Ok(self) };
         self.kill();
-        // Why it is not attended to is what matters.
+        // The original error is more important.
         let _ = self.reap();
         Err(error)
     }
@@ -63,12 +67,13 @@ impl Running {
         self.tree.pid()
     }
 
-    /// Its output, once.
+    /// Returns the output streams. `None` on later calls.
     pub(crate) fn outputs(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Calls `ended` on a thread as soon as the program has ended. It is not reaped: signals can still be sent.
+    /// Calls `ended` on a new thread when the program has exited. The program is not reaped then, so signals can still
+    /// be sent.
     pub(crate) fn on_end(&self, ended: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
         let wait = self.tree.waiting()?;
         thread::Builder::new().name("mtp-wait".into()).spawn(move || {
@@ -77,23 +82,24 @@ impl Running {
         })
     }
 
-    /// Tells the keeper, if there is one, that the program will be asked to end: the keeper then also ends every process that
-    /// the program has started.
-    pub(crate) fn will_end(&self) {
-        self.tree.will_end();
+    /// Notifies the keeper, if there is one, that the program will be requested to stop. The keeper then also
+    /// terminates all processes that the program started.
+    pub(crate) fn announce_stop(&self) {
+        self.tree.announce_stop();
     }
 
-    /// Asks its process group to end.
+    /// Sends an interrupt to the process group.
     pub(crate) fn interrupt(&self) {
         self.tree.interrupt();
     }
 
-    /// Kills the program and everything that it has started. Returns how many processes were left beside its group.
+    /// Kills the program and all processes that it started. Returns the number of killed processes outside of its
+    /// group.
     pub(crate) fn kill(&self) -> usize {
         self.tree.kill()
     }
 
-    /// Takes note of its end.
+    /// Reaps the program and returns its exit status.
     pub(crate) fn reap(&mut self) -> io::Result<Exit> {
         Ok(exit_of(self.tree.reap(&mut self.child)?))
     }
@@ -108,22 +114,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_not_attended_to_is_ended() {
+    fn a_process_without_supervision_is_killed() {
         let started = Instant::now();
         let mut sleep = Command::new("sleep");
         let running = Running::start(sleep.arg("60"), "RUNTAP_TEST_MARK=1".to_owned(), &[]).unwrap();
         let pid = Pid::from_raw(running.pid().cast_signed()).unwrap();
-        running.attended(|_| Err(io::Error::other("no thread"))).unwrap_err();
-        assert!(test_kill_process(pid).is_err(), "it is still there");
+        running.supervised_by(|_| Err(io::Error::other("no thread"))).unwrap_err();
+        assert!(test_kill_process(pid).is_err(), "the process still exists");
         assert!(started.elapsed() < Duration::from_secs(50));
     }
 
     #[test]
-    fn who_is_attended_to_goes_on() {
+    fn a_supervised_process_continues() {
         let mut exit = Command::new("sh");
         let running =
             Running::start(exit.args(["-c", "exit 3"]), "RUNTAP_TEST_MARK=1".to_owned(), &[]).unwrap();
-        let mut running = running.attended(|_| Ok(())).unwrap();
+        let mut running = running.supervised_by(|_| Ok(())).unwrap();
         assert_eq!(running.reap().unwrap(), Exit::Code(3));
     }
 }

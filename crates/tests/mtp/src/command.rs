@@ -1,7 +1,7 @@
-//! The command line of a test application: what `dotnet test` gives it, in its order.
+//! The command line of a test application, in the order that `dotnet test` uses.
 //!
 //! `[dotnet exec] MODULE [--help | --list-tests] [--results-directory D] [--config-file F]
-//! [--diagnostic-output-directory D] [user's arguments] [--filter-uid …] --server dotnettestcli HOW-TO-REACH-US`
+//! [--diagnostic-output-directory D] [user's arguments] [--filter-uid …] --server dotnettestcli TRANSPORT-OPTIONS`
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,40 +15,42 @@ use runtap_os::random_u64;
 use crate::dotnet::root_variables;
 use crate::module::{Module, ModuleKind};
 
-/// Ids beyond this many bytes go into a response file: the system limits the length of a command line.
-const INLINE: usize = 16 << 10;
+/// The size in bytes up to which ids are passed on the command line, whose length the system limits. Longer lists use a
+/// response file.
+const MAX_INLINE_BYTES: usize = 16 << 10;
 
-/// The variable by which the processes of one application know that they belong together.
+/// The environment variable that identifies the processes of one application.
 const EXECUTION_ID: &str = "TESTINGPLATFORM_DOTNETTEST_EXECUTIONID";
 const ATTEMPT: &str = "TESTINGPLATFORM_DOTNETTEST_ATTEMPTNUMBER";
 
-/// The directory in which the platform makes its `TestResults`. Without this variable it uses the application's own directory,
-/// where another user's application can write nothing.
+/// The variable with the directory in which the platform creates `TestResults`. Without it, the platform uses the
+/// application's directory, which may not be writable.
 const WORKING_DIRECTORY: &str = "DOTNET_CLI_TEST_COMMAND_WORKING_DIRECTORY";
-/// The variable with which the SDK keeps MSBuild from searching whole drives; tests that build projects inherit it.
+/// The variable with which the SDK prevents MSBuild from searching whole drives. Tests that build projects inherit it.
 const MSBUILD_WILDCARDS: &str = "MSBUILDFAILONDRIVEENUMERATINGWILDCARD";
 
-/// What is the same for all applications of a run.
+/// The options that all applications of a run share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApplicationOptions {
-    /// The host of managed modules. Programs that need a runtime look for it beside this host.
+    /// The `dotnet` host that runs managed modules. Native programs that need a runtime use the runtime of this host.
     pub dotnet: Option<PathBuf>,
-    /// Where they put their files.
+    /// The directory for files that the applications produce.
     pub results_directory: Option<PathBuf>,
-    /// A `testconfig.json`.
+    /// The configuration file, `testconfig.json`.
     pub config_file: Option<PathBuf>,
-    /// Where the platform logs to.
+    /// The directory for diagnostic logs of the platform.
     pub diagnostic_directory: Option<PathBuf>,
-    /// Passed on as they are.
+    /// Additional arguments, passed on unchanged.
     pub arguments: Vec<OsString>,
-    /// Set in addition to ours.
+    /// Additional environment variables.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where they are started; `None`: here.
+    /// The working directory. `None` for the current directory.
     pub working_directory: Option<PathBuf>,
 }
 
 impl ApplicationOptions {
-    /// The same, for a list that is worth no run: `runtap mtp host` then does not run a command which can't list its tests.
+    /// Returns these options for a listing that must not run tests: `runtap mtp host` then does not run a command that
+    /// cannot list its tests.
     #[must_use]
     pub fn only_known_lists(&self) -> Self {
         let mut options = self.clone();
@@ -57,21 +59,21 @@ impl ApplicationOptions {
     }
 }
 
-/// One start of one application.
+/// The parameters of one start of an application.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start<'a> {
     pub module: &'a Module,
     pub mode: Mode,
-    /// Only these tests; `None`: all.
+    /// The ids of the tests to run. `None` for all tests.
     pub uids: Option<&'a [String]>,
     pub attempt: u32,
-    /// The options by which it finds us.
+    /// The options with the address of the listener.
     pub listener: &'a [OsString],
-    /// A directory of ours for a response file.
+    /// A directory for response files.
     pub scratch: &'a Path,
 }
 
-/// The command, and the variable (`NAME=VALUE`) by which the processes that it starts are known.
+/// Returns the command, and the environment variable (`NAME=VALUE`) that identifies the processes that it starts.
 pub(crate) fn command(options: &ApplicationOptions, start: &Start<'_>) -> io::Result<(Command, String)> {
     let mut command = match start.module.kind() {
         ModuleKind::Managed => {
@@ -115,7 +117,7 @@ pub(crate) fn command(options: &ApplicationOptions, start: &Start<'_>) -> io::Re
     command.env(MSBUILD_WILDCARDS, "1");
     let id = format!("{:016x}{:016x}", random_u64(), random_u64());
     command.env(EXECUTION_ID, &id).env_remove(ATTEMPT);
-    // What the platform would send home, and ask for before it does.
+    // Disable telemetry.
     command.env("DOTNET_CLI_TELEMETRY_OPTOUT", "1").env("TESTINGPLATFORM_TELEMETRY_OPTOUT", "1");
     if start.attempt > 1 {
         command.env(ATTEMPT, start.attempt.to_string());
@@ -124,12 +126,12 @@ pub(crate) fn command(options: &ApplicationOptions, start: &Start<'_>) -> io::Re
     Ok((command, format!("{EXECUTION_ID}={id}")))
 }
 
-/// Adds the tests to be run. Long lists go into a response file, except for ids with a quotation mark, which the platform
-/// takes out there, and with a line break, which ends them.
+/// Adds the filter for the tests to run. Long lists are written to a response file, except ids with a quotation mark,
+/// which the platform would remove, or a line break, which would end the id.
 fn filter(command: &mut Command, uids: &[String], scratch: &Path) -> io::Result<()> {
     let length: usize = uids.iter().map(|uid| uid.len() + 1).sum();
     command.arg("--filter-uid");
-    if length <= INLINE {
+    if length <= MAX_INLINE_BYTES {
         command.args(uids);
         return Ok(());
     }
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_dotnet_test() {
+    fn the_order_of_arguments_is_that_of_dotnet_test() {
         let options = ApplicationOptions {
             dotnet: Some("/d/dotnet".into()),
             results_directory: Some("/r".into()),
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_go_into_a_file_unless_it_cannot_carry_them() {
+    fn long_lists_are_written_to_a_response_file() {
         let mut uids: Vec<_> = (0..3000).map(|n| format!("case number {n}")).collect();
         uids.push("with \"marks\"".to_owned());
         let all = arguments(&ApplicationOptions::default(), "/m/a", Mode::Run, Some(&uids));

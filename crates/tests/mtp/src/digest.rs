@@ -1,18 +1,19 @@
-//! What is remembered of the id of a test where only its identity matters: 16 bytes, however long the id is.
+//! Digests of test ids, for cases where only the identity of tests matters: 16 bytes regardless of the length of the
+//! id.
 //!
-//! Two ids of one application have the same digest once in 2^64 applications of four thousand million tests. The hash is not
-//! made to withstand somebody who looks for such ids; who does makes his own tests count as one.
+//! The probability of a collision is negligible: about one in 2^64 applications with four billion tests. The hash does
+//! not resist attacks, but a collision only merges the attacker's own tests.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 
-/// Two hashes of an id, by different keys.
+/// Two hashes of an id, with different keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Digest(u64, u64);
 
-/// The keys of the digests, others in each map.
+/// The keys of the digests, different for each collection.
 #[derive(Debug, Clone, Default)]
 struct Keys(RandomState, RandomState);
 
@@ -22,56 +23,56 @@ impl Keys {
     }
 }
 
-/// Values by the ids of tests.
+/// A map from test ids to values.
 #[derive(Debug, Default)]
-pub(crate) struct ByUid<V> {
+pub(crate) struct UidMap<V> {
     keys: Keys,
     values: HashMap<Digest, V, RandomState>,
 }
 
-impl<V: Default> ByUid<V> {
-    /// A short hash of any text, to compare texts of one test with each other.
+impl<V: Default> UidMap<V> {
+    /// Returns a short hash of a text, to compare texts of one test.
     pub(crate) fn hash(&self, text: &str) -> u32 {
         let [a, b, c, d, ..] = self.keys.0.hash_one(text).to_le_bytes();
         u32::from_le_bytes([a, b, c, d])
     }
 
-    /// The value of a test; a new one if there is none.
+    /// Returns the value of a test, and inserts a default value if there is none.
     pub(crate) fn entry(&mut self, uid: &str) -> &mut V {
         self.values.entry(self.keys.digest(uid)).or_default()
     }
 
-    /// Returns the value of a test; `None` if the test has no value.
+    /// Returns the value of a test, or `None` if there is none.
     pub(crate) fn get(&self, uid: &str) -> Option<&V> {
         self.values.get(&self.keys.digest(uid))
     }
 
-    /// Whether there is a value of a test.
+    /// Returns whether the test has a value.
     pub(crate) fn contains(&self, uid: &str) -> bool {
         self.values.contains_key(&self.keys.digest(uid))
     }
 
-    /// All values.
+    /// Returns all values.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.values.values_mut()
     }
 }
 
-/// A set of ids of tests.
+/// A set of test ids.
 #[derive(Debug, Default)]
-pub(crate) struct Uids {
+pub(crate) struct UidSet {
     keys: Keys,
     digests: HashSet<Digest, RandomState>,
 }
 
-impl Uids {
-    /// A row of a test has a result; that test too.
+impl UidSet {
+    /// Adds a row of a test, and the test.
     pub(crate) fn insert_row(&mut self, uid: &str, name: &str) {
         self.insert(uid);
         self.digests.insert(self.row(uid, name));
     }
 
-    /// Whether a row of a test has one, by the name that it has.
+    /// Returns whether the set contains the row with this name.
     pub(crate) fn contains_row(&self, uid: &str, name: &str) -> bool {
         self.digests.contains(&self.row(uid, name))
     }
@@ -99,8 +100,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_told_apart() {
-        let (mut uids, mut counts) = (Uids::default(), ByUid::<u32>::default());
+    fn different_ids_have_different_digests() {
+        let (mut uids, mut counts) = (UidSet::default(), UidMap::<u32>::default());
         for number in 0..20_000 {
             uids.insert(&format!("test {number}"));
             for _ in 0..number % 3 {

@@ -1,4 +1,4 @@
-//! Finding the `dotnet` host that runs managed modules.
+//! Search for the `dotnet` host that runs managed modules.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// There is no `dotnet` host.
+/// An error that occurs when no `dotnet` host is found. Holds the paths that were searched.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("no dotnet host was found; looked at {}", list(.0))]
+#[error("no dotnet host found; searched {}", list(.0))]
 pub struct NoDotnet(pub Vec<PathBuf>);
 
 fn list(places: &[PathBuf]) -> String {
@@ -17,11 +17,11 @@ fn list(places: &[PathBuf]) -> String {
     places.join(", ")
 }
 
-/// The host that `dotnet` itself, application hosts and installers agree on: `DOTNET_HOST_PATH`, `DOTNET_ROOT_<ARCH>`,
-/// `DOTNET_ROOT`, `PATH`, the registered install location, the usual directories.
+/// Finds the `dotnet` host, in the order that `dotnet`, application hosts and installers agree on: `DOTNET_HOST_PATH`,
+/// `DOTNET_ROOT_<ARCH>`, `DOTNET_ROOT`, `PATH`, the registered install location, and the default directories.
 ///
 /// # Errors
-/// None of them has one.
+/// Returns an error if no host is found.
 pub fn find_dotnet() -> Result<PathBuf, NoDotnet> {
     find(|name| env::var_os(name), Path::new("/"))
 }
@@ -53,7 +53,7 @@ fn find(variable: impl Fn(&str) -> Option<OsString>, root: &Path) -> Result<Path
     }
 }
 
-/// As the host names it in variables and files.
+/// Returns the name of the architecture in variables and files of the host.
 fn architecture() -> &'static str {
     match env::consts::ARCH {
         "x86_64" => "X64",
@@ -63,16 +63,17 @@ fn architecture() -> &'static str {
     }
 }
 
-/// The variables by which a program that needs a runtime finds that of this host; none if no runtime is beside it.
+/// Returns the environment variables with which a program uses the runtime of this host. Empty if the host has no
+/// runtime beside it.
 pub(crate) fn root_variables(dotnet: &Path) -> Vec<(String, PathBuf)> {
-    // Distributions have a link on the search path.
+    // On the search path of distributions, the host is a link.
     let file = dotnet.canonicalize().unwrap_or_else(|_| dotnet.to_owned());
     let root = file.parent().filter(|root| root.join("host").join("fxr").is_dir());
     let names = ["DOTNET_ROOT".to_owned(), format!("DOTNET_ROOT_{}", architecture())];
     root.into_iter().flat_map(|root| names.clone().map(|name| (name, root.to_owned()))).collect()
 }
 
-/// Whether it is a file that may be executed.
+/// Returns whether the path is an executable file.
 pub(crate) fn is_program(path: &Path) -> bool {
     #[cfg(unix)]
     let executable = |metadata: &fs::Metadata| {
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_looked_at_in_order() {
+    fn locations_are_searched_in_order() {
         let root = tempfile::tempdir().unwrap();
         let make = |place: &str, mode| {
             let file = root.path().join(place).join("dotnet");
@@ -113,7 +114,7 @@ mod tests {
         fs::write(root.path().join("etc/dotnet/install_location"), location).unwrap();
         assert_eq!(found(), Ok(registered));
         make("bin", 0o644);
-        assert_ne!(found(), Ok(path.join("dotnet")), "it can't be executed");
+        assert_ne!(found(), Ok(path.join("dotnet")), "the file is not executable");
         let ours = make("bin", 0o755);
         assert_eq!(found(), Ok(ours));
     }

@@ -1,4 +1,4 @@
-//! What happens in a run, as it happens: the one stream that terminals, files and reports are made of.
+//! The events of a run: one stream, from which terminal output, files and reports are made.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,37 +7,37 @@ use crate::child::Exit;
 use crate::module::Module;
 use crate::totals::Totals;
 
-/// Number of a module within a run.
+/// The number of a module within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModuleId(pub usize);
 
-/// Number of a process that was started within a run.
+/// The number of a process within a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaunchId(pub u64);
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// As expected.
+    /// The test passed.
     Passed,
-    /// An assertion did not hold.
+    /// An assertion failed.
     Failed,
-    /// Not run on purpose.
+    /// The test was skipped.
     Skipped,
-    /// It failed by something else than an assertion, or broke with its process.
+    /// The test failed for a reason other than an assertion, or its process crashed.
     Error,
-    /// It took too long.
+    /// The test timed out.
     Timeout,
-    /// It was stopped.
+    /// The test was canceled.
     Cancelled,
 }
 
 impl State {
-    /// Every state.
+    /// All outcomes.
     pub const ALL: [Self; 6] =
         [Self::Passed, Self::Failed, Self::Skipped, Self::Error, Self::Timeout, Self::Cancelled];
 
-    /// The word for it in results and reports.
+    /// Returns the name of the outcome in results and reports.
     pub fn word(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -49,110 +49,112 @@ impl State {
         }
     }
 
-    /// Whether the run has failed by it.
+    /// Returns whether the outcome makes the run fail.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::Error | Self::Timeout | Self::Cancelled)
     }
 }
 
-/// An exception that a test has thrown, or what takes its place.
+/// An exception that a test threw, or an equivalent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Exception {
-    /// What it says.
+    /// The message.
     pub message: Option<String>,
-    /// Its type.
+    /// The name of the type.
     pub type_name: Option<String>,
-    /// Where it was thrown.
+    /// The stack trace.
     pub stack: Option<String>,
 }
 
-/// What is known of a test before it is run.
+/// The properties of a discovered test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestInfo {
-    /// Its id within the module.
+    /// The id of the test within its module.
     pub uid: String,
-    /// Its name for people.
+    /// The display name.
     pub name: String,
-    /// Where its source is.
+    /// The source file.
     pub file: Option<String>,
-    /// The line in that file, from 1 on.
+    /// The line in the source file, starting at 1.
     pub line: Option<i32>,
-    /// The namespace of its type.
+    /// The namespace of the test's class.
     pub namespace: Option<String>,
-    /// Its type.
+    /// The name of the test's class.
     pub type_name: Option<String>,
-    /// Its method.
+    /// The name of the test's method.
     pub method: Option<String>,
-    /// Keys and values, as its framework gives them.
+    /// The traits as keys and values, in the order of the framework.
     pub traits: Vec<(String, String)>,
-    /// Types of the method's parameters.
+    /// The types of the method's parameters.
     pub parameter_types: Vec<String>,
 }
 
 impl TestInfo {
-    /// Whether the application runs the test only if no other tests are chosen with it. `NUnit`'s adapter marks such tests by
-    /// this trait: it reports nothing of them if others are chosen too.
+    /// Returns whether the application runs the test only if no other tests are selected. `NUnit`'s adapter marks such
+    /// tests with this trait, and reports nothing for them if other tests are selected.
     pub fn is_explicit(&self) -> bool {
         self.traits.iter().any(|(key, value)| key == "Explicit" && value.is_empty())
     }
 }
 
-/// A result.
+/// A result of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub struct TestResult {
-    /// The test's id within the module.
+    /// The id of the test within its module.
     pub uid: String,
-    /// Its name for people.
+    /// The display name.
     pub name: String,
-    /// What became of it.
+    /// The outcome.
     pub state: State,
-    /// How long it took, as its framework says; `None` for skipped ones. Never negative.
+    /// The duration that the framework reported; `None` for skipped tests. Never negative.
     pub duration: Option<Duration>,
-    /// Which attempt this was, from 1 on.
+    /// The number of the attempt, starting at 1.
     pub attempt: u32,
-    /// The number that the application gave the attempt of this test host. `None` if the application does not count attempts.
+    /// The number that the application assigned to the attempt of this test host. `None` if the application does not
+    /// count attempts.
     pub host_attempt: Option<u32>,
-    /// It has passed after it had failed.
+    /// Whether the test passed after it had failed.
     pub flaky: bool,
-    /// If it has failed, that does not count.
+    /// Whether a failure of the test is ignored.
     pub quarantined: bool,
-    /// A later attempt within the same process has replaced it.
+    /// Whether a later attempt in the same process replaced this result.
     pub superseded: bool,
-    /// The number of its row within the module, from 0 on. A result replaces the one before it of the same row; a test has
-    /// several rows if it has several results in one attempt.
+    /// The number of the result's row within the module, starting at 0. A result replaces the previous result of its
+    /// row. A test has several rows if it has several results in one attempt.
     pub row: usize,
-    /// Another attempt of the row counts: a later one that is there already, or a failure before an attempt that was skipped.
+    /// Whether another attempt of the row takes precedence: a later attempt that was reported earlier, or a failure
+    /// before a skipped attempt.
     pub outdated: bool,
-    /// Why it was skipped, or failed without an exception.
+    /// The reason why the test was skipped, or failed without an exception.
     pub reason: Option<String>,
-    /// The exception, and those within it.
+    /// The exception and its inner exceptions.
     pub exceptions: Vec<Exception>,
-    /// What an assertion expected.
+    /// The value that an assertion expected.
     pub expected: Option<String>,
-    /// What it found.
+    /// The value that an assertion found.
     pub actual: Option<String>,
-    /// What the test has printed.
+    /// The standard output of the test.
     pub stdout: String,
-    /// What it has printed as errors.
+    /// The standard error of the test.
     pub stderr: String,
 }
 
-/// An option of an application's command line.
+/// A command-line option of an application.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppOption {
-    /// Its name, without dashes.
+    /// The name, without dashes.
     pub name: String,
-    /// What it does.
+    /// The description.
     pub description: String,
-    /// Not to be shown.
+    /// Whether the option is hidden.
     pub hidden: bool,
-    /// It is the platform's, not an extension's.
+    /// Whether the option belongs to the platform, not to an extension.
     pub built_in: bool,
 }
 
 impl Default for TestResult {
-    /// Of nothing yet: a passed test, to be filled in.
+    /// Returns an empty result of a passed test, to be filled in.
     fn default() -> Self {
         Self {
             uid: String::new(),
@@ -176,35 +178,35 @@ impl Default for TestResult {
     }
 }
 
-/// A file that a test or a module has left.
+/// A file that a test or a module produced.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Artifact {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its name for people.
+    /// The display name.
     pub name: Option<String>,
-    /// What it is.
+    /// The description.
     pub description: Option<String>,
-    /// The test that it belongs to.
+    /// The id of the file's test, if any.
     pub test_uid: Option<String>,
-    /// The name of that test.
+    /// The display name of the file's test, if any.
     pub test_name: Option<String>,
-    /// What kind of file it is, such as `microsoft.testing.trx`.
+    /// The kind of the file, such as `microsoft.testing.trx`.
     pub kind: Option<String>,
 }
 
-/// How important a message is.
+/// The severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// To be known.
+    /// Information.
     Information,
-    /// To be looked at.
+    /// A warning.
     Warning,
-    /// Something failed.
+    /// An error.
     Error,
 }
 
-/// Which of a program's streams.
+/// An output stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
     /// Standard output.
@@ -213,25 +215,26 @@ pub enum Stream {
     Stderr,
 }
 
-/// Who a process of a module is, as it has introduced itself.
+/// The identity that a process of a module sent in its handshake.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Introduction {
-    /// Its process id.
+    /// The process id.
     pub pid: Option<u32>,
-    /// `X64`, `Arm64`, …
+    /// The processor architecture: `X64`, `Arm64` and others.
     pub architecture: String,
-    /// `.NET 10.0.12`; whatever a program without .NET calls its own.
+    /// The framework, for example `.NET 10.0.12`. Programs without .NET send any text.
     pub framework: String,
-    /// `TestHost`, `TestHostController`, `TestHostOrchestrator`.
+    /// The role of the process: `TestHost`, `TestHostController` or `TestHostOrchestrator`.
     pub host_type: String,
-    /// Which attempt a test host is, where it says so: an application may have attempts of its own.
+    /// The attempt of a test host, if known. Applications may count attempts of their own.
     pub attempt: Option<u32>,
-    /// The version of the protocol that was agreed on.
+    /// The negotiated version of the protocol.
     pub protocol: String,
 }
 
 impl Introduction {
-    /// The framework as projects name it: `net10.0` for `.NET 10.0.12`; anything else as it was told.
+    /// Returns the framework in the notation of projects: `net10.0` for `.NET 10.0.12`. Other texts are returned
+    /// unchanged.
     pub fn target_framework(&self) -> String {
         let version = self.framework.strip_prefix(".NET ").map(|version| version.splitn(3, '.').take(2));
         match version.map(Iterator::collect::<Vec<_>>) {
@@ -243,215 +246,217 @@ impl Introduction {
     }
 }
 
-/// Why a module as a whole has failed, beside its tests.
+/// A failure of a module as a whole, not of a single test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleFailure {
-    /// It could not be started.
+    /// The module could not be started.
     NotStarted(String),
-    /// It has ended with this code, or was ended, before it had introduced itself.
+    /// The module exited before its handshake. Holds the exit code, or `None` if the process was killed.
     NoHandshake(Option<i32>),
-    /// The .NET host that was to start it has ended with this code, as it said for this reason.
+    /// The .NET host could not start the module.
     NotHosted {
-        /// Its code.
+        /// The exit code of the host.
         exit: i32,
-        /// Its reason.
+        /// The reason that the host printed.
         why: HostError,
     },
-    /// It speaks no version of the protocol that we know; which it does.
+    /// The module supports no known version of the protocol. Holds a description.
     Incompatible(String),
-    /// It has broken the protocol; the diagnostic for people.
+    /// The module violated the protocol. Holds a description.
     Protocol(String),
-    /// It has ended in the middle of a session.
+    /// The module exited in the middle of a session.
     Died {
         /// The names of the tests that were running.
         running: Vec<String>,
-        /// Its code, as a shell counts.
+        /// The exit code, as shells report it.
         exit: i32,
     },
-    /// It ended with a code that its results do not explain.
+    /// The module exited with a code that its results do not explain.
     ExitCode(i32),
-    /// It was ended since it did not answer in time.
+    /// The module was killed because it did not respond in time. Holds a description.
     Unresponsive(String),
-    /// A process ended before it had come to all of its tests, and no other one has run them; which, or why not.
+    /// A process exited before it had run all of its tests, and no other process ran them. Holds the tests or the
+    /// reason.
     NotRun(String),
 }
 
-/// Why a .NET host starts no application.
+/// The reason why a .NET host cannot start an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostError {
-    /// The program only starts this file, which does not exist.
+    /// The program is a launcher for this file, which does not exist.
     NoApplication(String),
-    /// There is no runtime that the application can use.
+    /// No suitable runtime is installed.
     NoRuntime,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaunchEnd {
-    /// By a code or a signal; `None` if it never began.
+    /// The exit status; `None` if the process was never started.
     pub exit: Option<Exit>,
-    /// What was wrong with it, beside its tests.
+    /// The failures of the process, other than failed tests.
     pub failures: Vec<ModuleFailure>,
-    /// What it has printed, beginning and end.
+    /// The standard output, truncated in the middle if it is long.
     pub stdout: String,
-    /// The same of errors.
+    /// The standard error, truncated in the middle if it is long.
     pub stderr: String,
-    /// How long it ran.
+    /// The running time.
     pub duration: Duration,
-    /// It was told to end, since the run is over or one of its tests took too long.
+    /// Whether the process was stopped, because the run was stopped or a test timed out.
     pub stopped: bool,
 }
 
-/// Something that has happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum RunEvent {
-    /// The run begins.
+    /// The run started.
     RunStarted {
-        /// All modules, by their ids.
+        /// All modules, in the order of their ids.
         modules: Vec<Module>,
     },
     /// A process was started.
     LaunchStarted {
-        /// Of which module.
+        /// The module of the process.
         module: ModuleId,
-        /// Its number.
+        /// The number of the process.
         launch: LaunchId,
-        /// 1, or more for tests that had failed.
+        /// The attempt: 1, or more for tests that are retried.
         attempt: u32,
-        /// Of how many parts of the module it is which one, from 1 on.
+        /// The part of the module that the process runs, starting at 1, and the number of parts.
         part: (usize, usize),
-        /// Its process id.
+        /// The process id.
         pid: u32,
     },
-    /// A process has introduced itself.
+    /// A process completed its handshake.
     Introduced {
-        /// Of which module.
+        /// The module of the process.
         module: ModuleId,
-        /// Its number.
+        /// The number of the process.
         launch: LaunchId,
-        /// As what.
+        /// The identity of the process.
         introduction: Introduction,
     },
-    /// A test was found.
+    /// A test was discovered.
     Discovered {
-        /// In which module.
+        /// The module of the test.
         module: ModuleId,
-        /// What is known of it.
+        /// The properties of the test.
         test: TestInfo,
     },
-    /// A test has begun.
+    /// A test started.
     TestStarted {
-        /// In which module.
+        /// The module of the test.
         module: ModuleId,
-        /// In which process.
+        /// The process that runs the test.
         launch: LaunchId,
-        /// Its id.
+        /// The id of the test.
         uid: String,
-        /// Its name.
+        /// The display name of the test.
         name: String,
-        /// Which attempt.
+        /// The attempt.
         attempt: u32,
     },
-    /// A test takes longer than is usual.
+    /// A test is running for longer than the slow-test limit.
     TestSlow {
-        /// In which module.
+        /// The module of the test.
         module: ModuleId,
-        /// Its id.
+        /// The id of the test.
         uid: String,
-        /// Its name.
+        /// The display name of the test.
         name: String,
-        /// For how long it has been running.
+        /// The running time so far.
         running: Duration,
     },
-    /// A test has ended.
+    /// A test ended.
     TestEnded {
-        /// In which module.
+        /// The module of the test.
         module: ModuleId,
-        /// In which process.
+        /// The process that runs the test.
         launch: LaunchId,
-        /// How.
+        /// The result.
         result: TestResult,
-        /// All results of the run so far, with this one: each test once, by its last attempt.
+        /// The totals of the run so far, including this result. Each test is counted once, by its last attempt.
         so_far: Totals,
     },
-    /// An option that an application knows; only where they are asked for.
+    /// An option of an application. Only if options were requested.
     Option {
-        /// Which module.
+        /// The module.
         module: ModuleId,
-        /// What it says of it.
+        /// The option.
         option: AppOption,
     },
-    /// A file was left.
+    /// A file was produced.
     Artifact {
-        /// By which module.
+        /// The module that produced the file.
         module: ModuleId,
-        /// Which.
+        /// The file.
         artifact: Artifact,
     },
-    /// A process says something to whoever runs the tests, or we say something about it.
+    /// A message of a process to the user, or a message of runtap about a process.
     Message {
-        /// Which module.
+        /// The module.
         module: ModuleId,
-        /// How important it is.
+        /// The severity.
         severity: Severity,
-        /// What.
+        /// The text.
         text: String,
     },
-    /// A process has printed something.
+    /// A process wrote output.
     Output {
-        /// Of which module.
+        /// The module of the process.
         module: ModuleId,
-        /// Which process.
+        /// The process.
         launch: LaunchId,
-        /// Where.
+        /// The output stream.
         stream: Stream,
-        /// What.
+        /// The output.
         bytes: Vec<u8>,
     },
-    /// A process has ended.
+    /// A process exited.
     LaunchEnded {
-        /// Of which module.
+        /// The module of the process.
         module: ModuleId,
-        /// Which process.
+        /// The process.
         launch: LaunchId,
-        /// How.
+        /// The end of the process.
         end: LaunchEnd,
     },
-    /// Rows of tests that have failed, and that the last attempt, which passed, does not have any more. Comes before the end
-    /// of the module, if at all.
+    /// Failed rows of tests that are missing in the last attempt, which passed. Sent before the end of the module, if
+    /// at all.
     RowsMerged {
-        /// Of which module.
+        /// The module of the process.
         module: ModuleId,
-        /// Each with the row of which its results are earlier attempts.
+        /// Pairs of a failed row and the row of which its results are earlier attempts.
         rows: Vec<(usize, usize)>,
     },
-    /// All processes of a module have ended.
+    /// All processes of a module have exited.
     ModuleEnded {
-        /// Which.
+        /// The module.
         module: ModuleId,
-        /// Its results.
+        /// The totals of the module.
         totals: Totals,
-        /// The failures of the module as a whole, without crashes that a later attempt mended or that a failed test explains.
+        /// The failures of the module as a whole, without crashes that a later attempt resolved or that a failed test
+        /// explains.
         failures: Vec<ModuleFailure>,
         /// The number of these failures, from the first on, that a [`LaunchEnded`](Self::LaunchEnded) event has reported already.
-        told: usize,
-        /// What the module's own verdict is, as an exit code of the platform.
+        reported: usize,
+        /// The verdict for the module, as an exit code of the platform.
         exit_code: i32,
-        /// From the first process's start to the last one's end.
+        /// The time from the start of the first process to the exit of the last one.
         duration: Duration,
     },
-    /// The run is over.
+    /// The run ended.
     RunEnded {
-        /// All results.
+        /// The totals of the run.
         totals: Totals,
         /// The verdict, as an exit code of the platform.
         exit_code: i32,
-        /// Tests that were chosen for all modules, and that none of them has run, in a sentence.
+        /// A message about tests that were selected for all modules, but run by none of them. `None` if there are none.
         missing: Option<String>,
-        /// How long it took.
+        /// The duration of the run.
         duration: Duration,
-        /// It was stopped before its end.
+        /// Whether the run was stopped early.
         stopped: bool,
     },
 }

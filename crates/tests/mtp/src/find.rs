@@ -1,4 +1,4 @@
-//! From the paths and patterns that people type to the test applications they mean.
+//! Search for test applications by paths and patterns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,44 +13,44 @@ use crate::module::{Module, ModuleKind};
 use crate::order::of_directories;
 use crate::pattern::FilePattern;
 
-/// A path or a pattern that leads to no test application.
+/// An error that occurs when a path or a pattern selects no test application.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum FindError {
-    /// Nothing was given to run.
-    #[error("no test application was given")]
+    /// No path or pattern was specified.
+    #[error("no test application specified")]
     Nothing,
-    /// There is no such file.
+    /// The file does not exist.
     #[error("{}: no such file", .0.display())]
     Missing(PathBuf),
-    /// A directory: which of its files are test applications is for the user to say.
-    #[error("{}: a directory; give a file or a pattern, such as '{}/**/*Tests.dll'", .0.display(), .0.display())]
+    /// The path is a directory; the user must specify its test applications.
+    #[error("{}: a directory; specify a file or a pattern, such as '{}/**/*Tests.dll'", .0.display(), .0.display())]
     Directory(PathBuf),
-    /// A file that can be neither run by `dotnet` nor executed.
+    /// The file can be neither run by `dotnet` nor executed.
     #[error("{}: neither a .dll nor a program that may be executed", .0.display())]
     NoProgram(PathBuf),
-    /// A managed library.
+    /// The file is a managed library.
     #[error("{}: a library, not an application: {} is missing beside it", path.display(), missing.display())]
     Library {
-        /// The file.
+        /// The library.
         path: PathBuf,
-        /// What an application has beside it.
+        /// The file that an application would have beside it.
         missing: PathBuf,
     },
-    /// A pattern that matches no test application.
+    /// The pattern matches no test application.
     #[error("{pattern:?} matches no test application{}", skipped(*.others))]
     NoMatch {
-        /// As it was given.
+        /// The pattern.
         pattern: String,
-        /// Files that it matches, but which are no test applications.
+        /// The number of matched files that are not test applications.
         others: usize,
     },
-    /// Something that is no pattern.
+    /// The pattern is invalid.
     #[error("{pattern:?}: {source}")]
     Pattern {
-        /// As it was given.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The cause.
         source: PatternError,
     },
 }
@@ -63,12 +63,12 @@ fn skipped(others: usize) -> String {
     }
 }
 
-/// Whether a file that a pattern matches is to be run.
+/// Returns whether a file that a pattern matches is a test application.
 fn is_test_module(path: &Path) -> bool {
     let module = Module::new(path);
     match module.kind() {
         ModuleKind::Managed => runtime_configuration(path).is_file() && uses_the_platform(path),
-        // An application host is left to the .dll beside it.
+        // An application host is skipped in favor of the .dll beside it.
         ModuleKind::Executable => {
             is_program(path) && !path.with_file_name(format!("{}.dll", module.name())).is_file()
         }
@@ -79,7 +79,7 @@ fn runtime_configuration(path: &Path) -> PathBuf {
     path.with_extension("runtimeconfig.json")
 }
 
-/// An application without a list of what it depends on may use it.
+/// Returns whether the application depends on the platform. Assumes so if its dependencies are unknown.
 fn uses_the_platform(path: &Path) -> bool {
     match fs::read(path.with_extension("deps.json")) {
         Ok(list) => list.windows(PLATFORM.len()).any(|window| window == PLATFORM),
@@ -89,20 +89,21 @@ fn uses_the_platform(path: &Path) -> bool {
 
 const PLATFORM: &[u8] = b"Microsoft.Testing.Platform";
 
-/// What was found.
+/// The result of a search for test applications.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Test applications, in order of their paths, each once.
+pub struct FoundModules {
+    /// The test applications, sorted by path, without duplicates.
     pub modules: Vec<Module>,
-    /// The order in which they start where nothing is known of them: those that were named as they were named, then those
-    /// that a pattern matches, in the order of their directories.
+    /// The order in which applications start if nothing is known about them: explicitly named applications in the given
+    /// order, then applications matched by patterns, in directory order.
     pub order: Vec<ModuleId>,
-    /// Libraries that were named beside an application, as a shell does that has replaced `*.dll` by what it matches.
+    /// Libraries that were specified together with an application in the same folder, for example because a shell
+    /// expanded `*.dll`.
     pub left_out: Vec<PathBuf>,
 }
 
-impl Found {
-    /// The same in the order in which `dotnet test` starts what `--test-modules` names, pattern or not.
+impl FoundModules {
+    /// Returns the result with the start order that `dotnet test --test-modules` uses.
     #[must_use]
     pub fn in_order_of_directories(mut self) -> Self {
         let paths: Vec<_> = self.modules.iter().map(Module::path).collect();
@@ -111,14 +112,14 @@ impl Found {
     }
 }
 
-/// Finds what `wanted` names, each a file, a pattern (`*`, `?`, `[…]`, `**`) or `!PATTERN` to leave out; patterns are
-/// relative to `root`. A file that is named is taken as it is; of those that a pattern matches, only test applications:
-/// managed ones that depend on the platform, and executable files. A library in the folder of an application that is named
-/// too is left out; named alone, it is an error.
+/// Finds the applications that `wanted` specifies. Each entry is a file, a pattern (`*`, `?`, `[…]`, `**`), or
+/// `!PATTERN` to exclude files. Patterns are relative to `root`. A named file is always accepted. Files matched by a
+/// pattern are accepted only if they are test applications: managed applications that depend on the platform, and
+/// executable files. A library in the folder of a specified application is skipped; otherwise it is an error.
 ///
 /// # Errors
-/// See [`FindError`].
-pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Found, FindError> {
+/// Returns an error if an entry selects no test application; see [`FindError`].
+pub fn find_modules(root: &Path, wanted: &[String]) -> Result<FoundModules, FindError> {
     let (left_out, wanted): (Vec<_>, Vec<_>) = wanted.iter().partition(|pattern| pattern.starts_with('!'));
     if wanted.is_empty() {
         return Err(FindError::Nothing);
@@ -161,13 +162,13 @@ pub fn find_modules(root: &Path, wanted: &[String]) -> Result<Found, FindError> 
         return Err(FindError::Nothing);
     }
     let modules = found.into_iter().map(Module::new).collect();
-    let found = Found { modules, order: Vec::new(), left_out: libraries.into_keys().collect() };
+    let found = FoundModules { modules, order: Vec::new(), left_out: libraries.into_keys().collect() };
     let mut found = found.in_order_of_directories();
     let places: BTreeMap<_, _> = named.iter().rev().zip((0..named.len()).rev()).collect();
     let place =
         |module: &ModuleId| found.modules.get(module.0).and_then(|it| places.get(&it.path().to_owned()));
     let mut order = found.order.clone();
-    // Stable: the others stay as they are, behind them.
+    // Stable: the other modules keep their order, after the named ones.
     order.sort_by_key(|module| place(module).copied().unwrap_or(usize::MAX));
     found.order = order;
     Ok(found)
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_starts_as_it_is_named() {
+    fn named_applications_start_in_the_given_order() {
         let root = files();
         let wanted = ["c/native", "a/One.Tests.dll", "b/*.dll", "c/native"].map(str::to_owned);
         let found = find_modules(root.path(), &wanted).unwrap();
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_taken_as_they_are_named_or_refused_with_a_reason() {
+    fn named_files_are_accepted_or_rejected_with_a_reason() {
         let root = files();
         let root = root.path();
         assert_eq!(names(root, &["b/Tool.dll", "a/One.Tests"]).unwrap(), ["a/One.Tests", "b/Tool.dll"]);
@@ -270,13 +271,13 @@ mod tests {
             let error = names(root, &[path]).unwrap_err();
             assert!(error.contains(reason), "{error}");
         }
-        // As a shell does with *.dll.
+        // As a shell expands *.dll.
         let all = ["b/Library.dll", "b/Tool.dll", "b/Two.Tests.dll"];
         assert_eq!(names(root, &all).unwrap(), ["b/Tool.dll", "b/Two.Tests.dll"]);
         let found = find_modules(root, &all.map(str::to_owned)).unwrap();
         assert_eq!(found.left_out, [root.join("b/Library.dll")]);
         let error = names(root, &["b/Library.dll", "a/One.Tests.dll"]).unwrap_err();
-        assert!(error.contains("a library"), "in the folder of none: {error}");
+        assert!(error.contains("a library"), "no application is in its folder: {error}");
         assert_eq!(names(root, &["b/Library.dll", "a/One.Tests", "!b/**"]).unwrap(), ["a/One.Tests"]);
         assert!(names(root, &["!a"]).is_err());
         assert!(names(root, &["[a"]).unwrap_err().contains("[a"));

@@ -1,4 +1,4 @@
-//! Who we are to an application: what the server's part of the handshake says.
+//! The server's identity in the handshake.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use runtap_mtp_proto::server::{Mode, Settings};
 use runtap_mtp_proto::{Handshake, HandshakeKey};
 use runtap_transport::naming::port_address;
 
-/// Settings of a server that wants to hear of tests that have begun, and has a control pipe at this path.
+/// Returns settings of a server that requests started tests, and has a control pipe at this path.
 pub fn server_settings(mode: Mode, control: Option<&Path>) -> Settings {
     let architecture = match std::env::consts::ARCH {
         "x86_64" => "X64",

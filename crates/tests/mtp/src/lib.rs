@@ -1,8 +1,8 @@
-//! Runs test applications of Microsoft.Testing.Platform, without an SDK.
+//! Runs test applications of Microsoft.Testing.Platform without an SDK.
 //!
-//! [`find_modules`] finds the applications, a [`RunSpec`] says how they are run, and [`run`] starts and ends their processes
-//! and reports everything that happens as one stream of [`RunEvent`]s. What these mean to people, and reports of them, are
-//! for other crates.
+//! [`find_modules`] finds the applications, a [`RunSpec`] specifies how they are run, and [`run`] starts and supervises
+//! their processes and reports everything as one stream of [`RunEvent`]s. Presenting events to users and writing
+//! reports is left to other crates.
 //!
 //! ```no_run
 //! use runtap_mtp::{RunEvent, RunSpec, Stop, find_dotnet, find_modules, run};
@@ -27,7 +27,7 @@
     allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")
 )]
 
-mod begun;
+mod active_tests;
 mod budget;
 mod child;
 mod command;
@@ -54,12 +54,12 @@ pub mod transcript;
 #[cfg(unix)]
 mod tree;
 
-pub use begun::Begun;
+pub use active_tests::ActiveTests;
 pub use child::Exit;
 pub use command::ApplicationOptions;
 pub use dotnet::{NoDotnet, find_dotnet};
 pub use event::*;
-pub use find::{FindError, Found, find_modules};
+pub use find::{FindError, FoundModules, find_modules};
 pub use identity::server_settings;
 pub use listen::Transport;
 pub use module::{Module, ModuleKind};

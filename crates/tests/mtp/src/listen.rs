@@ -1,4 +1,4 @@
-//! How an application reaches us: by a pipe or by HTTP. The one place that knows both.
+//! Listeners for applications: a pipe or an HTTP port.
 
 use std::ffi::OsString;
 use std::time::Instant;
@@ -8,18 +8,18 @@ use runtap_transport::naming::port_address;
 use crate::http::Http;
 use crate::pipe::Pipe;
 
-/// How applications send what they have to say.
+/// The transport between runtap and applications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Transport {
-    /// A local socket: every version of the platform from 1.7 on.
+    /// A local socket: supported by version 1.7 of the platform and later.
     #[default]
     Pipe,
-    /// Requests to a port of this machine: version 2.4 and later. There is no control pipe: a process is asked to end by a
-    /// signal.
+    /// HTTP requests to a loopback port: supported by version 2.4 of the platform and later. There is no control pipe:
+    /// processes are requested to stop by a signal.
     Http,
 }
 
-/// Where one application is listened to. Dropping it closes all connections.
+/// The listener for one application. Dropping it closes all connections.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Pipe(Pipe),
@@ -27,7 +27,7 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// The options by which the application finds us.
+    /// Returns the command-line options with the address of the listener.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         match self {
             Self::Pipe(pipe) => vec!["--dotnet-test-pipe".into(), port_address(pipe.path()).into()],
@@ -35,16 +35,16 @@ impl Listener {
         }
     }
 
-    /// The application has ended: accepts those that have dialled already, and nobody after them.
+    /// Accepts connections that were already requested, and no others, after the application has exited.
     pub(crate) fn stop_accepting(&mut self) {
         match self {
             Self::Pipe(pipe) => pipe.stop_accepting(),
-            // Its token went with the application.
+            // Only the application has the token.
             Self::Http(http) => http.has_ended(),
         }
     }
 
-    /// Whether all that was accepted was served to its end.
+    /// Returns whether all accepted connections were served to their end.
     pub(crate) fn is_idle(&self) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_idle(),
@@ -52,19 +52,19 @@ impl Listener {
         }
     }
 
-    /// How many connections there were too many.
-    pub(crate) fn refused(&self) -> u64 {
+    /// Returns the number of rejected connections.
+    pub(crate) fn rejected(&self) -> u64 {
         match self {
-            Self::Pipe(pipe) => pipe.refused(),
-            // Anybody can open one, with or without the token.
+            Self::Pipe(pipe) => pipe.rejected(),
+            // Any process can connect, even without the token.
             Self::Http(_) => 0,
         }
     }
 
-    /// Closes all connections, and waits until `deadline` for those who serve them.
+    /// Closes all connections, and waits until `deadline` for their threads.
     pub(crate) fn close(&mut self, deadline: Instant) {
         match self {
-            Self::Pipe(pipe) => pipe.cut(deadline),
+            Self::Pipe(pipe) => pipe.close_now(deadline),
             Self::Http(http) => http.shut(),
         }
     }

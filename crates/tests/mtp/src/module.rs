@@ -1,18 +1,18 @@
-//! Test modules: the programs that are run.
+//! Test modules: the programs that a run starts.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How a module is started.
+/// The way in which a module is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModuleKind {
-    /// A `.dll`, by the `dotnet` host.
+    /// A `.dll`, started by the `dotnet` host.
     Managed,
-    /// Anything else, directly: an application host, a native program, a script.
+    /// Any other file, started directly: an application host, a native program, a script.
     Executable,
 }
 
-/// A test module: one program.
+/// A test module: a program with tests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Module {
     path: PathBuf,
@@ -20,7 +20,8 @@ pub struct Module {
 }
 
 impl Module {
-    /// The module at an absolute path. Its kind is told by the extension, as `dotnet test --test-modules` does.
+    /// Creates a module for an absolute path. The kind is derived from the extension, as in `dotnet test
+    /// --test-modules`.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let managed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("dll"));
@@ -28,17 +29,17 @@ impl Module {
         Self { path, kind }
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How it is started.
+    /// Returns the way in which the module is started.
     pub fn kind(&self) -> ModuleKind {
         self.kind
     }
 
-    /// The file name without `.dll` and `.exe`: what people call it.
+    /// Returns the display name: the file name without `.dll` and `.exe`.
     pub fn name(&self) -> String {
         let strip = self.path.extension().is_some_and(|extension| {
             ["dll", "exe"].iter().any(|known| extension.eq_ignore_ascii_case(known))
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_and_names() {
+    fn kind_and_name_are_derived_from_the_path() {
         for (path, kind, name) in [
             ("/a/Unit.Tests.dll", ModuleKind::Managed, "Unit.Tests"),
             ("/a/Unit.DLL", ModuleKind::Managed, "Unit"),

@@ -1,13 +1,13 @@
-//! In which order applications start of which nothing is known: as `dotnet test` takes them, which is that of their
-//! directories. Any other order is as good, as long as it is not one that people choose for other reasons: by names, the
-//! longest one has a good chance to be the last.
+//! The order in which applications start if nothing is known about them: directory order, as in `dotnet test`. Any
+//! arbitrary order is suitable, but not the order of names, in which the longest application may systematically be the
+//! last.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The positions of these paths in the order of their directories: the files of a directory before those below it. What is
-/// not found in its directory comes last.
+/// Returns the indexes of the paths in directory order: the files of a directory before its subdirectories. Paths that
+/// are not found in their directory come last.
 pub(crate) fn of_directories(paths: &[&Path]) -> Vec<usize> {
     let mut folders: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
     let top = common(&folders);
@@ -21,16 +21,16 @@ pub(crate) fn of_directories(paths: &[&Path]) -> Vec<usize> {
     order
 }
 
-/// The directory that all of them are in.
+/// Returns the common ancestor of the folders.
 fn common(folders: &BTreeSet<&Path>) -> PathBuf {
     let Some(first) = folders.first() else { return PathBuf::new() };
     let holds_all = |above: &&Path| folders.iter().all(|folder| folder.starts_with(above));
     first.ancestors().find(holds_all).map(Path::to_owned).unwrap_or_default()
 }
 
-/// The files of a directory, then those of the directories in it that are wanted.
+/// Collects the files of a directory, then those of its subdirectories in `wanted`.
 fn visit(folder: &Path, wanted: &BTreeSet<&Path>, found: &mut Vec<PathBuf>) {
-    // One that can't be read has an order that nobody knows.
+    // The order of an unreadable directory is unknown.
     let Ok(entries) = fs::read_dir(folder) else { return };
     let (below, files): (Vec<_>, Vec<_>) =
         entries.filter_map(Result::ok).map(|entry| entry.path()).partition(|path| wanted.contains(&**path));
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_is_that_of_the_directories() {
+    fn modules_are_in_directory_order() {
         let place = tempfile::tempdir().unwrap();
         let names = ["z.dll", "b/deep/er/x", "b/a", "c/one", "c/two", "a.dll", "c/three"];
         let paths: Vec<PathBuf> = names.iter().map(|name| place.path().join(name)).collect();
@@ -58,7 +58,7 @@ mod tests {
         let at = |name: &str| order.iter().position(|&at| names[at] == name).unwrap();
         assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), names.len());
         assert!(at("z.dll") < 2 && at("a.dll") < 2, "files before directories: {order:?}");
-        assert_eq!(at("b/a") + 1, at("b/deep/er/x"), "a directory is whole");
+        assert_eq!(at("b/a") + 1, at("b/deep/er/x"), "a directory is contiguous");
         let listed: Vec<_> =
             fs::read_dir(place.path().join("c")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         let ours = order.iter().map(|&at| names[at]).filter_map(|name| name.strip_prefix("c/"));

@@ -1,8 +1,8 @@
-//! Patterns of files: `*`, `?`, `[…]`, and `**` for any number of directories.
+//! File patterns: `*`, `?`, `[…]`, and `**` for any number of directories.
 //!
-//! Owns: [`FilePattern`], which is matched component by component, with all places of the pattern at once that a path may
-//! have reached. So each directory is read once and each name is compared once with each component, however many `**` there
-//! are; to try one way after the other would take 60 directories to the power of the number of `**`.
+//! A [`FilePattern`] is matched component by component, tracking all positions in the pattern that a path may have
+//! reached. Each directory is read once and each name is compared once with each component. Backtracking would need
+//! exponential time in the number of `**`.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -20,9 +20,9 @@ const OPTIONS: MatchOptions = MatchOptions {
 /// A component of a pattern.
 #[derive(Debug)]
 enum Part {
-    /// This name.
+    /// A literal name.
     Name(OsString),
-    /// A name that matches.
+    /// A pattern for a name.
     Pattern(Pattern),
     /// `**`.
     AnyDirectories,
@@ -32,13 +32,13 @@ enum Part {
 #[derive(Debug)]
 pub(crate) struct FilePattern(Vec<Part>);
 
-/// The parts that the next component may match.
-type Places = BTreeSet<usize>;
+/// The indexes of the parts that the next component may match.
+type Positions = BTreeSet<usize>;
 
 impl FilePattern {
-    /// A pattern that is relative to `root`, unless it is absolute.
+    /// Parses a pattern, relative to `root` unless it is absolute.
     pub(crate) fn new(root: &Path, pattern: &str) -> Result<Self, PatternError> {
-        // As a whole first: for what is wrong between components.
+        // Check the whole pattern first, for errors across components.
         Pattern::new(pattern)?;
         let root = if Path::new(pattern).is_absolute() { Path::new("") } else { root };
         let mut parts: Vec<Part> = names(root).map(|name| Part::Name(name.to_owned())).collect();
@@ -52,17 +52,17 @@ impl FilePattern {
         Ok(Self(parts))
     }
 
-    /// Whether a path matches.
+    /// Returns whether a path matches.
     pub(crate) fn matches(&self, path: &Path) -> bool {
-        let mut places = self.with_empty(Places::from([0]));
+        let mut positions = self.with_empty(Positions::from([0]));
         for name in names(path) {
-            places = self.after(&places, name);
+            positions = self.after(&positions, name);
         }
-        places.contains(&self.0.len())
+        positions.contains(&self.0.len())
     }
 
-    /// The files that match; none for a pattern that ends in `**`, which names directories. A directory that can't be read has
-    /// none.
+    /// Returns the matching files. A pattern that ends with `**` matches only directories, so it has none. Unreadable
+    /// directories are treated as empty.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         if matches!(self.0.last(), Some(Part::AnyDirectories)) {
             return Vec::new();
@@ -75,10 +75,10 @@ impl FilePattern {
             files.extend(base.is_file().then_some(base));
             return files;
         }
-        let mut ahead = vec![(base, self.with_empty(Places::from([given])))];
-        while let Some((folder, places)) = ahead.pop() {
-            for name in self.candidates(&folder, &places) {
-                let after = self.after(&places, &name);
+        let mut ahead = vec![(base, self.with_empty(Positions::from([given])))];
+        while let Some((folder, positions)) = ahead.pop() {
+            for name in self.candidates(&folder, &positions) {
+                let after = self.after(&positions, &name);
                 if after.is_empty() {
                     continue;
                 }
@@ -93,9 +93,9 @@ impl FilePattern {
         files
     }
 
-    /// The names in a directory that may match. Those that a pattern gives literally need no right to read the directory.
-    fn candidates(&self, folder: &Path, places: &Places) -> BTreeSet<OsString> {
-        let parts = places.iter().filter_map(|place| self.0.get(*place));
+    /// Returns the names in a directory that may match. Literal names do not need permission to read the directory.
+    fn candidates(&self, folder: &Path, positions: &Positions) -> BTreeSet<OsString> {
+        let parts = positions.iter().filter_map(|position| self.0.get(*position));
         let mut candidates: BTreeSet<OsString> =
             parts.clone().filter_map(Part::name).map(OsStr::to_owned).collect();
         if parts.clone().any(|part| part.name().is_none())
@@ -106,39 +106,39 @@ impl FilePattern {
         candidates
     }
 
-    /// The places behind a name.
-    fn after(&self, places: &Places, name: &OsStr) -> Places {
-        let mut after = Places::new();
-        for place in places {
-            match self.0.get(*place) {
-                Some(Part::Name(wanted)) if wanted == name => after.insert(place + 1),
+    /// Returns the positions after a name.
+    fn after(&self, positions: &Positions, name: &OsStr) -> Positions {
+        let mut after = Positions::new();
+        for position in positions {
+            match self.0.get(*position) {
+                Some(Part::Name(wanted)) if wanted == name => after.insert(position + 1),
                 Some(Part::Pattern(pattern))
                     if name.to_str().is_some_and(|name| pattern.matches_with(name, OPTIONS)) =>
                 {
-                    after.insert(place + 1)
+                    after.insert(position + 1)
                 }
-                // At the end it stands for all that is below.
-                Some(Part::AnyDirectories) if place + 1 == self.0.len() => {
-                    after.insert(place + 1);
-                    after.insert(*place)
+                // At the end, `**` matches everything below.
+                Some(Part::AnyDirectories) if position + 1 == self.0.len() => {
+                    after.insert(position + 1);
+                    after.insert(*position)
                 }
-                Some(Part::AnyDirectories) => after.insert(*place),
+                Some(Part::AnyDirectories) => after.insert(*position),
                 _ => continue,
             };
         }
         self.with_empty(after)
     }
 
-    /// These places, and those behind each `**`, which may stand for no directory.
-    fn with_empty(&self, mut places: Places) -> Places {
-        let mut next = places.first().copied();
-        while let Some(place) = next {
-            if matches!(self.0.get(place), Some(Part::AnyDirectories)) && place + 1 < self.0.len() {
-                places.insert(place + 1);
+    /// Adds the positions after each `**`, which may match no directory.
+    fn with_empty(&self, mut positions: Positions) -> Positions {
+        let mut next = positions.first().copied();
+        while let Some(position) = next {
+            if matches!(self.0.get(position), Some(Part::AnyDirectories)) && position + 1 < self.0.len() {
+                positions.insert(position + 1);
             }
-            next = places.range(place + 1..).next().copied();
+            next = positions.range(position + 1..).next().copied();
         }
-        places
+        positions
     }
 }
 
@@ -151,7 +151,7 @@ impl Part {
     }
 }
 
-/// The components of a path but `.`, which names nothing.
+/// Returns the components of a path without `.`.
 fn names(path: &Path) -> impl Iterator<Item = &OsStr> {
     path.components().filter(|component| *component != Component::CurDir).map(Component::as_os_str)
 }
@@ -187,9 +187,9 @@ mod tests {
         assert!(FilePattern::new(Path::new("/r"), "a/[").is_err());
     }
 
-    /// Ten of them among sixty directories are more ways than can ever be tried.
+    /// Backtracking over ten wildcards and sixty directories would never finish.
     #[test]
-    fn many_wildcards_look_at_each_directory_once() {
+    fn many_wildcards_read_each_directory_once() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("d/".repeat(60));
         fs::create_dir_all(&deep).unwrap();

@@ -1,8 +1,8 @@
-//! A listening socket for one application: many connections, each served by a thread of its own, so that one that is silent or
-//! slow holds up nobody. Knows no byte of the protocol.
+//! A listening socket for one application. Each connection is served by its own thread, so that silent or slow
+//! connections do not delay others. The module is independent of the protocol.
 //!
-//! The socket has mode 0600, and is to be in a directory that only its owner can enter ([`Scratch`](crate::Scratch)); a
-//! pipe of Windows is for its owner alone.
+//! The socket has mode 0600, and should be in a directory that only its owner can enter ([`Scratch`](crate::Scratch)).
+//! A Windows pipe is accessible to its owner only.
 
 #[cfg_attr(unix, path = "pipe/unix.rs")]
 #[cfg_attr(windows, path = "pipe/windows.rs")]
@@ -20,19 +20,21 @@ use runtap_transport::{LocalListener, LocalStream};
 
 use self::system::{close_name, restrict, wake};
 
-/// More connections at a time are closed at once: an application has one for each of its processes.
-pub(crate) const MOST: usize = 256;
+/// The maximum number of open connections. Further connections are closed immediately: an application has one
+/// connection for each of its processes.
+pub(crate) const MAX_CONNECTIONS: usize = 256;
 
-/// So many may have dialled before we stop accepting: more than any system lets wait. Somebody may dial without end.
-const MOST_WAITING: usize = 4096;
+/// The number of pending connections that are accepted after closing has started. Larger than the backlog of any
+/// system; limits clients that connect in a loop.
+const MAX_PENDING: usize = 4096;
 
-/// How long the last words of connections that were closed are waited for.
-const LAST: Duration = Duration::from_secs(1);
+/// The time to wait for the threads of closed connections.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves one connection until it is at its end.
+/// Serves one connection until its end.
 type Serve = Arc<dyn Fn(u64, LocalStream) + Send + Sync>;
 
-/// A socket that is listened on. Dropping it closes all connections.
+/// A listening socket. Dropping it closes all connections.
 #[derive(Debug)]
 pub struct Pipe {
     path: PathBuf,
@@ -44,16 +46,16 @@ pub struct Pipe {
 #[derive(Debug, Default)]
 struct Shared {
     closing: AtomicBool,
-    refused: AtomicU64,
+    rejected: AtomicU64,
     open: Mutex<Vec<(u64, LocalStream)>>,
     changed: Condvar,
 }
 
 impl Pipe {
-    /// Listens at once. `serve` is called with the number of a connection, from 0 on.
+    /// Starts listening. `serve` is called with the number of a connection, starting at 0.
     ///
     /// # Errors
-    /// The socket can't be made there, or there is no thread.
+    /// Returns an error if the socket cannot be created, or no thread can be started.
     pub fn listen(
         path: PathBuf,
         serve: impl Fn(u64, LocalStream) + Send + Sync + 'static,
@@ -68,49 +70,49 @@ impl Pipe {
         Ok(Self { path, listener, shared, accepting: Some(accepting) })
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Accepts those that have dialled already, and nobody after them.
+    /// Accepts pending connections, and no others.
     pub(crate) fn stop_accepting(&mut self) {
         let Some(accepting) = self.accepting.take() else { return };
         self.shared.closing.store(true, Ordering::SeqCst);
         if !wake(&self.listener) {
             drop(LocalStream::connect(&self.path));
         }
-        // Nothing to tell but that it has ended.
+        // The thread returns nothing.
         let _ = accepting.join();
         close_name(&self.path);
     }
 
-    /// Whether all that was accepted was served to its end.
+    /// Returns whether all accepted connections were served to their end.
     pub(crate) fn is_idle(&self) -> bool {
         self.shared.open().is_empty()
     }
 
-    /// How many connections there were too many.
-    pub(crate) fn refused(&self) -> u64 {
-        self.shared.refused.load(Ordering::Relaxed)
+    /// Returns the number of rejected connections.
+    pub(crate) fn rejected(&self) -> u64 {
+        self.shared.rejected.load(Ordering::Relaxed)
     }
 
-    /// Waits until no connection is open; those that are still open at `deadline` are closed. Everybody who has connected
-    /// before is served: what was sent by then is read.
+    /// Waits until no connection is open, and closes the remaining connections at `deadline`. All clients that
+    /// connected before are served: the data they sent so far is read.
     pub fn close(&mut self, deadline: Instant) {
         self.wait(deadline);
         self.stop_accepting();
         self.wait(deadline);
-        self.cut(Instant::now() + LAST);
+        self.close_now(Instant::now() + CLOSE_TIMEOUT);
     }
 
-    /// Closes all connections, and waits until `deadline` for those who serve them.
-    pub(crate) fn cut(&mut self, deadline: Instant) {
+    /// Closes all connections, and waits until `deadline` for their threads.
+    pub(crate) fn close_now(&mut self, deadline: Instant) {
         self.shut();
         self.wait(deadline);
     }
 
-    /// Until no connection is open, but not beyond `deadline`.
+    /// Waits until no connection is open, or until `deadline`.
     fn wait(&self, deadline: Instant) {
         let mut open = self.shared.open();
         while !open.is_empty() {
@@ -143,17 +145,17 @@ impl Shared {
 }
 
 fn accept(listener: &LocalListener, shared: &Arc<Shared>, serve: &Serve) {
-    let mut left = MOST_WAITING;
+    let mut left = MAX_PENDING;
     for number in 0.. {
         let accepted = listener.accept();
         let closing = shared.closing.load(Ordering::SeqCst);
         match accepted {
-            // Without a thread, or beyond what is sensible, it is closed.
+            // The connection is closed if there is no thread, or the limit is exceeded.
             Ok((stream, _)) => drop(start(stream, number, shared, serve)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Nobody else has dialled.
+            // No further connection is pending.
             Err(_) if closing => return,
-            // Too many files: some will be closed.
+            // Probably too many open files; some will be closed.
             Err(_) => thread::sleep(Duration::from_millis(10)),
         }
         if closing {
@@ -167,32 +169,32 @@ fn accept(listener: &LocalListener, shared: &Arc<Shared>, serve: &Serve) {
 
 fn start(stream: LocalStream, number: u64, shared: &Arc<Shared>, serve: &Serve) -> io::Result<()> {
     let mut open = shared.open();
-    if open.len() >= MOST {
-        // In the end, we dial ourselves.
+    if open.len() >= MAX_CONNECTIONS {
+        // While closing, this process connects to wake the thread.
         let counts = !shared.closing.load(Ordering::SeqCst);
-        shared.refused.fetch_add(counts.into(), Ordering::Relaxed);
+        shared.rejected.fetch_add(counts.into(), Ordering::Relaxed);
         return Ok(());
     }
-    // What is accepted without blocking does not block itself, on some systems.
+    // On some systems, the stream inherits the non-blocking mode of the listener.
     stream.set_nonblocking(false)?;
     open.push((number, stream.try_clone()?));
     drop(open);
-    let leaving = Leaving { shared: Arc::clone(shared), number };
+    let guard = OpenGuard { shared: Arc::clone(shared), number };
     let serve = Arc::clone(serve);
     thread::Builder::new().name("mtp-pipe".into()).spawn(move || {
-        let _leaving = leaving;
+        let _guard = guard;
         serve(number, stream);
     })?;
     Ok(())
 }
 
-/// Takes a connection off the list, whatever ends it.
-struct Leaving {
+/// Removes a connection from the list when its thread ends, even after a panic.
+struct OpenGuard {
     shared: Arc<Shared>,
     number: u64,
 }
 
-impl Drop for Leaving {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         self.shared.open().retain(|(number, _)| *number != self.number);
         self.shared.changed.notify_all();
@@ -207,7 +209,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn connections_are_served_side_by_side_and_closed_in_the_end() {
+    fn connections_are_served_in_parallel_and_closed_at_the_end() {
         let scratch = Scratch::new().unwrap();
         let mut pipe = Pipe::listen(scratch.path().join("1"), |number, mut stream| {
             let mut byte = [0];
@@ -225,14 +227,14 @@ mod tests {
         drop(other);
         pipe.stop_accepting();
         assert!(!pipe.is_idle());
-        pipe.cut(Instant::now() + Duration::from_mins(1));
+        pipe.close_now(Instant::now() + Duration::from_mins(1));
         assert!(pipe.is_idle());
-        assert_eq!(silent.read(&mut byte).unwrap(), 0, "it was closed");
+        assert_eq!(silent.read(&mut byte).unwrap(), 0, "the connection is closed");
         assert!(LocalStream::connect(pipe.path()).is_err());
     }
 
     #[test]
-    fn who_has_dialled_and_gone_is_served_all_the_same() {
+    fn clients_that_have_disconnected_are_still_served() {
         let scratch = Scratch::new().unwrap();
         let (send, receive) = std::sync::mpsc::channel();
         let send = Mutex::new(send);
@@ -256,19 +258,20 @@ mod tests {
     }
 
     #[test]
-    fn too_many_at_a_time_are_counted() {
+    fn excess_connections_are_counted() {
         let scratch = Scratch::new().unwrap();
         let mut pipe = Pipe::listen(scratch.path().join("1"), |_, mut stream| {
             let _ = stream.read(&mut [0]);
         })
         .unwrap();
-        let all: Vec<_> = (0..MOST + 3).map(|_| LocalStream::connect(pipe.path()).unwrap()).collect();
-        while pipe.refused() < 3 {
+        let all: Vec<_> =
+            (0..MAX_CONNECTIONS + 3).map(|_| LocalStream::connect(pipe.path()).unwrap()).collect();
+        while pipe.rejected() < 3 {
             thread::yield_now();
         }
         pipe.stop_accepting();
-        assert_eq!(pipe.refused(), 3);
+        assert_eq!(pipe.rejected(), 3);
         drop(all);
-        pipe.cut(Instant::now() + Duration::from_mins(1));
+        pipe.close_now(Instant::now() + Duration::from_mins(1));
     }
 }

@@ -1,25 +1,25 @@
-//! Stopping a run from outside: once to have it end in good order, twice to have it over.
+//! Stopping of a run: first gracefully, then by force.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How a run is to be stopped.
+/// The way in which a run is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopLevel {
-    /// Running tests may end, and are told to; nothing new is begun.
+    /// Running tests are requested to stop and may finish; no more tests are started.
     Graceful,
-    /// Everything that was started is killed.
+    /// All processes are killed.
     Hard,
 }
 
-/// Called with the level, from whichever thread stops the run.
+/// Called with the level, from the thread that stops the run.
 type Listener = Box<dyn Fn(StopLevel) + Send>;
 
-/// Stops a run. Clones stop the same one.
+/// A handle that stops a run. Clones stop the same run.
 #[derive(Clone, Default)]
-pub struct Stop(Arc<Mutex<State>>);
+pub struct Stop(Arc<Mutex<StopState>>);
 
 #[derive(Default)]
-struct State {
+struct StopState {
     level: Option<StopLevel>,
     next: u64,
     listeners: Vec<(u64, Listener)>,
@@ -32,12 +32,12 @@ impl std::fmt::Debug for Stop {
 }
 
 impl Stop {
-    /// Nothing is to be stopped yet.
+    /// Creates a handle.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Stops the run. A lower level than before changes nothing.
+    /// Stops the run. A level that is not higher than the previous one has no effect.
     pub fn stop(&self, level: StopLevel) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.level >= Some(level) {
@@ -49,14 +49,14 @@ impl Stop {
         }
     }
 
-    /// Whether and how it was stopped.
+    /// Returns the level at which the run was stopped, or `None` if it was not stopped.
     pub fn level(&self) -> Option<StopLevel> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).level
     }
 
-    /// Has `listener` called when the level rises, and at once if there is one, until the guard is dropped. It must not stop
-    /// the run itself.
-    pub(crate) fn listen(&self, listener: impl Fn(StopLevel) + Send + 'static) -> Listening {
+    /// Registers a listener until the guard is dropped. `listener` is called when the level rises, and immediately if
+    /// the run was already stopped. `listener` must not stop the run itself.
+    pub(crate) fn listen(&self, listener: impl Fn(StopLevel) + Send + 'static) -> ListenerGuard {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(level) = state.level {
             listener(level);
@@ -64,18 +64,18 @@ impl Stop {
         let id = state.next;
         state.next += 1;
         state.listeners.push((id, Box::new(listener)));
-        Listening { stop: self.clone(), id }
+        ListenerGuard { stop: self.clone(), id }
     }
 }
 
-/// A listener that is called.
+/// A guard that keeps a listener registered.
 #[derive(Debug)]
-pub(crate) struct Listening {
+pub(crate) struct ListenerGuard {
     stop: Stop,
     id: u64,
 }
 
-impl Drop for Listening {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         let mut state = self.stop.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.listeners.retain(|(id, _)| *id != self.id);
@@ -89,15 +89,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listeners_hear_each_level_once() {
-        let (stop, (send, heard)) = (Stop::new(), mpsc::channel());
+    fn listeners_are_called_once_per_level() {
+        let (stop, (send, levels)) = (Stop::new(), mpsc::channel());
         let listening = stop.listen(move |level| send.send(level).unwrap());
         stop.stop(StopLevel::Graceful);
         stop.stop(StopLevel::Graceful);
         stop.stop(StopLevel::Hard);
         stop.stop(StopLevel::Graceful);
         drop(listening);
-        assert_eq!(heard.iter().collect::<Vec<_>>(), [StopLevel::Graceful, StopLevel::Hard]);
+        assert_eq!(levels.iter().collect::<Vec<_>>(), [StopLevel::Graceful, StopLevel::Hard]);
         let (send, late) = mpsc::channel();
         let _listening = stop.listen(move |level| send.send(level).unwrap());
         assert_eq!(late.try_recv(), Ok(StopLevel::Hard));

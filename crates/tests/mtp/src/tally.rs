@@ -1,21 +1,22 @@
-//! Counting: what became of each test after all its attempts, and which results are of one and the same row of it.
+//! Counting of results: the outcome of each test after all attempts, and the matching of results to rows of tests.
 
 mod rows;
 
 pub(crate) use self::rows::subject;
 use self::rows::{Row, Test};
-use crate::digest::ByUid;
+use crate::digest::UidMap;
 use crate::event::{State, TestResult};
 use crate::totals::Totals;
 
-/// The results of one module. All results that a test has in one attempt count, each as a row of the test; a later attempt
-/// replaces the rows of the one before.
+/// The results of one module. All results of a test in one attempt count, each as a row of the test. A later attempt
+/// replaces the rows of the previous one.
 ///
-/// Rows of two processes belong together by their names, and where no name fits by their order: of two attempts of the runner, or of
-/// an application that starts a process for each of its own. What a process repeats itself is matched by [`Test::replaced`].
+/// Rows of two processes are matched by name, or by order if no name matches. The processes are two attempts of the
+/// runner, or of an application that starts a process for each attempt. Repetitions within a process are matched by
+/// [`Test::replaced`].
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    tests: ByUid<Test>,
+    tests: UidMap<Test>,
     /// The number of rows of all tests.
     rows: usize,
     totals: Totals,
@@ -24,20 +25,20 @@ pub(crate) struct Tally {
     repeated: bool,
 }
 
-/// What is to be known of a result that was counted.
+/// The properties of a counted result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// The number of its row within the module, from 0 in the order of first appearance.
+    /// The number of the result's row within the module, from 0 in the order of first appearance.
     pub row: usize,
-    /// It has passed, after a failure of an earlier attempt.
+    /// Whether the test passed after an earlier attempt failed.
     pub flaky: bool,
-    /// Another attempt of the row counts: a later one that is there already, or a failure before an attempt that was skipped or
-    /// whose failure is in quarantine.
+    /// Whether another attempt of the row takes precedence: a later attempt that was reported earlier, or a failure
+    /// before an attempt that was skipped or whose failure is in quarantine.
     pub outdated: bool,
 }
 
 impl Tally {
-    /// Counts a result of the runner's `attempt`; `is_last`: if it is a failure, its test is not run again.
+    /// Counts a result of the runner's `attempt`. `is_last` is whether the test is not run again if it failed.
     pub(crate) fn count(&mut self, result: &TestResult, attempt: u32, is_last: bool) -> Counted {
         let TestResult { uid, state, superseded, quarantined, .. } = result;
         let (state, name) = (*state, self.tests.hash(&result.name));
@@ -48,7 +49,7 @@ impl Tally {
         let (this, last) = ((attempt, host_attempt), (test.attempt, test.host_attempt));
         let outdated = this < last;
         if last < this {
-            // All of its rows wait for this process.
+            // All rows of the test are pending for this process.
             (test.process, test.first_pending) = (test.process + 1, 0);
             (test.attempt, test.host_attempt) = this;
         }
@@ -73,37 +74,38 @@ impl Tally {
                 test.more.push(new);
             }
             self.rows += 1;
-            enter(&mut self.totals, &mut self.settled, &new);
+            add_row(&mut self.totals, &mut self.settled, &new);
             return Counted { row: new.index, flaky: false, outdated: false };
         };
         self.repeated = true;
         self.totals.retried += 1;
-        leave(&mut self.totals, &mut self.settled, row);
+        remove_row(&mut self.totals, &mut self.settled, row);
         let mends_nothing = state == State::Skipped || state.is_failure() && *quarantined && !row.quarantined;
         if !outdated && mends_nothing && row.state.is_failure() {
-            // Only an attempt that passes mends a failure; without a failure that counts, nothing runs the test again.
+            // Only a passed attempt resolves a failure. Without a failure that counts, the test is not run again.
             let is_settled = !row.quarantined;
             let Row { process, attempt, .. } = new;
             *row = Row { is_settled, process, attempt, superseded: false, ..*row };
-            enter(&mut self.totals, &mut self.settled, row);
+            add_row(&mut self.totals, &mut self.settled, row);
             return Counted { row: row.index, flaky: false, outdated: true };
         }
         if outdated && row.state == State::Skipped && state.is_failure() {
             *row = Row { index: row.index, process: row.process, attempt: row.attempt, ..new };
-            enter(&mut self.totals, &mut self.settled, row);
+            add_row(&mut self.totals, &mut self.settled, row);
             return Counted { row: row.index, flaky: false, outdated: false };
         }
         let has_failed = row.has_failed || if outdated { state } else { row.state }.is_failure();
         *row =
             if outdated { Row { has_failed, ..*row } } else { Row { index: row.index, has_failed, ..new } };
-        enter(&mut self.totals, &mut self.settled, row);
+        add_row(&mut self.totals, &mut self.settled, row);
         Counted { row: row.index, flaky: !outdated && row.is_flaky(), outdated }
     }
 
-    /// No more results will come. A row that failed, is about another row (its clean-up), and that the test's last attempt does not
-    /// have any more is an earlier attempt of that row if that has passed: these rows, each with the row that it belongs to. Within
-    /// a process that holds if the process calls it superseded: others may be about the attempt that has passed. Any other row that
-    /// is missing in the last attempt stays as it was: nothing has mended it.
+    /// Merges rows after the last result. A failed row that is about another row (its clean-up) and is missing in the
+    /// test's last attempt is an earlier attempt of that row, if that row has passed. Returns pairs of such rows and
+    /// the rows that they belong to. Within a process, this requires that the process marked the row as superseded,
+    /// because other rows may be about the passed attempt. Other missing rows are unchanged, because their failures
+    /// were not resolved.
     pub(crate) fn settle(&mut self) -> Vec<(usize, usize)> {
         let mut merged = Vec::new();
         if !self.repeated {
@@ -120,18 +122,19 @@ impl Tally {
                     Some(row.name) == gone.about && row.state == State::Passed && !row.is_pending(process)
                 };
                 let Some(subject) = test.rows().find(is_subject) else { continue };
-                leave(totals, settled, subject);
+                remove_row(totals, settled, subject);
                 subject.has_failed = true;
-                enter(totals, settled, subject);
+                add_row(totals, settled, subject);
                 merged.push((gone.index, subject.index));
-                leave(totals, settled, &gone);
+                remove_row(totals, settled, &gone);
                 totals.retried += 1;
             }
         }
         merged
     }
 
-    /// The test is run again in this attempt, since its process ended while it was running: its rows wait for that.
+    /// Makes the rows of the test pending, because the test is run again in this attempt after its process exited while
+    /// it was running.
     pub(crate) fn reopen(&mut self, uid: &str) {
         if self.has(uid) {
             let test = self.tests.entry(uid);
@@ -139,17 +142,17 @@ impl Tally {
         }
     }
 
-    /// Whether a test has a result.
+    /// Returns whether a test has a result.
     pub(crate) fn has(&self, uid: &str) -> bool {
         self.tests.contains(uid)
     }
 
-    /// Whether a row of the test has failed, by its last attempt.
+    /// Returns whether the last attempt of a row of the test failed.
     pub(crate) fn has_failed(&self, uid: &str) -> bool {
         self.has_row(uid, |row| row.state.is_failure())
     }
 
-    /// Whether a row of the test has failed by its last attempt, and is not in quarantine.
+    /// Returns whether the last attempt of a row of the test failed and is not in quarantine.
     pub(crate) fn fails(&self, uid: &str) -> bool {
         self.has_row(uid, |row| row.state.is_failure() && !row.quarantined)
     }
@@ -158,7 +161,7 @@ impl Tally {
         self.tests.get(uid).is_some_and(|test| test.row.iter().chain(&test.more).any(is_it))
     }
 
-    /// The runner's last attempt at the test; 0 if it has no result.
+    /// Returns the runner's last attempt of the test, or 0 if the test has no result.
     pub(crate) fn attempt(&self, uid: &str) -> u32 {
         self.tests.get(uid).map_or(0, |test| test.attempt)
     }
@@ -167,22 +170,22 @@ impl Tally {
         self.totals
     }
 
-    /// Failures that count and that no further attempt will change.
+    /// Returns the number of failures that count and that no further attempt will change.
     pub(crate) fn settled(&self) -> u64 {
         self.settled
     }
 }
 
-/// Counts what a row is.
-fn enter(totals: &mut Totals, settled: &mut u64, row: &Row) {
+/// Adds a row to the totals.
+fn add_row(totals: &mut Totals, settled: &mut u64, row: &Row) {
     *totals.of(row.state) += 1;
     totals.quarantined += u64::from(row.quarantined && row.state.is_failure());
     totals.flaky += u64::from(row.is_flaky());
     *settled += u64::from(row.is_settled);
 }
 
-/// Takes back what [`enter`] has counted.
-fn leave(totals: &mut Totals, settled: &mut u64, row: &Row) {
+/// Removes a row from the totals.
+fn remove_row(totals: &mut Totals, settled: &mut u64, row: &Row) {
     *totals.of(row.state) -= 1;
     totals.quarantined -= u64::from(row.quarantined && row.state.is_failure());
     totals.flaky -= u64::from(row.is_flaky());
@@ -193,7 +196,7 @@ fn leave(totals: &mut Totals, settled: &mut u64, row: &Row) {
 mod tests {
     use super::*;
 
-    /// Counts it as a result of the runner's attempt with the same number. Returns whether it makes its test flaky.
+    /// Counts a result of the runner's attempt with the same number. Returns whether the test is flaky.
     fn count(tally: &mut Tally, result: &TestResult, is_last: bool) -> bool {
         tally.count(result, result.attempt, is_last).flaky
     }
@@ -218,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_in_quarantine_mends_no_other() {
+    fn a_failure_in_quarantine_does_not_resolve_others() {
         let mut tally = Tally::default();
         let named = |name: &str, it| TestResult { name: name.to_owned(), ..it };
         let known = TestResult { quarantined: true, ..named("known", result("a", 2, State::Failed, false)) };
         count(&mut tally, &named("row", result("a", 1, State::Failed, false)), true);
         assert!(tally.count(&known, 2, true).outdated);
         assert_eq!((tally.totals().unsuccessful(), tally.totals().total(), tally.settled()), (1, 1, 1));
-        // One that was in quarantine before stays there.
+        // A row that was in quarantine before stays there.
         count(&mut tally, &TestResult { uid: "b".to_owned(), attempt: 1, ..known.clone() }, true);
         assert!(!tally.count(&TestResult { uid: "b".to_owned(), ..known }, 2, true).outdated);
         assert_eq!((tally.totals().unsuccessful(), tally.totals().quarantined), (1, 1));
@@ -274,7 +277,7 @@ mod tests {
         assert_eq!((tally.totals(), tally.settle()), (expected, vec![]));
     }
 
-    /// With a look at all rows for each, these would take minutes.
+    /// With a linear search for each result, this would take minutes.
     #[test]
     fn a_test_may_have_any_number_of_rows() {
         const ROWS: usize = 200_000;
@@ -287,16 +290,16 @@ mod tests {
                 assert_eq!(counted.row, number);
             }
         }
-        // Attempts that end with each result.
+        // Attempts with one result each.
         for attempt in 3..100_000 {
             assert_eq!(tally.count(&row("row 0", attempt, State::Failed), attempt, true).row, 0);
         }
         assert_eq!(tally.totals().total(), 200_000);
     }
 
-    /// Of so many rows that not all are looked at, none is replaced by another one.
+    /// If there are more rows than are compared, no row replaces another one.
     #[test]
-    fn a_row_of_many_mends_no_other() {
+    fn a_row_of_many_does_not_resolve_others() {
         let mut tally = Tally::default();
         for number in 0..5001 {
             let state = if number == 0 { State::Failed } else { State::Passed };
@@ -315,7 +318,7 @@ mod tests {
         assert!(count(&mut tally, &row("T", 2, State::Passed), true));
         assert_eq!(tally.settle(), [(1, 0)]);
         assert_eq!(tally.totals(), Totals { passed: 1, flaky: 1, retried: 2, ..Totals::default() });
-        // Of another row, nothing is known to have become better: it was not run again.
+        // Other rows were not run again, so their failures are not resolved.
         for other in ["other", "[Test Cleanup Failure (other)]"] {
             let mut tally = Tally::default();
             count(&mut tally, &row("T", 1, State::Passed), false);
@@ -332,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skipped_attempt_mends_no_failure() {
+    fn a_skipped_attempt_does_not_resolve_a_failure() {
         use State::{Failed, Passed, Skipped};
 
         let mut tally = Tally::default();
@@ -341,7 +344,7 @@ mod tests {
         assert_eq!(skipped, Counted { row: 0, flaky: false, outdated: true });
         let expected = Totals { failed: 1, retried: 1, ..Totals::default() };
         assert_eq!((tally.totals(), tally.settled()), (expected, 1));
-        // One that passes does, also after that.
+        // A passed attempt does, also after a skipped one.
         assert!(count(&mut tally, &result("a", 3, Passed, false), true));
         assert_eq!((tally.totals().flaky, tally.totals().failed, tally.settled()), (1, 0, 0));
         // The results may come in any order.
@@ -359,7 +362,7 @@ mod tests {
         count(&mut tally, &row("clean-up of T", 1, State::Failed), false);
         count(&mut tally, &row("T", 2, State::Skipped), true);
         assert_eq!((tally.settle(), tally.totals().failed, tally.totals().skipped), (vec![], 1, 1));
-        // Of several rows, the skipped one has failed.
+        // With several rows, the skipped one has failed.
         let mut tally = Tally::default();
         count(&mut tally, &row("x", 1, State::Passed), false);
         count(&mut tally, &row("y", 1, State::Failed), false);
@@ -369,20 +372,24 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_clean_up_never_takes_the_place_of_its_test() {
+    fn a_failed_clean_up_never_replaces_its_test() {
         let mut tally = Tally::default();
         let mut row = |name, attempt, state| tally.count(&row(name, attempt, state), attempt, true).row;
         assert_eq!(row("T(a: (1))", 1, State::Failed), 0);
-        assert_eq!(row("[Test Cleanup Failure (T(a: (1)))]", 2, State::Failed), 1, "it comes first");
+        assert_eq!(
+            row("[Test Cleanup Failure (T(a: (1)))]", 2, State::Failed),
+            1,
+            "the clean-up is reported first"
+        );
         assert_eq!(row("T(a: (1))", 2, State::Failed), 0);
-        // In the next attempt, both are there, in either order; another name still goes by order.
+        // The next attempt has both, in any order. Rows with other names are matched by order.
         assert_eq!(row("[Test Cleanup Failure (T(a: (1)))]", 3, State::Failed), 1);
         assert_eq!(row("T(a: (2))", 3, State::Passed), 0);
         assert_eq!((tally.totals().total(), tally.totals().failed), (2, 1));
     }
 
     #[test]
-    fn attempts_of_the_application_itself_begin_anew_in_each_process() {
+    fn attempts_of_the_application_are_counted_per_process() {
         let mut tally = Tally::default();
         for attempt in 1..=3 {
             tally.count(&result("a", attempt, State::Failed, attempt < 3), 1, false);
@@ -396,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_superseded_in_its_process_does_not_count() {
+    fn superseded_results_do_not_count() {
         let mut tally = Tally::default();
         assert!(!count(&mut tally, &result("a", 1, State::Failed, true), true));
         assert!(count(&mut tally, &result("a", 1, State::Passed, false), true));
@@ -404,13 +411,13 @@ mod tests {
     }
 
     #[test]
-    fn a_superseded_row_is_not_replaced_by_another_one_of_its_attempt() {
+    fn a_superseded_row_is_not_replaced_within_its_attempt() {
         let superseded = |name, attempt| TestResult { superseded: true, ..row(name, attempt, State::Failed) };
         let mut tally = Tally::default();
         count(&mut tally, &superseded("x", 1), true);
         assert!(!count(&mut tally, &row("y", 1, State::Passed), true));
         assert_eq!((tally.settle(), tally.totals().failed, tally.totals().passed), (vec![], 1, 1));
-        // Of two, only one is run again.
+        // Only one of two rows is run again.
         let mut tally = Tally::default();
         let places = [superseded("x", 1), superseded("y", 1), row("x", 2, State::Passed)]
             .map(|result| tally.count(&result, 1, true).row);
@@ -422,9 +429,9 @@ mod tests {
         assert_eq!(tally.totals().total(), 1);
     }
 
-    /// A process may repeat one row after the other, and tell of each when it is done.
+    /// A process may repeat rows one after the other, and report each row when it is done.
     #[test]
-    fn rows_of_a_process_have_attempts_of_their_own() {
+    fn rows_of_a_process_count_attempts_separately() {
         use State::{Failed, Passed};
 
         let superseded = |name, attempt| TestResult { superseded: true, ..row(name, attempt, Failed) };
@@ -435,23 +442,24 @@ mod tests {
             assert_eq!(counted.map(|it| (it.row, it.outdated)), [(0, false), (0, false), (1, false)]);
             assert_eq!((tally.totals().unsuccessful(), tally.totals().total()), (1, 2));
         }
-        // Two rows of one name.
+        // Two rows with equal names.
         let mut tally = Tally::default();
         let all = [superseded("x", 1), row("x", 2, Passed), superseded("x", 1)];
         let places = all.map(|result| tally.count(&result, 1, true).row);
         assert_eq!((places, tally.totals().unsuccessful()), ([0, 0, 1], 1));
         assert_eq!(tally.count(&row("x", 2, Passed), 1, true).row, 1);
         assert_eq!((tally.totals().unsuccessful(), tally.totals().flaky), (0, 2));
-        // A failure that stands is not mended by a later attempt of another row.
+        // A failure that is not superseded is not resolved by a later attempt of another row.
         let mut tally = Tally::default();
         let places = [row("x", 1, Failed), row("y", 2, Passed)].map(|it| tally.count(&it, 1, true).row);
         assert_eq!((places, tally.settle(), tally.totals().failed), ([0, 1], vec![], 1));
-        // Nor does one in quarantine hide one that is not.
+        // A failure in quarantine does not hide another failure.
         let mut tally = Tally::default();
         tally.count(&TestResult { quarantined: true, ..row("known", 2, Failed) }, 1, true);
         tally.count(&row("y", 1, Failed), 1, true);
         assert_eq!((tally.totals().unsuccessful(), tally.totals().total()), (1, 2));
-        // A clean-up that failed is an earlier attempt's only if it is superseded: it may come before or after its test.
+        // A failed clean-up belongs to an earlier attempt only if it is superseded. It may be reported before or after
+        // its test.
         let clean_up = row("[Test Cleanup Failure (T)]", 1, State::Error);
         for (superseded, merged) in [(true, vec![(1, 0)]), (false, vec![])] {
             let mut tally = Tally::default();
@@ -473,7 +481,7 @@ mod tests {
         assert_eq!((tally.settled(), tally.totals().unsuccessful()), (1, 2));
         count(&mut tally, &result("a", 2, State::Failed, false), true);
         assert_eq!(tally.settled(), 2);
-        // The application itself runs it once more.
+        // The application itself runs the test once more.
         count(&mut tally, &result("a", 3, State::Passed, false), true);
         assert_eq!((tally.settled(), tally.totals().unsuccessful()), (1, 1));
     }

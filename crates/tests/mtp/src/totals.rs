@@ -1,37 +1,37 @@
-//! How many tests of a module or of a run passed, failed and so on.
+//! The numbers of tests of a module or a run by outcome.
 
 use crate::event::State;
 
-/// How many tests there were, by what became of them.
+/// The numbers of tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// As expected, flaky ones included.
+    /// Tests that passed, including flaky tests.
     pub passed: u64,
-    /// Assertions that did not hold.
+    /// Tests with a failed assertion.
     pub failed: u64,
-    /// Not run on purpose.
+    /// Skipped tests.
     pub skipped: u64,
-    /// Failed by something else.
+    /// Tests that failed for another reason.
     pub error: u64,
-    /// Took too long.
+    /// Tests that timed out.
     pub timeout: u64,
-    /// Were stopped.
+    /// Tests that were canceled.
     pub cancelled: u64,
-    /// Those that failed in any way, in quarantine: they do not count as failures.
+    /// Tests in quarantine that failed in any way; they do not count as failures.
     pub quarantined: u64,
-    /// Passed after they had failed.
+    /// Tests that passed after they had failed.
     pub flaky: u64,
-    /// Results that later attempts have replaced.
+    /// Results that later attempts replaced.
     pub retried: u64,
 }
 
 impl Totals {
-    /// All tests, each once.
+    /// Returns the number of tests.
     pub fn total(&self) -> u64 {
         self.passed + self.skipped + self.not_passed()
     }
 
-    /// Those by which a run fails: what `dotnet test` calls failed.
+    /// Returns the number of tests that make the run fail; `dotnet test` counts these as failed.
     pub fn unsuccessful(&self) -> u64 {
         self.not_passed().saturating_sub(self.quarantined)
     }
@@ -40,12 +40,12 @@ impl Totals {
         self.failed + self.error + self.timeout + self.cancelled
     }
 
-    /// Adds those of another module.
+    /// Adds the totals of another module.
     pub fn add(&mut self, other: &Self) {
         self.replace(&Self::default(), other);
     }
 
-    /// Has the numbers of a part become others: what was counted `before` is contained.
+    /// Replaces the totals of a part: subtracts `before`, which must be included, and adds `after`.
     pub(crate) fn replace(&mut self, before: &Self, after: &Self) {
         for state in State::ALL {
             let count = self.of(state);

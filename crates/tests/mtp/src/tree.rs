@@ -1,18 +1,18 @@
-//! The processes that a program has started, wherever they have gone: by a variable of their environment.
+//! Descendants of a program, identified by an environment variable, even if they left the process group.
 
 use rustix::process::Pid;
 
-/// Kills each process of this user whose environment contains `mark` (`NAME=VALUE`), except for its keeper. Returns how many
-/// there were.
+/// Kills each process of this user whose environment contains `mark` (`NAME=VALUE`), except the keeper. Returns the
+/// number of killed processes.
 ///
-/// A process is known by a descriptor before it is looked at, so that none that has got its number since is hit.
+/// A process is opened by a descriptor before its environment is read, so that a reused process id is never killed.
 #[cfg(target_os = "linux")]
 pub(crate) fn kill_marked(mark: &str, keeper: Option<Pid>) -> usize {
     use rustix::process::{PidfdFlags, Signal, getuid, pidfd_open, pidfd_send_signal};
 
     let uid = getuid().as_raw();
     let mut killed = 0;
-    // A process may start others while we look: until none is found, but not for ever.
+    // Processes may start others meanwhile: repeat until none is found, up to a limit.
     for _ in 0..10 {
         let before = killed;
         for process in procfs::process::all_processes().into_iter().flatten().flatten() {
@@ -34,20 +34,20 @@ pub(crate) fn kill_marked(mark: &str, keeper: Option<Pid>) -> usize {
     killed
 }
 
-/// A process that has ended and was not reaped has no environment, and counts no more.
+/// Returns whether the environment contains `mark`. An exited process that was not reaped has no environment.
 #[cfg(target_os = "linux")]
 fn has(process: &procfs::process::Process, mark: &str) -> bool {
     use std::io::Read as _;
 
-    // Beyond this, an environment has been filled with something else.
-    const LONGEST: u64 = 4 << 20;
+    // The maximum size of an environment that is read, in bytes.
+    const MAX_ENVIRONMENT: u64 = 4 << 20;
     let Ok(file) = process.open_relative("environ") else { return false };
     let mut environment = Vec::new();
-    let read = file.take(LONGEST).read_to_end(&mut environment);
+    let read = file.take(MAX_ENVIRONMENT).read_to_end(&mut environment);
     read.is_ok() && environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
 }
 
-/// Elsewhere, the process group has to do.
+/// Does nothing: on other systems, only the process group is killed.
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) fn kill_marked(_: &str, _: Option<Pid>) -> usize {
     0

@@ -3,7 +3,7 @@
 //! | CTRF | from |
 //! |---|---|
 //! | `summary` | the totals; `flaky`; a module that did not end well counts as a failed test, and is one, or else the run |
-//! | `tests[].id` | of the module's name, framework, architecture and the uid: the same in every run |
+//! | `tests[].id` | derived from the module's name, framework, architecture and the uid: stable across runs |
 //! | `status` | `passed`, `skipped`; `other` for failures in quarantine; `failed` for all others |
 //! | `rawStatus` | the state: passed, failed, skipped, error, timeout, cancelled |
 //! | `duration`, `start`, `stop` | milliseconds, of the last attempt; start and stop if known |
@@ -27,7 +27,7 @@ use crate::{Artifact, Attempt, Module, Source, State, TestResult, id, json, text
 
 /// Writes the run as CTRF.
 ///
-/// Errors are those of the writer and of the source.
+/// Returns errors of the writer and of the source.
 pub fn write(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     let run = source.run();
     let finished = time::after(run.started, run.duration_ns);
@@ -56,7 +56,7 @@ pub fn write(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     let runner = if run.runner.is_empty() { text::UNNAMED } else { &run.runner };
     let tool = Tool { name: runner, version: &run.version };
 
-    // The tests are too many to be one value; what is around them is written by hand.
+    // There may be too many tests for one value, so the surrounding JSON is written manually.
     let mut bytes = Vec::new();
     json::write(&mut bytes, &head)?;
     w.write_all(bytes.strip_suffix(b"}").unwrap_or(&bytes))?;
@@ -159,7 +159,7 @@ impl<'a> ModuleExtra<'a> {
     }
 }
 
-/// A test; what it does not have is left out.
+/// A test; missing properties are omitted.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Test<'a> {
@@ -206,7 +206,7 @@ struct Extra<'a> {
     quarantined: bool,
 }
 
-/// The values of a trait; most have one.
+/// The values of a trait. Usually there is one.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Label<'a> {
@@ -275,7 +275,7 @@ fn test<'a>(module: &Module, result: &'a TestResult) -> Test<'a> {
     }
 }
 
-/// What did not end well, as a test that failed.
+/// Converts a broken module or run to a failed test.
 fn broken_one<'a>(broken: &'a Broken<'_>) -> Test<'a> {
     let module = &*broken.module;
     let started = module.started;
@@ -319,7 +319,7 @@ fn trace(attempt: &Attempt) -> String {
     text::plain(&attempt.details()).trim_end().to_owned()
 }
 
-/// A text as a list of its lines, none of which is kept.
+/// A text that is serialized as a list of its lines, without copies.
 #[derive(Default)]
 struct Lines<'a>(&'a str);
 
@@ -335,7 +335,7 @@ impl Serialize for Lines<'_> {
         for line in self.0.lines() {
             let line = text::plain(line);
             if line.contains('\n') {
-                // A carriage return alone ends a line, too.
+                // A single carriage return ends a line too.
                 line.lines().try_for_each(|part| lines.serialize_element(part))?;
             } else {
                 lines.serialize_element(&line)?;

@@ -1,4 +1,4 @@
-//! The event stream: a line of JSON for everything that happens in a run, while it happens.
+//! The event stream: a line of JSON for each event of a run, written while the run is running.
 //!
 //! | type | members |
 //! |---|---|
@@ -12,9 +12,10 @@
 //! | `module-end` | `module`, `name`, `framework`, `architecture`, `exit_code`, `error_message`, `duration_ns`, and the totals |
 //! | `run-end` | the totals, `duration_ns`, `exit_code`, `interrupted`, `modules[]` like `module-end` |
 //!
-//! Every line has `type` and `ts_ns`, nanoseconds since the run's start. What is unknown is `null`; every member is always
-//! there. `error_message` says why a module did not end well; `error` is a number, as in all totals. `module` is the path. A test has a `test-result` for each attempt, so a later one replaces those before it.
-//! Texts are as the test wrote them: JSON can carry all of them. The numbers of [`summary`] are those of `run-end`.
+//! Every line has `type` and `ts_ns`, nanoseconds since the start of the run. Unknown values are `null`; all members
+//! are always present. `error_message` is the reason why a module is broken; `error` is a number, as in all totals.
+//! `module` is the path. A test has a `test-result` for each attempt; a later one replaces the earlier ones. Texts are
+//! written unchanged, because JSON can represent them. The numbers of [`summary`] are those of `run-end`.
 
 use std::io::{self, Write};
 
@@ -24,17 +25,17 @@ use crate::{
     Artifact, Exception, Level, Location, Message, Module, Run, State, TestResult, Totals, Trait, json, time,
 };
 
-/// As many bytes of room are kept for the next line.
-const MOST_KEPT: usize = 1 << 20;
+/// The buffer capacity that is kept for the next line, in bytes.
+const MAX_KEPT_CAPACITY: usize = 1 << 20;
 
-/// Writes events as lines. Each is one write, so that a reader never sees half a line of a file that another program follows.
+/// A writer of events as lines. Each line is one write, so that programs that follow a file never see partial lines.
 #[derive(Debug)]
 pub struct Events<W: Write> {
     w: W,
     line: Vec<u8>,
 }
 
-/// Which output of a program.
+/// An output stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
@@ -44,27 +45,28 @@ pub enum Stream {
     Stderr,
 }
 
-/// Methods write one line each; `ts_ns` is the time since the run's start in nanoseconds. Errors are those of the writer.
+/// Each method writes one line and returns errors of the writer. `ts_ns` is the time since the start of the run in
+/// nanoseconds.
 impl<W: Write> Events<W> {
-    /// Events to `w`.
+    /// Creates a writer of events to `w`.
     pub fn new(w: W) -> Self {
         Self { w, line: Vec::new() }
     }
 
-    /// The run begins. What it does not know yet is not told.
+    /// Writes the start of the run, with the properties that are known then.
     pub fn run_start(&mut self, ts_ns: u64, run: &Run) -> io::Result<()> {
         let (runner, version) = (run.runner.as_str(), run.version.as_str());
         let started = time::timestamp(run.started);
         self.write(ts_ns, &Body::RunStart { command: &run.command, runner, version, started })
     }
 
-    /// A module is started.
+    /// Writes the start of a module.
     pub fn module_start(&mut self, ts_ns: u64, module: &Module) -> io::Result<()> {
         let Module { path, name, framework, architecture, .. } = module;
         self.write(ts_ns, &Body::ModuleStart { module: path, name, framework, architecture })
     }
 
-    /// A test begins; `attempt` is 1 the first time.
+    /// Writes the start of a test. `attempt` starts at 1.
     pub fn test_start(
         &mut self,
         ts_ns: u64,
@@ -76,7 +78,7 @@ impl<W: Write> Events<W> {
         self.write(ts_ns, &Body::TestStart { module: &module.path, uid, name, attempt })
     }
 
-    /// An attempt of a test is over: `result.last`, after those in `result.earlier`.
+    /// Writes the end of an attempt: `result.last`, which follows the attempts in `result.earlier`.
     pub fn test_result(&mut self, ts_ns: u64, module: &Module, result: &TestResult) -> io::Result<()> {
         let last = &result.last;
         let body = ResultBody {
@@ -102,12 +104,12 @@ impl<W: Write> Events<W> {
         self.write(ts_ns, &Body::TestResult(body))
     }
 
-    /// A module's process wrote something.
+    /// Writes output of a module's process.
     pub fn output(&mut self, ts_ns: u64, module: &Module, stream: Stream, text: &str) -> io::Result<()> {
         self.write(ts_ns, &Body::Output { module: &module.path, stream, text })
     }
 
-    /// A file was left, by the test `uid` or by the module.
+    /// Writes a file that was produced by the test `uid` or by the module.
     pub fn artifact(
         &mut self,
         ts_ns: u64,
@@ -119,18 +121,18 @@ impl<W: Write> Events<W> {
         self.write(ts_ns, &Body::Artifact { module: &module.path, path, name, description, uid })
     }
 
-    /// The platform or the framework has something to say.
+    /// Writes a message of the platform or the framework.
     pub fn message(&mut self, ts_ns: u64, module: &Module, message: &Message) -> io::Result<()> {
         let Message { level, text } = message;
         self.write(ts_ns, &Body::Message { module: &module.path, level: *level, text })
     }
 
-    /// A module is done, or will never be.
+    /// Writes the end of a module that has finished or will not run.
     pub fn module_end(&mut self, ts_ns: u64, module: &Module, totals: &Totals) -> io::Result<()> {
         self.write(ts_ns, &Body::ModuleEnd(ModuleEnd::of(module, totals)))
     }
 
-    /// The run is over. `totals` are those of the modules, in their order.
+    /// Writes the end of the run. `totals` are the totals of the modules, in order.
     pub fn run_end(
         &mut self,
         ts_ns: u64,
@@ -141,7 +143,7 @@ impl<W: Write> Events<W> {
         self.write(ts_ns, &Body::RunEnd(RunEnd::of(run, modules, totals)))
     }
 
-    /// What wrote the lines.
+    /// Returns the underlying writer.
     pub fn into_inner(self) -> W {
         self.w
     }
@@ -151,16 +153,16 @@ impl<W: Write> Events<W> {
         json::write(&mut self.line, &Line { ts_ns, body })?;
         self.line.push(b'\n');
         self.w.write_all(&self.line)?;
-        // The room for an ordinary line is kept, that for a test which has printed megabytes is not.
+        // Keep the capacity for an ordinary line, but not for megabytes of output.
         self.line.truncate(0);
-        self.line.shrink_to(MOST_KEPT);
+        self.line.shrink_to(MAX_KEPT_CAPACITY);
         self.w.flush()
     }
 }
 
-/// Writes the document `runtap.test/1`: the members of `run-end`, as one value for programs that want no stream.
+/// Writes the document `runtap.test/1`: the members of `run-end` as one value, for programs that do not read a stream.
 ///
-/// Errors are those of the writer.
+/// Returns errors of the writer.
 pub fn summary(mut w: impl Write, run: &Run, modules: &[Module], totals: &[Totals]) -> io::Result<()> {
     let summary = Summary { schema: "runtap.test/1", end: RunEnd::of(run, modules, totals) };
     json::write_pretty(&mut w, &summary)?;

@@ -1,28 +1,28 @@
-//! What is told of a test apart from its results.
+//! Properties of a test that are not part of its results.
 //!
-//! Owns: how both come together. Refuses to: know who told it.
+//! The module merges them into results.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Location, TestResult, Trait};
 
-/// What an application tells of a test only when it lists its tests.
+/// The properties of a test that an application reports only when it lists its tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
-    /// The namespace of its type.
+    /// The namespace of the test's class.
     pub namespace: Option<String>,
-    /// The name of its type without the namespace.
+    /// The name of the test's class without the namespace.
     pub type_name: Option<String>,
-    /// The name of its method.
+    /// The name of the test's method.
     pub method: Option<String>,
-    /// Where it is declared.
+    /// The location of the declaration.
     pub location: Option<Location>,
-    /// Categories and properties.
+    /// The categories and properties.
     pub traits: Vec<Trait>,
 }
 
 impl Facts {
-    /// How many bytes their texts have.
+    /// Returns the total size of the texts, in bytes.
     pub fn bytes(&self) -> usize {
         let texts = [&self.namespace, &self.type_name, &self.method].into_iter().flatten().map(String::len);
         let traits = self.traits.iter().map(|it| it.key.len() + it.value.len());
@@ -31,8 +31,8 @@ impl Facts {
 }
 
 impl TestResult {
-    /// Takes in what was told of the test elsewhere. What that does not say stays as it is.
-    pub fn learn(&mut self, facts: Facts) {
+    /// Adds listed properties. Missing properties are unchanged.
+    pub fn apply_facts(&mut self, facts: Facts) {
         let Facts { namespace, type_name, method, location, traits } = facts;
         if type_name.as_ref().is_some_and(|name| !name.is_empty()) {
             (self.namespace, self.type_name) = (namespace, type_name);
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_stays() {
+    fn missing_properties_are_unchanged() {
         let text = |text: &str| Some(text.to_owned());
         let mut test = TestResult::default();
         let whole = Facts {
@@ -60,18 +60,18 @@ mod tests {
             location: Some(Location { file: "Cart.cs".to_owned(), line: None }),
             traits: vec![Trait { key: "slow".to_owned(), value: String::new() }],
         };
-        test.learn(whole.clone());
+        test.apply_facts(whole.clone());
         let known = test.clone();
         assert_eq!((test.class(), test.method.clone()), (text("Shop.Cart"), text("Adds")));
-        test.learn(Facts {
+        test.apply_facts(Facts {
             namespace: text("Other"),
             type_name: text(""),
             method: text(""),
             ..Facts::default()
         });
         assert_eq!(test, known);
-        // A class without a namespace has none, whatever was known before.
-        test.learn(Facts { type_name: text("Global"), ..Facts::default() });
+        // A class without a namespace replaces the namespace too.
+        test.apply_facts(Facts { type_name: text("Global"), ..Facts::default() });
         assert_eq!((test.class(), test.location), (text("Global"), whole.location));
     }
 }

@@ -1,7 +1,7 @@
-//! Stable identifiers: the same test has the same one in every run, on every machine.
+//! Stable identifiers, equal for a test in every run and on every machine.
 //!
-//! Owns: how they are derived. A UUID of version 8 (RFC 9562, section 5.8) of the first 16 bytes of the SHA-256 of a kind
-//! and the parts, each with its length before it, so that `("ab", "c")` and `("a", "bc")` differ.
+//! An identifier is a UUID of version 8 (RFC 9562, section 5.8) from the first 16 bytes of the SHA-256 of a kind and
+//! its parts. Each part is preceded by its length, so that `("ab", "c")` and `("a", "bc")` differ.
 
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
@@ -21,20 +21,20 @@ fn derive(kind: &str, parts: &[&[u8]]) -> Uuid {
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// The identity of a test: its module's name and framework and its uid. Neither the path, which differs between machines, nor
-/// the display name, which may hold a random value.
+/// Returns the identifier of a test, derived from its module's name and framework and its uid. Neither the path, which
+/// differs between machines, nor the display name, which may contain random values, is used.
 pub(crate) fn test(module: &Module, result: &TestResult) -> Uuid {
     let parts = [module.name.as_bytes(), module.framework.as_bytes(), module.architecture.as_bytes()];
     derive("test", &[parts[0], parts[1], parts[2], result.uid.as_bytes()])
 }
 
-/// The identity of a result within its run: a test may have several.
+/// Returns the identifier of a result within its run, because a test may have several results.
 pub(crate) fn execution(run: Uuid, module: usize, index: usize) -> Uuid {
     let (module, index) = ((module as u64).to_le_bytes(), (index as u64).to_le_bytes());
     derive("execution", &[run.as_bytes(), &module, &index])
 }
 
-/// The identity of a run: when it began, where, and its command line.
+/// Returns the identifier of a run, derived from its start, machine and command line.
 pub(crate) fn run(run: &Run) -> Uuid {
     let started = crate::time::timestamp(run.started);
     let mut parts = vec![started.as_bytes(), run.machine.as_bytes()];
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_parts_give_the_same_id_and_others_another() {
+    fn equal_parts_have_equal_ids_and_different_parts_do_not() {
         let one = derive("test", &[b"ab", b"c"]);
         assert_eq!(one.to_string(), "131f27f5-907d-8c43-8b14-426855b9d16a");
         assert_eq!(one, derive("test", &[b"ab", b"c"]));

@@ -1,7 +1,7 @@
-//! JSON that is the same for every reader, and does nothing where it is shown.
+//! JSON that is equivalent for all readers, and safe to print.
 //!
-//! Owns: which characters are escaped beside those that have to be. A terminal obeys U+0080 to U+009F, marks that turn the
-//! direction of writing make a line look like another one, and build servers obey `##[` anywhere in a line of output.
+//! Escapes characters in addition to those that JSON requires: terminals interpret U+0080 to U+009F, bidirectional
+//! control characters make a line look different, and build servers interpret `##[` anywhere in a line.
 
 use std::io::{self, Write};
 
@@ -11,13 +11,13 @@ use serde_json::ser::{Formatter, PrettyFormatter};
 
 use crate::text;
 
-/// Writes a value in one line.
+/// Writes a value on one line.
 pub(crate) fn write(w: impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut serializer = Serializer::with_formatter(w, Compact);
     Ok(value.serialize(&mut serializer)?)
 }
 
-/// Writes a value for people.
+/// Writes a value with indentation.
 pub(crate) fn write_pretty(w: impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut serializer = Serializer::with_formatter(w, Pretty(PrettyFormatter::new()));
     Ok(value.serialize(&mut serializer)?)
@@ -75,10 +75,10 @@ impl Formatter for Pretty<'_> {
     }
 }
 
-/// A part of a string without what JSON itself escapes.
+/// Writes a part of a string without characters that JSON itself escapes.
 fn write_fragment<W: ?Sized + Write>(w: &mut W, fragment: &str) -> io::Result<()> {
     let mut rest = fragment;
-    while let Some(at) = rest.find(acts) {
+    while let Some(at) = rest.find(is_escaped) {
         let (before, found) = rest.split_at_checked(at).unwrap_or((rest, ""));
         let Some(c) = found.chars().next() else { break };
         w.write_all(before.as_bytes())?;
@@ -92,9 +92,9 @@ fn write_fragment<W: ?Sized + Write>(w: &mut W, fragment: &str) -> io::Result<()
     w.write_all(rest.as_bytes())
 }
 
-/// All of them have one unit in UTF-16.
-fn acts(c: char) -> bool {
-    matches!(c, '#' | '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}') || text::turns(c)
+/// Returns whether a character is escaped. All of them have one UTF-16 unit.
+fn is_escaped(c: char) -> bool {
+    matches!(c, '#' | '\x7f'..='\u{9f}' | '\u{2028}' | '\u{2029}') || text::is_bidi_control(c)
 }
 
 #[cfg(test)]
@@ -109,18 +109,18 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_is_escaped() {
+    fn active_characters_are_escaped() {
         assert_eq!(written("##[error] #1 ###"), "\"\\u0023#[error] #1 \\u0023\\u0023#\"");
         assert_eq!(written("\u{9b}1m \u{202e}a\x1b"), r#""\u009b1m \u202ea\u001b""#);
     }
 
     proptest! {
         #[test]
-        fn readers_get_the_same(text in any::<String>(), hashes in 0usize..4) {
+        fn readers_get_an_equal_text(text in any::<String>(), hashes in 0usize..4) {
             let text = format!("{text}{}[", "#".repeat(hashes));
             let json = written(&text);
             prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
-            prop_assert!(!json.contains("##") && !json.chars().any(|c| c != '#' && acts(c)));
+            prop_assert!(!json.contains("##") && !json.chars().any(|c| c != '#' && is_escaped(c)));
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! | JUnit | from |
 //! |---|---|
-//! | `testsuites` | the run: `name` is the runner's, `time` how long it took by the clock |
+//! | `testsuites` | the run: `name` is the runner's, `time` the elapsed time |
 //! | `testsuite` | a class of a module; tests without a class are in one named like the module |
 //! | `testsuite/properties` | `module`, `framework`, `architecture` |
 //! | `testcase` `name`, `classname`, `time` | display name, class (else the module's name), seconds of the last attempt |
@@ -16,14 +16,14 @@
 //! | `system-out` | standard output; and `[[ATTACHMENT\|PATH]]` for each artifact (Jenkins, GitLab) |
 //! | `system-err` | standard error |
 //!
-//! A module that did not end well has a suite with one `error`: most readers know nothing but test cases. So `tests` and
-//! `errors` may be greater than the runner's own numbers by one for each such module, or for a run that did not end well
-//! although all of its modules did. Children of `testcase` are in the
-//! order properties, skipped, error, failure, earlier attempts, system-out, system-err (testfx RFC 016).
+//! A broken module has a suite with one `error`, because most readers support only test cases. Therefore `tests` and
+//! `errors` may exceed the runner's own numbers by one for each such module, or for a broken run without broken
+//! modules. Children of `testcase` are in the order properties, skipped, error, failure, earlier attempts, system-out,
+//! system-err (testfx RFC 016).
 //!
-//! Jenkins' xUnit plugin rejects a file that its schema, `junit-10.xsd`, does not allow. [`write_by_schema`] leaves out what
-//! is not in that schema: `skipped` and `timestamp` of `testsuites`, and `file`, `line` and `properties` of a `testcase`. A
-//! file that all tests of a suite are in is the suite's `file`.
+//! Jenkins' xUnit plugin rejects files that do not conform to its schema, `junit-10.xsd`. [`write_by_schema`] omits
+//! what is not in that schema: `skipped` and `timestamp` of `testsuites`, and `file`, `line` and `properties` of a
+//! `testcase`. If all tests of a suite are in one file, it is the suite's `file`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -36,19 +36,19 @@ use crate::{Artifact, Attempt, Module, Run, Source, State, TestResult, text, tim
 
 /// Writes the run as JUnit XML.
 ///
-/// Errors are those of the writer and of the source.
+/// Returns errors of the writer and of the source.
 pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
     write_as(Dialect::Surefire, source, w)
 }
 
 /// Writes the run as JUnit XML that the schema `junit-10.xsd` of Jenkins' xUnit plugin allows.
 ///
-/// Errors are those of the writer and of the source.
+/// Returns errors of the writer and of the source.
 pub fn write_by_schema(source: &impl Source, w: impl Write) -> io::Result<()> {
     write_as(Dialect::Schema10, source, w)
 }
 
-/// What may be in a file.
+/// A dialect of JUnit XML.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
     Surefire,
@@ -108,9 +108,9 @@ struct Suite {
     counts: Counts,
     time_ns: u64,
     started: Option<SystemTime>,
-    /// The file that all of its tests are in; `None` if unknown or if there are several.
+    /// The file of all its tests; `None` if unknown or if there are several files.
     file: Option<String>,
-    /// The numbers of its results in the module.
+    /// The indexes of its results in the module.
     results: Vec<usize>,
 }
 
@@ -127,11 +127,11 @@ impl Counts {
 
     fn of(result: &TestResult) -> Self {
         let mut counts = Self { tests: 1, ..Self::default() };
-        match Kind::of(result) {
-            Kind::Passed => {}
-            Kind::Skipped => counts.skipped = 1,
-            Kind::Failure => counts.failures = 1,
-            Kind::Error => counts.errors = 1,
+        match Category::of(result) {
+            Category::Passed => {}
+            Category::Skipped => counts.skipped = 1,
+            Category::Failure => counts.failures = 1,
+            Category::Error => counts.errors = 1,
         }
         counts
     }
@@ -148,16 +148,16 @@ impl Counts {
     }
 }
 
-/// What JUnit calls it.
+/// The JUnit category of a result.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Category {
     Passed,
     Skipped,
     Failure,
     Error,
 }
 
-impl Kind {
+impl Category {
     fn of(result: &TestResult) -> Self {
         if result.is_forgiven() { Self::Skipped } else { Self::of_state(result.state()) }
     }
@@ -172,7 +172,7 @@ impl Kind {
     }
 }
 
-/// The classes of a module in the order of first use.
+/// Returns the classes of a module in the order of first use.
 fn suites(source: &impl Source, number: usize, module: &Module) -> io::Result<Vec<Suite>> {
     let mut suites: Vec<Suite> = Vec::new();
     let mut known = HashMap::new();
@@ -252,7 +252,7 @@ fn open_suite<W: Write>(
     properties(xml, told.into_iter().filter(|(_, value)| !value.is_empty()))
 }
 
-/// The suite that says what did not end well.
+/// Writes the suite of a broken module or run.
 fn write_broken<W: Write>(xml: &mut Xml<W>, run: &Run, broken: &Broken<'_>) -> io::Result<()> {
     let module = &*broken.module;
     let started = broken.started(run);
@@ -295,19 +295,19 @@ fn write_case<W: Write>(
     }
 
     let last = &result.last;
-    match Kind::of(result) {
-        Kind::Passed => {}
-        Kind::Skipped if result.is_forgiven() => {
+    match Category::of(result) {
+        Category::Passed => {}
+        Category::Skipped if result.is_forgiven() => {
             let message = format!("in quarantine, {}: {}", last.state, last.message().unwrap_or_default());
             xml.text("skipped", &[("message", &message)], &last.details())?;
         }
-        // Told only if there is a reason.
-        Kind::Skipped => match last.reason.as_deref().filter(|reason| !reason.is_empty()) {
+        // Written only if there is a reason.
+        Category::Skipped => match last.reason.as_deref().filter(|reason| !reason.is_empty()) {
             Some(reason) => xml.empty("skipped", &[("message", reason)])?,
             None => xml.empty("skipped", &[])?,
         },
-        Kind::Failure => xml.text("failure", &why(last), &last.details())?,
-        Kind::Error => xml.text("error", &why(last), &last.details())?,
+        Category::Failure => xml.text("failure", &why(last), &last.details())?,
+        Category::Error => xml.text("error", &why(last), &last.details())?,
     }
     for attempt in &result.earlier {
         earlier(xml, attempt, last.state == State::Passed)?;
@@ -316,14 +316,14 @@ fn write_case<W: Write>(
     xml.close("testcase")
 }
 
-/// An attempt that was followed by another one; one that passed is nobody's concern.
+/// Writes an earlier attempt. Attempts that passed are omitted.
 fn earlier<W: Write>(xml: &mut Xml<W>, attempt: &Attempt, flaky: bool) -> io::Result<()> {
-    let name = match (Kind::of_state(attempt.state), flaky) {
-        (Kind::Passed | Kind::Skipped, _) => return Ok(()),
-        (Kind::Failure, true) => "flakyFailure",
-        (Kind::Error, true) => "flakyError",
-        (Kind::Failure, false) => "rerunFailure",
-        (Kind::Error, false) => "rerunError",
+    let name = match (Category::of_state(attempt.state), flaky) {
+        (Category::Passed | Category::Skipped, _) => return Ok(()),
+        (Category::Failure, true) => "flakyFailure",
+        (Category::Error, true) => "flakyError",
+        (Category::Failure, false) => "rerunFailure",
+        (Category::Error, false) => "rerunError",
     };
     xml.open(name, &why(attempt))?;
     xml.text("stackTrace", &[], &attempt.details())?;
@@ -333,7 +333,7 @@ fn earlier<W: Write>(xml: &mut Xml<W>, attempt: &Attempt, flaky: bool) -> io::Re
 
 fn why(attempt: &Attempt) -> Vec<Pair<'_>> {
     let mut attributes = vec![("message", attempt.message().unwrap_or_default())];
-    // Some readers want a type, and a test that took too long has none.
+    // Some readers require a type, which a test that timed out does not have.
     attributes.push(("type", attempt.exception_type().unwrap_or_else(|| attempt.state.name())));
     attributes
 }
@@ -352,7 +352,7 @@ fn properties<'a, W: Write>(
 fn outputs<W: Write>(xml: &mut Xml<W>, stdout: &str, stderr: &str, artifacts: &[Artifact]) -> io::Result<()> {
     let mut attachments = String::new();
     for artifact in artifacts {
-        // Each on a line of its own.
+        // Each attachment needs its own line.
         if attachments.is_empty() && !stdout.is_empty() && !stdout.ends_with('\n') {
             attachments.push('\n');
         }

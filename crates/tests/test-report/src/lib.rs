@@ -1,21 +1,22 @@
-//! Reports of a test run: one file for all of its modules, written by the runner, with nothing compiled into the
-//! projects. One module for each format, each with its mapping table:
+//! Reports of a test run: one file for all modules, written by the runner, without code in the tested projects. There
+//! is one module per format, each with its mapping table:
 //!
 //! | format | module | for |
 //! |---|---|---|
 //! | JUnit | [`junit`] | Jenkins, GitLab, Buildkite, and nearly everything else |
-//! | TRX | [`trx`] | Azure DevOps, Visual Studio, and what was made for VSTest |
+//! | TRX | [`trx`] | Azure DevOps, Visual Studio, and tools for VSTest |
 //! | CTRF | [`ctrf`] | tools of the Common Test Report Format |
-//! | HTML | [`html`] | people: one page, no network |
-//! | events | [`events`] | programs: a line of JSON for everything that happens, while it happens |
+//! | HTML | [`html`] | users: one page, no network |
+//! | events | [`events`] | programs: a line of JSON for each event, while the run is running |
 //! | GitHub | [`github`] | annotations at lines of code, and the summary of a job |
 //!
-//! A report reads a [`Source`]: the run and its modules are in memory, results are fetched one at a time and may be in
-//! a file ([`Spool`]). No report holds more than one result, and a few bytes for each of the others. Nothing here opens
-//! a file, reads a clock or asks the environment, and equal runs give equal bytes.
+//! A report reads a [`Source`]: the run and its modules are in memory, and results are fetched one at a time and may be
+//! in a file ([`Spool`]). A report keeps one result in memory, and a few bytes for each other result. The crate opens
+//! no files, reads no clock and no environment, and equal runs produce equal bytes.
 //!
-//! Everything in a result is text of a stranger: names, messages and output of tests, with terminal sequences and
-//! characters that a format can't carry. [`text`] has the rules. What each format contains: docs/test-reports.md.
+//! All texts in a result are untrusted: names, messages and output of tests may have terminal sequences, and characters
+//! that a format cannot represent. [`text`] defines the rules. The contents of each format are described in
+//! docs/test-reports.md.
 
 #![deny(clippy::disallowed_methods)]
 
@@ -41,7 +42,7 @@ pub use crate::facts::Facts;
 pub use crate::model::{
     Artifact, Attempt, Exception, Level, Location, Message, Module, Run, State, TestResult, Trait,
 };
-pub use crate::shape::told_by_id;
+pub use crate::shape::facts_from_id;
 pub use crate::source::{Memory, Source, trouble};
 pub use crate::spool::Spool;
 pub use crate::totals::Totals;
@@ -60,15 +61,15 @@ pub enum Format {
     Trx,
     /// The Common Test Report Format, JSON.
     Ctrf,
-    /// A page for people, in one file.
+    /// An HTML page in one file.
     Html,
 }
 
 impl Format {
-    /// Every format there is.
+    /// All formats.
     pub const ALL: [Self; 5] = [Self::Junit, Self::Trx, Self::Ctrf, Self::Html, Self::Junit10];
 
-    /// The name that people choose it by.
+    /// Returns the name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Junit => "junit",
@@ -79,7 +80,7 @@ impl Format {
         }
     }
 
-    /// What it is for, in a few words.
+    /// Returns a short description.
     pub fn about(self) -> &'static str {
         match self {
             Self::Junit => "JUnit XML, which nearly every CI system reads",
@@ -92,7 +93,7 @@ impl Format {
         }
     }
 
-    /// The end of the file's name, with the dot.
+    /// Returns the file name extension, with the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Junit => ".junit.xml",
@@ -103,14 +104,15 @@ impl Format {
         }
     }
 
-    /// The format of this name.
+    /// Returns the format with this name, if any.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Writes the report of `source` in this format. The writer gets many small pieces: it should be buffered.
+    /// Writes the report of `source` in this format. The writer should be buffered, because it is called with many
+    /// small chunks.
     ///
-    /// Errors are those of the writer and of the source.
+    /// Returns errors of the writer and of the source.
     pub fn write(self, source: &impl Source, w: impl io::Write) -> io::Result<()> {
         match self {
             Self::Junit => junit::write(source, w),

@@ -1,8 +1,7 @@
-//! A test run, finished or interrupted, as reports see it.
+//! The model of a test run, finished or interrupted, for reports.
 //!
-//! Owns: the run, its modules, their results and attempts, as plain values, and what can be said of one of them alone
-//! (is it flaky, what is its class). Refuses to: count ([`crate::Totals`] does); know where a value came from; check texts,
-//! which are whatever a test wrote.
+//! Defines the run, its modules, results and attempts as plain values, and properties derived from a single value.
+//! Counting is done by [`crate::Totals`]. Texts are not checked, and contain anything that a test wrote.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -12,9 +11,9 @@ use serde::{Deserialize, Serialize};
 /// A run of one or more test modules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// When it began.
+    /// The start of the run.
     pub started: SystemTime,
-    /// How long it took, in nanoseconds.
+    /// The duration in nanoseconds.
     pub duration_ns: u64,
     /// The command line, program first.
     pub command: Vec<String>,
@@ -22,47 +21,47 @@ pub struct Run {
     pub runner: String,
     /// The runner's version.
     pub version: String,
-    /// What the runner exits with.
+    /// The exit code of the runner.
     pub exit_code: i32,
-    /// Why the run ended before all tests had, if it did.
+    /// The reason why the run ended early, if it did.
     pub interrupted: Option<String>,
-    /// What is wrong with the run that neither a test nor a module shows, if the runner has said it.
+    /// A problem of the run that neither a test nor a module shows, if the runner reported one.
     pub error: Option<String>,
-    /// The name of the machine, for the formats that have a place for it; may be empty.
+    /// The name of the machine, for formats that include it; may be empty.
     pub machine: String,
 }
 
 /// A test application: one assembly or executable, for one framework.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Module {
-    /// The path of its file.
+    /// The path of the file.
     pub path: String,
-    /// Its name for people, usually the file's name without the extension.
+    /// The display name, usually the file name without the extension.
     pub name: String,
     /// The target framework, such as `net10.0`; empty if unknown.
     pub framework: String,
     /// The architecture, such as `x64`; empty if unknown.
     pub architecture: String,
-    /// When its first process was started; `None` if it never was.
+    /// The start of its first process; `None` if it was never started.
     pub started: Option<SystemTime>,
-    /// From the start of its first process to the end of its last, in nanoseconds.
+    /// The time from the start of its first process to the exit of its last one, in nanoseconds.
     pub duration_ns: u64,
     /// The exit code of its last process, if there was one.
     pub exit_code: Option<i32>,
-    /// Why the module itself is broken, beside any tests that failed: it crashed, it never said hello.
+    /// The reason why the module itself is broken, other than failed tests, for example a crash or a missing handshake.
     pub error: Option<String>,
-    /// The end of what its processes wrote to standard output; empty unless it explains something.
+    /// The end of the standard output of its processes; empty unless it explains something.
     pub stdout: String,
-    /// The end of what its processes wrote to standard error.
+    /// The end of the standard error of its processes.
     pub stderr: String,
-    /// Files that belong to no test.
+    /// The files that belong to no test.
     pub artifacts: Vec<Artifact>,
-    /// What the platform or the framework had to say.
+    /// The messages of the platform or the framework.
     pub messages: Vec<Message>,
 }
 
 impl Module {
-    /// A module of which only the path is known. The name is the file's, without an extension `.dll` or `.exe`.
+    /// Creates a module with only a path. The name is the file name without an extension `.dll` or `.exe`.
     pub fn new(path: impl Into<String>) -> Self {
         let path = path.into();
         let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -83,12 +82,13 @@ impl Module {
         }
     }
 
-    /// The errors that its platform or framework reported beside results, such as a failed clean-up of a class.
+    /// Returns the errors that the platform or the framework reported beside results, such as a failed clean-up of a
+    /// class.
     pub(crate) fn errors(&self) -> impl Iterator<Item = &str> {
         self.messages.iter().filter(|it| it.level == Level::Error).map(|it| it.text.trim_end())
     }
 
-    /// The name with framework and architecture, as the platform shows it: `orchard (net10.0|x64)`.
+    /// Returns the name with framework and architecture, as the platform shows it: `orchard (net10.0|x64)`.
     pub fn title(&self) -> String {
         match (self.framework.as_str(), self.architecture.as_str()) {
             ("", "") => self.name.clone(),
@@ -98,55 +98,55 @@ impl Module {
     }
 }
 
-/// What became of a test, after its last attempt.
+/// The result of a test after its last attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestResult {
-    /// The test's identity within its module. Not unique: folded data rows share one.
+    /// The id of the test within its module. Not unique: data rows may share one.
     pub uid: String,
     /// The display name.
     pub name: String,
-    /// The namespace of its type, if told.
+    /// The namespace of the test's class, if known.
     pub namespace: Option<String>,
-    /// The name of its type without the namespace, if told.
+    /// The name of the test's class without the namespace, if known.
     pub type_name: Option<String>,
-    /// The name of its method, if told.
+    /// The name of the test's method, if known.
     pub method: Option<String>,
-    /// Where it is declared, if told.
+    /// The location of the declaration, if known.
     pub location: Option<Location>,
-    /// Categories and properties.
+    /// The categories and properties.
     pub traits: Vec<Trait>,
-    /// Whether a failure of it does not count.
+    /// Whether failures of the test do not count.
     pub quarantined: bool,
-    /// The last attempt: what counts.
+    /// The last attempt, which counts.
     pub last: Attempt,
-    /// The attempts before it, the first one first.
+    /// The earlier attempts, the first one first.
     pub earlier: Vec<Attempt>,
-    /// Files that the test left.
+    /// The files that the test produced.
     pub artifacts: Vec<Artifact>,
 }
 
 impl TestResult {
-    /// What became of it.
+    /// Returns the state of the last attempt.
     pub fn state(&self) -> State {
         self.last.state
     }
 
-    /// Whether it passed after an attempt that did not.
+    /// Returns whether the test passed after a failed attempt.
     pub fn is_flaky(&self) -> bool {
         self.last.state == State::Passed && self.earlier.iter().any(|attempt| attempt.state.is_failure())
     }
 
-    /// Whether it failed and that counts: it is not in quarantine.
+    /// Returns whether the test failed and is not in quarantine.
     pub fn is_failure(&self) -> bool {
         self.last.state.is_failure() && !self.quarantined
     }
 
-    /// Whether it failed and that does not count.
+    /// Returns whether the test failed and is in quarantine.
     pub fn is_forgiven(&self) -> bool {
         self.last.state.is_failure() && self.quarantined
     }
 
-    /// The full name of its class, `None` if the type is unknown.
+    /// Returns the full name of the class, or `None` if it is unknown.
     pub fn class(&self) -> Option<String> {
         let name = self.type_name.as_deref().filter(|name| !name.is_empty())?;
         Some(match self.namespace.as_deref() {
@@ -155,7 +155,7 @@ impl TestResult {
         })
     }
 
-    /// How long all attempts took together, in nanoseconds.
+    /// Returns the total duration of all attempts, in nanoseconds.
     pub fn total_duration_ns(&self) -> u64 {
         self.earlier.iter().fold(self.last.time_ns(), |sum, attempt| sum.saturating_add(attempt.time_ns()))
     }
@@ -164,35 +164,35 @@ impl TestResult {
 /// One execution of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// How it ended.
+    /// The outcome.
     pub state: State,
-    /// When it began, if known.
+    /// The start, if known.
     pub started: Option<SystemTime>,
-    /// How long it took in nanoseconds, as the test application said it: absent for skipped tests, and it may be
-    /// nonsense, even negative.
+    /// The duration in nanoseconds as reported by the test application. Absent for skipped tests, and possibly wrong,
+    /// even negative.
     pub duration_ns: Option<i64>,
-    /// Why it was skipped, or an explanation of the failure.
+    /// The reason for skipping, or an explanation of the failure.
     pub reason: Option<String>,
-    /// What was thrown, the outermost first.
+    /// The exceptions, the outermost first.
     pub exceptions: Vec<Exception>,
     /// The expected value of a failed assertion.
     pub expected: Option<String>,
     /// The actual value of a failed assertion.
     pub actual: Option<String>,
-    /// What it wrote to standard output.
+    /// The standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// The standard error.
     pub stderr: String,
 }
 
 impl Attempt {
-    /// How long it took in nanoseconds; 0 if unknown or negative.
+    /// Returns the duration in nanoseconds; 0 if it is unknown or negative.
     pub fn time_ns(&self) -> u64 {
         self.duration_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0)
     }
 
-    /// Why it did not pass, in one text: the explanation or the first exception's message, else what the state says.
-    /// Of an attempt that passed, nothing.
+    /// Returns the reason why the attempt did not pass: the explanation or the first exception's message, or else a
+    /// text for the state. `None` if the attempt passed.
     pub fn message(&self) -> Option<&str> {
         if self.state == State::Passed {
             return None;
@@ -202,13 +202,13 @@ impl Attempt {
         Some(told.unwrap_or_else(|| self.state.words()))
     }
 
-    /// The type of the first exception, if it has one.
+    /// Returns the type of the first exception, if known.
     pub fn exception_type(&self) -> Option<&str> {
         self.exceptions.first().map(|exception| exception.type_name.as_str()).filter(|name| !name.is_empty())
     }
 
-    /// Everything that explains a failure, for people: exceptions with their stacks, expected and actual.
-    /// Empty if nothing is known.
+    /// Returns everything that explains a failure: exceptions with their stacks, expected and actual value. Empty if
+    /// nothing is known.
     pub fn details(&self) -> String {
         let mut text = String::new();
         for (i, exception) in self.exceptions.iter().enumerate() {
@@ -230,38 +230,38 @@ impl Attempt {
         text
     }
 
-    /// The stacks of all exceptions, one below the other. Empty if there is none.
+    /// Returns the stacks of all exceptions, separated by line breaks. Empty if there are none.
     pub fn stacks(&self) -> String {
         let stacks = self.exceptions.iter().map(|exception| exception.stack.trim_end());
         stacks.filter(|stack| !stack.is_empty()).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It did what it should.
+    /// The test passed.
     #[default]
     Passed,
     /// An assertion failed.
     Failed,
-    /// It was not executed.
+    /// The test was skipped.
     Skipped,
-    /// It could not be executed, or threw something unexpected.
+    /// The test could not be executed, or threw an unexpected exception.
     Error,
-    /// It took too long.
+    /// The test timed out.
     Timeout,
-    /// It was stopped.
+    /// The test was canceled.
     Cancelled,
 }
 
 impl State {
-    /// Every state there is.
+    /// All states.
     pub const ALL: [Self; 6] =
         [Self::Passed, Self::Failed, Self::Skipped, Self::Error, Self::Timeout, Self::Cancelled];
 
-    /// Its name in every report that has names of ours.
+    /// Returns the name in reports with names defined by runtap.
     pub fn name(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -273,12 +273,12 @@ impl State {
         }
     }
 
-    /// What to say of it in a sentence: `timed out`, and for the others the name.
+    /// Returns the text for a sentence: `timed out`, or the name for all other states.
     pub fn words(self) -> &'static str {
         if self == Self::Timeout { "timed out" } else { self.name() }
     }
 
-    /// Whether it is neither passed nor skipped.
+    /// Returns whether the state is neither passed nor skipped.
     pub fn is_failure(self) -> bool {
         !matches!(self, Self::Passed | Self::Skipped)
     }
@@ -293,46 +293,46 @@ impl fmt::Display for State {
 /// An exception of a failed test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exception {
-    /// What it says.
+    /// The message.
     pub message: String,
-    /// The full name of its type; empty if unknown.
+    /// The full name of the type; empty if unknown.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Its stack, a frame a line; empty if unknown.
+    /// The stack, one frame per line; empty if unknown.
     pub stack: String,
 }
 
 /// A category (no value) or a property of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trait {
-    /// The category or the property's name.
+    /// The category, or the name of the property.
     pub key: String,
-    /// The property's value; empty for a category.
+    /// The value of the property; empty for a category.
     pub value: String,
 }
 
-/// A place in source code.
+/// A location in source code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
-    /// The path of the file, as the compiler knew it.
+    /// The path of the file, as recorded by the compiler.
     pub file: String,
-    /// The line, from 1, if known.
+    /// The line, starting at 1, if known.
     pub line: Option<u32>,
 }
 
-/// A file that a test or a module left.
+/// A file that a test or a module produced.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
-    /// Its path.
+    /// The path.
     pub path: String,
-    /// Its name for people; may be empty.
+    /// The display name; may be empty.
     pub name: String,
-    /// What it is; may be empty.
+    /// The description; may be empty.
     pub description: String,
 }
 
 impl Artifact {
-    /// The name, or the file's name if there is none.
+    /// Returns the display name, or the file name if there is none.
     pub fn title(&self) -> &str {
         if self.name.is_empty() {
             self.path.rsplit(['/', '\\']).next().unwrap_or_default()
@@ -341,7 +341,7 @@ impl Artifact {
         }
     }
 
-    /// The media type by the file's extension; what is not known is `application/octet-stream`.
+    /// Returns the media type for the file's extension, or `application/octet-stream` if it is unknown.
     pub fn content_type(&self) -> &'static str {
         let extension = self.path.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
         match extension.as_deref() {
@@ -357,12 +357,12 @@ impl Artifact {
     }
 }
 
-/// What the platform or a framework says about a module.
+/// A message of the platform or a framework about a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// How important it is.
+    /// The severity.
     pub level: Level,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
@@ -370,16 +370,16 @@ pub struct Message {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Worth knowing.
+    /// Information.
     Info,
-    /// Something is not as it should be.
+    /// A warning.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
 }
 
 impl Level {
-    /// Its name.
+    /// Returns the name of the level.
     pub fn name(self) -> &'static str {
         match self {
             Self::Info => "info",

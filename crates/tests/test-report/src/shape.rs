@@ -1,21 +1,22 @@
-//! The class of a test, from its id or its name.
+//! Derivation of the class of a test from its id or its name.
 //!
-//! A result says neither class nor method; only a listing does. Owns: the ids and names that leave no doubt all the same.
-//! Refuses to: guess.
+//! Results contain neither class nor method; only lists do. This module recognizes ids and names that determine the
+//! class unambiguously, and does not guess.
 //!
 //! | framework | shape |
 //! |---|---|
 //! | `NUnit` | the uid is `NAMESPACE.CLASS.NAME`, with arguments of the fixture behind the class |
 //! | xunit v3 | the uid is a SHA-256 in hexadecimal digits, the name `NAMESPACE.CLASS.METHOD(ARGUMENTS)` |
 //!
-//! `MSTest` has a UUID and the name of the method: nothing to be had. Measured with its 4.5.2, 5.0.0 of `NUnit`, 3.2.2 of xunit.
+//! `MSTest` uses a UUID and the name of the method, which do not contain the class. Measured with MSTest 4.5.2, NUnit
+//! 5.0.0 and xunit 3.2.2.
 
 use crate::Facts;
 
-/// What the id and the name of a test say of its class and its method; `None` if they need not mean a class.
-pub fn told_by_id(uid: &str, name: &str) -> Option<Facts> {
+/// Returns the class and the method according to the id and the name of a test, or `None` if they are ambiguous.
+pub fn facts_from_id(uid: &str, name: &str) -> Option<Facts> {
     let (class, method) = of_nunit(uid, name).or_else(|| of_xunit(uid, name))?;
-    // Arguments of a fixture can contain dots.
+    // Arguments of a fixture may contain dots.
     let path = class.split('(').next().unwrap_or(class);
     let (namespace, type_name) = match path.rfind('.') {
         Some(dot) => (class.get(..dot), class.get(dot + 1..)),
@@ -29,7 +30,7 @@ pub fn told_by_id(uid: &str, name: &str) -> Option<Facts> {
     })
 }
 
-/// Class and method.
+/// Returns class and method.
 fn of_nunit<'a>(uid: &'a str, name: &'a str) -> Option<(&'a str, &'a str)> {
     let class = uid.strip_suffix(name).filter(|_| !name.is_empty())?.strip_suffix('.')?;
     let method = name.split(['(', '<']).next().unwrap_or(name);
@@ -54,9 +55,9 @@ fn of_xunit<'a>(uid: &str, name: &'a str) -> Option<(&'a str, &'a str)> {
     (is_path(class) && is_identifier(method)).then_some((class, method))
 }
 
-/// `Namespace.Outer+Inner`
+/// Returns whether the text is a path such as `Namespace.Outer+Inner`.
 fn is_path(text: &str) -> bool {
-    // A generic type has the number of its parameters behind a backtick, or their names.
+    // A generic type has the number of its parameters after a backtick, or their names.
     let bare = |part: &str| part.split(['`', '<']).next().is_some_and(is_identifier);
     text.split(['.', '+']).all(bare)
 }
@@ -75,7 +76,7 @@ mod tests {
     type Parts = (String, String, String);
 
     fn class(uid: &str, name: &str) -> Option<Parts> {
-        let facts = told_by_id(uid, name)?;
+        let facts = facts_from_id(uid, name)?;
         let text = |text: Option<String>| text.unwrap_or_default();
         Some((text(facts.namespace), text(facts.type_name), text(facts.method)))
     }
@@ -87,7 +88,7 @@ mod tests {
     const DIGEST: &str = "9c6c9a99b5d856a2197a8638255899fe40737d4145c76423bfda72b9e9d1896a";
 
     #[test]
-    fn ids_of_nunit_begin_with_the_class() {
+    fn ids_of_nunit_start_with_the_class() {
         assert_eq!(class("Library.Desk.ClosedDesk.A", "A"), Some(of("Library.Desk", "ClosedDesk", "A")));
         assert_eq!(
             class("Library.Desk.Outer+Inner.Nested", "Nested"),
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_xunit_do_as_well() {
+    fn names_of_xunit_start_with_the_class() {
         assert_eq!(
             class(DIGEST, "Library.ShelfTests.Holds(word: \"a.b\")"),
             Some(of("Library", "ShelfTests", "Holds"))
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_guessed() {
+    fn ambiguous_names_have_no_class() {
         for (uid, name) in [
             ("apple-1", "IsRound"),
             ("1641a4bd-b9d7-8c1d-804f-bb1413d1a46a", "B"),

@@ -1,7 +1,7 @@
-//! Where reports get a run from.
+//! Sources of runs for reports.
 //!
-//! Owns: the trait, and the source that is all in memory. A report asks for results by their number, several times and
-//! in any order, because formats group them by class, put failures first, or list each one in three places.
+//! A report requests results by their number, several times and in any order, because formats group results by class,
+//! put failures first, or list results repeatedly.
 
 use std::borrow::Cow;
 use std::io;
@@ -11,21 +11,21 @@ use crate::{Module, Run, TestResult, Totals, text};
 
 /// A run that can be reported.
 pub trait Source {
-    /// The run.
+    /// Returns the run.
     fn run(&self) -> &Run;
 
-    /// Its modules.
+    /// Returns the modules of the run.
     fn modules(&self) -> &[Module];
 
-    /// How many results a module has; 0 if there is no such module.
+    /// Returns the number of results of a module; 0 if the module does not exist.
     fn count(&self, module: usize) -> usize;
 
-    /// A result, by the number of its module and its own within that, both from 0.
+    /// Returns a result by the number of its module and its index in the module, both starting at 0.
     ///
-    /// Fails if it can't be read, or if there is none of these numbers.
+    /// Returns an error if the result cannot be read or does not exist.
     fn result(&self, module: usize, index: usize) -> io::Result<Cow<'_, TestResult>>;
 
-    /// The totals of one module. Reads all of its results, unless a source knows them already.
+    /// Returns the totals of one module. Reads all of its results, unless a source knows the totals.
     fn totals(&self, module: usize) -> io::Result<Totals> {
         let mut totals = Totals::default();
         for index in 0..self.count(module) {
@@ -34,17 +34,17 @@ pub trait Source {
         Ok(totals)
     }
 
-    /// The totals of all modules together.
+    /// Returns the totals of all modules together.
     fn all_totals(&self) -> io::Result<Totals> {
         (0..self.modules().len())
             .try_fold(Totals::default(), |sum, module| Ok(sum.plus(&self.totals(module)?)))
     }
 }
 
-/// What is wrong with a run that neither a test nor a module shows: it was interrupted, or its exit code has another reason.
-/// Readers that look at tests alone would take it for a good one.
+/// Returns the problem of a run that neither a test nor a module shows: it was interrupted, or its exit code has
+/// another cause. Readers that look only at tests would consider such a run successful.
 ///
-/// Errors are those of the source.
+/// Returns errors of the source.
 pub fn trouble(source: &impl Source) -> io::Result<Option<String>> {
     let run = source.run();
     if source.modules().iter().any(|module| module.error.is_some()) {
@@ -60,7 +60,7 @@ pub fn trouble(source: &impl Source) -> io::Result<Option<String>> {
     if run.exit_code == 0 || totals.failures() > 0 {
         return Ok(None);
     }
-    // The platform's codes.
+    // The exit codes of the platform.
     let why = match run.exit_code {
         2 if totals.flaky > 0 => ": flaky tests count as failures",
         3 => ": the run was stopped",
@@ -72,28 +72,28 @@ pub fn trouble(source: &impl Source) -> io::Result<Option<String>> {
     Ok(Some(format!("the run ended with exit code {}{why}", run.exit_code)))
 }
 
-/// Something that did not end well although no test says so, as formats show it that know nothing but tests.
+/// A broken module or run, for formats that support only tests.
 #[derive(Debug)]
 pub(crate) struct Broken<'a> {
     /// The number of the module; `None` for the run itself.
     pub(crate) number: Option<usize>,
-    /// The module, or one that stands for the run.
+    /// The module, or a placeholder for the run.
     pub(crate) module: Cow<'a, Module>,
-    /// The name of the test that is shown.
+    /// The name of the test that represents it.
     pub(crate) name: String,
-    /// Why it failed.
+    /// The reason.
     pub(crate) error: String,
 }
 
 impl Broken<'_> {
-    /// When it began: the start of the run if the module has none.
+    /// Returns the start, which is the start of the run if the module has none.
     pub(crate) fn started(&self, run: &Run) -> SystemTime {
         self.module.started.unwrap_or(run.started)
     }
 }
 
-/// The run if [`trouble`] says something, then each module with an error. JUnit, TRX and CTRF all show one failed test for
-/// each of them, and count it.
+/// Returns the run if [`trouble`] reports a problem, and each module with an error. JUnit, TRX and CTRF show and count
+/// one failed test for each.
 pub(crate) fn broken(source: &impl Source) -> io::Result<Vec<Broken<'_>>> {
     let run = source.run();
     let of_run = trouble(source)?.map(|error| {
@@ -114,12 +114,12 @@ pub(crate) fn broken(source: &impl Source) -> io::Result<Vec<Broken<'_>>> {
     Ok(of_run.into_iter().chain(of_modules).collect())
 }
 
-/// What a source says when it is asked for a result that it does not have.
+/// Returns the error of a source for a result that does not exist.
 pub(crate) fn no_result(module: usize, index: usize) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("there is no result {index} of module {module}"))
 }
 
-/// A run that is all in memory.
+/// A run in memory.
 #[derive(Debug, Clone)]
 pub struct Memory {
     run: Run,
@@ -128,7 +128,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A run with the modules and their results.
+    /// Creates a run with modules and their results.
     pub fn new(run: Run, modules: impl IntoIterator<Item = (Module, Vec<TestResult>)>) -> Self {
         let (modules, results) = modules.into_iter().unzip();
         Self { run, modules, results }

@@ -1,9 +1,9 @@
 //! Results in a file, so that a large run needs no memory for its texts.
 //!
-//! Owns: a file of results as they arrive, one after the other, and where each of them is: 16 bytes of memory a
-//! result. What is told of tests apart from their results is put together with them when they are read: facts that an
-//! application lists (in the file as well, some 60 bytes of memory each), and files that tests leave. Refuses to: open the file
-//! (the caller brings anything that reads, writes and seeks); survive the process: the places are in memory only.
+//! Results are appended to a file, and their locations are kept in memory (16 bytes per result). Facts that an
+//! application lists (in the file too, about 60 bytes of memory each) and files that tests produce are merged with
+//! results when they are read. The caller provides the file, and the data is lost when the process exits, because
+//! locations are only in memory.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -17,12 +17,12 @@ use serde::de::DeserializeOwned;
 use crate::source::no_result;
 use crate::{Artifact, Attempt, Facts, Module, Run, Source, TestResult, Totals};
 
-/// How much is written at once.
-const BUFFER: usize = 64 * 1024;
+/// The size of the write buffer, in bytes.
+const BUFFER_SIZE: usize = 64 * 1024;
 
-/// Where a result is in the file.
+/// The location of a result in the file.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct FilePosition {
     offset: u64,
     length: usize,
 }
@@ -32,35 +32,35 @@ struct Place {
 pub struct Spool<F: Read + Write + Seek> {
     run: Run,
     modules: Vec<Module>,
-    places: Vec<Vec<Place>>,
+    places: Vec<Vec<FilePosition>>,
     totals: Vec<Totals>,
     /// The offset after the last result.
     end: u64,
-    /// Whether the file is known to stand there.
+    /// Whether the file position is known to be at the end.
     at_end: Cell<bool>,
     file: RefCell<BufWriter<F>>,
-    /// What was listed of tests, by their module and the hash of their uid.
-    facts: HashMap<(usize, u64), Place>,
+    /// The listed facts of tests, by module and hash of the uid.
+    facts: HashMap<(usize, u64), FilePosition>,
     hasher: RandomState,
-    /// Files that tests have left, by the test's module and uid.
-    left: BTreeMap<(usize, String), Vec<Left>>,
+    /// The files that tests produced, by the test's module and uid.
+    left: BTreeMap<(usize, String), Vec<TestArtifact>>,
 }
 
-/// A file that a test has left.
+/// A file that a test produced.
 #[derive(Debug)]
-struct Left {
-    /// The name of the test: several tests can have one uid.
+struct TestArtifact {
+    /// The name of the test, because several tests may have one uid.
     name: Option<String>,
     artifact: Artifact,
 }
 
-impl Left {
+impl TestArtifact {
     fn is_of(&self, result: &TestResult) -> bool {
         self.name.as_ref().is_none_or(|name| *name == result.name)
     }
 }
 
-/// Counts what goes into a writer, and keeps its error, which postcard does not pass on.
+/// A writer that counts bytes, and keeps errors, which postcard does not return.
 struct Counting<'a, W> {
     w: &'a mut W,
     bytes: usize,
@@ -92,9 +92,9 @@ impl<W: Write> Write for Counting<'_, W> {
 }
 
 impl<F: Read + Write + Seek> Spool<F> {
-    /// A run without modules. `file` is written from its beginning.
+    /// Creates a run without modules. `file` is written from its start.
     pub fn new(run: Run, file: F) -> Self {
-        let file = RefCell::new(BufWriter::with_capacity(BUFFER, file));
+        let file = RefCell::new(BufWriter::with_capacity(BUFFER_SIZE, file));
         Self {
             run,
             modules: Vec::new(),
@@ -109,7 +109,7 @@ impl<F: Read + Write + Seek> Spool<F> {
         }
     }
 
-    /// Adds a module; its number is returned.
+    /// Adds a module and returns its number.
     pub fn add_module(&mut self, module: Module) -> usize {
         self.modules.push(module);
         self.places.push(Vec::new());
@@ -119,7 +119,7 @@ impl<F: Read + Write + Seek> Spool<F> {
 
     /// Adds a result to a module.
     ///
-    /// Fails if there is no such module or the file can't be written.
+    /// Returns an error if the module does not exist, or the file cannot be written.
     pub fn push(&mut self, module: usize, result: &TestResult) -> io::Result<()> {
         if module >= self.modules.len() {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("there is no module {module}")));
@@ -132,10 +132,10 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(())
     }
 
-    /// Adds a later attempt at a result, which takes its place: what was there becomes an attempt before that. Returns both
-    /// together.
+    /// Adds a later attempt to a result and replaces it: the previous result becomes an earlier attempt. Returns the
+    /// combined result.
     ///
-    /// Fails if there is no such result, or the file can't be read or written.
+    /// Returns an error if the result does not exist, or the file cannot be read or written.
     pub fn follow(&mut self, module: usize, index: usize, mut later: TestResult) -> io::Result<TestResult> {
         let before = self.stored(module, index)?;
         later.earlier.clone_from(&before.earlier);
@@ -144,9 +144,9 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(later)
     }
 
-    /// Adds an attempt at a result that comes later than the one that counts, and does not count itself. Returns the result.
+    /// Adds an attempt that is later than the one that counts, but does not count itself. Returns the result.
     ///
-    /// Fails if there is no such result, or the file can't be read or written.
+    /// Returns an error if the result does not exist, or the file cannot be read or written.
     pub fn precede(&mut self, module: usize, index: usize, earlier: Attempt) -> io::Result<TestResult> {
         let before = self.stored(module, index)?;
         let mut whole = before.clone();
@@ -155,10 +155,10 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(whole)
     }
 
-    /// Takes results out of a module: the attempts of each, given with another result, are attempts before those of that
-    /// one. The numbers of the results behind them change.
+    /// Removes results from a module: the attempts of each become earlier attempts of the result that is paired with
+    /// it. The indexes of later results change.
     ///
-    /// Fails if there are no such results, or the file can't be read or written.
+    /// Returns an error if the results do not exist, or the file cannot be read or written.
     pub fn merge(&mut self, module: usize, rows: &[(usize, usize)]) -> io::Result<()> {
         for &(index, into) in rows {
             let (gone, before) = (self.stored(module, index)?, self.stored(module, into)?);
@@ -180,7 +180,7 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(())
     }
 
-    /// Has a module counted otherwise than by its results: not all of them could be added.
+    /// Sets the totals of a module, because not all of its results could be added.
     pub fn set_totals(&mut self, module: usize, totals: Totals) {
         if let Some(counted) = self.totals.get_mut(module) {
             *counted = totals;
@@ -204,27 +204,27 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(())
     }
 
-    /// Takes in what was listed of a test: its results have it, those that are there and those that come.
+    /// Adds listed facts about a test, which apply to all of its results, including later ones.
     ///
-    /// Fails if the file can't be written.
+    /// Returns an error if the file cannot be written.
     pub fn know(&mut self, module: usize, uid: &str, facts: &Facts) -> io::Result<()> {
         let place = self.append(&(uid, facts))?;
         self.facts.insert((module, self.hasher.hash_one(uid)), place);
         Ok(())
     }
 
-    /// Takes in a file that a test has left; `name` is the name of the test, if that is known.
+    /// Adds a file that a test produced. `name` is the name of the test, if known.
     pub fn attach(&mut self, module: usize, uid: &str, name: Option<&str>, artifact: Artifact) {
         let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
-        self.left.entry((module, uid.to_owned())).or_default().push(Left { name, artifact });
+        self.left.entry((module, uid.to_owned())).or_default().push(TestArtifact { name, artifact });
     }
 
-    /// Gives files of tests that have no result to their modules. Nothing comes any more.
+    /// Assigns files of tests without results to their modules. Must be called after all data has been added.
     ///
-    /// Fails if a result can't be read.
+    /// Returns an error if a result cannot be read.
     pub fn settle(&mut self) -> io::Result<()> {
         let mut lonely = std::mem::take(&mut self.left);
-        let mut theirs: BTreeMap<_, Vec<Left>> = BTreeMap::new();
+        let mut theirs: BTreeMap<_, Vec<TestArtifact>> = BTreeMap::new();
         let with_files: Vec<usize> = (0..self.modules.len())
             .filter(|module| {
                 lonely.range((*module, String::new())..).next().is_some_and(|((of, _), _)| of == module)
@@ -248,10 +248,10 @@ impl<F: Read + Write + Seek> Spool<F> {
         Ok(())
     }
 
-    /// Writes a value behind the last one.
-    fn append(&mut self, value: &impl Serialize) -> io::Result<Place> {
+    /// Appends a value.
+    fn append(&mut self, value: &impl Serialize) -> io::Result<FilePosition> {
         let file = self.file.get_mut();
-        // A buffered writer writes what it holds before it seeks: only after something was read, or a write failed.
+        // Seek only after reading or a failed write, because a buffered writer flushes before it seeks.
         if !self.at_end.replace(false) {
             file.seek(SeekFrom::Start(self.end))?;
         }
@@ -259,21 +259,21 @@ impl<F: Read + Write + Seek> Spool<F> {
         if let Err(error) = postcard::to_io(value, &mut counting) {
             return Err(counting.error.unwrap_or_else(|| io::Error::other(error)));
         }
-        let place = Place { offset: self.end, length: counting.bytes };
+        let place = FilePosition { offset: self.end, length: counting.bytes };
         self.at_end.set(true);
         self.end += place.length as u64;
         Ok(place)
     }
 
-    /// A result as it is in the file.
+    /// Reads a result from the file.
     fn stored(&self, module: usize, index: usize) -> io::Result<TestResult> {
         let place = self.places.get(module).and_then(|places| places.get(index)).copied();
         self.read(place.ok_or_else(|| no_result(module, index))?)
     }
 
-    fn read<T: DeserializeOwned>(&self, place: Place) -> io::Result<T> {
+    fn read<T: DeserializeOwned>(&self, place: FilePosition) -> io::Result<T> {
         let mut file = self.file.borrow_mut();
-        // Writes what is still in the buffer.
+        // Flush the buffer.
         self.at_end.set(false);
         file.seek(SeekFrom::Start(place.offset))?;
         let mut bytes = vec![0; place.length];
@@ -281,12 +281,12 @@ impl<F: Read + Write + Seek> Spool<F> {
         postcard::from_bytes(&bytes).map_err(io::Error::other)
     }
 
-    /// The run, to say how it ended.
+    /// Returns the run, to set its final properties.
     pub fn run_mut(&mut self) -> &mut Run {
         &mut self.run
     }
 
-    /// A module, to say how it ended.
+    /// Returns a module, to set its final properties.
     pub fn module_mut(&mut self, module: usize) -> Option<&mut Module> {
         self.modules.get_mut(module)
     }
@@ -309,9 +309,9 @@ impl<F: Read + Write + Seek> Source for Spool<F> {
         let mut result = self.stored(module, index)?;
         if let Some(facts) = self.facts.get(&(module, self.hasher.hash_one(result.uid.as_str()))) {
             let (uid, facts): (String, Facts) = self.read(*facts)?;
-            // Two uids can have one hash.
+            // Two uids may have equal hashes.
             if uid == result.uid {
-                result.learn(facts);
+                result.apply_facts(facts);
             }
         }
         if !self.left.is_empty()

@@ -1,21 +1,23 @@
-//! What becomes of the text of tests in a report.
+//! Cleaning of texts of tests for reports.
 //!
-//! Owns: the rules that hold for every format made for people and their tools. [`plain`]: terminal sequences (colours,
-//! links, cursor moves) are removed; other control characters become their pictures (NUL is ␀, ESC is ␛), because XML
-//! can't carry them and a terminal would obey them; what is no character (U+FFFE, U+FFFF), the controls U+0080 to U+009F
-//! and those that turn the direction of writing become U+FFFD; ends of lines become `\n`. [`line()`]: the same in one line.
-//! [`cut`]: at most so many bytes. [`no_command`]: nothing that a build server obeys.
-//! Escaping is each format's own. Half surrogate pairs can't occur: whoever decoded the text replaced them by U+FFFD.
+//! Defines the rules for all formats that users and their tools read. [`plain`]: terminal sequences (colors, links,
+//! cursor movements) are removed; other control characters are replaced by their pictures (NUL by ␀, ESC by ␛), because
+//! XML cannot represent them and terminals would interpret them; noncharacters (U+FFFE, U+FFFF), the controls U+0080 to
+//! U+009F and bidirectional controls become U+FFFD; line ends become `
+//! `. [`line()`]: like `plain`, on one line. [`cut`]: limits the size. [`no_command`]: removes commands that build
+//! servers interpret. Escaping is specific to each format. Unpaired surrogates cannot occur, because decoders replace
+//! them by U+FFFD.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
 
 use crate::TestResult;
 
-/// What a test without a name is called.
+/// The name of a test without a name.
 pub const UNNAMED: &str = "(unnamed)";
 
-/// The text without terminal sequences and without characters that are not text. Lines end with `\n`.
+/// Removes terminal sequences and characters that are not text. Lines end with `
+/// `.
 pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_special) {
         return Cow::Borrowed(text);
@@ -31,7 +33,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Hands out what [`plain`] makes of a text, in parts, so that nothing of a long one is copied.
+/// Passes the result of [`plain`] to `take` in parts, to avoid copies of long texts.
 pub(crate) fn plain_parts<E>(text: &str, mut take: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     let mut rest = text;
     while let Some(at) = rest.find(is_special) {
@@ -54,8 +56,9 @@ pub(crate) fn plain_parts<E>(text: &str, mut take: impl FnMut(&str) -> Result<()
     if rest.is_empty() { Ok(()) } else { take(rest) }
 }
 
-/// A line of a text that a build server can't take for a command: GitHub obeys lines that begin with `::`, whatever blanks
-/// are in front of it, and GitHub, Azure Pipelines and `TeamCity` obey `##[`, `##vso[` and `##teamcity[` anywhere in a line.
+/// Escapes a line so that build servers do not interpret it: GitHub interprets lines that start with `::` after
+/// optional white space, and GitHub, Azure Pipelines and `TeamCity` interpret `##[`, `##vso[` and `##teamcity[`
+/// anywhere in a line.
 pub fn no_command(line: &str) -> Cow<'_, str> {
     let safe = no_inner_command(line);
     let Some(rest) = safe.trim_start().strip_prefix("::") else { return safe };
@@ -63,7 +66,7 @@ pub fn no_command(line: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{blanks}: :{rest}"))
 }
 
-/// A text without the marks of commands that build servers obey anywhere in a line: a blank is between two `#`.
+/// Escapes commands that build servers interpret anywhere in a line, by a space between two `#`.
 pub fn no_inner_command(text: &str) -> Cow<'_, str> {
     if !text.contains("##") {
         return Cow::Borrowed(text);
@@ -80,25 +83,25 @@ pub fn no_inner_command(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// [`plain`] in one line: each end of a line and each tab becomes a space.
+/// Applies [`plain`], and replaces line ends and tabs by spaces.
 pub fn line(text: &str) -> Cow<'_, str> {
     let text = plain(text);
     if text.contains(['\n', '\t']) { Cow::Owned(text.replace(['\n', '\t'], " ")) } else { text }
 }
 
-/// The name of a test in one line; of one without, [`UNNAMED`].
+/// Returns the name of a test on one line, or [`UNNAMED`].
 pub fn name(result: &TestResult) -> Cow<'_, str> {
     let name = line(&result.name);
     if name.trim().is_empty() { Cow::Borrowed(UNNAMED) } else { name }
 }
 
-/// A number of things, such as tests.
+/// Formats a number with its noun.
 pub(crate) fn plural(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// The beginning of `text` in at most `bytes` bytes, with `…` at its end if something is left out. Without room for
-/// that, nothing.
+/// Truncates `text` to at most `bytes` bytes, with `…` at the end of a truncated text. Empty if there is no room for
+/// it.
 pub fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
     const MARK: char = '…';
     if text.len() <= bytes {
@@ -112,11 +115,11 @@ pub fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
 
 fn replaced(c: char) -> bool {
     matches!(c, '\0'..='\x08' | '\x0b'..='\x0c' | '\x0e'..='\x1f' | '\x7f'..='\u{9f}' | '\u{fffe}' | '\u{ffff}')
-        || turns(c)
+        || is_bidi_control(c)
 }
 
-/// Whether it changes the direction in which what follows is shown: a text with it can look like another one.
-pub(crate) fn turns(c: char) -> bool {
+/// Returns whether a character changes the direction of the following text, which can make it look like another text.
+pub(crate) fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -124,7 +127,7 @@ fn is_special(c: char) -> bool {
     c == '\r' || replaced(c)
 }
 
-/// What stands for a character that is [`replaced`].
+/// Returns the replacement of a character that is [`replaced`].
 fn picture(c: char) -> char {
     match u32::from(c) {
         control @ 0..0x20 => char::from_u32(0x2400 + control).unwrap_or('\u{fffd}'),
@@ -133,7 +136,7 @@ fn picture(c: char) -> char {
     }
 }
 
-/// What follows the terminal sequence with which `text` begins, if it begins with a complete one (ECMA-48, section 5.4).
+/// Returns the text after the terminal sequence at the start of `text`, if it is complete (ECMA-48, section 5.4).
 fn after_sequence(text: &str) -> Option<&str> {
     let (kind, rest) = match text.strip_prefix('\x1b') {
         Some(rest) => {
@@ -143,20 +146,20 @@ fn after_sequence(text: &str) -> Option<&str> {
         None => ('[', text.strip_prefix('\u{9b}')?),
     };
     match kind {
-        // Parameters, intermediates, and one byte that ends it.
+        // Parameters, intermediates, and one final byte.
         '[' => {
             let rest = rest.trim_start_matches(|c| matches!(c, '0'..='?'));
             let rest = rest.trim_start_matches(|c| matches!(c, ' '..='/'));
             rest.strip_prefix(|c| matches!(c, '@'..='~'))
         }
-        // A title or a link, which ends with BEL or ST; device control, privacy and application strings with ST. None
-        // goes on in the next line: whatever has no end is shown, not swallowed.
+        // A title or a link, terminated by BEL or ST; device control, privacy and application strings, terminated by
+        // ST. They end on the same line: an unterminated sequence is shown.
         ']' | 'P' | 'X' | '^' | '_' => {
             let end = rest.find(['\x07', '\x1b', '\n'])?;
             let rest = rest.get(end..)?;
             rest.strip_prefix('\x07').or_else(|| rest.strip_prefix("\x1b\\"))
         }
-        // Character sets and the like.
+        // Character sets and other short sequences.
         ' '..='/' => {
             let rest = rest.trim_start_matches(|c| matches!(c, ' '..='/'));
             rest.strip_prefix(|c| matches!(c, '0'..='~'))
@@ -172,7 +175,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn terminal_sequences_go() {
+    fn terminal_sequences_are_removed() {
         assert_eq!(plain("\x1b[31;1mred\x1b[0m \x1b[2K\x1b[10;3Hat"), "red at");
         assert_eq!(plain("\x1b]8;;https://x.example/\x1b\\link\x1b]8;;\x1b\\"), "link");
         assert_eq!(plain("\x1b]0;title\x07text\x1b(B\x1b7\x1b="), "text");
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sequence_is_shown() {
+    fn incomplete_sequences_are_shown() {
         assert_eq!(plain("\x1b"), "␛");
         assert_eq!(plain("\x1b[31"), "␛[31");
         assert_eq!(plain("\x1b]0;a title without end\nnext"), "␛]0;a title without end\nnext");
@@ -197,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_turns_the_direction_of_what_follows() {
+    fn bidirectional_controls_are_replaced() {
         assert_eq!(plain("a\u{202e}b\u{2066}c\u{200f}d\u{61c}"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
         assert_eq!(plain("\u{5d0}\u{5d1} 👩\u{200d}🚀"), "\u{5d0}\u{5d1} 👩\u{200d}🚀");
     }
 
     #[test]
-    fn a_build_server_finds_no_command() {
+    fn build_server_commands_are_escaped() {
         assert_eq!(no_command("  ::error file=a::b"), "  : :error file=a::b");
         assert_eq!(no_command("\u{a0}::stop-commands::x"), "\u{a0}: :stop-commands::x");
         assert_eq!(no_command("x ##[error]y ###vso[task]"), "x # #[error]y # # #vso[task]");
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_says_so_and_is_never_longer() {
+    fn a_truncated_text_has_a_mark_and_fits_the_limit() {
         assert_eq!(cut("abcdef", 6), "abcdef");
         assert_eq!(cut("abcdef", 5), "ab…");
         assert_eq!(cut("ééé", 5), "é…");

@@ -1,18 +1,18 @@
-//! Times as reports write them.
+//! Formatting of times for reports.
 //!
-//! Owns: instants in RFC 3339 and in milliseconds, durations in seconds, in `hh:mm:ss` and for people. An instant before
-//! 1970 or after 9999 is 1970: some clock was wrong, and a report must still be readable.
+//! Formats instants in RFC 3339 and in milliseconds, and durations in seconds, in `hh:mm:ss` and in readable form.
+//! Instants before 1970 or after 9999 are replaced by 1970, because a wrong clock must not make a report unreadable.
 
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 
-/// `2026-11-23T10:24:27.123Z`, in UTC.
+/// Formats an instant in UTC, such as `2026-11-23T10:24:27.123Z`.
 pub(crate) fn timestamp(at: SystemTime) -> String {
     format!("{:.3}", instant(at))
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 pub(crate) fn millis(at: SystemTime) -> i64 {
     instant(at).as_millisecond()
 }
@@ -22,22 +22,22 @@ fn instant(at: SystemTime) -> Timestamp {
     at.unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// The instant `ns` nanoseconds after `at`; `at` itself if there is no such instant.
+/// Returns the instant `ns` nanoseconds after `at`, or `at` if it is out of range.
 pub(crate) fn after(at: SystemTime, ns: u64) -> SystemTime {
     at.checked_add(Duration::from_nanos(ns)).unwrap_or(at)
 }
 
-/// Whole milliseconds, rounded down, that fit any reader's integer.
+/// Returns whole milliseconds, rounded down, limited to integers that all readers support.
 pub(crate) fn whole_millis(ns: u64) -> u64 {
     ns / 1_000_000
 }
 
-/// Seconds with six decimals, the resolution that JUnit readers keep.
+/// Formats seconds with six decimals, the resolution of JUnit readers.
 pub(crate) fn seconds(ns: u64) -> String {
     format!("{}.{:06}", ns / 1_000_000_000, ns % 1_000_000_000 / 1000)
 }
 
-/// `hh:mm:ss.fffffff` in ticks of 100 ns, with `d.` before it from a day on, as .NET writes and reads a `TimeSpan`.
+/// Formats `hh:mm:ss.fffffff` in ticks of 100 ns, preceded by `d.` from one day on, as .NET formats a `TimeSpan`.
 pub(crate) fn clock(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let days = if seconds < 86_400 { String::new() } else { format!("{}.", seconds / 86_400) };
@@ -45,7 +45,7 @@ pub(crate) fn clock(ns: u64) -> String {
     format!("{days}{hours:02}:{minutes:02}:{:02}.{:07}", seconds % 60, ns % 1_000_000_000 / 100)
 }
 
-/// For people, with three digits that matter at most: `340 µs`, `12 ms`, `1.25 s`, `2 min 5 s`, `1 h 2 min`.
+/// Formats a duration with at most three significant digits: `340 µs`, `12 ms`, `1.25 s`, `2 min 5 s`, `1 h 2 min`.
 pub(crate) fn human(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     match ns {

@@ -1,40 +1,40 @@
-//! Counting: the one place where results become numbers.
+//! Counting of results.
 //!
-//! Owns: which result counts as what. A test counts once, by its last attempt; the attempts before it are `retried`; a
-//! failure in quarantine counts by its state and is `forgiven` as well.
+//! A test counts once, by its last attempt; earlier attempts are `retried`; a failure in quarantine counts by its state
+//! and is `forgiven` as well.
 
 use serde::Serialize;
 
 use crate::{State, TestResult};
 
-/// How many tests ended how.
+/// The numbers of tests by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// All tests.
+    /// The number of tests.
     pub total: u64,
-    /// Those that passed, flaky ones among them.
+    /// Tests that passed, including flaky tests.
     pub passed: u64,
-    /// Those with a failed assertion.
+    /// Tests with a failed assertion.
     pub failed: u64,
-    /// Those that were not executed.
+    /// Skipped tests.
     pub skipped: u64,
-    /// Those that could not be executed.
+    /// Tests that could not be executed.
     pub error: u64,
-    /// Those that took too long.
+    /// Tests that timed out.
     pub timeout: u64,
-    /// Those that were stopped.
+    /// Tests that were canceled.
     pub cancelled: u64,
-    /// Those that passed after an attempt that did not.
+    /// Tests that passed after a failed attempt.
     pub flaky: u64,
-    /// Attempts that were followed by another one. No tests: they are not in `total`.
+    /// Earlier attempts. They are not tests, and not included in `total`.
     pub retried: u64,
-    /// Failures in quarantine: they are counted by their state too.
+    /// Failures in quarantine, which are also counted by their state.
     #[serde(rename = "quarantined")]
     pub forgiven: u64,
 }
 
 impl Totals {
-    /// Counts one more result.
+    /// Adds a result.
     pub fn add(&mut self, result: &TestResult) {
         self.total += 1;
         *match result.state() {
@@ -50,7 +50,7 @@ impl Totals {
         self.forgiven += u64::from(result.is_forgiven());
     }
 
-    /// Takes a result back that was counted.
+    /// Removes a result that was added.
     pub(crate) fn remove(&mut self, result: &TestResult) {
         let mut counted = Self::default();
         counted.add(result);
@@ -66,12 +66,12 @@ impl Totals {
         self.forgiven -= counted.forgiven;
     }
 
-    /// The failures that count: neither passed nor skipped nor forgiven.
+    /// Returns the number of failures that are not in quarantine.
     pub fn failures(&self) -> u64 {
         self.failed + self.error + self.timeout + self.cancelled - self.forgiven
     }
 
-    /// Both together.
+    /// Returns the sum of two totals.
     #[must_use]
     pub fn plus(mut self, other: &Self) -> Self {
         self.total += other.total;

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `TestRun` `id`, `name` | the run: an id of its start, machine and command line |
 //! | `Times` | start and end of the run |
-//! | `UnitTestResult` | a test, by its last attempt; a module that did not end well, or else the run: one failed row each |
-//! | `testId` | of the module's name, framework, architecture and the uid: the same in every run |
-//! | `executionId` | of the run and the result's place in it |
+//! | `UnitTestResult` | a test, by its last attempt; a broken module, or else a broken run: one failed row each |
+//! | `testId` | derived from the module's name, framework, architecture and the uid: stable across runs |
+//! | `executionId` | derived from the run and the result's position in it |
 //! | `outcome` | `Passed`; `NotExecuted` for skipped and for failures in quarantine; `Failed` for all others |
 //! | `Output/StdOut`, `StdErr` | output; a skipped test's reason is the message of its `ErrorInfo` |
 //! | `Output/ErrorInfo` | message with expected and actual; the stacks of all exceptions |
@@ -15,16 +15,16 @@
 //! | `UnitTest` `storage`, `TestMethod` | the module's path; class and method (else module name and display name) |
 //! | `TestCategory` | traits; one with a value as `KEY=VALUE` |
 //! | `Counters` | the rows; `timeout` is not in `failed`, as the platform counts; `notExecuted` is what has that outcome |
-//! | `ResultSummary` `outcome` | `Aborted` for a run that was interrupted; `Failed` if anything did not go well; `Completed` |
-//! | `RunInfos` | what is wrong with the run or a module, and warnings and errors of platform and framework |
+//! | `ResultSummary` `outcome` | `Aborted` for an interrupted run; `Failed` after any failure; otherwise `Completed` |
+//! | `RunInfos` | problems of the run or a module, and warnings and errors of platform and framework |
 //!
-//! The outcome of an error, a time-out or a cancelled test is `Failed`, as the platform's own extension has it: readers
-//! know few others. The message says which it was. Several modules are in one file: results with definitions
-//! of different `storage`.
+//! The outcome of an error, a time-out or a canceled test is `Failed`, as in the platform's own extension, because
+//! readers support few other outcomes. The message contains the cause. Several modules are in one file: results with
+//! definitions of different `storage`.
 //!
-//! A module that crashed may have no failed test, and many readers look at nothing but rows and `Counters`. So it has a
-//! failed row named after it, as in JUnit and CTRF, and `total`, `executed` and `failed` are greater by one for each such
-//! row than the runner's own numbers. What VSTest itself writes of an aborted run is there too: the `outcome`, a `RunInfo`.
+//! A module that crashed may have no failed test, and many readers only look at rows and `Counters`. Therefore it has a
+//! failed row named after it, as in JUnit and CTRF, and `total`, `executed` and `failed` exceed the runner's own
+//! numbers by one for each such row. The `outcome` and a `RunInfo` are written too, as by VSTest for an aborted run.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -39,16 +39,16 @@ use crate::{
 };
 
 const NAMESPACE: &str = "http://microsoft.com/schemas/VisualStudio/TeamTest/2010";
-/// What VSTest calls a unit test.
+/// The type of unit tests in VSTest.
 const UNIT_TEST: &str = "13cdc9d9-ddb5-4fa4-a97d-d965ccfc6d4b";
-/// VSTest's list of tests that are in no list.
+/// VSTest's list of tests that belong to no list.
 const NO_LIST: &str = "8c84fa94-04c1-424b-9868-57a2d4851a1d";
 /// VSTest's list of all tests.
 const ALL_LIST: &str = "19431567-8539-422a-85d7-44ee4e166bda";
 
 /// Writes the run as TRX.
 ///
-/// Errors are those of the writer and of the source.
+/// Returns errors of the writer and of the source.
 pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
     let run = source.run();
     let run_id = id::run(run);
@@ -77,7 +77,7 @@ pub fn write(source: &impl Source, w: impl Write) -> io::Result<()> {
     xml.finish()
 }
 
-/// The row of a module that did not end well, or of the run.
+/// The row of a broken module or run.
 struct Broken<'a> {
     module: Cow<'a, Module>,
     result: TestResult,
@@ -108,7 +108,7 @@ impl<'a> Broken<'a> {
     }
 }
 
-/// Writes the results; returns the ids of the tests of each module.
+/// Writes the results, and returns the ids of the tests of each module.
 fn results<W: Write>(
     xml: &mut Xml<W>,
     source: &impl Source,
@@ -205,7 +205,7 @@ fn outcome(result: &TestResult) -> &'static str {
     }
 }
 
-/// The text of `ErrorInfo/Message`; a test that passed has none.
+/// Returns the text of `ErrorInfo/Message`, or `None` if the test passed.
 fn message(result: &TestResult) -> Option<String> {
     let last = &result.last;
     let mut text = String::new();
@@ -230,7 +230,7 @@ fn message(result: &TestResult) -> Option<String> {
     Some(text)
 }
 
-/// An attempt that was followed by another one, as one text.
+/// Formats an earlier attempt as one text.
 fn earlier(number: usize, attempt: &Attempt) -> String {
     let took = time::human(attempt.time_ns());
     let mut out = format!("Attempt {number}: {} after {took}\n", attempt.state.words());
@@ -245,7 +245,7 @@ fn earlier(number: usize, attempt: &Attempt) -> String {
     out
 }
 
-/// One definition for each test, even if it has several results.
+/// Writes one definition for each test, even if it has several results.
 fn definitions<W: Write>(
     xml: &mut Xml<W>,
     source: &impl Source,
@@ -293,7 +293,7 @@ fn define<W: Write>(
     xml.close("UnitTest")
 }
 
-/// All traits as categories: VSTest writes no `Properties`, and there are readers that fail if a file has some.
+/// Writes all traits as categories: VSTest writes no `Properties`, and some readers reject files with properties.
 fn traits<W: Write>(xml: &mut Xml<W>, result: &TestResult) -> io::Result<()> {
     if result.traits.is_empty() {
         return Ok(());
@@ -332,7 +332,7 @@ fn entry<W: Write>(xml: &mut Xml<W>, test: Uuid, execution: Uuid) -> io::Result<
 fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source, broken: u64) -> io::Result<()> {
     let (run, modules) = (source.run(), source.modules());
     let totals = source.all_totals()?;
-    // The totals do not say which of the forgiven took too long.
+    // The totals do not contain the number of time-outs in quarantine.
     let timeouts = if totals.forgiven == 0 { totals.timeout } else { count_timeouts(source)? };
     let failed = run.exit_code != 0 || totals.failures() > 0 || modules.iter().any(|m| m.error.is_some());
     let outcome = match failed {
@@ -362,7 +362,7 @@ fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source, broken: u64) -> io:
     ]
     .map(|(name, count)| (name, count.to_string()));
     xml.empty("Counters", &counters.each_ref().map(|(name, count)| (*name, count.as_str())))?;
-    // An interruption is told whatever its modules say.
+    // An interruption is always reported.
     let interrupted = run.interrupted.as_ref().map(|why| format!("the run was interrupted: {why}"));
     run_infos(xml, run, modules, interrupted.or(trouble(source)?))?;
     if modules.iter().any(|module| !module.artifacts.is_empty()) {
@@ -375,7 +375,7 @@ fn summary<W: Write>(xml: &mut Xml<W>, source: &impl Source, broken: u64) -> io:
     xml.close("ResultSummary")
 }
 
-/// Tests that took too long, without those in quarantine.
+/// Returns the number of tests that timed out, without those in quarantine.
 fn count_timeouts(source: &impl Source) -> io::Result<u64> {
     let mut count = 0;
     for number in 0..source.modules().len() {

@@ -1,7 +1,7 @@
-//! XML as the reports need it: elements, attributes, text; indented by a space.
+//! Writing of XML for reports: elements, attributes and text, indented by one space.
 //!
-//! Owns: that everything is cleaned ([`text::plain`]) and escaped on its way out, so that no text of a test makes a file
-//! that a reader refuses. Refuses to: know a format; check that what is opened is closed.
+//! All texts are cleaned ([`text::plain`]) and escaped, so that no text of a test makes a file unreadable. The caller
+//! must close all elements that it opens.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -14,7 +14,7 @@ use quick_xml::name::QName;
 
 use crate::text;
 
-/// An attribute: its name and its value.
+/// The name and the value of an attribute.
 pub(crate) type Pair<'a> = (&'static str, &'a str);
 
 pub(crate) struct Xml<W: Write> {
@@ -22,29 +22,29 @@ pub(crate) struct Xml<W: Write> {
 }
 
 impl<W: Write> Xml<W> {
-    /// Writes the declaration.
+    /// Writes the XML declaration.
     pub(crate) fn new(w: W) -> io::Result<Self> {
         let mut writer = Writer::new_with_indent(w, b' ', 1);
         writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("utf-8"), None)))?;
         Ok(Self { writer })
     }
 
-    /// Opens an element that has others.
+    /// Opens an element with child elements.
     pub(crate) fn open(&mut self, name: &'static str, attributes: &[Pair<'_>]) -> io::Result<()> {
         self.writer.write_event(Event::Start(start(name, attributes)))
     }
 
-    /// Closes it.
+    /// Closes an element.
     pub(crate) fn close(&mut self, name: &'static str) -> io::Result<()> {
         self.writer.write_event(Event::End(BytesEnd::new(name)))
     }
 
-    /// An element with attributes only.
+    /// Writes an element with attributes only.
     pub(crate) fn empty(&mut self, name: &'static str, attributes: &[Pair<'_>]) -> io::Result<()> {
         self.writer.write_event(Event::Empty(start(name, attributes)))
     }
 
-    /// An element with text; without, if there is none.
+    /// Writes an element with text, or an empty element if the text is empty.
     pub(crate) fn text(
         &mut self,
         name: &'static str,
@@ -54,7 +54,7 @@ impl<W: Write> Xml<W> {
         self.texts(name, attributes, &[content])
     }
 
-    /// The same with several texts, one after the other. None of them is copied.
+    /// Writes an element with several concatenated texts, without copying them.
     pub(crate) fn texts(
         &mut self,
         name: &'static str,
@@ -65,7 +65,7 @@ impl<W: Write> Xml<W> {
             return self.empty(name, attributes);
         }
         self.open(name, attributes)?;
-        // An empty text: what follows is on the same line as what is before it.
+        // An empty text keeps the next event on the same line.
         self.writer.write_event(Event::Text(BytesText::from_escaped("")))?;
         let w = self.writer.get_mut();
         let mut escape = Escape::default();
@@ -97,15 +97,15 @@ fn start<'a>(name: &'static str, attributes: &[Pair<'_>]) -> BytesStart<'a> {
     start
 }
 
-/// Cleans and escapes. In an attribute a reader turns ends of lines and tabs into spaces, unless they are escaped. A report may
-/// be printed in the log of a build server, which must not take anything in it for a command ([`text::no_command`]): readers
-/// of XML get the text as it was.
+/// Cleans and escapes text. In attributes, readers convert unescaped line ends and tabs to spaces. A report may be
+/// printed in the log of a build server, which must not find commands in it ([`text::no_command`]); XML readers get the
+/// original text.
 #[derive(Debug, Default)]
 struct Escape {
     attribute: bool,
-    /// The last character was a `#`.
+    /// Whether the last character was a `#`.
     is_hash: bool,
-    /// There are only blanks in the line so far. The first line begins behind a tag.
+    /// Whether the line has only white space so far. The first line starts after a tag.
     is_begin: bool,
 }
 
@@ -124,11 +124,11 @@ impl Escape {
         })
     }
 
-    /// What stands for the next character; `None`: itself.
+    /// Returns the replacement of the next character, or `None` if it is unchanged.
     fn next(&mut self, c: char) -> Option<&'static str> {
         let escaped = match c {
             '<' => "&lt;",
-            // `]]>` may not stand in text.
+            // `]]>` is not allowed in text.
             '>' => "&gt;",
             '&' => "&amp;",
             '"' if self.attribute => "&quot;",

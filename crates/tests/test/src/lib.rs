@@ -1,9 +1,9 @@
-//! Tests, whatever runs them.
+//! Test results and test plans, independent of a test framework.
 //!
-//! - [`formats`]: what test commands print, as results.
-//! - [`plan`]: which tests run, where and in which order.
+//! - [`formats`]: parses the output of test commands.
+//! - [`plan`]: decides which tests run, where and in which order.
 //!
-//! Touches no process, file or clock, and knows no protocol.
+//! The crate accesses no process, file or clock, and knows no protocol.
 
 pub mod formats;
 pub mod plan;

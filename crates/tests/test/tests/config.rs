@@ -129,7 +129,7 @@ fn the_first_override_that_says_something_counts() {
 fn mistakes_have_a_place() {
     for (text, message) in [
         ("[tests]", "line 1, column 2: there is no key 'tests' in the file; is it 'test'?"),
-        ("x = 1", "line 1, column 1: there is no key 'x' in the file; there is test"),
+        ("x = 1", "line 1, column 1: there is no key 'x' in the file; valid key: test"),
         ("[test]\nmax_fail = 1", "line 2, column 1: there is no key 'max_fail' in [test]; is it 'max-fail'?"),
         (
             "[test.profile.ci]\n  timeout-per-tst = '1s'", // typos: on purpose
@@ -137,31 +137,31 @@ fn mistakes_have_a_place() {
         ),
         (
             "[test.profile.ci.profile.x]",
-            "line 1, column 18: there is no key 'profile' in [test.profile.ci]; there are ",
+            "line 1, column 18: there is no key 'profile' in [test.profile.ci]; valid keys: ",
         ),
         (
             "[test.profile.default]",
             "line 1, column 15: the options of the profile 'default' are those of [test]",
         ),
-        ("test = 1", "line 1, column 8: 'test' is a table, this is of the type integer"),
-        ("[test]\nretries = -1", "line 2, column 11: 'retries' is a whole number from 0 to 4294967295"),
+        ("test = 1", "line 1, column 8: 'test' must be a table, but has the type integer"),
+        ("[test]\nretries = -1", "line 2, column 11: 'retries' must be a whole number from 0 to 4294967295"),
         (
             "[test]\nretries = 4294967296",
-            "line 2, column 11: 'retries' is a whole number from 0 to 4294967295",
+            "line 2, column 11: 'retries' must be a whole number from 0 to 4294967295",
         ),
         (
             "[test]\nretries = '1'",
-            "line 2, column 11: 'retries' is a whole number, this is of the type string",
+            "line 2, column 11: 'retries' must be a whole number, but has the type string",
         ),
-        ("[test]\nparallel = 0", "line 2, column 12: 'parallel' is a whole number from 1 to 4294967295"),
-        ("[test]\nmax-fail = 0", "line 2, column 12: 'max-fail' is a whole number from 1 to 4294967295"),
+        ("[test]\nparallel = 0", "line 2, column 12: 'parallel' must be a whole number from 1 to 4294967295"),
+        ("[test]\nmax-fail = 0", "line 2, column 12: 'max-fail' must be a whole number from 1 to 4294967295"),
         (
             "[test]\nmax-fail = 'never'",
-            "line 2, column 12: 'max-fail' is a whole number, this is of the type string",
+            "line 2, column 12: 'max-fail' must be a whole number, but has the type string",
         ),
         (
             "[test]\ntimeout-per-test = 5",
-            "line 2, column 20: 'timeout-per-test' is a text in quotes, this is of the type integer",
+            "line 2, column 20: 'timeout-per-test' must be a text in quotes, but has the type integer",
         ),
         (
             "[test]\ntimeout-per-test = '5'",
@@ -171,15 +171,15 @@ fn mistakes_have_a_place() {
             "[test]\ntimeout-per-test = '0s'",
             "line 2, column 20: a duration of 0 is too short; write \"none\" for no limit",
         ),
-        ("[test]\nsplit = 'yes'", "line 2, column 9: 'split' is true or false, this is of the type string"),
-        ("[test]\nflaky = 'skip'", "line 2, column 9: 'flaky' is \"pass\" or \"fail\", not \"skip\""),
+        ("[test]\nsplit = 'yes'", "line 2, column 9: 'split' must be true or false, but has the type string"),
+        ("[test]\nflaky = 'skip'", "line 2, column 9: 'flaky' must be \"pass\" or \"fail\", not \"skip\""),
         (
             "[test]\nfilter = 'ü and clas = x'",
             "line 2, column 10: in the filter 'ü and clas = x': there is no field 'clas'; is it 'class'? (column 7)",
         ),
         (
             "[test]\nquarantine = 'x'",
-            "line 2, column 14: 'quarantine' is a list in [ ], this is of the type string",
+            "line 2, column 14: 'quarantine' must be a list in [ ], but has the type string",
         ),
         ("[test]\nreports = [{ path = 'x' }]", "line 2, column 12: this report has no 'format'"),
         ("[test]\nreports = [{ format = 'x', path = '' }]", "line 2, column 35: 'path' is empty"),
@@ -190,11 +190,11 @@ fn mistakes_have_a_place() {
         ("[test]\noverrides = [{ retries = 1 }]", "line 2, column 14: this override has no 'filter'"),
         (
             "[test]\noverrides = [{ parallel = 1 }]",
-            "line 2, column 16: there is no key 'parallel' in an override; there are ",
+            "line 2, column 16: there is no key 'parallel' in an override; valid keys: ",
         ),
         ("[test]\nretries = 1\nretries = 2", "line 3, column 1: duplicate key"),
         // The first mistake of the text is told first.
-        ("[test]\nzz = 1\naa = 2", "line 2, column 1: there is no key 'zz' in [test]; there are "),
+        ("[test]\nzz = 1\naa = 2", "line 2, column 1: there is no key 'zz' in [test]; valid keys: "),
     ] {
         let error = text.parse::<Config>().unwrap_err();
         assert!(error.to_string().starts_with(message), "{text}\n{error}");
@@ -208,7 +208,10 @@ fn an_unknown_profile_is_told_with_the_nearest() {
     let config: Config = "[test.profile.nightly]\n[test.profile.ci]".parse().unwrap();
     let error = |name| config.options(Some(name)).unwrap_err().to_string();
     assert_eq!(error("nigthly"), "there is no profile 'nigthly' in the configuration; is it 'nightly'?"); // typos: on purpose
-    assert_eq!(error("release"), "there is no profile 'release' in the configuration; there are ci, nightly");
+    assert_eq!(
+        error("release"),
+        "there is no profile 'release' in the configuration; valid profiles: ci, nightly"
+    );
     let none = Config::default().options(Some("ci")).unwrap_err();
     assert_eq!(none.to_string(), "there is no profile 'ci' in the configuration; it has none");
 }
@@ -226,7 +229,7 @@ fn the_page_for_users_is_right() {
     }
     assert!(blocks >= 2, "{blocks}");
     let known = "[test]\nx = 1".parse::<Config>().unwrap_err().message;
-    let keys = known.split_once("there are ").unwrap().1.replace(" and ", ", ");
+    let keys = known.split_once("valid keys: ").unwrap().1;
     for key in keys.split(", ").filter(|key| *key != "profile") {
         assert!(page.contains(&format!("| `{key}` |")), "{key}");
     }

@@ -99,7 +99,7 @@ fn what_is_not_known_matches_no_value() {
 #[test]
 fn errors_say_what_is_wrong_and_where() {
     for (text, message, caret) in [
-        ("", "expected a field or a text, and the filter ends (column 1)", "^"),
+        ("", "expected a field or a text, but the filter ends (column 1)", "^"),
         ("clas = X", "there is no field 'clas'; is it 'class'? (column 1)", "^^^^"),
         (
             "FullyQualifedName~X",
@@ -108,19 +108,19 @@ fn errors_say_what_is_wrong_and_where() {
         ), // typos: on purpose
         (
             "uid = x and Owner = ann",
-            "there is no field 'Owner'; there are uid, name, class, namespace, method, module, file, category, trait[KEY] (column 13)",
+            "there is no field 'Owner'; valid fields: uid, name, class, namespace, method, module, file, category, trait[KEY] (column 13)",
             "            ^^^^^",
         ),
         (
             "uid =",
-            "expected a value (in quotes if it has one of ()&|=!~), and the filter ends (column 6)",
+            "expected a value (in quotes if it has one of ()&|=!~), but the filter ends (column 6)",
             "     ^",
         ),
         ("uid = )", "expected a value (in quotes if it has one of ()&|=!~), found ')' (column 7)", "      ^"),
         ("uid = a b", "expected 'and' or 'or', found 'b' (column 9)", "        ^"),
-        ("(uid = a", "expected 'and', 'or' or ')', and the filter ends (column 9)", "        ^"),
+        ("(uid = a", "expected 'and', 'or' or ')', but the filter ends (column 9)", "        ^"),
         ("ü and and", "expected a field or a text, found 'and' (column 7)", "      ^^^"),
-        ("name = \"x", "the text is not ended by \" (column 8)", "       ^^"),
+        ("name = \"x", "missing closing \" (column 8)", "       ^^"),
         ("name ~ 'a('", "'a(' is not a regular expression", "       ^^^^"),
         ("trait[x", "expected the key of a trait and ']', found 'x' (column 7)", "      ^"),
         ("trait[] = x", "expected the key of a trait and ']', found ']' (column 7)", "      ^"),
@@ -128,7 +128,7 @@ fn errors_say_what_is_wrong_and_where() {
         ("trait[x] y", "expected an operator (= != ~ !~ ^= $= *=), found 'y' (column 10)", "         ^"),
         (
             "Name ^= x",
-            "a property of 'dotnet test --filter' has the operators = != ~ !~ (column 6)",
+            "properties of 'dotnet test --filter' support only the operators = != ~ !~ (column 6)",
             "     ^^",
         ),
         ("TestCategory=&x", "expected a value, found '&' (column 14)", "             ^"),

@@ -65,10 +65,10 @@ fn counts_of_junit_suites_in_other_forms() {
         assert_eq!(problem(none), "");
     }
     for some in ["1.0", "+1", " 1 ", "1.00"] {
-        assert_eq!(problem(some), "the suite s counts 1 failures and errors, of which the document has 0");
+        assert_eq!(problem(some), "the suite s counts 1 failures and errors, but the document has 0");
     }
     for unreadable in ["99999999999999999999999", "many", "1.5", "-1", ".", "NaN"] {
-        let expected = format!("the suite s has failures=\"{unreadable}\", which is no count");
+        let expected = format!("the suite s has failures=\"{unreadable}\", which is not a number");
         assert_eq!(problem(unreadable), expected);
     }
 }
@@ -80,11 +80,11 @@ fn junit_documents_with_entities_or_text_behind_them() {
     assert_eq!(events.len(), 1);
     assert_eq!(problems(&events), ["the JUnit document declares entities, which are not read"]);
     let events = read(Format::Junit, format!("<!DOCTYPE t SYSTEM \"t.dtd\">{suite}").as_bytes());
-    assert_eq!(problems(&events), ["the JUnit document has the entity &f;, which is not known"]);
+    assert_eq!(problems(&events), ["the JUnit document has the unknown entity &f;"]);
     let suite = suite.replace("&f;", "");
     for behind in ["garbage", "\n\0\n", "<![CDATA[x]]>"] {
         let events = read(Format::Junit, format!("{suite}{behind}").as_bytes());
-        assert_eq!(problems(&events), ["there is text behind the end of the JUnit document"], "{behind:?}");
+        assert_eq!(problems(&events), ["there is text after the end of the JUnit document"], "{behind:?}");
         assert_eq!(told(&events), [("s.a", Outcome::Passed)]);
     }
     for fine in ["\n\n", "<!-- end -->\n", "<?end?>"] {

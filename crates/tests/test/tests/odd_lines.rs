@@ -33,12 +33,12 @@ fn only_two_words_are_directives_of_tap() {
 fn numbers_of_tap_points_are_those_of_the_plan() {
     let problem = |text: &str| problems(&read(Format::Tap, text)).concat();
     assert_eq!(problem("1..2\nok 1 - a\nok 1 - b\n"), "several tests have the number 1");
-    assert_eq!(problem("ok 1 - a\nok 5 - b\n1..2\n"), "a test has the number 5, and the plan is 1..2");
-    assert_eq!(problem("1..1\nok 0 - a\n"), "a test has the number 0, and the plan is 1..1");
+    assert_eq!(problem("ok 1 - a\nok 5 - b\n1..2\n"), "a test has the number 5, but the plan is 1..2");
+    assert_eq!(problem("1..1\nok 0 - a\n"), "a test has the number 0, but the plan is 1..1");
     assert_eq!(problem("1..3\nok 2 - a\nok - b\nnot ok 1 - c\n"), "", "any order, and some without");
     let nested = "1..2\n    ok 1 - a\n    1..1\nok 1 - b\n    ok 1 - a\n    1..1\nok 2 - c\n";
     assert_eq!(problem(nested), "");
-    assert_eq!(problem("1..2\nok 1 - a\nBAIL OUT! no disk\n"), "the tests were given up: no disk");
+    assert_eq!(problem("1..2\nok 1 - a\nBAIL OUT! no disk\n"), "the tests were aborted: no disk");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn diagnostics_of_tap_without_an_end_swallow_no_results() {
     assert_eq!(problems(&events), [""; 0]);
     let events = read(Format::Tap, "1..1\nok 1 - a\n  ---\n  x: 1\n");
     assert_eq!(told(&events), [("a", Passed)]);
-    assert_eq!(problems(&events), ["the command ended within the diagnostics of a test"]);
+    assert_eq!(problems(&events), ["the output ended within the diagnostics of a test"]);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn summaries_of_tap_are_compared() {
         let text = format!("1..2\nok 1 - a\n# fail 9\nnot ok 2 - b # TODO\n# tests 2\n{summary}");
         problems(&read(Format::Tap, &text)).concat()
     };
-    assert_eq!(problem("# pass 0\n# fail 2\n"), "the summary counts 2 failures, and 1 are there");
+    assert_eq!(problem("# pass 0\n# fail 2\n"), "the summary counts 2 failures, but there are 1");
     assert_eq!(problem("# pass  1\n# fail  1\n# cancelled 0\n"), "");
     assert_eq!(problem("# fail 2\n"), "", "a test may print such a line");
 }
@@ -78,14 +78,14 @@ fn results_of_libtest_json_that_are_counted_or_torn() {
     assert_eq!(problem(BOTH, "ok", 2), "");
     assert_eq!(
         problem(BOTH, "failed", 2),
-        "the suite reported 1 failed tests, and only 0 of them have a line"
+        "the suite reported 1 failed tests, but only 0 of them have a line"
     );
     let (one, _) = BOTH.split_once('\n').unwrap();
     let one = format!("{one}\n");
-    assert_eq!(problem(&one, "ok", 1), "the suite has 2 tests, and only 1 of them have a line");
+    assert_eq!(problem(&one, "ok", 1), "the suite has 2 tests, but only 1 of them have a line");
     for torn in ["\"name\":5", "\"name\":\"b\",\"exec_time\":\"x\"", "\"name\":\"b\\ud800\""] {
         let line = format!("{one}{{\"type\":\"test\",\"event\":\"failed\",{torn}}}\n");
-        assert!(problem(&line, "failed", 1).starts_with("a line about a test can't be read: "), "{torn}");
+        assert!(problem(&line, "failed", 1).starts_with("a line about a test is not readable: "), "{torn}");
     }
     let nameless = format!("{BOTH}{{\"type\":\"test\",\"event\":\"failed\"}}\n");
     assert_eq!(problem(&nameless, "ok", 2), "a line about a test has no name");
@@ -99,7 +99,7 @@ fn suites_of_nextest_count_failures_together() {
     let tests = BOTH.replace("\"a\"", "\"c::c$a\"");
     let text = format!("{SUITE}{tests}{}", suite("failed"));
     let told = problems(&read(Format::Nextest, &text)).concat();
-    assert_eq!(told, "the suites reported 1 failed tests, and only 0 of them have a line");
+    assert_eq!(told, "the suites reported 1 failed tests, but only 0 of them have a line");
     assert_eq!(problems(&read(Format::Nextest, format!("{SUITE}{tests}{}", suite("ok")))), [""; 0]);
 }
 
@@ -122,7 +122,7 @@ fn events_of_go_that_are_torn_or_side_by_side() {
         let torn = event("fail", torn);
         let events = read(Format::GoJson, format!("{start}\n{b}{torn}\n{pass}\n"));
         assert_eq!(told(&events), [("p.B", Passed)]);
-        assert_eq!(problems(&events), [format!("an event of go can't be read: {torn}")]);
+        assert_eq!(problems(&events), [format!("an event of go is not readable: {torn}")]);
     }
     let events = read(Format::GoJson, format!("{start}\n{{\"Action\":\"fail\",\"Test\":\"A\"}}\n{pass}\n"));
     assert_eq!(problems(&events), ["an event fail of go names no package"]);

@@ -2,7 +2,7 @@
 
 mod told;
 
-use runtap_test::formats::{Case, Event, Format, LONGEST_NAME, LONGEST_SUITE, Outcome, Parser};
+use runtap_test::formats::{Case, Event, Format, MAX_NAME_BYTES, MAX_SUITE_BYTES, Outcome, Parser};
 
 use told::{cases, problems, read, told};
 
@@ -73,7 +73,7 @@ fn libtest_json() {
         (failed.place.clone(), failed.duration.unwrap().as_nanos()),
         (Some(("src/lib.rs".into(), 24)), 59_622)
     );
-    assert!(matches!(&events[0], Event::Begun { uid, .. } if uid == "tests::doubles"));
+    assert!(matches!(&events[0], Event::Started { uid, .. } if uid == "tests::doubles"));
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn plain_tap() {
     let cut = read(Format::Tap, b"1..3\nok 1 - a\n");
     assert_eq!(problems(&cut), ["the command ended after 1 of 3 tests"]);
     let cut = read(Format::Tap, b"ok 1 - a\nBail out! no disk\n");
-    assert_eq!(problems(&cut), ["the tests were given up: no disk"]);
+    assert_eq!(problems(&cut), ["the tests were aborted: no disk"]);
     let cut = read(Format::Tap, b"ok 1 - a\n");
-    assert_eq!(problems(&cut), ["there is no plan: the end is missing"]);
+    assert_eq!(problems(&cut), ["the plan is missing: the output may be truncated"]);
 }
 
 #[test]
@@ -275,8 +275,8 @@ fn attributes_and_documents_of_junit_are_bounded() {
     let cases = cases(&events);
     assert_eq!(cases.len(), 3);
     let longest = |of: fn(&Case) -> usize| cases.iter().map(|&case| of(case)).max();
-    assert_eq!(longest(|case| case.name.len()), Some(LONGEST_NAME));
-    assert_eq!(longest(|case| case.suite.len()), Some(LONGEST_SUITE));
+    assert_eq!(longest(|case| case.name.len()), Some(MAX_NAME_BYTES));
+    assert_eq!(longest(|case| case.suite.len()), Some(MAX_SUITE_BYTES));
     assert_eq!(cases[2].detail.as_ref().unwrap().message.len(), 1 << 20);
     assert_eq!(
         problems(&events),
@@ -289,7 +289,7 @@ fn attributes_and_documents_of_junit_are_bounded() {
         assert!(parser.feed(&piece).is_empty());
     }
     let events: Vec<_> = parser.finish().collect();
-    assert_eq!(problems(&events), ["the JUnit document exceeds 256 MiB, and is not read"]);
+    assert_eq!(problems(&events), ["the JUnit document exceeds the maximum of 256 MiB, and was not read"]);
     assert_eq!(events.len(), 1);
 }
 
@@ -312,9 +312,7 @@ fn what_quiet_libtest_leaves_out_is_said() {
     let text = "     Running unittests src/lib.rs (target/debug/deps/shop-507999230d6984fa)\n\nrunning 3 tests\n.iF\nfailures:\n\n\
                 ---- tests::b stdout ----\nno\n\n\nfailures:\n    tests::b\n\ntest result: FAILED. 1 passed; 1 failed; 1 ignored; 0 \
                 measured; 0 filtered out; finished in 0.00s\n";
-    let expected = [
-        "shop tells results without names: it is run with -q, --quiet or --format terse, which can't be read",
-    ];
+    let expected = ["shop prints results without names; do not use -q, --quiet or --format terse"];
     let events = read(Format::Libtest, text.as_bytes());
     assert_eq!(problems(&events), expected, "{events:#?}");
     assert!(matches!(events.last(), Some(Event::Unreadable(_))), "it has not died: {events:#?}");
@@ -325,7 +323,7 @@ fn what_quiet_libtest_leaves_out_is_said() {
     );
     let events = read(Format::Libtest, many.as_bytes());
     let [problem] = problems(&events)[..] else { panic!("{events:#?}") };
-    assert!(problem.starts_with("the binary tells results without names"), "{problem}");
+    assert!(problem.starts_with("the binary prints results without names"), "{problem}");
     // A test that prints dots is another matter.
     let dots = "running 1 test\n...\ntest a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored\n";
     assert_eq!(problems(&read(Format::Libtest, dots.as_bytes())), [""; 0]);
@@ -353,7 +351,7 @@ fn what_dies_in_the_middle_has_not_passed() {
     let (cut, _) = whole.split_once("</testsuite>").unwrap();
     assert_eq!(problems(&read(Format::Junit, cut.as_bytes())), ["the JUnit document has no end"]);
     assert_eq!(problems(&read(Format::Junit, b"")), ["there is no JUnit document"]);
-    assert!(problems(&read(Format::Junit, b"<a></b>"))[0].starts_with("no XML at byte"));
+    assert!(problems(&read(Format::Junit, b"<a></b>"))[0].starts_with("invalid XML at byte"));
 }
 
 #[test]
@@ -489,26 +487,29 @@ fn a_go_package_that_dies_names_the_tests_that_ran() {
     assert_eq!(case(&events, "shop.TestA").detail.as_ref().unwrap().message, "test timed out after 1s");
 }
 
-fn knows_nothing(format: Format, text: &[u8]) -> bool {
+fn recognizes_nothing(format: Format, text: &[u8]) -> bool {
     let mut parser = Parser::new(format);
     parser.feed(text);
-    parser.knows_nothing()
+    parser.recognizes_nothing()
 }
 
 #[test]
 fn output_of_another_format_is_no_run_without_tests() {
     let text = b"hello\nTest Suites: 1 passed\n";
     for format in Format::ALL.into_iter().filter(|format| *format != Format::Junit) {
-        assert!(knows_nothing(format, text), "{format}");
-        assert!(!knows_nothing(format, b"\n"), "{format}: it has printed nothing");
+        assert!(recognizes_nothing(format, text), "{format}");
+        assert!(!recognizes_nothing(format, b"\n"), "{format}: it has printed nothing");
     }
-    assert!(!knows_nothing(Format::Libtest, b"Compiling\nrunning 0 tests\n\ntest result: ok. 0 passed\n"));
-    assert!(!knows_nothing(Format::Tap, b"# no tests\n1..0\n"));
+    assert!(!recognizes_nothing(
+        Format::Libtest,
+        b"Compiling\nrunning 0 tests\n\ntest result: ok. 0 passed\n"
+    ));
+    assert!(!recognizes_nothing(Format::Tap, b"# no tests\n1..0\n"));
 }
 
 #[test]
 fn tap_beyond_its_plan_and_without_names() {
     let events = read(Format::Tap, b"1..1\nok\nok\n");
     assert_eq!(told(&events), [("test 1", Passed), ("test 2", Passed)]);
-    assert_eq!(problems(&events), ["there were 2 tests, and the plan says 1"]);
+    assert_eq!(problems(&events), ["there were 2 tests, but the plan is 1"]);
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use runtap_test::plan::{
-    Finished, History, Module, ModuleKey, ModuleRun, Outcome, Schedule, ScheduleOptions, TestCost, Which,
-    schedule,
+    Finished, History, Module, ModuleKey, ModuleRun, Outcome, ProcessTests, Schedule, ScheduleOptions,
+    TestCost, schedule,
 };
 
 fn options(parallel: usize) -> ScheduleOptions {
@@ -28,8 +28,8 @@ fn order(schedule: &Schedule<'_>) -> Vec<usize> {
 
 fn uids<'a>(schedule: &Schedule<'a>) -> Vec<Vec<&'a str>> {
     let which = schedule.processes.iter().map(|process| match &process.which {
-        Which::All => vec!["*"],
-        Which::Uids(uids) => uids.clone(),
+        ProcessTests::All => vec!["*"],
+        ProcessTests::Uids(uids) => uids.clone(),
     });
     which.collect()
 }
@@ -221,14 +221,14 @@ proptest! {
         let whole = schedule(&inputs, &ScheduleOptions { split: false, ..options });
         prop_assert_eq!(plan.unsplit, whole.makespan);
         prop_assert_eq!(whole.makespan, whole.unsplit);
-        if plan.processes.iter().any(|process| process.which != Which::All) {
+        if plan.processes.iter().any(|process| process.which != ProcessTests::All) {
             prop_assert!(plan.makespan + options.min_gain <= plan.unsplit);
             prop_assert!(plan.makespan.as_micros() * 100 <= plan.unsplit.as_micros() * 90);
         } else {
             prop_assert_eq!(&plan, &whole);
         }
 
-        let mut by_module: BTreeMap<usize, Vec<&Which<'_>>> = BTreeMap::new();
+        let mut by_module: BTreeMap<usize, Vec<&ProcessTests<'_>>> = BTreeMap::new();
         for process in &plan.processes {
             by_module.entry(process.module).or_default().push(&process.which);
         }
@@ -236,11 +236,11 @@ proptest! {
             let processes = by_module.remove(&position).unwrap_or_default();
             if module.listed && module.tests.is_empty() {
                 prop_assert!(processes.is_empty());
-            } else if processes != [&Which::All] {
+            } else if processes != [&ProcessTests::All] {
                 prop_assert!(module.listed && processes.len() <= parallel);
                 let mut given: Vec<&str> = Vec::new();
                 for which in processes {
-                    let Which::Uids(uids) = which else { return Err(TestCaseError::fail("all, and some again")) };
+                    let ProcessTests::Uids(uids) = which else { return Err(TestCaseError::fail("all, and some again")) };
                     prop_assert!(!uids.is_empty());
                     given.extend(uids);
                 }

@@ -33,19 +33,22 @@ fn plans_and_numbers_of_subtests() {
     assert_eq!(of_subtest(&["ok 1 - a", "1..3"]), "the subtest p ended after 1 of 3 tests");
     assert_eq!(
         of_subtest(&["1..1", "ok - a", "ok - b"]),
-        "there were 2 tests of the subtest p, and the plan says 1"
+        "there were 2 tests of the subtest p, but the plan is 1"
     );
-    assert_eq!(of_subtest(&["ok 1 - a"]), "there is no plan of the subtest p: the end is missing");
+    assert_eq!(
+        of_subtest(&["ok 1 - a"]),
+        "the plan of the subtest p is missing: the output may be truncated"
+    );
     assert_eq!(of_subtest(&["1..2", "ok 1", "ok 1"]), "several tests of the subtest p have the number 1");
     assert_eq!(
         of_subtest(&["1..2", "ok 1", "ok 3"]),
-        "a test of the subtest p has the number 3, and the plan is 1..2"
+        "a test of the subtest p has the number 3, but the plan is 1..2"
     );
     assert_eq!(of_subtest(&["1..2", "ok 1", "1..1"]), "the subtest p ended after 1 of 2 tests");
     assert_eq!(of_subtest(&["1..1", "ok 1", "1..9"]), "there are two plans of the subtest p: 1..1 and 1..9");
     assert_eq!(
         of_subtest(&["1..1", "ok 1", "# pass 0", "# fail 1", "# cancelled 1"]),
-        "the summary of the subtest p counts 2 failures, and 0 are there"
+        "the summary of the subtest p counts 2 failures, but there are 0"
     );
 }
 
@@ -148,7 +151,7 @@ fn points_that_a_tab_indents() {
 fn numbers_above_all_plans() {
     assert_eq!(
         problem("1..1\nok 18446744073709551617 - a\n"),
-        "a test has the number 18446744073709551617, and the plan is 1..1"
+        "a test has the number 18446744073709551617, but the plan is 1..1"
     );
 }
 
@@ -157,7 +160,7 @@ fn cancelled_tests_of_a_summary_are_failures() {
     let summary = |counts: &str| problem(&format!("1..2\nok 1 - a\nnot ok 2 - b\n# pass 1\n{counts}"));
     assert_eq!(summary("# fail 0\n# cancelled 1\n"), "");
     assert_eq!(summary("# fail 1\n# cancelled 0\n"), "");
-    assert_eq!(summary("# fail 1\n# cancelled 1\n"), "the summary counts 2 failures, and 1 are there");
+    assert_eq!(summary("# fail 1\n# cancelled 1\n"), "the summary counts 2 failures, but there are 1");
     assert_eq!(summary("# cancelled 9\n"), "", "a test may print such a line");
 }
 
@@ -209,5 +212,5 @@ fn a_suite_that_is_cancelled_has_something_that_was() {
 #[test]
 fn a_failure_that_is_too_deep_is_told() {
     let text = format!("{}not ok 1 - c\nok 1 - p\n1..1\n", "    ".repeat(101));
-    assert_eq!(problem(&text), "a test that failed is in more than 100 subtests");
+    assert_eq!(problem(&text), "a failed test is nested in more than 100 subtests");
 }

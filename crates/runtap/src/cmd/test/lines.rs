@@ -116,8 +116,8 @@ impl<W: Write + Send + 'static> Lines<W> {
                     }
                 }
             }
-            RunEvent::ModuleEnded { module, totals, failures, told, exit_code, duration } => {
-                failures.iter().skip(*told).try_for_each(|failure| self.failure(*module, failure))?;
+            RunEvent::ModuleEnded { module, totals, failures, reported, exit_code, duration } => {
+                failures.iter().skip(*reported).try_for_each(|failure| self.failure(*module, failure))?;
                 let described = |failure| (*module, cleaned(&describe(failure), LINE));
                 self.broken.extend(failures.iter().map(described));
                 self.module_ended(*module, totals, *exit_code, *duration)?;

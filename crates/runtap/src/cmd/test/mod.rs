@@ -28,9 +28,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use runtap_mtp::suite::history::{Earlier, Recorder, Store};
-use runtap_mtp::suite::plan::{Empty, PlanError, Planned, plan};
+use runtap_mtp::suite::plan::{EmptyReason, PlanError, Planned, plan};
 use runtap_mtp::{
-    self as mtp, ApplicationOptions, Found, Job, Mode, Module, ModuleKind, RunSpec, Stop, StopLevel,
+    self as mtp, ApplicationOptions, FoundModules, Job, Mode, Module, ModuleKind, RunSpec, Stop, StopLevel,
     Transport, find_modules, run as run_modules,
 };
 use runtap_os::in_a_thread;
@@ -105,7 +105,7 @@ fn work(
     nothing::tell_untold(&planned, &spec.modules, output);
     if let Some(empty) = &planned.empty {
         nothing::tell(empty, &settings.selection, output);
-        spec.may_be_empty |= matches!(empty, Empty::OtherParts { .. });
+        spec.may_be_empty |= matches!(empty, EmptyReason::OtherParts { .. });
     }
     spec.rules = settings.rules(&spec, &planned);
     sink.begin()?;
@@ -280,7 +280,7 @@ fn usage(message: impl Into<String>, hint: impl Into<Option<String>>) -> anyhow:
 }
 
 fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<RunSpec> {
-    let Found { modules, order, .. } = found(options, &settings.root, output)?;
+    let FoundModules { modules, order, .. } = found(options, &settings.root, output)?;
     let mut spec = RunSpec::new(modules);
     spec.process_keeper = system::process_keeper();
     spec.jobs = order.into_iter().map(Job::whole).collect();
@@ -306,7 +306,7 @@ fn spec(options: &Test, settings: &Settings, output: Output) -> anyhow::Result<R
     Ok(spec)
 }
 
-fn found(options: &Test, root: &Path, output: Output) -> anyhow::Result<Found> {
+fn found(options: &Test, root: &Path, output: Output) -> anyhow::Result<FoundModules> {
     let named = options.patterns.iter().flat_map(|list| list.split(';'));
     let named = named.map(str::trim).filter(|pattern| !pattern.is_empty()).map(str::to_owned);
     let wanted: Vec<_> = options.paths.iter().cloned().chain(named).collect();

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use runtap_mtp as mtp;
 use runtap_mtp::{ModuleFailure, ModuleId, RunEvent, TestInfo};
 use runtap_os::output::PendingFile;
-use runtap_test_report::{Facts, Level, Message, Module, Run, Source as _, Spool, TestResult, told_by_id};
+use runtap_test_report::{Facts, Level, Message, Module, Run, Source as _, Spool, TestResult, facts_from_id};
 
 use super::module_failure::explain;
 use super::reported::{attempt, counted, facts, level, shown_artifact};
@@ -308,8 +308,8 @@ impl Gathered {
             ..TestResult::default()
         };
         // What was listed; else what the id says.
-        if let Some(facts) = known.cloned().or_else(|| told_by_id(&result.uid, &result.name)) {
-            shown.learn(facts);
+        if let Some(facts) = known.cloned().or_else(|| facts_from_id(&result.uid, &result.name)) {
+            shown.apply_facts(facts);
         }
         shown
     }

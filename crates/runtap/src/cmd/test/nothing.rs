@@ -1,7 +1,7 @@
 //! Why no test is run, or fewer than may have been meant: what matched nothing, in how many tests, what is not known of them.
 
 use runtap_mtp::Module;
-use runtap_mtp::suite::plan::{Empty, Planned, Selection};
+use runtap_mtp::suite::plan::{EmptyReason, Planned, Selection};
 use runtap_test::plan::Unmet;
 
 use crate::output::Output;
@@ -11,16 +11,16 @@ use crate::units::Things;
 const NAMED: usize = 5;
 
 /// Says why none of the tests that were listed is run.
-pub(super) fn tell(empty: &Empty, selection: &Selection, output: Output) {
+pub(super) fn tell(empty: &EmptyReason, selection: &Selection, output: Output) {
     match empty {
-        Empty::OtherParts { tests } => {
+        EmptyReason::OtherParts { tests } => {
             let partition = selection.partition.map(|it| it.to_string()).unwrap_or_default();
             let tests = Things(*tests as u64, "test");
             output.note(format_args!(
                 "nothing to run in part {partition}: the other parts have all of {tests}"
             ));
         }
-        Empty::NoMatch { listed, unmet } => {
+        EmptyReason::NoMatch { listed, unmet } => {
             let what = match &selection.filter {
                 Some(filter) => format!("the filter '{filter}'"),
                 None => "--filter-uid".to_owned(),
@@ -39,7 +39,7 @@ pub(super) fn tell(empty: &Empty, selection: &Selection, output: Output) {
 
 /// Says of which applications classes, traits and files are not known, where conditions are about them.
 pub(super) fn tell_untold(planned: &Planned, modules: &[Module], output: Output) {
-    for module in planned.untold.iter().filter_map(|module| modules.get(module.0)) {
+    for module in planned.names_only.iter().filter_map(|module| modules.get(module.0)) {
         output.warning(format_args!(
             "{module} tells only the names of its tests: conditions on classes, namespaces, traits and files meet none of them (Microsoft.Testing.Platform tells these from version 1.9 on)"
         ));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use anstyle::Style;
-use runtap_mtp::{Begun, LaunchId, ModuleId, RunEvent, Totals};
+use runtap_mtp::{ActiveTests, LaunchId, ModuleId, RunEvent, Totals};
 use runtap_text::{Clean, DIM};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -38,7 +38,7 @@ struct Launch {
     module: ModuleId,
     since: Instant,
     /// The name of each, and since when.
-    tests: Begun<(String, Instant)>,
+    tests: ActiveTests<(String, Instant)>,
 }
 
 impl Progress {
@@ -63,7 +63,7 @@ impl Progress {
     pub(super) fn event(&mut self, event: &RunEvent) {
         match event {
             RunEvent::LaunchStarted { module, launch, .. } => {
-                let tests = Begun::default();
+                let tests = ActiveTests::default();
                 self.launches.insert(*launch, Launch { module: *module, since: Instant::now(), tests });
             }
             RunEvent::TestStarted { launch, uid, name, .. } => {

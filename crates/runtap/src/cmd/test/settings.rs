@@ -8,7 +8,7 @@ use std::time::Duration;
 use runtap_mtp::suite::config::Configuration;
 use runtap_mtp::suite::history::Store;
 use runtap_mtp::suite::plan::{Planned, Selection};
-use runtap_mtp::suite::rules::{Need, Rules};
+use runtap_mtp::suite::rules::{RequiredFacts, Rules};
 use runtap_mtp::{Mode, RunSpec, TestRules, Timeouts};
 use runtap_test::plan::{Filter, FilterError, Flaky, Limit, Options, Partition, Report};
 
@@ -104,7 +104,7 @@ impl Settings {
 
     /// What holds for single tests, of which this is known.
     pub(super) fn rules(&self, spec: &RunSpec, planned: &Planned) -> Option<Arc<dyn TestRules>> {
-        if spec.mode != Mode::Run || Need::of(&self.options) == Need::NoRules {
+        if spec.mode != Mode::Run || RequiredFacts::of(&self.options) == RequiredFacts::NoRules {
             return None;
         }
         Some(Arc::new(Rules::new(self.options.clone(), &spec.modules, planned.known.iter().cloned())))
@@ -174,7 +174,7 @@ fn selection(test: &Test, options: &Options) -> anyhow::Result<Selection> {
         partition,
         failed_only: test.rerun == Some(Rerun::Latest),
         split: test.list_tests.is_none() && options.split.unwrap_or_default(),
-        discover: test.list_tests.is_none() && Need::of(options) == Need::Discovery,
+        discover: test.list_tests.is_none() && RequiredFacts::of(options) == RequiredFacts::Discovery,
     })
 }
 

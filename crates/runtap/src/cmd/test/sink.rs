@@ -274,15 +274,15 @@ fn collector(directory: &str, options: &Test, spec: &RunSpec) -> anyhow::Result<
 }
 
 fn tell_collected(collected: &Collected, output: Output) {
-    let Collected { directory, copies, refused, more_refused } = collected;
+    let Collected { directory, copies, rejected, more_rejected } = collected;
     let count = Things(*copies, "file");
     output.note(format_args!("collected {count} in {}", directory.display()));
-    for (path, why) in refused {
+    for (path, why) in rejected {
         let path = cleaned(&path.to_string_lossy(), LINE);
         output.warning(format_args!("not collected: {path}: {why}"));
     }
-    if *more_refused > 0 {
-        output.warning(format_args!("not collected: {more_refused} more"));
+    if *more_rejected > 0 {
+        output.warning(format_args!("not collected: {more_rejected} more"));
     }
 }
 

@@ -1,5 +1,5 @@
-//! The command as a process: one stream of output, and an end of all that it has started. How it is kept together, and asked
-//! to end, is the system's (`unix`, `windows`).
+//! The process of the command: one stream of output, and termination of all processes that the command started. The
+//! system-specific parts are in `unix` and `windows`.
 
 use std::ffi::OsString;
 use std::io::{self, PipeReader, PipeWriter};
@@ -16,28 +16,29 @@ use runtap_test::formats::Format;
 #[cfg_attr(windows, path = "child/windows.rs")]
 mod native;
 
-use native::{Command, Group, asked_to_end};
+use native::{Command, Group, stop_signal};
 
-/// How long a command has to end itself.
+/// The time between a request to stop and the termination of a command.
 const GRACE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Child {
     group: Group,
-    state: Mutex<State>,
+    state: Mutex<ChildState>,
     ended: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// The ids of its processes may be others' afterwards.
+struct ChildState {
+    /// Whether the command has exited. Its process ids may then be reused.
     is_over: bool,
-    /// How the command has ended, until somebody wants to know.
+    /// The exit status, until it is taken by `wait`.
     status: Option<io::Result<ExitStatus>>,
 }
 
 impl Child {
-    /// Starts it, and gives what it prints. Of libtest that is standard error too: cargo says there which binary comes, and which has failed.
+    /// Starts the command and returns its output. For libtest, the output includes standard error, where cargo names
+    /// the binaries that start and that fail.
     pub(crate) fn start(
         keeper: &[OsString],
         words: &[OsString],
@@ -47,7 +48,7 @@ impl Child {
         let (reader, writer): (PipeReader, PipeWriter) = io::pipe()?;
         let mut command = Command::new(keeper, words)?;
         let settings = command.settings();
-        // Of this application, not of those that the command may start.
+        // These describe this application, not applications that the command may start.
         settings.env_remove(EXECUTION_ID).env_remove(ATTEMPT_NUMBER);
         if let Some(directory) = directory {
             settings.current_dir(directory);
@@ -59,11 +60,11 @@ impl Child {
             settings.stderr(writer.try_clone()?);
         }
         settings.stdout(writer);
-        // Our ends of the stream are gone with the command, and would keep it open.
+        // This drops the writers in `command`, which would otherwise keep the stream open.
         let (group, mut process) = command.start()?;
         let child = Arc::new(Self { group, state: Mutex::default(), ended: Condvar::new() });
         let own = Arc::clone(&child);
-        // In the background: a process that has died may leave the output open.
+        // In the background, because the output may stay open after the process has exited.
         thread::Builder::new().name("mtp-wrap-wait".into()).spawn(move || {
             let status = process.wait();
             let mut state = own.state();
@@ -74,64 +75,65 @@ impl Child {
         Ok((child, reader))
     }
 
-    /// Whether the command itself has ended, whatever it has left behind.
+    /// Returns whether the command has exited, regardless of processes that it left behind.
     pub(crate) fn has_ended(&self) -> bool {
         self.state().is_over
     }
 
-    /// Waits for its end. What it has left behind ends with it.
+    /// Waits for the exit of the command. Processes that it left behind are terminated.
     pub(crate) fn wait(&self) -> io::Result<ExitStatus> {
-        let is_open = |state: &mut State| state.status.is_none();
+        let is_open = |state: &mut ChildState| state.status.is_none();
         let mut state = self.ended.wait_while(self.state(), is_open).unwrap_or_else(PoisonError::into_inner);
         state.status.take().unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
     }
 
-    /// Asks all of it to end, and ends it after a moment. Does not wait.
+    /// Requests all processes to stop, and terminates them after [`GRACE`]. Does not wait.
     pub(crate) fn stop(self: Arc<Self>) {
         let state = self.state();
         if state.is_over {
             return;
         }
-        self.group.ask();
+        self.group.request_stop();
         drop(state);
         let own = Arc::clone(&self);
         let spawned = thread::Builder::new().name("mtp-wrap-stop".into()).spawn(move || {
-            let lives = |state: &mut State| !state.is_over;
-            let waited = own.ended.wait_timeout_while(own.state(), GRACE, lives);
+            let is_running = |state: &mut ChildState| !state.is_over;
+            let waited = own.ended.wait_timeout_while(own.state(), GRACE, is_running);
             drop(waited.unwrap_or_else(PoisonError::into_inner));
-            own.group.end();
+            own.group.kill();
         });
         if spawned.is_err() {
-            self.group.end();
+            self.group.kill();
         }
     }
 
-    /// Has all of it ended at the latest when what is returned is dropped: whoever does not want the results any more.
-    pub(crate) fn ends_with(self: &Arc<Self>) -> impl Drop + use<> {
-        Ends(Arc::clone(self))
+    /// Returns a guard that terminates all processes when it is dropped.
+    pub(crate) fn kill_on_drop(self: &Arc<Self>) -> impl Drop + use<> {
+        KillOnDrop(Arc::clone(self))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ChildState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Ends(Arc<Child>);
+struct KillOnDrop(Arc<Child>);
 
-impl Drop for Ends {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        self.0.group.end();
+        self.0.group.kill();
     }
 }
 
-/// Has `act` called at the first signal that asks us to end. The process lives on: `act` has to see to its end.
+/// Calls `act` at the first signal that requests this process to stop. The signal does not terminate the process; `act`
+/// must do so.
 pub(crate) fn on_signal(act: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let guard = runtime.enter();
-    let asked = asked_to_end()?;
+    let stopped = stop_signal()?;
     drop(guard);
     thread::Builder::new().name("mtp-wrap-signal".into()).spawn(move || {
-        runtime.block_on(asked);
+        runtime.block_on(stopped);
         act();
     })?;
     Ok(())

@@ -1,24 +1,28 @@
-//! Makes a test application of Microsoft.Testing.Platform of any test command whose output can be read: `cargo test`,
-//! `go test`, `node --test`, `pytest` … stay as they are, and `dotnet test` and `runtap test` run them beside .NET's tests.
+//! Runs any test command with machine-readable output as a test application of Microsoft.Testing.Platform: `cargo
+//! test`, `go test`, `node --test`, `pytest` and others stay unchanged, and `dotnet test` and `runtap test` run them
+//! beside .NET tests.
 //!
-//! A [`Wrap`] says which command and what it prints. [`Wrap::run`] does what a server has asked for: it starts the command,
-//! reads results out of what it prints ([`runtap_test::formats`]), and reports them to the server ([`Host`](crate::Host)).
+//! A [`Wrap`] specifies the command and the format of its output. [`Wrap::run`] handles the server's request: it starts
+//! the command, parses results from its output ([`runtap_test::formats`]), and reports them to the server
+//! ([`Host`](crate::Host)).
 //!
-//! - Filters (`--filter-uid`) choose what is told, not what is run: no option is common to all commands.
-//! - A list is what the command lists with [`Wrap::list_arguments`]; a command that can't list is run.
-//! - Files that a report names are files of their tests, and the report is one of the session.
-//! - A command that fails and of which no test has failed (it did not compile, it died) fails the application, and the end of
-//!   what it has printed is on standard error, which servers show. So does one that ends otherwise than failed tests have it
-//!   end: a server may leave failures of tests out.
-//! - Whoever ends us ends all that the command has started: by a signal, SIGKILL too, over the control pipe, or by going
-//!   away. A keeper (the module `reaper` of `runtap-os`) is the process that sees to it; on Windows a job object does.
+//! - Filters (`--filter-uid`) select the reported tests, not the executed tests, because the commands have no common
+//!   filter option.
+//! - Tests are listed with the command and [`Wrap::list_arguments`]. A command that cannot list its tests is run.
+//! - Files named in a report become artifacts of their tests, and the report becomes an artifact of the session.
+//! - A command that fails although no test failed (for example because it did not compile, or crashed) fails the
+//!   application. The end of its output is printed to standard error, which servers show. This also applies to exit
+//!   codes that failed tests do not explain, because a server may filter out failed tests.
+//! - When this process ends, all processes that the command started end too: after signals including SIGKILL, after a
+//!   request on the control pipe, and when the server disconnects. A keeper process (the module `reaper` of
+//!   `runtap-os`) ensures this; on Windows, a job object.
 
 mod child;
 mod log;
 mod output;
 mod report;
+mod reporter;
 mod tail;
-mod tell;
 mod verdict;
 
 use std::ffi::OsString;
@@ -33,79 +37,79 @@ use thiserror::Error;
 
 use child::Child;
 use report::Report;
+use reporter::ResultReporter;
 use tail::Tail;
-use tell::Teller;
 
-/// Set to `known` by who wants a list only if the command need not be run for it.
+/// The variable that servers set to `known` to request a list only if the command need not be run for it.
 pub const LIST: &str = "RUNTAP_MTP_LIST";
 
-/// How much of a report is read at a time.
-const PIECE: usize = 64 << 10;
+/// The read buffer size for reports, in bytes.
+const READ_SIZE: usize = 64 << 10;
 
-/// How much is made results of at a time: three bytes can be a result, whose name has thousands.
-const PART: usize = 4 << 10;
+/// The number of bytes that are parsed at a time: three bytes can be a result whose name has thousands of bytes.
+const PARSE_SIZE: usize = 4 << 10;
 
-/// How long the end may take after a signal.
-const LAST: Duration = Duration::from_secs(8);
+/// The maximum time to exit after a signal.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
-fn only_known() -> bool {
+fn lists_only_if_known() -> bool {
     std::env::var_os(LIST).is_some_and(|value| value == "known")
 }
 
-/// A command, and what it prints.
+/// A command and the format of its output.
 #[derive(Debug, Clone)]
 pub struct Wrap {
-    /// What it prints.
+    /// The format of the command's output.
     pub format: Format,
-    /// The command with its arguments, not empty.
+    /// The command with its arguments; not empty.
     pub command: Vec<OsString>,
-    /// Where it runs; where we do otherwise.
+    /// The working directory. `None` for the current directory.
     pub directory: Option<PathBuf>,
-    /// The file that it leaves its results in, if it does not print them. Relative to `directory`.
+    /// The file to which the command writes its results, if it does not print them. Relative to `directory`.
     pub report: Option<PathBuf>,
-    /// What makes a list of the command's tests if it is added. `None`: what the format knows.
+    /// The arguments that make the command list its tests. `None` for the default of the format.
     pub list_arguments: Option<Vec<OsString>>,
-    /// The file that servers show.
+    /// The file that servers show. `None` for this program.
     pub module: Option<PathBuf>,
-    /// Whether standard error has which version of the protocol was negotiated, and which command is run.
+    /// Whether to print the negotiated protocol version and the command to standard error.
     pub verbose: bool,
-    /// The arguments with which this program calls `runtap_os::reaper::keep` with the words that follow them.
+    /// The arguments with which this program runs `runtap_os::reaper::keep` on the arguments that follow.
     pub keeper: Vec<OsString>,
 }
 
-/// Why the command's tests can't be told.
+/// An error that occurs when running a command and reporting its tests.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WrapError {
-    /// The server is gone or does not answer.
+    /// The connection to the server is lost, or the server does not reply.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The command can't be started.
+    /// The command cannot be started.
     #[error("can't start {command:?}: {error}")]
     Start {
-        /// Its first word.
+        /// The program.
         command: OsString,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// Its output or its end can't be read.
-    #[error("can't read what the command prints: {0}")]
+    /// The output or the exit status of the command cannot be read.
+    #[error("can't read the output of the command: {0}")]
     Output(io::Error),
-    /// The report that it should have left.
+    /// The report of the command cannot be read.
     #[error("can't read the report {}: {error}", path.display())]
     Report {
-        /// The file.
+        /// The path of the report.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         error: io::Error,
     },
-    /// We could not be told to end.
-    #[error("can't wait for signals: {0}")]
+    /// Signal handlers cannot be installed.
+    #[error("can't install signal handlers: {0}")]
     Signals(io::Error),
 }
 
 impl Wrap {
-    /// Does what a server has asked for.
+    /// Handles the server's request.
     pub fn run(&self, launch: &Launch) -> Exit {
         let mut application = Application::new().create_log(log::create);
         if let Some(module) = &self.module {
@@ -119,8 +123,8 @@ impl Wrap {
         if self.verbose {
             let command = words.join(std::ffi::OsStr::new(" "));
             let version = session.host().version();
-            tail::say(&format!(
-                "version {version} of the protocol was negotiated; runs {}",
+            tail::print_error(&format!(
+                "negotiated protocol version {version}; running {}",
                 command.display()
             ));
         }
@@ -128,49 +132,52 @@ impl Wrap {
             Some(directory) => directory.join(path),
             None => path.clone(),
         });
-        if lists && self.list_arguments.is_none() && self.format != Format::Libtest && only_known() {
-            tail::say(&"its tests are known only when it runs them: --list-arguments says how it lists them");
+        if lists && self.list_arguments.is_none() && self.format != Format::Libtest && lists_only_if_known() {
+            tail::print_error(
+                &"the tests are only known after a run; use --list-arguments to specify how the command lists them",
+            );
             session.host().set_exit(Exit::ERROR);
             return Ok(());
         }
-        // With arguments of its own it prints a list, in libtest's form, and leaves no report.
+        // With list arguments, the command prints a list in libtest's format and writes no report.
         let prints_list = lists && self.list_arguments.is_some();
         let report = report.filter(|_| !prints_list).map(Report::before);
         let cancel = session.host().cancel().clone();
         let own = cancel.clone();
-        // Before the command is there: a signal that ended us would leave it behind.
-        let ask = move || {
+        // Before the command starts: a fatal signal would leave it behind.
+        let stop = move || {
             own.request(CancelReason::Application);
-            // The server may not answer any more. The keeper ends the command when we are gone.
-            std::thread::sleep(LAST);
+            // The server may not reply any more. The keeper terminates the command when this process exits.
+            std::thread::sleep(EXIT_TIMEOUT);
             std::process::exit(Exit::ABORTED.0.into());
         };
-        child::on_signal(ask).map_err(WrapError::Signals)?;
+        child::on_signal(stop).map_err(WrapError::Signals)?;
         let start = |error| WrapError::Start { command: words.first().cloned().unwrap_or_default(), error };
         let (child, output) =
             Child::start(&self.keeper, &words, self.directory.as_deref(), self.format).map_err(start)?;
-        let _ends = child.ends_with();
+        let _guard = child.kill_on_drop();
         let ended = Arc::clone(&child);
         cancel.listen(move |_| ended.stop());
         let mut parser = Parser::new(if prints_list { Format::Libtest } else { self.format });
         let can_list = self.list_arguments.is_some() || self.format == Format::Libtest;
-        let mut teller = Teller::new(session, wanted, self.directory.clone(), !can_list);
+        let mut reporter = ResultReporter::new(session, wanted, self.directory.clone(), !can_list);
         let mut tail = Tail::default();
-        let printed = output::Pieces::of(output).map_err(WrapError::Output)?;
+        let printed = output::OutputChunks::new(output).map_err(WrapError::Output)?;
         while let Some(bytes) = printed.next(|| child.has_ended()) {
             let bytes = bytes.map_err(WrapError::Output)?;
             tail.push(&bytes);
             if report.is_none() {
-                for part in bytes.chunks(PART) {
-                    teller.tell(parser.feed(part))?;
+                for part in bytes.chunks(PARSE_SIZE) {
+                    reporter.report_events(parser.feed(part))?;
                 }
             }
         }
         let waited = child.wait();
         if session.cancelled().is_some() {
-            // How it was ended is our doing; a failure whose output was to follow is one all the same.
+            // The command was stopped on purpose, so its status is ignored. A failure whose output was incomplete is
+            // still reported.
             if report.is_none() {
-                teller.tell(parser.finish())?;
+                reporter.report_events(parser.finish())?;
             }
             return Ok(());
         }
@@ -180,51 +187,55 @@ impl Wrap {
             let failed = |error| WrapError::Report { path: report.path().to_owned(), error };
             match report.open() {
                 Ok(mut file) => {
-                    let mut piece = vec![0; PIECE];
+                    let mut piece = vec![0; READ_SIZE];
                     loop {
                         let count = file.read(&mut piece).map_err(failed)?;
                         if count == 0 {
                             break;
                         }
-                        for part in piece.get(..count).unwrap_or_default().chunks(PART) {
-                            teller.tell(parser.feed(part))?;
+                        for part in piece.get(..count).unwrap_or_default().chunks(PARSE_SIZE) {
+                            reporter.report_events(parser.feed(part))?;
                         }
                     }
-                    teller.report(report.path())?;
+                    reporter.report_file(report.path())?;
                 }
                 Err(error) if status.success() => return Err(failed(error)),
-                // The command has not come so far, and says why.
+                // The command failed before it wrote the report, and its output explains why.
                 Err(_) => is_absent = true,
             }
         }
-        let knows_nothing = report.is_none() && parser.knows_nothing();
+        let recognizes_nothing = report.is_none() && parser.recognizes_nothing();
         if !is_absent {
-            teller.tell(parser.finish())?;
+            reporter.report_events(parser.finish())?;
         }
-        if status.success() && knows_nothing {
-            tail::say(&format!("nothing that the command has printed is of the format {}:", self.format));
+        if status.success() && recognizes_nothing {
+            tail::print_error(&format!(
+                "the output of the command has nothing in the format {}:",
+                self.format
+            ));
             tail.print();
             session.host().set_exit(Exit::ERROR);
             return Ok(());
         }
-        let problems = teller.problems();
-        let has_failures = teller.has_failures() || teller.has_other_failures();
-        let is_explained = status.success() || has_failures && verdict::is_of_failed_tests(self, status);
+        let problems = reporter.problems();
+        let has_failures = reporter.has_failures() || reporter.has_other_failures();
+        let is_explained =
+            status.success() || has_failures && verdict::is_explained_by_failures(self, status);
         if problems.is_empty() && is_explained {
             return Ok(());
         }
         for problem in problems {
-            tail::say(problem);
+            tail::print_error(problem);
         }
         let colon = if tail.is_empty() { "" } else { "; the end of its output:" };
-        tail::say(&format!("the command has ended with {status}{colon}"));
+        tail::print_error(&format!("the command exited with {status}{colon}"));
         tail.print();
-        // Not the code of failed tests, though there may be some: who leaves them out must not leave this out.
-        session.host().set_exit(verdict::exit(status, teller.has_cut()));
+        // Not the exit code of failed tests: a server that filters out failed tests must not ignore this failure.
+        session.host().set_exit(verdict::exit(status, reporter.has_incomplete_tests()));
         Ok(())
     }
 
-    /// The words of the command, and whether they make a list.
+    /// Returns the command line, and whether it is run for a list.
     fn words(&self, is_discovery: bool) -> (Vec<OsString>, bool) {
         let mut words = self.command.clone();
         if !is_discovery {
@@ -233,7 +244,7 @@ impl Wrap {
         match &self.list_arguments {
             Some(more) => words.extend(more.iter().cloned()),
             None if self.format == Format::Libtest => {
-                // Cargo passes on what is behind `--`; a test binary takes it as it is.
+                // Cargo forwards arguments after `--`; a test binary takes them directly.
                 let is_cargo = words
                     .first()
                     .is_some_and(|word| Path::new(word).file_stem().is_some_and(|stem| stem == "cargo"));
@@ -271,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_asked_for_in_the_commands_way() {
+    fn each_command_is_asked_for_a_list_by_its_own_option() {
         use Format::{GoJson, Libtest};
         assert_eq!(words(Libtest, &["cargo", "test"], None), "cargo test -- --list");
         assert_eq!(words(Libtest, &["/x/cargo", "t", "--", "-q"], None), "/x/cargo t -- -q --list");

@@ -1,5 +1,5 @@
-//! The file that a command leaves its results in: read only if this run has written it, and never removed. It may be
-//! anything that people have named by mistake.
+//! The file to which a command writes its results. It is read only if this run has written it, and never removed,
+//! because the path may have been specified by mistake.
 
 #[cfg_attr(unix, path = "report/unix.rs")]
 #[cfg_attr(windows, path = "report/windows.rs")]
@@ -9,18 +9,18 @@ use std::fs;
 use std::io::{self, Error};
 use std::path::{Path, PathBuf};
 
-use self::system::{Look, look};
+use self::system::{FileStamp, stamp};
 
 #[derive(Debug)]
 pub(crate) struct Report {
     path: PathBuf,
-    before: Option<Look>,
+    before: Option<FileStamp>,
 }
 
 impl Report {
-    /// The state before the command runs: what is there is an earlier run's.
+    /// Records the state before the command runs, to detect a report of an earlier run.
     pub(crate) fn before(path: PathBuf) -> Self {
-        let before = fs::metadata(&path).ok().map(|there| look(&there));
+        let before = fs::metadata(&path).ok().map(|metadata| stamp(&metadata));
         Self { path, before }
     }
 
@@ -28,12 +28,12 @@ impl Report {
         &self.path
     }
 
-    /// The file that this run has written.
+    /// Opens the file that this run has written.
     pub(crate) fn open(&self) -> io::Result<fs::File> {
-        // A pipe would be waited for without end.
+        // Rejects pipes, which could block forever.
         let file = runtap_os::output::open_named(&self.path)?;
-        if self.before == Some(look(&file.metadata()?)) {
-            return Err(Error::other("the command has not written it: it is as it was before"));
+        if self.before == Some(stamp(&file.metadata()?)) {
+            return Err(Error::other("the command has not written it: the file is unchanged"));
         }
         Ok(file)
     }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_this_run_has_written() {
+    fn only_a_report_of_this_run_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.xml");
         let absent = Report::before(path.clone());
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(absent.read().unwrap(), b"old");
         let there = Report::before(path.clone());
         assert!(there.read().unwrap_err().to_string().contains("has not written it"));
-        assert_eq!(fs::read(&path).unwrap(), b"old", "it is nobody's to remove");
+        assert_eq!(fs::read(&path).unwrap(), b"old", "the old file is not removed");
         fs::write(&path, "newer").unwrap();
         assert_eq!(there.read().unwrap(), b"newer");
         assert!(

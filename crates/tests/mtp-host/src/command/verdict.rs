@@ -1,4 +1,4 @@
-//! Whether the end of a command is that of one whose tests have failed.
+//! Whether failed tests explain the exit status of a command.
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -8,31 +8,31 @@ use runtap_test::formats::Format;
 
 use crate::command::Wrap;
 
-/// Shells end with this and the number of a signal that has ended their command.
-const SIGNALLED: i32 = 128;
+/// Shells exit with this code plus the number of the signal that terminated their command.
+const SIGNAL_BASE: i32 = 128;
 
-/// Whether the command, or what a shell has run for it, was ended by a signal.
-pub(crate) fn has_died(status: ExitStatus) -> bool {
-    // Numbers of signals end at 64. PHP ends with 255 of an error of its own.
-    status.code().is_none_or(|code| (SIGNALLED + 1..=SIGNALLED + 64).contains(&code))
+/// Returns whether the command, or a command that a shell ran for it, was terminated by a signal.
+pub(crate) fn was_signaled(status: ExitStatus) -> bool {
+    // Signal numbers end at 64. PHP exits with 255 after its own errors.
+    status.code().is_none_or(|code| (SIGNAL_BASE + 1..=SIGNAL_BASE + 64).contains(&code))
 }
 
-/// The code for an end that failed tests do not explain. A command that reports success has come to its end, so that what is
-/// missing in its results (`has_cut`) has another reason than its death.
-pub(crate) fn exit(status: ExitStatus, has_cut: bool) -> Exit {
-    if has_died(status) || has_cut && !status.success() { Exit::DIED } else { Exit::ERROR }
+/// Returns the exit code for a status that failed tests do not explain. A command that reports success was not
+/// terminated, so tests that did not finish then have another cause.
+pub(crate) fn exit(status: ExitStatus, has_incomplete_tests: bool) -> Exit {
+    if was_signaled(status) || has_incomplete_tests && !status.success() { Exit::DIED } else { Exit::ERROR }
 }
 
-/// Whether failed tests explain how the command has ended. Another exit code has another reason, where it is known which one
-/// the program has for failed tests; TAP and JUnit have many programs.
-pub(crate) fn is_of_failed_tests(wrap: &Wrap, status: ExitStatus) -> bool {
+/// Returns whether failed tests explain the status. For formats of a known program, only the exit code that the program
+/// uses for failed tests is accepted; TAP and JUnit have many programs.
+pub(crate) fn is_explained_by_failures(wrap: &Wrap, status: ExitStatus) -> bool {
     let Some(code) = status.code() else { return false };
     match wrap.format {
         Format::Libtest | Format::LibtestJson => code == 101,
         Format::Nextest => code == 100,
         Format::GoJson => code == 1,
         Format::Junit if is_pytest(wrap) => code == 1,
-        Format::Tap | Format::Junit => (1..=SIGNALLED).contains(&code),
+        Format::Tap | Format::Junit => (1..=SIGNAL_BASE).contains(&code),
     }
 }
 
@@ -61,10 +61,11 @@ mod tests {
     }
 
     #[test]
-    fn only_the_codes_of_failed_tests_are_explained_by_them() {
+    fn failed_tests_explain_only_their_exit_codes() {
         let codes = |format, command: &[&str]| -> Vec<i32> {
-            let of_failed =
-                |code: &i32| is_of_failed_tests(&wrap(format, command), ExitStatus::from_raw(code << 8));
+            let of_failed = |code: &i32| {
+                is_explained_by_failures(&wrap(format, command), ExitStatus::from_raw(code << 8))
+            };
             [0, 1, 2, 8, 100, 101, 128, 134, 255].into_iter().filter(of_failed).collect()
         };
         assert_eq!(codes(Format::Libtest, &["cargo", "test"]), [101]);
@@ -77,20 +78,22 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_reports_success_has_not_died() {
-        let codes = |has_cut| [0, 1, 134].map(|code| exit(ExitStatus::from_raw(code << 8), has_cut));
+    fn a_command_that_reports_success_was_not_terminated() {
+        let codes = |has_incomplete_tests| {
+            [0, 1, 134].map(|code| exit(ExitStatus::from_raw(code << 8), has_incomplete_tests))
+        };
         assert_eq!(codes(true), [Exit::ERROR, Exit::DIED, Exit::DIED]);
         assert_eq!(codes(false), [Exit::ERROR, Exit::ERROR, Exit::DIED]);
     }
 
     #[test]
-    fn signals_are_explained_by_no_test() {
+    fn failed_tests_do_not_explain_signals() {
         for status in [ExitStatus::from_raw(6), ExitStatus::from_raw(134 << 8)] {
-            assert!(has_died(status));
+            assert!(was_signaled(status));
             for format in Format::ALL {
-                assert!(!is_of_failed_tests(&wrap(format, &["x"]), status), "{format}");
+                assert!(!is_explained_by_failures(&wrap(format, &["x"]), status), "{format}");
             }
         }
-        assert!(!has_died(ExitStatus::from_raw(255 << 8)) && !has_died(ExitStatus::from_raw(1 << 8)));
+        assert!(!was_signaled(ExitStatus::from_raw(255 << 8)) && !was_signaled(ExitStatus::from_raw(1 << 8)));
     }
 }

@@ -1,4 +1,4 @@
-//! The side of Microsoft.Testing.Platform: the same tests, on several threads, told to a server.
+//! The Microsoft.Testing.Platform side of the harness: runs the tests on several threads and reports them to a server.
 
 use std::env;
 use std::io::Write as _;
@@ -14,49 +14,50 @@ use crate::{
 
 use crate::harness::{Context, Test};
 
-/// The harness's own options, with libtest's names.
+/// The options of the harness, named like those of libtest.
 pub(crate) fn options() -> Vec<CommandOption> {
     vec![
-        CommandOption::new("filter", "Only tests whose names contain one of these texts.")
+        CommandOption::new("filter", "Run only tests whose names contain run_test of these texts.")
             .values(1, usize::MAX),
-        CommandOption::new("skip", "No tests whose names contain one of these texts.").values(1, usize::MAX),
-        CommandOption::new("exact", "--filter and --skip take whole names."),
-        CommandOption::new("ignored", "Only ignored tests."),
-        CommandOption::new("include-ignored", "Ignored tests too."),
-        CommandOption::new("test-threads", "How many tests run at a time.").values(1, 1),
+        CommandOption::new("skip", "Skip tests whose names contain run_test of these texts.")
+            .values(1, usize::MAX),
+        CommandOption::new("exact", "Match --filter and --skip against complete names."),
+        CommandOption::new("ignored", "Run only ignored tests."),
+        CommandOption::new("include-ignored", "Run ignored tests as well."),
+        CommandOption::new("test-threads", "The number of tests that run in parallel.").values(1, 1),
     ]
 }
 
-/// A command line that is no server's.
-pub(crate) fn refuse(error: &LaunchError) -> ExitCode {
-    say(error);
+/// Reports an invalid command line.
+pub(crate) fn reject(error: &LaunchError) -> ExitCode {
+    print_error(error);
     Exit::USAGE.into()
 }
 
-fn say(what: &dyn std::fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{what}");
+fn print_error(text: &dyn std::fmt::Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 pub(crate) fn run(tests: Vec<Test>, launch: &Launch) -> ExitCode {
     let threads = match threads(launch) {
         Ok(threads) => threads,
         Err(text) => {
-            say(&format!("--test-threads {text:?}: is a number above 0"));
+            print_error(&format!("--test-threads {text:?}: expected a positive number"));
             return Exit::USAGE.into();
         }
     };
     let application = options().into_iter().fold(Application::new(), Application::option);
-    let choice = Choice::of(launch);
-    let tests = tests.into_iter().filter(|test| choice.takes(test));
+    let selection = TestSelection::of(launch);
+    let tests = tests.into_iter().filter(|test| selection.matches(test));
     let exit = application.run::<HostError>(launch, |session, _| {
         let tests = Mutex::new(tests);
         let workers = if session.is_discovery() { 1 } else { threads };
         thread::scope(|scope| {
             let workers: Vec<_> =
-                (0..workers).map(|_| scope.spawn(|| work(session, &tests, choice.runs_ignored))).collect();
+                (0..workers).map(|_| scope.spawn(|| work(session, &tests, selection.runs_ignored))).collect();
             workers.into_iter().try_for_each(|worker| match worker.join() {
                 Ok(result) => result,
-                // A bug of the harness: tests' own are caught.
+                // A bug of the harness: panics of tests are caught.
                 Err(payload) => std::panic::resume_unwind(payload),
             })
         })
@@ -80,11 +81,11 @@ fn work(
     loop {
         let next = tests.lock().unwrap_or_else(PoisonError::into_inner).next();
         let Some(test) = next.filter(|_| session.cancelled().is_none()) else { return Ok(()) };
-        one(session, test, runs_ignored)?;
+        run_test(session, test, runs_ignored)?;
     }
 }
 
-fn one(session: &Session<'_>, test: Test, runs_ignored: bool) -> Result<(), HostError> {
+fn run_test(session: &Session<'_>, test: Test, runs_ignored: bool) -> Result<(), HostError> {
     let node = test.node();
     if let Some(why) = test.ignored.as_ref().filter(|_| !runs_ignored) {
         return session.skip(node, if why.is_empty() { "ignored" } else { why });
@@ -104,12 +105,12 @@ fn one(session: &Session<'_>, test: Test, runs_ignored: bool) -> Result<(), Host
     for artifact in context.take_artifacts() {
         session.test_artifact(&node, &artifact)?;
     }
-    session.report(&node, TestResult::new(outcome).duration(duration).stdout(context.take_said()))
+    session.report(&node, TestResult::new(outcome).duration(duration).stdout(context.take_output()))
 }
 
-/// Which tests the harness's own options leave.
+/// The selection of tests by the options of the harness.
 #[derive(Debug)]
-struct Choice<'a> {
+struct TestSelection<'a> {
     filters: &'a [String],
     skips: &'a [String],
     is_exact: bool,
@@ -117,7 +118,7 @@ struct Choice<'a> {
     runs_ignored: bool,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> TestSelection<'a> {
     fn of(launch: &'a Launch) -> Self {
         let has = |name| launch.values(name).is_some();
         Self {
@@ -129,7 +130,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    fn takes(&self, test: &Test) -> bool {
+    fn matches(&self, test: &Test) -> bool {
         let fits = |text: &String| if self.is_exact { test.name == *text } else { test.name.contains(text) };
         (self.filters.is_empty() || self.filters.iter().any(fits))
             && !self.skips.iter().any(fits)

@@ -1,6 +1,6 @@
-//! A harness for Rust tests (`harness = false`) with two sides: under `cargo test` and cargo-nextest a test binary behaves as
-//! any other one does, and when Microsoft.Testing.Platform's server starts it, it is a test application: of the real
-//! `dotnet test`, of `runtap test`, of whatever else speaks the pipe.
+//! A harness for Rust tests (`harness = false`) with two modes. Under `cargo test` and cargo-nextest, a test binary
+//! behaves like a libtest binary. When started by a server of Microsoft.Testing.Platform (`dotnet test`, `runtap test`
+//! or another runner of the protocol), it is a test application.
 //!
 //! ```no_run
 //! // Cargo.toml:  [[test]]  name = "shop"  harness = false
@@ -19,15 +19,16 @@
 //! runtap_mtp_host::main!(adds, parses, #[ignore = "takes a minute"] sleeps);
 //! ```
 //!
-//! Tests that are made at run time (one for each file of a directory) are [added](Tests::add) to [`Tests`], whose
-//! [`main`](Tests::main) is that of the binary.
+//! Tests that are generated at run time (for example one for each file of a directory) are [added](Tests::add) to
+//! [`Tests`], whose [`main`](Tests::main) implements the `main` of the binary.
 //!
-//! | started with | is |
+//! | started with | behaves as |
 //! |---|---|
-//! | anything else | libtest, by libtest-mimic: `--list`, `--format terse\|pretty\|json`, `--exact`, `--skip`, `--ignored`, `--include-ignored`, `--test-threads`, a filter; exit code 101 if a test fails |
+//! | any other arguments | a libtest binary, by libtest-mimic: `--list`, `--format terse\|pretty\|json`, `--exact`, `--skip`, `--ignored`, `--include-ignored`, `--test-threads`, a filter; exit code 101 if a test fails |
 //! | `--server dotnettestcli` | a test application, by runtap-mtp-host: `--list-tests`, `--filter-uid`, `--help` …, and `--filter`, `--skip`, `--exact`, `--ignored`, `--include-ignored`, `--test-threads` of the harness; exit codes of the platform |
 //!
-//! What a test prints is not caught: no stable Rust can. What it [says](Context::say) is in its result.
+//! The printed output of a test is not captured, because stable Rust does not support it. Lines passed to
+//! [`Context::say`] are part of the test's result.
 
 mod application;
 mod cargo;
@@ -48,30 +49,30 @@ pub struct Tests {
 }
 
 impl Tests {
-    /// None.
+    /// Creates an empty list of tests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more. Names have to differ: filters know tests by them.
+    /// Adds a test. Names must be unique, because filters select tests by name.
     #[must_use]
     pub fn with(mut self, test: Test) -> Self {
         self.add(test);
         self
     }
 
-    /// One more.
+    /// Adds a test.
     pub fn add(&mut self, test: Test) {
         self.tests.push(test);
     }
 
-    /// The `main` of the binary: whoever has started it gets what he expects.
+    /// Implements the `main` of the binary in the mode in which it was started.
     pub fn main(self) -> ExitCode {
         let arguments = || env::args_os().skip(1);
         match Launch::parse(arguments(), &application::options()) {
             Ok(None) => cargo::run(self.tests),
             Ok(Some(launch)) => application::run(self.tests, &launch),
-            Err(error) => application::refuse(&error),
+            Err(error) => application::reject(&error),
         }
     }
 }
@@ -88,10 +89,10 @@ impl FromIterator<Test> for Tests {
     }
 }
 
-/// The `main` of a binary whose tests are these functions, named by their paths. `#[ignore]` and `#[ignore = "why"]` mean
-/// what they mean to libtest.
+/// Defines the `main` of a binary whose tests are the given functions, named by their paths. `#[ignore]` and `#[ignore
+/// = "why"]` have the same meaning as for libtest.
 ///
-/// A function returns nothing, a `Result` whose error can be displayed, or an [`Outcome`].
+/// Each function returns `()`, a `Result` whose error implements `Display`, or an [`Outcome`].
 #[macro_export]
 macro_rules! main {
     ($($(#[ignore $(= $why:literal)?])? $test:path),+ $(,)?) => {
@@ -101,7 +102,7 @@ macro_rules! main {
     };
 }
 
-/// As [`main!`], without the function: [`Tests`] to which more can be added.
+/// Like [`main!`], but returns [`Tests`], to which more tests can be added, instead of defining a function.
 #[macro_export]
 macro_rules! tests {
     ($($(#[ignore $(= $why:literal)?])? $test:path),+ $(,)?) => {

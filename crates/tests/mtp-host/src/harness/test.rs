@@ -1,4 +1,4 @@
-//! A test: its name, whether it is ignored, where it is, and what it does; and what it is given.
+//! A test of the harness and the context that is passed to it.
 
 use std::fmt;
 use std::mem;
@@ -9,10 +9,10 @@ use crate::{Artifact, Cancel, IntoOutcome, Outcome, TestNode};
 
 type Body = Box<dyn FnOnce(&Context) -> Outcome + Send>;
 
-/// A test.
+/// A test of the harness.
 pub struct Test {
     pub(crate) name: String,
-    /// Why, if so.
+    /// The reason, if the test is ignored.
     pub(crate) ignored: Option<String>,
     traits: Vec<(String, String)>,
     file: String,
@@ -30,46 +30,46 @@ impl fmt::Debug for Test {
 }
 
 impl Test {
-    /// A test with a name such as `shop::orders::adds`. It passes unless it panics, or returns an error or another
-    /// [`Outcome`]. Its place is that of this call, for servers that ask.
+    /// Creates a test with a name such as `shop::orders::adds`. The test fails if it panics or returns an error; an
+    /// [`Outcome`] is used as it is. Servers are sent the location of this call.
     #[track_caller]
     pub fn new<R: IntoOutcome>(
         name: impl Into<String>,
         body: impl FnOnce(&Context) -> R + Send + 'static,
     ) -> Self {
-        let place = Location::caller();
+        let location = Location::caller();
         Self {
             name: name.into(),
             ignored: None,
             traits: Vec::new(),
-            file: place.file().to_owned(),
-            line: place.line(),
+            file: location.file().to_owned(),
+            line: location.line(),
             body: Box::new(move |context| body(context).into_outcome()),
         }
     }
 
-    /// It runs only if that is asked for. The reason may be empty.
+    /// Marks the test as ignored; it then runs only on request. The reason may be empty.
     #[must_use]
     pub fn ignored(mut self, why: impl Into<String>) -> Self {
         self.ignored = Some(why.into());
         self
     }
 
-    /// Its place in the source, if it is another one than that of [`Test::new`]; `line` counts from 1.
+    /// Sets the location in the source. Defaults to the location of the call of [`Test::new`]. `line` starts at 1.
     #[must_use]
     pub fn at(mut self, file: impl Into<String>, line: u32) -> Self {
         (self.file, self.line) = (file.into(), line);
         self
     }
 
-    /// One more trait, by which filters of servers choose tests.
+    /// Adds a trait, by which servers can filter tests.
     #[must_use]
     pub fn with_trait(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.traits.push((key.into(), value.into()));
         self
     }
 
-    /// What filters call it.
+    /// Returns the name, which filters use.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -84,28 +84,28 @@ impl Test {
     }
 }
 
-/// What a test can do beside passing and failing.
+/// The context of a running test.
 #[derive(Debug, Default)]
 pub struct Context {
     cancel: Option<Cancel>,
-    said: Mutex<String>,
+    output: Mutex<String>,
     artifacts: Mutex<Vec<Artifact>>,
 }
 
 impl Context {
-    /// A line of output, which is in the result of the test; under cargo it is printed.
+    /// Adds a line to the output in the result of the test. Under cargo, the output is printed.
     pub fn say(&self, line: impl fmt::Display) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.push_str(&line.to_string());
-        said.push('\n');
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.push_str(&line.to_string());
+        output.push('\n');
     }
 
-    /// A file that the test has made, such as a screenshot. Cargo does not know of such things.
+    /// Attaches a file that the test produced, such as a screenshot. Ignored under cargo.
     pub fn attach(&self, artifact: Artifact) {
         self.artifacts.lock().unwrap_or_else(PoisonError::into_inner).push(artifact);
     }
 
-    /// Whether the run is to end: long tests may look.
+    /// Returns whether the run was canceled. Long tests can check this to stop early.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.as_ref().is_some_and(|cancel| cancel.reason().is_some())
     }
@@ -114,8 +114,8 @@ impl Context {
         Self { cancel: Some(cancel.clone()), ..Self::default() }
     }
 
-    pub(crate) fn take_said(&self) -> String {
-        mem::take(&mut self.said.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn take_output(&self) -> String {
+        mem::take(&mut self.output.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(crate) fn take_artifacts(&self) -> Vec<Artifact> {

@@ -1,7 +1,7 @@
-//! Response files: `@FILE` stands for the words in it.
+//! Response files: `@FILE` is replaced by the arguments in the file.
 //!
-//! The platform's grammar: a line that begins with `#` is a comment; words are separated by blanks; quotation marks keep
-//! blanks together and are not part of the word. A response file names no other one.
+//! The platform's grammar: a line that starts with `#` is a comment; arguments are separated by white space; quotation
+//! marks keep white space together and are removed. Response files are not nested.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 use super::LaunchError;
 
-/// A file of this size holds some 100,000 ids of tests.
-const LARGEST: u64 = 64 << 20;
+/// The maximum size of a response file in bytes. It holds about 100,000 ids of tests.
+const MAX_FILE_SIZE: u64 = 64 << 20;
 
-/// The words, with those of response files in their place. What can't be read is an error in its place: it matters only if
-/// a server has started us.
+/// Replaces response files by their arguments. An unreadable file becomes an error in its place, because it matters
+/// only if a server started the process.
 pub(super) fn expand(words: Vec<OsString>) -> Vec<Result<OsString, LaunchError>> {
     let mut all = Vec::with_capacity(words.len());
     for word in words {
-        match named(&word) {
+        match response_file(&word) {
             Some(path) if !path.as_os_str().is_empty() => match read(&path) {
                 Ok(text) => all.extend(text.lines().flat_map(split).map(|word| Ok(word.into()))),
                 Err(error) => {
@@ -31,24 +31,24 @@ pub(super) fn expand(words: Vec<OsString>) -> Vec<Result<OsString, LaunchError>>
     all
 }
 
-/// The path behind `@`.
+/// Returns the path after `@`.
 #[cfg(unix)]
-fn named(word: &OsStr) -> Option<PathBuf> {
+fn response_file(word: &OsStr) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt as _;
 
     word.as_bytes().strip_prefix(b"@").map(|path| OsStr::from_bytes(path).into())
 }
 
-/// The same; what is no text is no word of a server's.
+/// Returns the path after `@`. Servers never pass arguments that are not valid Unicode.
 #[cfg(not(unix))]
-fn named(word: &OsStr) -> Option<PathBuf> {
+fn response_file(word: &OsStr) -> Option<PathBuf> {
     word.to_str()?.strip_prefix('@').map(PathBuf::from)
 }
 
 fn read(path: &Path) -> Result<String, String> {
     let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > LARGEST {
-        return Err(format!("it has {size} bytes, more than {LARGEST}"));
+    if size > MAX_FILE_SIZE {
+        return Err(format!("the file has {size} bytes, more than the maximum of {MAX_FILE_SIZE}"));
     }
     fs::read_to_string(path).map_err(|error| error.to_string())
 }

@@ -1,7 +1,7 @@
-//! What the server has put on the command line.
+//! The command line that the server passes.
 //!
-//! Owns: whether a server has started this process at all, what it is to do, and where the server is. Refuses to: open
-//! anything but response files.
+//! Determines whether a server started this process, the requested mode, and the address of the server. Opens only
+//! response files.
 
 mod files;
 mod options;
@@ -16,116 +16,116 @@ use thiserror::Error;
 pub use options::CommandOption;
 
 use crate::{Diagnostic, Policy, Verbosity};
-use options::{Given, OptionSet};
+use options::{OptionSet, ParsedOptions};
 
-/// What the application is to do. If several are asked for, the first of these counts.
+/// The requested mode. If several modes are requested, the first of these applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// `--info`: print what it is, without a server.
+    /// `--info`: print information about the application, without a server.
     Info,
-    /// `--help`: say which options it has.
+    /// `--help`: list the options.
     Help,
-    /// `--list-tests`: say which tests it has.
+    /// `--list-tests`: list the tests.
     Discover,
-    /// Run them.
+    /// Run the tests.
     Run,
 }
 
-/// Where the server is.
+/// The address of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Server {
     /// A socket at this path (`--dotnet-test-pipe`).
     Pipe(PathBuf),
-    /// A port of this machine (`--dotnet-test-transport http`, MTP 2.4).
+    /// A loopback port (`--dotnet-test-transport http`, MTP 2.4).
     Http {
-        /// `http://127.0.0.1:PORT/PATH`.
+        /// The URL, `http://127.0.0.1:PORT/PATH`.
         endpoint: String,
         /// The bearer token.
         token: String,
     },
 }
 
-/// A start by a server.
+/// The parsed command line of a process that was started by a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launch {
-    /// What to do.
+    /// The requested mode.
     pub mode: Mode,
-    /// Where the server is.
+    /// The address of the server.
     pub server: Server,
-    /// The only tests to run or to list (`--filter-uid`). Unknown ones are ignored.
+    /// The ids of the tests to run or list (`--filter-uid`). Unknown ids are ignored. `None` for all tests.
     pub filter_uids: Option<Vec<String>>,
-    /// Where files go that the run produces (`--results-directory`).
+    /// The directory for files that the run produces (`--results-directory`).
     pub results_directory: Option<PathBuf>,
-    /// `--config-file`.
+    /// The configuration file (`--config-file`).
     pub config_file: Option<PathBuf>,
-    /// `--diagnostic-output-directory`.
+    /// The directory for diagnostic logs (`--diagnostic-output-directory`).
     pub diagnostic_output_directory: Option<PathBuf>,
     /// The diagnostic log (`--diagnostic` and its other options).
     pub diagnostic: Option<Diagnostic>,
-    /// How long the session may take (`--timeout`).
+    /// The time limit of the session (`--timeout`).
     pub timeout: Option<Duration>,
-    /// What decides the exit code.
+    /// The options that affect the exit code.
     pub policy: Policy,
     own: Vec<(String, Vec<String>)>,
 }
 
-/// A command line that no server would write. The application ends with [`Exit::USAGE`](crate::Exit::USAGE).
+/// An error in a server's command line. The application exits with [`Exit::USAGE`](crate::Exit::USAGE).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// Nobody has declared it.
+    /// The option is unknown.
     #[error("unknown option --{0}")]
     UnknownOption(String),
-    /// It belongs to no option.
+    /// The argument belongs to no option.
     #[error("unexpected argument {0:?}")]
     UnexpectedArgument(String),
-    /// Too few or too many values.
+    /// An option has too few or too many values.
     #[error("--{name} takes {expected}, not {given} values")]
     Arity {
-        /// The option, without dashes.
+        /// The name of the option, without dashes.
         name: String,
-        /// What it takes.
+        /// The expected number of values.
         expected: String,
-        /// How many there are.
+        /// The actual number of values.
         given: usize,
     },
-    /// A value that the option does not take.
+    /// A value is invalid.
     #[error("--{name} {value:?}: {expected}")]
     Value {
-        /// The option, without dashes.
+        /// The name of the option, without dashes.
         name: String,
         /// The value.
         value: String,
-        /// What it takes.
+        /// A description of the expected value.
         expected: &'static str,
     },
-    /// An option that has to be there with another one.
+    /// A required option is missing.
     #[error("--{0} is missing")]
     Missing(&'static str),
-    /// A word that is no text.
+    /// An argument is not valid UTF-8.
     #[error("the argument {0:?} is not UTF-8")]
     NotText(OsString),
-    /// A response file that can't be read.
+    /// A response file cannot be read.
     #[error("can't read {path}: {error}")]
     ResponseFile {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Why not.
+        /// The cause.
         error: String,
     },
-    /// The application uses the name of an option of the platform's.
-    #[error("the option --{0} is the platform's own")]
+    /// An option of the application has the name of a platform option.
+    #[error("the option --{0} is reserved by the platform")]
     Reserved(String),
 }
 
 impl Launch {
-    /// Reads the arguments, without the program's name. `Ok(None)`: no server has started this process. `own` are the
-    /// options that the application has beside the platform's.
+    /// Parses the arguments, without the program name. Returns `Ok(None)` if no server started this process. `own` are
+    /// the additional options of the application.
     ///
-    /// Response files (`@FILE`) are read: `runtap test` passes long lists of tests and the token of HTTP in one.
+    /// Response files (`@FILE`) are read: `runtap test` uses one to pass long lists of tests and the HTTP token.
     ///
     /// # Errors
-    /// A server has started it, and the rest of the command line is wrong.
+    /// Returns an error if a server started this process and the command line is invalid.
     pub fn parse(
         arguments: impl IntoIterator<Item = OsString>,
         own: &[CommandOption],
@@ -139,11 +139,11 @@ impl Launch {
             word.into_string().map_err(LaunchError::NotText)
         });
         let words = words.collect::<Result<Vec<_>, _>>()?;
-        let given = OptionSet::new(own)?.read(&words)?;
-        Self::of(given).map(Some)
+        let options = OptionSet::new(own)?.parse(&words)?;
+        Self::from_options(options).map(Some)
     }
 
-    /// A run of all tests, for whoever has found the server in another way.
+    /// Creates a launch that runs all tests, for programs that determine the server in another way.
     pub fn by(server: Server) -> Self {
         Self {
             mode: Mode::Run,
@@ -159,70 +159,75 @@ impl Launch {
         }
     }
 
-    /// The values of an option of the application's own; `None` if it was not given.
+    /// Returns the values of an additional option, or `None` if the option was not specified.
     pub fn values(&self, name: &str) -> Option<&[String]> {
         self.own.iter().find(|(known, _)| known == name).map(|(_, values)| values.as_slice())
     }
 
-    /// Whether [`filter_uids`](Self::filter_uids) lets a test through.
+    /// Returns whether [`filter_uids`](Self::filter_uids) includes a test.
     pub fn wants(&self, uid: &str) -> bool {
         self.filter_uids.as_ref().is_none_or(|uids| uids.iter().any(|known| known == uid))
     }
 
-    fn of(mut given: Given) -> Result<Self, LaunchError> {
-        let server = server(&mut given)?;
+    fn from_options(mut options: ParsedOptions) -> Result<Self, LaunchError> {
+        let server = server(&mut options)?;
         let mode = [("info", Mode::Info), ("help", Mode::Help), ("?", Mode::Help), ("h", Mode::Help)];
-        let mode = mode.into_iter().find(|(name, _)| given.has(name)).map(|(_, mode)| mode);
-        let discover = given.has("list-tests").then_some(Mode::Discover);
-        let ignored = given.texts("ignore-exit-code").unwrap_or_default();
+        let mode = mode.into_iter().find(|(name, _)| options.has(name)).map(|(_, mode)| mode);
+        let discover = options.has("list-tests").then_some(Mode::Discover);
+        let ignored = options.texts("ignore-exit-code").unwrap_or_default();
         let ignored = ignored.iter().flat_map(|list| list.split([';', ',']));
         let ignored = ignored.map(|code| {
-            let wrong = |_| value("ignore-exit-code", code, "exit codes, with ';' between them");
+            let wrong = |_| value("ignore-exit-code", code, "expected exit codes separated by ';'");
             code.trim().parse().map_err(wrong)
         });
         let policy = Policy {
             ignored: ignored.collect::<Result<_, _>>()?,
-            minimum_expected: given.number("minimum-expected-tests")?,
-            maximum_failed: given.number("maximum-failed-tests")?,
-            strict_zero: match given.text("zero-tests-policy").as_deref() {
+            minimum_expected: options.number("minimum-expected-tests")?,
+            maximum_failed: options.number("maximum-failed-tests")?,
+            strict_zero: match options.text("zero-tests-policy").as_deref() {
                 None | Some("allow-skipped") => false,
                 Some("strict") => true,
                 Some(other) => {
-                    return Err(value("zero-tests-policy", other, "is allow-skipped or strict"));
+                    return Err(value("zero-tests-policy", other, "expected allow-skipped or strict"));
                 }
             },
         };
-        let timeout = given.text("timeout").map(|text| {
-            duration(&text).ok_or_else(|| value("timeout", &text, "is a time such as 90s, 10m or 500ms"))
+        let timeout = options.text("timeout").map(|text| {
+            duration(&text)
+                .ok_or_else(|| value("timeout", &text, "expected a time such as 90s, 10m or 500ms"))
         });
-        let verbosity = given.text("diagnostic-verbosity").map(|text| {
-            let expected = "is Trace, Debug, Information, Warning, Error, Critical or None";
-            Verbosity::of(&text).ok_or_else(|| value("diagnostic-verbosity", &text, expected))
+        let verbosity = options.text("diagnostic-verbosity").map(|text| {
+            let expected = "expected Trace, Debug, Information, Warning, Error, Critical or None";
+            Verbosity::parse(&text).ok_or_else(|| value("diagnostic-verbosity", &text, expected))
         });
         let verbosity = verbosity.transpose()?.unwrap_or(Verbosity::Everything);
-        let file_prefix = given.text("diagnostic-file-prefix").unwrap_or_else(|| "log".to_owned());
+        let file_prefix = options.text("diagnostic-file-prefix").unwrap_or_else(|| "log".to_owned());
         if file_prefix.contains('/') {
-            return Err(value("diagnostic-file-prefix", &file_prefix, "is the beginning of a name, no path"));
+            return Err(value(
+                "diagnostic-file-prefix",
+                &file_prefix,
+                "expected the prefix of a file name, not a path",
+            ));
         }
-        let diagnostic = given.has("diagnostic").then_some(Diagnostic { file_prefix, verbosity });
+        let diagnostic = options.has("diagnostic").then_some(Diagnostic { file_prefix, verbosity });
         Ok(Self {
             mode: mode.or(discover).unwrap_or(Mode::Run),
             server,
-            filter_uids: given.texts("filter-uid"),
-            results_directory: given.text("results-directory").map(PathBuf::from),
-            config_file: given.text("config-file").map(PathBuf::from),
-            diagnostic_output_directory: given.text("diagnostic-output-directory").map(PathBuf::from),
+            filter_uids: options.texts("filter-uid"),
+            results_directory: options.text("results-directory").map(PathBuf::from),
+            config_file: options.text("config-file").map(PathBuf::from),
+            diagnostic_output_directory: options.text("diagnostic-output-directory").map(PathBuf::from),
             diagnostic,
             timeout: timeout.transpose()?,
             policy,
-            own: given.own(),
+            own: options.own(),
         })
     }
 }
 
-/// The platform's options and the application's own, by name, as help sends them.
+/// Returns the platform's options and the additional options, sorted by name, as messages.
 pub(crate) fn all_options(own: &[CommandOption]) -> Result<Vec<CommandLineOption>, LaunchError> {
-    Ok(OptionSet::new(own)?.told())
+    Ok(OptionSet::new(own)?.to_messages())
 }
 
 fn is_server(word: &OsString) -> bool {
@@ -236,29 +241,29 @@ fn value(name: &str, value: &str, expected: &'static str) -> LaunchError {
     LaunchError::Value { name: name.to_owned(), value: value.to_owned(), expected }
 }
 
-fn server(given: &mut Given) -> Result<Server, LaunchError> {
-    let kind = given.text("server").unwrap_or_default();
+fn server(options: &mut ParsedOptions) -> Result<Server, LaunchError> {
+    let kind = options.text("server").unwrap_or_default();
     if !kind.eq_ignore_ascii_case("dotnettestcli") {
-        return Err(value("server", &kind, "only dotnettestcli is known here"));
+        return Err(value("server", &kind, "expected dotnettestcli"));
     }
-    match given.text("dotnet-test-transport").as_deref() {
+    match options.text("dotnet-test-transport").as_deref() {
         None | Some("pipe") => {
-            let path = given.text("dotnet-test-pipe").ok_or(LaunchError::Missing("dotnet-test-pipe"))?;
+            let path = options.text("dotnet-test-pipe").ok_or(LaunchError::Missing("dotnet-test-pipe"))?;
             Ok(Server::Pipe(path.into()))
         }
         Some("http") => Ok(Server::Http {
-            endpoint: given
+            endpoint: options
                 .text("dotnet-test-http-endpoint")
                 .ok_or(LaunchError::Missing("dotnet-test-http-endpoint"))?,
-            token: given
+            token: options
                 .text("dotnet-test-http-token")
                 .ok_or(LaunchError::Missing("dotnet-test-http-token"))?,
         }),
-        Some(other) => Err(value("dotnet-test-transport", other, "is pipe or http")),
+        Some(other) => Err(value("dotnet-test-transport", other, "expected pipe or http")),
     }
 }
 
-/// `1.5h`, `10m`, `90s`, `500ms`; a number alone is in seconds.
+/// Parses a time: `1.5h`, `10m`, `90s` or `500ms`. A number without a unit is in seconds.
 fn duration(text: &str) -> Option<Duration> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(end)?;

@@ -1,11 +1,11 @@
-//! The options there are: the platform's that this crate understands, and the application's own. Also what `--help` says.
+//! The supported options of the platform, the additional options of the application, and their help.
 
 use runtap_mtp_proto::CommandLineOption;
 
 use super::{LaunchError, value};
 
-/// Any number of values.
-const MANY: usize = usize::MAX;
+/// No limit on the number of values.
+const UNLIMITED: usize = usize::MAX;
 
 /// An option of an application, such as `--suite NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct CommandOption {
 }
 
 impl CommandOption {
-    /// An option without values. `name` has no dashes.
+    /// Creates an option without values. `name` has no dashes.
     pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -31,14 +31,14 @@ impl CommandOption {
         }
     }
 
-    /// How many values it takes. Given several times, its values count together.
+    /// Sets the minimum and maximum number of values. Values of repeated options are added up.
     #[must_use]
     pub fn values(mut self, least: usize, most: usize) -> Self {
         (self.least, self.most) = (least, most);
         self
     }
 
-    /// Help does not show it.
+    /// Hides the option from help.
     #[must_use]
     pub fn hidden(mut self) -> Self {
         self.is_hidden = true;
@@ -50,13 +50,13 @@ impl CommandOption {
             (0, 0) => "no value".to_owned(),
             (1, 1) => "1 value".to_owned(),
             (least, most) if least == most => format!("{least} values"),
-            (least, MANY) => format!("at least {least} values"),
+            (least, UNLIMITED) => format!("at least {least} values"),
             (least, most) => format!("{least} to {most} values"),
         }
     }
 
-    /// As help sends it.
-    fn told(&self) -> CommandLineOption {
+    /// Converts to a protocol message.
+    fn to_message(&self) -> CommandLineOption {
         let arity = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
         CommandLineOption {
             name: Some(self.name.clone()),
@@ -71,55 +71,55 @@ impl CommandOption {
     }
 }
 
-/// Name, least and most values, whether hidden, description.
+/// Name, minimum and maximum number of values, whether hidden, description.
 const PLATFORM: &[(&str, usize, usize, bool, &str)] = &[
-    ("?", 0, 0, true, "Show the command line help."),
+    ("?", 0, 0, true, "Show help."),
     ("config-file", 1, 1, false, "Specifies a configuration file for the application."),
     ("diagnostic", 0, 0, false, "Writes a diagnostic log."),
-    (
-        "diagnostic-file-prefix",
-        1,
-        1,
-        false,
-        "What the name of the diagnostic log begins with; log otherwise.",
-    ),
+    ("diagnostic-file-prefix", 1, 1, false, "The prefix of the name of the diagnostic log; log by default."),
     ("diagnostic-output-directory", 1, 1, false, "Directory for diagnostic logs."),
-    ("diagnostic-synchronous-write", 0, 0, true, "Lines of the diagnostic log are always written at once."),
+    (
+        "diagnostic-synchronous-write",
+        0,
+        0,
+        true,
+        "No effect: lines of the diagnostic log are always written immediately.",
+    ),
     (
         "diagnostic-verbosity",
         1,
         1,
         false,
-        "What the diagnostic log has: Trace, Debug, Information, Warning, Error, Critical or None.",
+        "Level of the diagnostic log: Trace, Debug, Information, Warning, Error, Critical or None.",
     ),
-    ("dotnet-test-http-endpoint", 1, 1, true, "Where the server of 'dotnet test' listens."),
+    ("dotnet-test-http-endpoint", 1, 1, true, "The URL of the server of 'dotnet test'."),
     ("dotnet-test-http-token", 1, 1, true, "The token of the server of 'dotnet test'."),
     ("dotnet-test-pipe", 1, 1, true, "The pipe of 'dotnet test'."),
-    ("dotnet-test-transport", 1, 1, true, "How 'dotnet test' is reached: pipe or http."),
-    ("filter-uid", 1, MANY, false, "Only the tests with these ids."),
+    ("dotnet-test-transport", 1, 1, true, "The transport of 'dotnet test': pipe or http."),
+    ("filter-uid", 1, UNLIMITED, false, "Run only the tests with these ids."),
     ("h", 0, 0, true, "Show the command line help."),
     ("help", 0, 0, false, "Show the command line help."),
-    ("ignore-exit-code", 1, 1, false, "Exit codes that count as success, with ';' between them."),
-    ("info", 0, 0, false, "Show what this application is."),
+    ("ignore-exit-code", 1, 1, false, "Exit codes that count as success, separated by ';'."),
+    ("info", 0, 0, false, "Show information about this application."),
     ("list-tests", 0, 0, false, "List the tests instead of running them."),
-    ("maximum-failed-tests", 1, 1, false, "Ends the run when so many tests have failed."),
-    ("minimum-expected-tests", 1, 1, false, "The run fails if it has fewer tests."),
+    ("maximum-failed-tests", 1, 1, false, "Stops the run after this number of failed tests."),
+    ("minimum-expected-tests", 1, 1, false, "Fails the run if fewer tests are run."),
     ("results-directory", 1, 1, false, "Directory for files that the run produces."),
-    ("server", 1, 1, true, "What has started the application."),
-    ("timeout", 1, 1, false, "Ends the run after this time, such as 90s, 10m or 500ms."),
+    ("server", 1, 1, true, "The kind of server that started the application."),
+    ("timeout", 1, 1, false, "Stops the run after this time, such as 90s, 10m or 500ms."),
     (
         "zero-tests-policy",
         1,
         1,
         false,
-        "Whether a run of skipped tests only has run tests: allow-skipped or strict.",
+        "Whether a run with only skipped tests succeeds: allow-skipped or strict.",
     ),
 ];
 
-/// The platform's options and the application's.
+/// The platform's options and the additional options.
 #[derive(Debug)]
 pub(super) struct OptionSet {
-    /// By name.
+    /// Sorted by name.
     options: Vec<CommandOption>,
 }
 
@@ -138,16 +138,17 @@ impl OptionSet {
         }
     }
 
-    pub(super) fn told(&self) -> Vec<CommandLineOption> {
-        self.options.iter().map(CommandOption::told).collect()
+    pub(super) fn to_messages(&self) -> Vec<CommandLineOption> {
+        self.options.iter().map(CommandOption::to_message).collect()
     }
 
     fn get(&self, name: &str) -> Option<&CommandOption> {
         self.options.iter().find(|option| option.name == name)
     }
 
-    /// `--name value…`, `--name=value`, `--name:value`. A value can't begin with a dash but in the last two forms.
-    pub(super) fn read(&self, words: &[String]) -> Result<Given, LaunchError> {
+    /// Parses `--name value…`, `--name=value` and `--name:value`. A value that starts with a dash needs one of the last
+    /// two forms.
+    pub(super) fn parse(&self, words: &[String]) -> Result<ParsedOptions, LaunchError> {
         let mut given: Vec<(&CommandOption, Vec<String>)> = Vec::new();
         let mut at = None;
         for word in words {
@@ -182,15 +183,15 @@ impl OptionSet {
             }
             all.push((option.name.clone(), option.is_built_in, values));
         }
-        Ok(Given(all))
+        Ok(ParsedOptions(all))
     }
 }
 
-/// What was given: name, whether it is the platform's, values.
+/// The specified options: name, whether it is a platform option, values.
 #[derive(Debug)]
-pub(super) struct Given(Vec<(String, bool, Vec<String>)>);
+pub(super) struct ParsedOptions(Vec<(String, bool, Vec<String>)>);
 
-impl Given {
+impl ParsedOptions {
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(known, _, _)| known == name)
     }
@@ -207,10 +208,10 @@ impl Given {
     pub(super) fn number(&mut self, name: &str) -> Result<Option<u64>, LaunchError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let number = text.parse().ok().filter(|number| *number > 0);
-        number.map(Some).ok_or_else(|| value(name, &text, "is a number above 0"))
+        number.map(Some).ok_or_else(|| value(name, &text, "expected a positive number"))
     }
 
-    /// What is the application's own.
+    /// Returns the additional options of the application.
     pub(super) fn own(self) -> Vec<(String, Vec<String>)> {
         let own = self.0.into_iter().filter(|(_, is_built_in, _)| !is_built_in);
         own.map(|(name, _, values)| (name, values)).collect()

@@ -1,4 +1,4 @@
-//! Command lines that servers write, and what is made of them.
+//! Parsing of the command lines that servers pass.
 
 use std::fs;
 
@@ -17,14 +17,14 @@ fn launch(line: &str) -> Launch {
 const PIPE: &str = "--server dotnettestcli --dotnet-test-pipe /t/p";
 
 #[test]
-fn a_start_without_a_server_is_none_of_ours() {
+fn a_command_line_without_a_server_is_ignored() {
     for line in ["", "--list --format terse", "--help", "name --exact --nocapture", "@nowhere", "server"] {
         assert_eq!(parse(line), Ok(None), "{line}");
     }
 }
 
 #[test]
-fn what_the_real_sdk_writes() {
+fn the_command_line_of_the_real_sdk_is_parsed() {
     let launch = launch(&format!(
         "--list-tests --results-directory /r --config-file c.json --diagnostic-output-directory /d --suite x {PIPE}"
     ));
@@ -40,7 +40,7 @@ fn what_the_real_sdk_writes() {
 }
 
 #[test]
-fn the_first_of_info_help_and_list_counts() {
+fn info_precedes_help_and_help_precedes_list() {
     let mode = |line: &str| launch(&format!("{line} {PIPE}")).mode;
     assert_eq!(mode(""), Mode::Run);
     assert_eq!(mode("--list-tests --help"), Mode::Help);
@@ -49,7 +49,7 @@ fn the_first_of_info_help_and_list_counts() {
 }
 
 #[test]
-fn a_diagnostic_log_is_asked_for_in_the_platforms_words() {
+fn diagnostic_options_are_those_of_the_platform() {
     assert_eq!(launch(PIPE).diagnostic, None);
     let of = |line: &str| launch(&format!("{line} {PIPE}")).diagnostic.unwrap();
     let all = Diagnostic { file_prefix: "log".to_owned(), verbosity: Verbosity::Everything };
@@ -63,7 +63,7 @@ fn a_diagnostic_log_is_asked_for_in_the_platforms_words() {
 }
 
 #[test]
-fn options_take_values_in_all_the_platforms_ways() {
+fn values_are_accepted_in_all_forms_of_the_platform() {
     let launch = launch(&format!(
         "--filter-uid a b --filter-uid=-c --timeout:1.5m --ignore-exit-code 8;2 --minimum-expected-tests 3 \
          --maximum-failed-tests 4 --zero-tests-policy strict {PIPE}"
@@ -98,22 +98,25 @@ fn http_is_the_other_transport() {
 }
 
 #[test]
-fn each_mistake_is_named() {
+fn each_mistake_has_its_own_message() {
     let wrong = |line: &str| parse(&format!("{line} {PIPE}")).unwrap_err().to_string();
     assert_eq!(wrong("--treenode-filter /x"), "unknown option --treenode-filter");
     assert_eq!(wrong("word"), "unexpected argument \"word\"");
     assert_eq!(wrong("--suite"), "--suite takes 1 value, not 0 values");
     assert_eq!(wrong("--list-tests x"), "--list-tests takes no value, not 1 values");
-    assert_eq!(wrong("--ignore-exit-code x"), "--ignore-exit-code \"x\": exit codes, with ';' between them");
-    assert_eq!(wrong("--timeout soon"), "--timeout \"soon\": is a time such as 90s, 10m or 500ms");
+    assert_eq!(
+        wrong("--ignore-exit-code x"),
+        "--ignore-exit-code \"x\": expected exit codes separated by ';'"
+    );
+    assert_eq!(wrong("--timeout soon"), "--timeout \"soon\": expected a time such as 90s, 10m or 500ms");
     assert_eq!(wrong("--minimum-expected-tests -1"), "unknown option --1");
     assert!(wrong("@/no/such/file").starts_with("can't read /no/such/file: "));
     let wrong = |line: &str| parse(line).unwrap_err().to_string();
-    assert_eq!(wrong("--server vstest"), "--server \"vstest\": only dotnettestcli is known here");
+    assert_eq!(wrong("--server vstest"), "--server \"vstest\": expected dotnettestcli");
     assert_eq!(wrong("--server dotnettestcli"), "--dotnet-test-pipe is missing");
     let http = "--server dotnettestcli --dotnet-test-transport";
     assert_eq!(wrong(&format!("{http} http")), "--dotnet-test-http-endpoint is missing");
-    assert_eq!(wrong(&format!("{http} mail")), "--dotnet-test-transport \"mail\": is pipe or http");
+    assert_eq!(wrong(&format!("{http} mail")), "--dotnet-test-transport \"mail\": expected pipe or http");
     let own = [CommandOption::new("timeout", "Mine")];
     let error = Launch::parse(PIPE.split(' ').map(OsString::from), &own).unwrap_err();
     assert_eq!(error, LaunchError::Reserved("timeout".into()));

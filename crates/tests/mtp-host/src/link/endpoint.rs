@@ -1,62 +1,63 @@
-//! The endpoint of HTTP as it is on the command line, and what can be wrong with HTTP.
+//! The HTTP endpoint on the command line, and errors of HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use thiserror::Error;
 
-/// What is wrong with HTTP. The connection is of no use then: the platform's own hosts try nothing again either.
+/// An error of HTTP. The connection cannot be used afterwards; like the platform's own hosts, this crate does not
+/// retry.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// `--dotnet-test-http-endpoint` is nothing that we would send the token to.
+    /// `--dotnet-test-http-endpoint` is not an endpoint to which the token may be sent.
     #[error("the endpoint {endpoint:?} {reason}")]
     Endpoint {
         /// The endpoint.
         endpoint: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// `--dotnet-test-http-token` can't be in a header.
-    #[error("the token has characters that no header can have")]
+    /// `--dotnet-test-http-token` is not valid in a header.
+    #[error("the token has characters that are not valid in a header")]
     Token,
-    /// Not 200.
-    #[error("the server has answered with HTTP status {0}")]
+    /// The status is not 200.
+    #[error("the server replied with HTTP status {0}")]
     Status(u16),
-    /// No `application/octet-stream`.
+    /// The content type is not `application/octet-stream`.
     #[error("the response has the content type {0:?}, not application/octet-stream")]
     ContentType(String),
-    /// No response of HTTP/1.1.
-    #[error("no HTTP response: {what} at byte {offset}")]
+    /// The response is not a valid HTTP/1.1 response.
+    #[error("invalid HTTP response: {what} at byte {offset}")]
     Malformed {
-        /// What is wrong.
+        /// The reason.
         what: &'static str,
-        /// Where in the response.
+        /// The offset in the response, in bytes.
         offset: usize,
     },
-    /// Its head or its body is too large.
-    #[error("the response is too large: {size} bytes, at most {limit} are read")]
+    /// The header or the body is too large.
+    #[error("the response is too large: {size} bytes, more than the maximum of {limit}")]
     TooLarge {
-        /// How large it is.
+        /// The size in bytes.
         size: u64,
-        /// How large it may be.
+        /// The maximum size in bytes.
         limit: u64,
     },
-    /// The server has closed the connection before the end of the response.
+    /// The server closed the connection before the end of the response. Holds the number of received bytes.
     #[error("the response ends after {0} bytes")]
-    Cut(usize),
-    /// The body is not one frame.
-    #[error("the body of the response is not one whole frame")]
+    Truncated(usize),
+    /// The body is not exactly one frame.
+    #[error("the body of the response is not exactly one frame")]
     NoFrame,
 }
 
-/// `http://127.0.0.1:PORT/PATH`, taken apart.
+/// The parts of `http://127.0.0.1:PORT/PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
-    /// Where to connect to, the first that answers.
+    /// The addresses to try in order.
     pub(super) addresses: Vec<SocketAddr>,
-    /// For the `Host` header.
+    /// The value of the `Host` header.
     pub(super) authority: String,
-    /// At least `/`.
+    /// The path, at least `/`.
     pub(super) path: String,
 }
 
@@ -65,14 +66,14 @@ impl Endpoint {
         let wrong = |reason| HttpError::Endpoint { endpoint: text.to_owned(), reason };
         let scheme = text.get(..7).unwrap_or_default();
         if text.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")) {
-            return Err(wrong("is https, which this application can't speak"));
+            return Err(wrong("uses https, which is not supported"));
         }
         if !scheme.eq_ignore_ascii_case("http://") {
-            return Err(wrong("is no http:// address"));
+            return Err(wrong("is not an http:// URL"));
         }
         let rest = text.get(7..).unwrap_or_default();
         if !rest.bytes().all(|c| c.is_ascii_graphic()) {
-            return Err(wrong("has characters that no address can have"));
+            return Err(wrong("has characters that are not valid in a URL"));
         }
         if rest.contains(['?', '#', '@']) {
             return Err(wrong("has a user, a query or a fragment"));
@@ -88,11 +89,11 @@ impl Endpoint {
             None
         } else {
             let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-            let ip: IpAddr = bare.parse().map_err(|_no_address| wrong("is not of this machine"))?;
+            let ip: IpAddr = bare.parse().map_err(|_no_address| wrong("is not a loopback address"))?;
             Some(ip)
         };
         if ip.is_some_and(|ip| !ip.is_loopback()) {
-            return Err(wrong("is not of this machine"));
+            return Err(wrong("is not a loopback address"));
         }
         let local = || vec![(Ipv4Addr::LOCALHOST, port).into(), (Ipv6Addr::LOCALHOST, port).into()];
         let addresses = ip.map_or_else(local, |ip| vec![SocketAddr::new(ip, port)]);
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endpoints_of_this_machine() {
+    fn loopback_endpoints_are_parsed() {
         let of = |text: &str| {
             let endpoint = Endpoint::parse(text).unwrap();
             let first = endpoint.addresses[0].to_string();
@@ -120,20 +121,20 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_nowhere_else() {
+    fn other_endpoints_are_rejected() {
         for (text, reason) in [
-            ("https://127.0.0.1:1", "is https, which this application can't speak"),
-            ("ftp://127.0.0.1", "is no http:// address"),
-            ("", "is no http:// address"),
-            ("http://192.168.0.1:1", "is not of this machine"),
-            ("http://example.org", "is not of this machine"),
-            ("http://", "is not of this machine"),
+            ("https://127.0.0.1:1", "uses https, which is not supported"),
+            ("ftp://127.0.0.1", "is not an http:// URL"),
+            ("", "is not an http:// URL"),
+            ("http://192.168.0.1:1", "is not a loopback address"),
+            ("http://example.org", "is not a loopback address"),
+            ("http://", "is not a loopback address"),
             ("http://127.0.0.1:x", "has no valid port"),
             ("http://127.0.0.1:70000", "has no valid port"),
             ("http://a@127.0.0.1:1", "has a user, a query or a fragment"),
             ("http://127.0.0.1:1/?x", "has a user, a query or a fragment"),
-            ("http://127.0.0.1:1/a b", "has characters that no address can have"),
-            ("http://127.0.0.1:1/\r\nX: y", "has characters that no address can have"),
+            ("http://127.0.0.1:1/a b", "has characters that are not valid in a URL"),
+            ("http://127.0.0.1:1/\r\nX: y", "has characters that are not valid in a URL"),
         ] {
             let endpoint = text.to_owned();
             assert_eq!(Endpoint::parse(text), Err(HttpError::Endpoint { endpoint, reason }), "{text}");

@@ -1,5 +1,6 @@
-//! HTTP of MTP 2.4: each request is a POST with one frame, each response another one. One connection, one request at a time;
-//! after `Connection: close` another connection, without a second handshake.
+//! The HTTP transport of MTP 2.4: each request is a POST with one frame, and each response has one frame. There is one
+//! connection with one request at a time. After `Connection: close`, a new connection is opened without a second
+//! handshake.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -17,15 +18,15 @@ use crate::HostError;
 #[derive(Debug)]
 pub(crate) struct Http {
     endpoint: Endpoint,
-    /// All of the head but the length.
+    /// The header of a request, up to the content length.
     head: String,
     stream: Option<TcpStream>,
-    patience: Duration,
+    timeout: Duration,
     limit: ReplyLimit,
 }
 
 impl Http {
-    pub(super) fn new(endpoint: &str, token: &str, patience: Duration) -> Result<Self, HostError> {
+    pub(super) fn new(endpoint: &str, token: &str, timeout: Duration) -> Result<Self, HostError> {
         let endpoint = Endpoint::parse(endpoint)?;
         if token.is_empty() || !token.bytes().all(|c| c.is_ascii_graphic()) {
             return Err(HttpError::Token.into());
@@ -35,24 +36,24 @@ impl Http {
             "POST {path} HTTP/1.1\r\nHost: {authority}\r\nAuthorization: Bearer {token}\r\n\
              Content-Type: application/octet-stream\r\nContent-Length: "
         );
-        let mut this = Self { endpoint, head, stream: None, patience, limit: ReplyLimit::NONE };
-        this.stream = Some(this.dial()?);
+        let mut this = Self { endpoint, head, stream: None, timeout, limit: ReplyLimit::NONE };
+        this.stream = Some(this.connect_with_retry()?);
         Ok(this)
     }
 
-    fn dial(&self) -> Result<TcpStream, HostError> {
+    fn connect_with_retry(&self) -> Result<TcpStream, HostError> {
         let started = Instant::now();
         loop {
-            let error = match self.connect(self.patience.saturating_sub(started.elapsed())) {
+            let error = match self.connect(self.timeout.saturating_sub(started.elapsed())) {
                 Ok(stream) => {
-                    // Requests are written in one go: nothing is gained by waiting for more.
+                    // Requests are written in one operation, so delaying packets has no benefit.
                     stream.set_nodelay(true).map_err(lost)?;
                     return Ok(stream);
                 }
                 Err(error) => error,
             };
             let waited = started.elapsed();
-            if error.kind() != io::ErrorKind::ConnectionRefused || waited >= self.patience {
+            if error.kind() != io::ErrorKind::ConnectionRefused || waited >= self.timeout {
                 let server = format!("http://{}", self.endpoint.authority);
                 return Err(HostError::Connect { server, waited, error: Arc::new(error) });
             }
@@ -60,7 +61,8 @@ impl Http {
         }
     }
 
-    /// To the first address that answers. A full backlog drops what comes, and the kernel goes on for minutes.
+    /// Connects to the first address that accepts. Needs a time limit, because a full backlog drops packets and the
+    /// kernel retries for minutes.
     fn connect(&self, left: Duration) -> io::Result<TcpStream> {
         let left = left.max(Duration::from_millis(1));
         let mut error = io::ErrorKind::InvalidInput.into();
@@ -73,11 +75,11 @@ impl Http {
         Err(error)
     }
 
-    /// How long the reply to a message may take.
+    /// Sets the time limit for replies.
     pub(super) fn set_limit(&mut self, limit: ReplyLimit) -> Result<(), HostError> {
         self.limit = limit;
         match &self.stream {
-            // What the last exchange has set.
+            // Reset the time limit of the last exchange.
             Some(stream) => stream.set_read_timeout(None).map_err(lost),
             None => Ok(()),
         }
@@ -86,11 +88,11 @@ impl Http {
     pub(super) fn exchange(&mut self, frame: &[u8], connection: &mut Connection) -> Result<Reply, HostError> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
-            None => self.dial()?,
+            None => self.connect_with_retry()?,
         };
         let mut request = format!("{}{}\r\n\r\n", self.head, frame.len()).into_bytes();
         request.extend_from_slice(frame);
-        let until = self.limit.until();
+        let deadline = self.limit.deadline();
         stream.write_all(&request).map_err(lost)?;
         let mut reader = ResponseReader::new();
         let mut buffer = [0; 4096];
@@ -98,17 +100,17 @@ impl Http {
             if let Some(response) = reader.next()? {
                 break response;
             }
-            if let Some(left) = until.left().map_err(lost)? {
+            if let Some(left) = deadline.left().map_err(lost)? {
                 stream.set_read_timeout(Some(left)).map_err(lost)?;
             }
             match stream.read(&mut buffer) {
-                Ok(0) => return Err(HttpError::Cut(reader.len()).into()),
+                Ok(0) => return Err(HttpError::Truncated(reader.len()).into()),
                 Ok(count) => reader.feed(buffer.get(..count).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(lost(error)),
             }
         };
-        if response.keeps {
+        if response.is_reusable {
             self.stream = Some(stream);
         }
         connection.handle_bytes(&response.body)?.ok_or_else(|| HttpError::NoFrame.into())

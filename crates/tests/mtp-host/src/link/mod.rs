@@ -1,4 +1,4 @@
-//! How frames reach the server and replies come back: by a socket or by HTTP. The one place that knows both.
+//! The transports of frames and replies: sockets and HTTP.
 
 mod endpoint;
 mod http;
@@ -16,16 +16,17 @@ use runtap_mtp_proto::host::{Connection, Reply};
 use runtap_mtp_proto::{Handshake, Version, Versions};
 
 pub use endpoint::HttpError;
-pub(crate) use pipe::{Pipe, Stream, dial};
+pub(crate) use pipe::{Pipe, Stream, connect_with_retry};
 
 use crate::{HostError, Server};
 use http::Http;
 
-/// How long a server may take to appear. `dotnet test` starts an application before or while it makes the socket: 0 to 9 ms
-/// were needed. The platform's own hosts wait without end, and stay behind if the server has died.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// The time limit for a server to start listening. `dotnet test` starts an application before or while it creates the
+/// socket; 0 to 9 ms were measured. The platform's own hosts wait forever, and are left behind if the server has
+/// crashed.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A connection of whichever kind.
+/// A connection over either transport.
 #[derive(Debug)]
 pub(crate) enum Link {
     Pipe(Pipe),
@@ -33,10 +34,10 @@ pub(crate) enum Link {
 }
 
 impl Link {
-    pub(crate) fn connect(server: &Server, patience: Duration) -> Result<Self, HostError> {
+    pub(crate) fn connect(server: &Server, timeout: Duration) -> Result<Self, HostError> {
         match server {
-            Server::Pipe(path) => Pipe::connect(path, patience).map(Self::Pipe),
-            Server::Http { endpoint, token } => Http::new(endpoint, token, patience).map(Self::Http),
+            Server::Pipe(path) => Pipe::connect(path, timeout).map(Self::Pipe),
+            Server::Http { endpoint, token } => Http::new(endpoint, token, timeout).map(Self::Http),
         }
     }
 
@@ -48,34 +49,34 @@ impl Link {
         }
     }
 
-    /// The handshake, whose reply has to be there within `patience`: whoever only listens is no server. Later replies may
-    /// take their time.
+    /// Performs the handshake. The reply must arrive within `timeout`, because a process that only listens is not a
+    /// server. Later replies have no time limit.
     pub(crate) fn greet(
         &mut self,
         connection: &mut Connection,
         handshake: Handshake,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(Version, Handshake), HostError> {
         let frame = connection.handshake(handshake)?;
-        match self.exchange_within(&frame, connection, patience)? {
+        match self.exchange_within(&frame, connection, timeout)? {
             Reply::Accepted { version, handshake } => Ok((version, handshake)),
             _ => Err(HostError::Rejected(Versions::all())),
         }
     }
 
-    /// As [`exchange`](Self::exchange), if it does not take longer.
+    /// Like [`exchange`](Self::exchange), with a time limit.
     pub(crate) fn exchange_within(
         &mut self,
         frame: &[u8],
         connection: &mut Connection,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Reply, HostError> {
-        self.set_limit(ReplyLimit(Some(patience)))?;
+        self.set_limit(ReplyLimit(Some(timeout)))?;
         let reply = self.exchange(frame, connection).map_err(|error| match &error {
             HostError::Lost(lost)
                 if matches!(lost.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
             {
-                HostError::Silent { waited: patience }
+                HostError::Silent { waited: timeout }
             }
             _ => error,
         })?;
@@ -90,7 +91,8 @@ impl Link {
         }
     }
 
-    /// Whether the server has closed the connection, while no reply is due. Over HTTP that says nothing.
+    /// Returns whether the server closed the connection while no reply was pending. Always `false` over HTTP, where a
+    /// closed connection is normal.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_gone(),
@@ -98,39 +100,40 @@ impl Link {
         }
     }
 
-    /// Whether the server can offer a control pipe.
+    /// Returns whether the transport supports a control pipe.
     pub(crate) fn has_control(&self) -> bool {
         matches!(self, Self::Pipe(_))
     }
 }
 
-/// How long a whole reply may take, in however many pieces it comes; `None`: for ever, as a server may be busy.
+/// The time limit for a complete reply, regardless of the number of chunks. `None` for no limit, because a server may
+/// be busy.
 #[derive(Debug, Clone, Copy)]
 struct ReplyLimit(Option<Duration>);
 
-/// When it has to be there.
+/// The deadline of a complete reply.
 #[derive(Debug, Clone, Copy)]
-struct Until(Option<Instant>);
+struct Deadline(Option<Instant>);
 
 impl ReplyLimit {
     const NONE: Self = Self(None);
 
-    fn until(self) -> Until {
-        Until(self.0.and_then(|limit| Instant::now().checked_add(limit)))
+    fn deadline(self) -> Deadline {
+        Deadline(self.0.and_then(|limit| Instant::now().checked_add(limit)))
     }
 }
 
-impl Until {
-    /// What is left for the next piece.
+impl Deadline {
+    /// Returns the remaining time for the next chunk, or `None` without a deadline.
     fn left(self) -> io::Result<Option<Duration>> {
-        let Some(until) = self.0 else { return Ok(None) };
-        let left = until.saturating_duration_since(Instant::now());
+        let Some(deadline) = self.0 else { return Ok(None) };
+        let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
     }
 }
 
-/// A path as errors show it.
-fn shown(path: &Path) -> String {
+/// Formats a path for errors.
+fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 

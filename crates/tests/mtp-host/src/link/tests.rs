@@ -1,5 +1,4 @@
-//! Servers that are not there, do not answer, or not in time: how long each of them is waited for. Limits are short here;
-//! that anything returns at all is what is tested.
+//! Time limits for servers that do not exist, do not reply, or reply too late. The limits are short here.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -13,14 +12,14 @@ use runtap_mtp_proto::server::{self, Mode, Settings};
 use runtap_mtp_proto::{ExecutionMode, Message, SessionEvent, SessionEventType};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
-use super::{Link, PATIENCE, dial};
+use super::{CONNECT_TIMEOUT, Link, connect_with_retry};
 use crate::{HostError, Identity, Role, Server};
 
 const SHORT: Duration = Duration::from_millis(50);
 
-/// The handshake with a server there.
+/// Connects to `server` and performs the handshake.
 fn greeted(server: &Server) -> Result<(), HostError> {
-    let mut link = Link::connect(server, PATIENCE).unwrap();
+    let mut link = Link::connect(server, CONNECT_TIMEOUT).unwrap();
     let handshake = Identity::this_program().handshake(&Role::Controller, &ExecutionMode::Run);
     link.greet(&mut Connection::data(), handshake, SHORT).map(drop)
 }
@@ -36,7 +35,7 @@ fn http(address: SocketAddr) -> Server {
 }
 
 #[test]
-fn a_server_that_never_answers_is_not_waited_for_without_end() {
+fn waiting_for_a_silent_server_times_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let _listener = UnixListener::bind(&path).unwrap();
@@ -46,8 +45,8 @@ fn a_server_that_never_answers_is_not_waited_for_without_end() {
 }
 
 #[test]
-fn a_reply_that_comes_byte_by_byte_has_no_more_time() {
-    /// Until the host has given up.
+fn a_reply_in_single_bytes_has_the_same_time_limit() {
+    /// Sends single bytes until the host closes the connection.
     fn trickle(mut stream: impl Read + Write, reply: &[u8]) {
         assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
         let mut bytes = reply.iter().chain(std::iter::repeat(&0));
@@ -70,7 +69,7 @@ fn a_reply_that_comes_byte_by_byte_has_no_more_time() {
 }
 
 #[test]
-fn a_server_that_never_appears_is_dialled_until_the_limit() {
+fn connecting_to_an_absent_server_is_retried_until_the_time_limit() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let absent = |path: &PathBuf| {
@@ -79,10 +78,10 @@ fn a_server_that_never_appears_is_dialled_until_the_limit() {
         assert!(*waited >= SHORT, "{error}");
     };
     absent(&path);
-    // A socket that nobody listens at any more.
+    // A socket without a listener.
     drop(UnixListener::bind(&path).unwrap());
     absent(&path);
-    // A port that is taken, so that nobody else gets it, and not listened at.
+    // A port that is bound, so that no other process uses it, but has no listener.
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
     let address = SocketAddr::try_from(getsockname(&socket).unwrap()).unwrap();
@@ -94,46 +93,46 @@ fn a_server_that_never_appears_is_dialled_until_the_limit() {
 fn a_server_may_appear_late() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
-    let (mut refused, mut listener) = (0, None);
-    let stream = dial(&path, PATIENCE, &mut || {
-        refused += 1;
-        // After the second time in vain.
-        if refused == 2 {
+    let (mut attempts, mut listener) = (0, None);
+    let stream = connect_with_retry(&path, CONNECT_TIMEOUT, &mut || {
+        attempts += 1;
+        // After the second failed attempt.
+        if attempts == 2 {
             listener = Some(UnixListener::bind(&path).unwrap());
         }
         false
     });
     stream.unwrap();
-    assert_eq!(refused, 2);
+    assert_eq!(attempts, 2);
 }
 
-/// A server that answers each request, and closes the connection behind it.
+/// A server that closes the connection after each reply.
 #[test]
-fn over_http_a_closed_connection_is_dialled_again_without_a_handshake() {
+fn over_http_a_closed_connection_is_reopened_without_a_handshake() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = http(listener.local_addr().unwrap());
     let serving = thread::spawn(move || {
         let mut application = server::Application::new(Settings::new(Mode::Run));
         let mut connection = application.connect(server::Pipe::Data);
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for _ in 0..3 {
             let (mut stream, _) = listener.accept().unwrap();
             let frame = request(&mut stream);
             let output = application.handle_bytes(&mut connection, &frame);
-            heard.extend(output.events);
+            events.extend(output.events);
             let head = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 output.transmit.len()
             );
             stream.write_all(&[head.as_bytes(), &output.transmit].concat()).unwrap();
         }
-        heard
+        events
     });
-    let mut link = Link::connect(&server, PATIENCE).unwrap();
+    let mut link = Link::connect(&server, CONNECT_TIMEOUT).unwrap();
     let mut connection = Connection::data();
     let identity = Identity::this_program();
     let role = Role::test_host().unwrap();
-    link.greet(&mut connection, identity.handshake(&role, &ExecutionMode::Run), PATIENCE).unwrap();
+    link.greet(&mut connection, identity.handshake(&role, &ExecutionMode::Run), CONNECT_TIMEOUT).unwrap();
     for session_type in [SessionEventType::START, SessionEventType::END] {
         let event = Message::SessionEvent(SessionEvent {
             session_type: Some(session_type),
@@ -143,10 +142,10 @@ fn over_http_a_closed_connection_is_dialled_again_without_a_handshake() {
         let frame = connection.request(&event).unwrap();
         link.exchange(&frame, &mut connection).unwrap();
     }
-    let heard = serving.join().unwrap();
-    let messages = heard.iter().filter(|event| matches!(event, server::Event::Message(_))).count();
-    assert_eq!(messages, 2, "{heard:?}");
-    assert!(!heard.iter().any(|event| matches!(event, server::Event::Violation(_))), "{heard:?}");
+    let events = serving.join().unwrap();
+    let messages = events.iter().filter(|event| matches!(event, server::Event::Message(_))).count();
+    assert_eq!(messages, 2, "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, server::Event::Violation(_))), "{events:?}");
 }
 
 /// The body of a request.
@@ -161,28 +160,28 @@ fn request(stream: &mut impl Read) -> Vec<u8> {
             }
         }
         let count = stream.read(&mut buffer).unwrap();
-        assert!(count > 0, "it has gone");
+        assert!(count > 0, "the connection is closed");
         bytes.extend_from_slice(&buffer[..count]);
     }
 }
 
 #[test]
-fn who_does_not_want_to_any_more_stops_dialling() {
+fn retries_stop_on_request() {
     let folder = tempfile::tempdir().unwrap();
-    let mut asked = 0;
+    let mut calls = 0;
     let is_over = &mut || {
-        asked += 1;
-        asked == 3
+        calls += 1;
+        calls == 3
     };
-    let error = dial(&folder.path().join("data"), PATIENCE, is_over).unwrap_err();
+    let error = connect_with_retry(&folder.path().join("data"), CONNECT_TIMEOUT, is_over).unwrap_err();
     assert!(matches!(error, HostError::Connect { .. }), "{error}");
-    assert_eq!(asked, 3);
+    assert_eq!(calls, 3);
 }
 
-/// A server that has stopped accepting.
+/// A server that no longer accepts connections.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_backlog_is_not_waited_for_without_end() {
+fn connecting_to_a_full_backlog_times_out() {
     use std::os::unix::net::UnixStream;
 
     use rustix::net::{SocketAddrUnix, listen};

@@ -1,4 +1,4 @@
-//! When what is sent, and what becomes of it when nobody takes it.
+//! When results are sent, and in which order.
 
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ fn push(queue: &mut Queue, entry: Entry, now: Instant) {
     queue.push(entry, || now).unwrap();
 }
 
-/// What a server hears of a message: uid and what it is.
-fn heard(request: &Request) -> Vec<(String, char)> {
+/// Decodes a message: the id and the kind of each test.
+fn decoded(request: &Request) -> Vec<(String, char)> {
     let (frame, _) = Frame::parse(&request.frame, Limits::default()).unwrap();
     assert_eq!(frame.id, request.id);
     let message = Message::decode(&frame, Limits::default()).unwrap();
@@ -55,11 +55,11 @@ fn heard(request: &Request) -> Vec<(String, char)> {
 }
 
 fn all(queue: &mut Queue) -> Vec<Vec<(String, char)>> {
-    std::iter::from_fn(|| queue.take().unwrap().map(|request| heard(&request))).collect()
+    std::iter::from_fn(|| queue.take().unwrap().map(|request| decoded(&request))).collect()
 }
 
 #[test]
-fn results_wait_for_others_but_not_long() {
+fn results_are_delayed_for_a_limited_time() {
     let start = Instant::now();
     let mut queue = queue(Batching::default());
     assert_eq!(queue.due(), Due::Never);
@@ -72,7 +72,7 @@ fn results_wait_for_others_but_not_long() {
 }
 
 #[test]
-fn many_or_large_ones_do_not_wait_and_neither_does_anything_else() {
+fn many_or_large_results_and_other_messages_are_due_immediately() {
     let now = Instant::now();
     let due = |entries: Vec<Entry>| {
         let mut queue = queue(Batching::default());
@@ -91,7 +91,7 @@ fn many_or_large_ones_do_not_wait_and_neither_does_anything_else() {
     assert_eq!(queue.due(), Due::Now);
     queue.take().unwrap();
     push(&mut queue, passed("b", ""), now);
-    assert_ne!(queue.due(), Due::Now, "what comes later may wait");
+    assert_ne!(queue.due(), Due::Now, "later results may be delayed");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn while_the_server_is_busy_messages_grow_but_not_beyond_four_times_their_bytes(
 }
 
 #[test]
-fn a_retry_that_passes_is_told_after_its_failure() {
+fn a_retry_that_passes_is_sent_after_its_failure() {
     let now = Instant::now();
     let mut queue = queue(Batching::default());
     for entry in [failed("a", ""), passed("b", ""), passed("a", ""), failed("b", "")] {
@@ -120,7 +120,7 @@ fn a_retry_that_passes_is_told_after_its_failure() {
 }
 
 #[test]
-fn one_result_at_a_time_if_wanted() {
+fn without_batching_each_result_has_its_own_message() {
     let now = Instant::now();
     let mut queue = queue(Batching::NONE);
     push(&mut queue, passed("a", "text"), now);
@@ -144,15 +144,15 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
 
 proptest! {
     #[test]
-    fn nothing_is_lost_and_each_test_is_told_in_order(
+    fn nothing_is_lost_and_results_of_each_test_stay_in_order(
         entries in entries(),
-        most in 1_usize..80,
+        max_results in 1_usize..80,
         taken in prop::collection::vec(any::<bool>(), 200),
     ) {
         let now = Instant::now();
-        let batching = Batching { results: most, ..Batching::default() };
+        let batching = Batching { results: max_results, ..Batching::default() };
         let mut queue = queue(batching);
-        let (mut expected, mut told) = (Vec::new(), Vec::new());
+        let (mut expected, mut sent) = (Vec::new(), Vec::new());
         for (entry, is_taken) in entries.into_iter().zip(taken) {
             let uid = |uid: &Option<String>| uid.clone().unwrap_or_default();
             expected.push(match &entry {
@@ -163,22 +163,22 @@ proptest! {
             });
             push(&mut queue, entry, now);
             if is_taken && queue.due() == Due::Now {
-                told.extend(heard(&queue.take().unwrap().unwrap()));
+                sent.extend(decoded(&queue.take().unwrap().unwrap()));
             }
         }
-        told.extend(all(&mut queue).into_iter().flatten());
+        sent.extend(all(&mut queue).into_iter().flatten());
         prop_assert_eq!((queue.bytes(), queue.due()), (0, Due::Never));
-        prop_assert_eq!(told.len(), expected.len());
+        prop_assert_eq!(sent.len(), expected.len());
         for uid in ["a", "b", "c", "d", ""] {
             let of = |all: &[(String, char)]| -> String {
                 all.iter().filter(|(known, _)| known == uid).map(|(_, kind)| *kind).collect()
             };
-            prop_assert_eq!(of(&told), of(&expected));
+            prop_assert_eq!(of(&sent), of(&expected));
         }
-        // What waits for nothing is overtaken by nothing.
+        // Other messages are not overtaken.
         let others = |all: &[(String, char)]| -> Vec<usize> {
             all.iter().enumerate().filter(|(_, (_, kind))| *kind == 'o').map(|(at, _)| at).collect()
         };
-        prop_assert_eq!(others(&told), others(&expected));
+        prop_assert_eq!(others(&sent), others(&expected));
     }
 }

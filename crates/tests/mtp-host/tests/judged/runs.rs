@@ -119,7 +119,7 @@ fn what_can_never_be_a_server_is_not_waited_for() {
     let launch = Launch::by(Server::Pipe(PathBuf::from("/dev/null/x")));
     let error = Application::new().connect(&launch).unwrap_err();
     let HostError::Connect { waited, error, .. } = &error else { panic!("{error}") };
-    assert!(*waited < runtap_mtp_host::PATIENCE, "{error}");
+    assert!(*waited < runtap_mtp_host::CONNECT_TIMEOUT, "{error}");
 }
 
 /// A process that watches a test host: its connection has a file and no session, beside that of the test host.
@@ -174,9 +174,9 @@ fn the_diagnostic_log_has_the_negotiated_version() {
     let text = log_in(&logs);
     for part in [
         format!("information runtap-mtp-host {}, process {}", env!("CARGO_PKG_VERSION"), std::process::id()),
-        format!("information negotiated version {} of the protocol with process ", Version::V1_4_0),
-        "trace sends TestResultMessages, ".to_owned(),
-        "information the session has ended after 4 requests\n".to_owned(),
+        format!("information negotiated protocol version {} with process ", Version::V1_4_0),
+        "trace sending TestResultMessages, ".to_owned(),
+        "information the session ended after 4 requests\n".to_owned(),
         "information exit code 0\n".to_owned(),
     ] {
         assert!(text.contains(&part), "{part}: {text}");
@@ -185,7 +185,7 @@ fn the_diagnostic_log_has_the_negotiated_version() {
     fs::remove_dir_all(&logs).unwrap();
     passes(&["--diagnostic", "--diagnostic-verbosity", "Information"]);
     let text = log_in(&logs);
-    assert!(text.contains("negotiated version") && !text.contains(" trace "), "{text}");
+    assert!(text.contains("negotiated protocol version") && !text.contains(" trace "), "{text}");
     fs::remove_dir_all(&logs).unwrap();
     passes(&[]);
     passes(&["--diagnostic", "--diagnostic-verbosity", "None"]);

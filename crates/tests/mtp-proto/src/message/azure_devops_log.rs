@@ -1,13 +1,13 @@
-//! Id 11: a line for the log of Azure DevOps. Version 1.2.0, and only on such an agent.
+//! Id 11: a line for the log of Azure DevOps. Since version 1.2.0; sent only on Azure DevOps agents.
 
 use crate::envelope::envelope;
 
 envelope! {
     /// A line for the log of Azure DevOps.
     pub struct AzureDevOpsLog {
-        /// The run that this belongs to.
+        /// The id of the run.
         1 "ExecutionId" => execution_id: String,
-        /// The process that sends it.
+        /// The id of the sending process.
         2 "InstanceId" => instance_id: String,
         /// The line.
         3 "LogText" => text: String,

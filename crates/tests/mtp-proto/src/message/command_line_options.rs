@@ -1,35 +1,35 @@
-//! Id 3: the command-line options of an application, its only message in help mode.
+//! Id 3: the command-line options of an application, the only message in help mode.
 
 use crate::envelope::envelope;
 
 envelope! {
     /// The command-line options of an application.
     pub struct CommandLineOptions {
-        /// Path of the test application.
+        /// The path of the test application.
         1 "ModulePath" => module_path: String,
-        /// The options, sorted by name by all hosts seen.
+        /// The options. All known hosts sort them by name.
         2 "CommandLineOptionMessageList" => options: Vec<CommandLineOption>,
     }
 }
 
 envelope! {
-    /// One option.
+    /// A command-line option.
     pub struct CommandLineOption {
-        /// Its name without `--`.
+        /// The name without `--`.
         1 "Name" => name: String,
-        /// What it is for. May have several lines, with CR LF between them.
+        /// The description, possibly with several lines separated by CR LF.
         2 "Description" => description: String,
-        /// Whether help leaves it out.
+        /// Whether the option is hidden from help.
         3 "IsHidden" => is_hidden: bool,
-        /// Whether it is the platform's and not an extension's.
+        /// Whether the option belongs to the platform, not to an extension.
         4 "IsBuiltIn" => is_built_in: bool,
-        /// Why not to use it. MTP 2.1 and 2.2 only.
+        /// The reason why the option is obsolete. MTP 2.1 and 2.2 only.
         5 "ObsolescenceMessage" => obsolescence_message: String,
-        /// Who provides it. From MTP 2.5 on.
+        /// The id of the option's provider. Since MTP 2.5.
         6 "ProviderUid" => provider_uid: String,
-        /// How many arguments it takes at least. From MTP 2.5 on.
+        /// The minimum number of arguments. Since MTP 2.5.
         7 "MinimumArity" => minimum_arity: i32,
-        /// How many arguments it takes at most; `i32::MAX` is any number. From MTP 2.5 on.
+        /// The maximum number of arguments; `i32::MAX` means unlimited. Since MTP 2.5.
         8 "MaximumArity" => maximum_arity: i32,
     }
 }

@@ -1,29 +1,29 @@
-//! Id 12: something for people to read. Version 1.3.0.
+//! Id 12: text for users. Since version 1.3.0.
 
 use crate::envelope::{code, envelope};
 
 code! {
-    /// How much a text matters.
+    /// The severity of a text.
     pub struct DisplayLevel {
-        /// Good to know.
+        /// Information.
         0 "Information" => INFORMATION,
-        /// Worth a look.
+        /// A warning.
         1 "Warning" => WARNING,
-        /// Something went wrong.
+        /// An error.
         2 "Error" => ERROR,
     }
 }
 
 envelope! {
-    /// Something for people to read.
+    /// Text for users.
     pub struct Display {
-        /// The run that this belongs to.
+        /// The id of the run.
         1 "ExecutionId" => execution_id: String,
-        /// The process that sends it.
+        /// The id of the sending process.
         2 "InstanceId" => instance_id: String,
-        /// How much it matters. Hosts always send it.
+        /// The severity. Hosts always send it.
         3 "Level" => level: DisplayLevel,
-        /// The text, which may have several lines.
+        /// The text, possibly with several lines.
         4 "Text" => text: String,
     }
 }

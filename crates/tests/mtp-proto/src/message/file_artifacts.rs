@@ -1,13 +1,13 @@
-//! Id 7: files that a run has produced.
+//! Id 7: files that a run produced.
 
 use crate::envelope::envelope;
 
 envelope! {
-    /// Files that a run has produced. May come after the end of the session, and from a controller on its own connection.
+    /// Files that a run produced. May be sent after the end of the session, and by a controller on its own connection.
     pub struct FileArtifacts {
-        /// The run that this belongs to.
+        /// The id of the run.
         1 "ExecutionId" => execution_id: String,
-        /// The process that sends it.
+        /// The id of the sending process.
         2 "InstanceId" => instance_id: String,
         /// The files.
         3 "FileArtifactMessageList" => artifacts: Vec<FileArtifact>,
@@ -15,23 +15,23 @@ envelope! {
 }
 
 envelope! {
-    /// A file: of a test, of a session (then without test), or of the run (then without session, too).
+    /// A file that belongs to a test, to a session (without a test), or to the run (without a test and a session).
     pub struct FileArtifact {
-        /// Where it is, in the view of the application.
+        /// The full path, as seen by the application.
         1 "FullPath" => full_path: String,
-        /// What people call it.
+        /// The display name.
         2 "DisplayName" => display_name: String,
-        /// What it is.
+        /// The description.
         3 "Description" => description: String,
-        /// The test it belongs to; empty if none.
+        /// The id of the file's test; empty if the file belongs to no test.
         4 "TestUid" => test_uid: String,
-        /// That test's name.
+        /// The display name of the file's test.
         5 "TestDisplayName" => test_display_name: String,
-        /// The session it belongs to; empty if none.
+        /// The id of the file's session; empty if the file belongs to no session.
         6 "SessionUid" => session_uid: String,
-        /// What kind of file it is (`microsoft.testing.trx`). From MTP 2.4 on.
+        /// The kind of the file (for example `microsoft.testing.trx`). Since MTP 2.4.
         7 "Kind" => kind: String,
-        /// The files of which it was made. From MTP 2.4 on.
+        /// The paths of the files from which this file was merged. Since MTP 2.4.
         8 "InputArtifactPaths" => input_artifact_paths: Vec<String>,
     }
 }

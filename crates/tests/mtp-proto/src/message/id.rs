@@ -1,10 +1,10 @@
-//! The ids of messages. They are frozen: later versions add ids and never reuse one.
+//! The ids of messages. Ids are stable: later versions add ids and never reuse one.
 
 use std::fmt;
 
 use crate::Version;
 
-/// Which message a frame carries ("serializer id" in the sources of Microsoft.Testing.Platform).
+/// The id of a message ("serializer id" in the sources of Microsoft.Testing.Platform).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId(pub i32);
 
@@ -13,10 +13,10 @@ macro_rules! ids {
         impl MessageId {
             $(#[doc = concat!("`", $text, "`.")] pub const $constant: Self = Self($value);)*
 
-            /// All ids that this crate has a message for.
+            /// All ids that this crate implements.
             pub const ALL: &[Self] = &[$(Self::$constant),*];
 
-            /// The name in the sources of Microsoft.Testing.Platform, if the id is a known one.
+            /// Returns the name in the sources of Microsoft.Testing.Platform, or `None` if the id is unknown.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($text),)*
@@ -45,7 +45,8 @@ ids! {
 }
 
 impl MessageId {
-    /// The version that has to be negotiated before a host may send it. None for what any version has, and for unknown ids.
+    /// Returns the protocol version that must be negotiated before a host may send the message. `None` if every version
+    /// includes the message, or the id is unknown.
     pub fn since(self) -> Option<Version> {
         match self {
             Self::AZURE_DEVOPS_LOG => Some(Version::V1_2_0),

@@ -1,4 +1,4 @@
-//! All messages: one file each, and the enum over them.
+//! The messages, one file each, and the enum of all messages.
 
 mod azure_devops_log;
 mod command_line_options;
@@ -12,7 +12,7 @@ mod test_host_completed;
 mod test_host_process_id;
 mod test_results;
 mod tests_in_progress;
-mod written;
+mod writer;
 
 use runtap_wire::{DecodeError, Writer};
 
@@ -28,7 +28,7 @@ pub use test_host_completed::TestHostCompleted;
 pub use test_host_process_id::TestHostProcessId;
 pub use test_results::{FailedTest, State, SuccessfulTest, TestException, TestResults};
 pub use tests_in_progress::{TestInProgress, TestsInProgress};
-pub use written::{DiscoveredTestsWriter, TestResultsWriter};
+pub use writer::{DiscoveredTestsWriter, TestResultsWriter};
 
 use crate::{
     EncodeError, Frame, Handshake, Limits,
@@ -41,7 +41,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Message {
-    /// Id 0: the reply to everything that has no reply of its own.
+    /// Id 0: the reply to all requests that have no specific reply.
     Void,
     /// Id 1.
     TestHostCompleted(TestHostCompleted),
@@ -65,21 +65,21 @@ pub enum Message {
     AzureDevOpsLog(AzureDevOpsLog),
     /// Id 12.
     Display(Display),
-    /// Id 13: the host has a request on the control pipe that the server answers when it wants something.
+    /// Id 13: a request on the control pipe that the server answers when it has a command for the host.
     WaitForServerControl,
     /// Id 14.
     ServerControl(ServerControl),
-    /// A message that this crate does not know, as it is on the wire.
+    /// A message that is unknown to this crate, undecoded.
     Unknown {
-        /// Its id, none of [`MessageId::ALL`].
+        /// The id, which is not in [`MessageId::ALL`].
         id: MessageId,
-        /// Its body.
+        /// The body.
         body: Vec<u8>,
     },
 }
 
 impl Message {
-    /// Its id on the wire.
+    /// Returns the id on the wire.
     pub fn id(&self) -> MessageId {
         match self {
             Self::Void => MessageId::VOID,
@@ -100,7 +100,7 @@ impl Message {
         }
     }
 
-    /// The InstanceId of the process that has sent it, where such a message has one.
+    /// Returns the InstanceId of the sending process, or `None` if the message has none.
     pub fn instance_id(&self) -> Option<&str> {
         match self {
             Self::Handshake(message) => message.instance_id(),
@@ -114,11 +114,12 @@ impl Message {
         }
     }
 
-    /// Reads the message in a frame. What the [crate's page](crate#what-is-accepted) says is accepted.
+    /// Decodes the message in a frame. See [the crate documentation](crate#accepted-input) for malformed input that is
+    /// accepted.
     ///
     /// # Errors
-    /// A field that is cut, too short for its type or of negative size, more list elements than [`Limits::elements`], and a
-    /// property that a handshake has twice.
+    /// Returns an error if a field is truncated, too short for its type or of negative size, if there are more list
+    /// elements than [`Limits::elements`], or if a handshake has a property twice.
     pub fn decode(frame: &Frame<'_>, limits: Limits) -> Result<Self, DecodeError> {
         let mut reader = frame.reader();
         let reader = &mut reader;
@@ -142,10 +143,11 @@ impl Message {
         })
     }
 
-    /// The whole frame, to be written in one go: MTP 1.8 dies of a length that arrives in parts.
+    /// Encodes the message as a complete frame, which must be written in one operation: MTP 1.8 crashes if the length
+    /// word arrives in parts.
     ///
     /// # Errors
-    /// A frame of 2 GiB and more.
+    /// Returns an error if the frame is 2 GiB or larger.
     pub fn to_frame(&self) -> Result<Vec<u8>, EncodeError> {
         let mut writer = frame::start(self.id());
         self.write(&mut writer);
@@ -174,7 +176,7 @@ impl Message {
     }
 }
 
-/// The fields of a message whose body is an envelope.
+/// Returns the schema of a message whose body is an envelope.
 pub(crate) fn schema(id: MessageId) -> Option<&'static Schema> {
     Some(match id {
         MessageId::COMMAND_LINE_OPTIONS => CommandLineOptions::SCHEMA,

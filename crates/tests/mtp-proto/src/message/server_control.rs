@@ -1,21 +1,21 @@
-//! Id 14: what the server wants, as the reply to a request that waits on the control pipe. Version 1.4.0.
+//! Id 14: a command of the server, as the reply to the pending request on the control pipe. Since version 1.4.0.
 
 use crate::envelope::{code, envelope};
 
 code! {
-    /// What the server wants.
+    /// The kind of a command.
     pub struct ControlKind {
-        /// End the session as soon as it can be done in good order.
+        /// End the session in an orderly way as soon as possible.
         1 "CancelSession" => CANCEL_SESSION,
-        /// There will be no more orders. From MTP 2.4 on.
+        /// No more commands will follow. Since MTP 2.4.
         2 "CloseChannel" => CLOSE_CHANNEL,
     }
 }
 
 envelope! {
-    /// What the server wants.
+    /// A command of the server.
     pub struct ServerControl {
-        /// What it is.
+        /// The kind of the command.
         1 "Kind" => kind: ControlKind,
     }
 }

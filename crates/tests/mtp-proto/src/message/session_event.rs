@@ -1,25 +1,25 @@
-//! Id 8: a test session begins or ends.
+//! Id 8: the start or the end of a test session.
 
 use crate::envelope::{code, envelope};
 
 code! {
-    /// What happened to a session.
+    /// The kind of a session event.
     pub struct SessionEventType {
-        /// It begins.
+        /// The session started.
         0 "TestSessionStart" => START,
-        /// It has ended.
+        /// The session ended.
         1 "TestSessionEnd" => END,
     }
 }
 
 envelope! {
-    /// A test session begins or ends. Sent in runs and discoveries. It has no InstanceId.
+    /// The start or the end of a test session. Sent in runs and discoveries. Has no InstanceId.
     pub struct SessionEvent {
-        /// What happened.
+        /// The kind of the event.
         1 "SessionType" => session_type: SessionEventType,
-        /// To which session.
+        /// The id of the session.
         2 "SessionUid" => session_uid: String,
-        /// The run that this belongs to.
+        /// The id of the run.
         3 "ExecutionId" => execution_id: String,
     }
 }

@@ -1,14 +1,14 @@
-//! Id 1: a test host is about to exit. Travels on the private pipe between a controller and its test host, never on the
-//! pipe of `dotnet test`. Its body is no envelope: `i32` exit code, and from MTP 2.4 on another `i32`.
+//! Id 1: a test host is about to exit. Sent on the private pipe between a controller and its test host, never on the
+//! pipe of `dotnet test`. The body is not an envelope: `i32` exit code, and since MTP 2.4 another `i32`.
 
 use runtap_wire::{DecodeError, Reader, Writer};
 
-/// A test host is about to exit.
+/// Notification that a test host is about to exit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TestHostCompleted {
-    /// Its exit code.
+    /// The exit code of the test host.
     pub exit_code: i32,
-    /// The exit code before `--ignore-exit-code` was taken into account. Older hosts do not send it.
+    /// The exit code before `--ignore-exit-code` was applied. `None` if the host is older than MTP 2.4.
     pub unfiltered_exit_code: Option<i32>,
 }
 

@@ -1,5 +1,5 @@
-//! Id 2: the process id of a test host. Travels on the private pipe between a controller and its test host. Its body is no
-//! envelope: `i32` process id.
+//! Id 2: the process id of a test host. Sent on the private pipe between a controller and its test host. The body is
+//! not an envelope: `i32` process id.
 
 use runtap_wire::{DecodeError, Reader, Writer};
 

@@ -1,117 +1,119 @@
-//! Id 6: tests that have ended, or, if the server has asked for it, begun.
+//! Id 6: test results and, on request, started tests.
 
 use crate::envelope::{code, envelope};
 
 code! {
-    /// What became of a test.
+    /// The state of a test.
     pub struct State {
-        /// It was found, or has ended without an outcome. Not sent in results.
+        /// The test was found, or ended without an outcome. Not sent in results.
         0 "Discovered" => DISCOVERED,
-        /// It has passed.
+        /// The test passed.
         1 "Passed" => PASSED,
-        /// It was not run.
+        /// The test was skipped.
         2 "Skipped" => SKIPPED,
-        /// It has failed.
+        /// The test failed.
         3 "Failed" => FAILED,
-        /// It has ended with an exception that is no failed assertion.
+        /// The test ended with an exception that is not a failed assertion.
         4 "Error" => ERROR,
-        /// It took too long.
+        /// The test timed out.
         5 "Timeout" => TIMEOUT,
-        /// It was cancelled.
+        /// The test was canceled.
         6 "Cancelled" => CANCELLED,
-        /// It has begun. Sent only if the server has asked for it ([`IS_IDE`](crate::HandshakeKey::IS_IDE)).
+        /// The test started. Sent only on request ([`IS_IDE`](crate::HandshakeKey::IS_IDE)).
         7 "InProgress" => IN_PROGRESS,
     }
 }
 
 impl State {
-    /// Whether hosts send it in the list of [failed tests](TestResults::failed) (3 to 6).
+    /// Returns whether hosts send a test with this state in the list of [failed tests](TestResults::failed) (3 to 6).
     pub fn is_failed(self) -> bool {
         (Self::FAILED..=Self::CANCELLED).contains(&self)
     }
 
-    /// Whether hosts send it in the list of [successful tests](TestResults::successful) (1, 2, 7).
+    /// Returns whether hosts send a test with this state in the list of [successful tests](TestResults::successful) (1,
+    /// 2, 7).
     pub fn is_successful(self) -> bool {
         matches!(self, Self::PASSED | Self::SKIPPED | Self::IN_PROGRESS)
     }
 }
 
 envelope! {
-    /// Tests that have ended or begun.
+    /// Results of tests, and started tests.
     pub struct TestResults {
-        /// The run that this belongs to.
+        /// The id of the run.
         1 "ExecutionId" => execution_id: String,
-        /// The process that sends it.
+        /// The id of the sending process.
         2 "InstanceId" => instance_id: String,
-        /// Passed, skipped and begun tests; hosts send one at a time.
+        /// Passed, skipped and started tests. Hosts send one at a time.
         3 "SuccessfulTestMessageList" => successful: Vec<SuccessfulTest>,
-        /// All others.
+        /// All other tests.
         4 "FailedTestMessageList" => failed: Vec<FailedTest>,
     }
 }
 
 envelope! {
-    /// A test that has passed, was skipped, or has begun.
+    /// A test that passed, was skipped, or started.
     pub struct SuccessfulTest {
-        /// What the framework calls the test. May come twice in one session, with different display names.
+        /// The framework's id of the test. May occur twice in one session, with different display names.
         1 "Uid" => uid: String,
-        /// What people call it.
+        /// The display name.
         2 "DisplayName" => display_name: String,
-        /// What became of it.
+        /// The state.
         3 "State" => state: State,
-        /// How long it took, in units of 100 ns. Hosts pass on whatever the framework says, negative numbers too. Absent for
-        /// skipped tests and those that have begun.
+        /// The duration in units of 100 ns. Hosts forward what the framework reports, including negative numbers.
+        /// Absent for skipped and started tests.
         4 "Duration" => duration: i64,
-        /// Why it was skipped.
+        /// The reason why the test was skipped.
         5 "Reason" => reason: String,
-        /// What it wrote to its standard output.
+        /// The standard output of the test.
         6 "StandardOutput" => standard_output: String,
-        /// What it wrote to its standard error.
+        /// The standard error of the test.
         7 "ErrorOutput" => error_output: String,
-        /// The session it belongs to.
+        /// The id of the test's session.
         8 "SessionUid" => session_uid: String,
-        /// Which attempt within the process this was, from 1 on. From MTP 2.4 on, together with the next field, and only if
-        /// the framework repeats tests.
+        /// The attempt within the process, starting at 1. Since MTP 2.4, together with the next field, and only if the
+        /// framework repeats tests.
         9 "RetryAttemptNumber" => retry_attempt_number: i32,
-        /// Whether a later attempt in the same process counts instead.
+        /// Whether a later attempt in the same process replaces this result.
         10 "IsSuperseded" => is_superseded: bool,
     }
 }
 
 envelope! {
-    /// A test that has not passed.
+    /// A test that did not pass.
     pub struct FailedTest {
-        /// As that of [`SuccessfulTest`].
+        /// The framework's id of the test; see [`SuccessfulTest::uid`].
         1 "Uid" => uid: String,
-        /// What people call it.
+        /// The display name.
         2 "DisplayName" => display_name: String,
-        /// In what way it failed.
+        /// The state.
         3 "State" => state: State,
-        /// How long it took, in units of 100 ns.
+        /// The duration in units of 100 ns.
         4 "Duration" => duration: i64,
-        /// What the framework says beside the exception. Up to MTP 2.0 the exception's message, from 2.3 on often empty.
+        /// The framework's explanation. Up to MTP 2.0 the message of the exception; since MTP 2.3 often empty.
         5 "Reason" => reason: String,
-        /// The exception, the outermost first, then those within it. Absent if there is neither message nor exception.
+        /// The exception and its inner exceptions, the outermost first. Absent if there is neither a message nor an
+        /// exception.
         6 "ExceptionMessageList" => exceptions: Vec<TestException>,
-        /// What it wrote to its standard output.
+        /// The standard output of the test.
         7 "StandardOutput" => standard_output: String,
-        /// What it wrote to its standard error.
+        /// The standard error of the test.
         8 "ErrorOutput" => error_output: String,
-        /// The session it belongs to.
+        /// The id of the test's session.
         9 "SessionUid" => session_uid: String,
-        /// What the assertion wanted. From MTP 2.4 on; may come without the next one.
+        /// The value that the assertion expected. Since MTP 2.4; may be present without `actual`.
         10 "Expected" => expected: String,
-        /// What it got. From MTP 2.4 on; may come without the one before.
+        /// The value that the assertion got. Since MTP 2.4; may be present without `expected`.
         11 "Actual" => actual: String,
-        /// As that of [`SuccessfulTest`].
+        /// The attempt within the process; see [`SuccessfulTest::retry_attempt_number`].
         12 "RetryAttemptNumber" => retry_attempt_number: i32,
-        /// As that of [`SuccessfulTest`].
+        /// Whether a later attempt replaces this result; see [`SuccessfulTest::is_superseded`].
         13 "IsSuperseded" => is_superseded: bool,
     }
 }
 
 impl From<SuccessfulTest> for FailedTest {
-    /// The same test, without what only those have that have failed.
+    /// Converts the test; fields that only failed tests have are `None`.
     fn from(test: SuccessfulTest) -> Self {
         let SuccessfulTest {
             uid,
@@ -142,7 +144,7 @@ impl From<SuccessfulTest> for FailedTest {
 }
 
 impl From<FailedTest> for SuccessfulTest {
-    /// The same test; what only those have that have failed is left out.
+    /// Converts the test; fields that only failed tests have are dropped.
     fn from(test: FailedTest) -> Self {
         let FailedTest {
             uid,
@@ -175,13 +177,13 @@ impl From<FailedTest> for SuccessfulTest {
 }
 
 envelope! {
-    /// An exception. Each of its fields may be missing.
+    /// An exception. Any of its fields may be missing.
     pub struct TestException {
-        /// Its message; in the first one of a test the framework's explanation, if there is one.
+        /// The message. For the first exception of a test, the framework's explanation, if there is one.
         1 "ErrorMessage" => message: String,
-        /// The full name of its type.
+        /// The full name of the exception's type.
         2 "ErrorType" => type_name: String,
-        /// Where it was thrown, in .NET's form.
+        /// The stack trace, in .NET's format.
         3 "StackTrace" => stack_trace: String,
     }
 }
@@ -191,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_both_kinds_of_tests_have_survives_the_change() {
+    fn fields_of_both_kinds_of_tests_survive_conversion() {
         let text = |text: &str| Some(text.to_owned());
         let test = SuccessfulTest {
             uid: text("u"),

@@ -1,13 +1,13 @@
-//! Id 10: tests that run. MTP 2.3 to 2.5 know the message and never send it.
+//! Id 10: running tests. MTP 2.3 to 2.5 define this message but never send it.
 
 use crate::envelope::envelope;
 
 envelope! {
-    /// Tests that run.
+    /// Running tests.
     pub struct TestsInProgress {
-        /// The run that this belongs to.
+        /// The id of the run.
         1 "ExecutionId" => execution_id: String,
-        /// The process that sends it.
+        /// The id of the sending process.
         2 "InstanceId" => instance_id: String,
         /// The tests.
         3 "TestInProgressMessageList" => tests: Vec<TestInProgress>,
@@ -15,11 +15,11 @@ envelope! {
 }
 
 envelope! {
-    /// A test that runs.
+    /// A running test.
     pub struct TestInProgress {
-        /// What the framework calls it.
+        /// The framework's id of the test.
         1 "Uid" => uid: String,
-        /// What people call it.
+        /// The display name.
         2 "DisplayName" => display_name: String,
     }
 }

@@ -1,4 +1,4 @@
-//! What all connections of an application share, and what is done with their frames.
+//! The state that all connections of an application share, and the handling of their frames.
 
 use std::collections::BTreeMap;
 
@@ -6,32 +6,32 @@ use super::{
     Connection, ConnectionId, Event, Mode, Output, Pipe, Settings,
     connection::{Link, Stage},
     fields,
-    handshake::Common,
+    handshake::SharedProperties,
     quote,
     sessions::Sessions,
 };
 use crate::render::Rendering;
 use crate::{Frame, FrameReader, HostType, Message, MessageId, Rule};
 
-/// One test application: its process and all that it has started.
+/// The server's state of one test application: its process and all processes that it started.
 #[derive(Debug)]
 pub struct Application {
     pub(super) settings: Settings,
     connections: u32,
-    /// Of the first handshake that was accepted.
-    pub(super) common: Option<Common>,
-    /// The InstanceIds of all handshakes, with the attempt if it is a test host's.
+    /// The shared properties of the first accepted handshake.
+    pub(super) common: Option<SharedProperties>,
+    /// The InstanceIds of all handshakes, with the attempt of each test host.
     pub(super) instances: BTreeMap<String, Option<u32>>,
     pub(super) has_test_host: bool,
     pub(super) last_attempt: u32,
     pub(super) sessions: Sessions,
     has_options: bool,
-    /// Whether the last attempt that has failed tests is this one.
+    /// The last attempt that has failed tests.
     failed_in: Option<u32>,
 }
 
 impl Application {
-    /// An application that has not connected yet.
+    /// Creates the state of an application that has not connected yet.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -46,29 +46,30 @@ impl Application {
         }
     }
 
-    /// What the server says and expects.
+    /// Returns the settings of the server.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The ExecutionId that all processes of the application have, once the first one has said it.
+    /// Returns the ExecutionId that all processes of the application share. `None` before the first handshake was
+    /// accepted.
     pub fn execution_id(&self) -> Option<&str> {
         self.common.as_ref().map(|common| common.execution_id.as_str())
     }
 
-    /// Which attempt the process with this InstanceId is; none if it is unknown or no test host.
+    /// Returns the attempt of the test host with this InstanceId. `None` if the process is unknown or not a test host.
     pub fn attempt_of(&self, instance_id: &str) -> Option<u32> {
         self.instances.get(instance_id).copied().flatten()
     }
 
-    /// A process of the application has connected.
+    /// Creates the state of a new connection of the application.
     pub fn connect(&mut self, pipe: Pipe) -> Connection {
         let id = ConnectionId(self.connections);
         self.connections = self.connections.saturating_add(1);
         Connection::new(id, pipe, FrameReader::new(self.settings.limits))
     }
 
-    /// Takes bytes that arrived.
+    /// Handles received bytes.
     pub fn handle_bytes(&mut self, connection: &mut Connection, bytes: &[u8]) -> Output {
         let mut output = Output::default();
         let Connection { reader, link } = connection;
@@ -76,11 +77,11 @@ impl Application {
             output.close = true;
             return output;
         }
-        if link.waiting && !bytes.is_empty() && link.first(Rule::Overlap) {
+        if link.waiting && !bytes.is_empty() && link.is_first(Rule::Overlap) {
             output.violation(
                 Rule::Overlap,
                 Some(link.id),
-                "bytes came while a request waits on the control pipe",
+                "bytes arrived while a request is pending on the control pipe",
             );
         }
         reader.feed(bytes);
@@ -95,26 +96,26 @@ impl Application {
                 Err(error) => {
                     let since = output.events.len();
                     output.violation(Rule::FrameLength, Some(link.id), error.to_string());
-                    output.place(since, error.offset);
+                    output.set_offset(since, error.offset);
                     link.stage = Stage::Dead;
                     output.close = true;
                 }
             }
             if let Some(id) = before
                 && reader.leftover() > 0
-                && link.first(Rule::Overlap)
+                && link.is_first(Rule::Overlap)
             {
                 let detail =
-                    format!("{} bytes came behind {id} at offset {}", reader.leftover(), reader.offset());
+                    format!("{} bytes arrived after {id} at offset {}", reader.leftover(), reader.offset());
                 let since = output.events.len();
                 output.violation(Rule::Overlap, Some(link.id), detail);
-                output.place(since, reader.offset());
+                output.set_offset(since, reader.offset());
             }
         }
         output
     }
 
-    /// Takes a frame that somebody else has found: one of a recording.
+    /// Handles a frame that was already split from its stream, for example by a recording.
     pub fn handle_frame(&mut self, connection: &mut Connection, frame: Frame<'_>) -> Output {
         let mut output = Output::default();
         if matches!(connection.link.stage, Stage::Dead) {
@@ -125,21 +126,21 @@ impl Application {
         output
     }
 
-    /// The connection has ended, from whichever side.
+    /// Handles the end of the connection, no matter which side closed it.
     pub fn handle_close(&mut self, connection: &mut Connection) -> Output {
         let mut output = Output { close: true, ..Output::default() };
         let left = connection.reader.leftover();
         if left > 0 && !matches!(connection.link.stage, Stage::Dead) {
             let detail = format!("{left} bytes of a frame at offset {}", connection.reader.offset());
             output.violation(Rule::CutFrame, Some(connection.link.id), detail);
-            output.place(0, connection.reader.offset());
+            output.set_offset(0, connection.reader.offset());
         }
         connection.link.stage = Stage::Dead;
         output
     }
 
-    /// The process has exited, and all connections are closed. `code` is its exit code; none if it was killed or that is not
-    /// known.
+    /// Handles the exit of the process, after all connections were closed. `code` is the exit code; `None` if the
+    /// process was killed or the code is unknown.
     pub fn handle_exit(&mut self, code: Option<i32>) -> Output {
         let mut output = Output { close: true, ..Output::default() };
         let shown = code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit code {code}"));
@@ -162,14 +163,15 @@ impl Application {
     fn take(&mut self, link: &mut Link, frame: Frame<'_>, output: &mut Output) {
         let since = output.events.len();
         self.take_frame(link, frame, output);
-        output.place(since, frame.offset);
+        output.set_offset(since, frame.offset);
     }
 
     fn take_frame(&mut self, link: &mut Link, frame: Frame<'_>, output: &mut Output) {
         if link.pipe == Pipe::Control {
             return take_control(link, frame, output);
         }
-        // Nothing is decoded before the handshake, but what hosts before MTP 2.3 send in help mode.
+        // Before the handshake, only command-line options in help mode are decoded: hosts before MTP 2.3 send them
+        // first.
         let early = self.settings.mode == Mode::Help && frame.id == MessageId::COMMAND_LINE_OPTIONS;
         let unwelcome = match link.stage {
             Stage::New if frame.id != MessageId::HANDSHAKE && !early => Some(Rule::BeforeHandshake),
@@ -186,7 +188,7 @@ impl Application {
         if frame.id == MessageId::HANDSHAKE
             && let Some(peer) = link.peer()
         {
-            // What it says does not matter, so it may say anything.
+            // The content is ignored, so it is not checked.
             output.violation(Rule::SecondHandshake, Some(link.id), "the first one stays valid");
             return output.reply(&self.answer(Some(peer.version)));
         }
@@ -197,10 +199,10 @@ impl Application {
                 output.reply(&Message::Void);
             }
             Err(error) => {
-                let place = Rendering::new(&frame, self.settings.limits).trail;
+                let place = Rendering::new(&frame, self.settings.limits).error_path;
                 let since = output.events.len();
                 output.violation(Rule::Undecodable, Some(link.id), format!("{}{place}: {error}", frame.id));
-                output.place(since, error.offset);
+                output.set_offset(since, error.offset);
                 if frame.id == MessageId::HANDSHAKE {
                     self.reject(link, Rule::Undecodable, output);
                 } else {
@@ -229,12 +231,14 @@ impl Application {
         match &message {
             Message::CommandLineOptions(_) => self.has_options = true,
             Message::SessionEvent(event) => self.sessions.handle(event, link.id, output),
-            Message::DiscoveredTests(_) if !self.sessions.any_open() && link.first(Rule::OutsideSession) => {
-                output.violation(Rule::OutsideSession, Some(link.id), "no session has begun");
+            Message::DiscoveredTests(_)
+                if !self.sessions.any_open() && link.is_first(Rule::OutsideSession) =>
+            {
+                output.violation(Rule::OutsideSession, Some(link.id), "no session has started");
             }
             Message::TestResults(results) => {
                 if let Some(detail) = self.sessions.outside(results)
-                    && link.first(Rule::OutsideSession)
+                    && link.is_first(Rule::OutsideSession)
                 {
                     output.violation(Rule::OutsideSession, Some(link.id), detail);
                 }
@@ -247,7 +251,7 @@ impl Application {
         output.events.push(Event::Message(message));
     }
 
-    /// Why a message of this id has no place here at all.
+    /// Returns why a message with this id is not allowed on the connection.
     fn misplaced(&self, link: &Link, id: MessageId) -> Option<(Rule, String)> {
         let help = self.settings.mode == Mode::Help;
         let rule = match id {
@@ -270,14 +274,14 @@ impl Application {
             id => {
                 let since = id.since()?;
                 let version = link.peer()?.version;
-                let detail = format!("{id} is of version {since}, {version} was chosen");
+                let detail = format!("{id} requires protocol version {since}, but {version} was chosen");
                 return (since > version).then_some((Rule::NotNegotiated, detail));
             }
         };
         Some((rule, id.to_string()))
     }
 
-    /// Whether a message belongs to another run. Texts for people are not checked, as by the SDK.
+    /// Checks whether a message belongs to another run. Like the SDK, this does not check texts for users.
     fn foreign(&self, message: &Message) -> Option<(Rule, String)> {
         let given = match message {
             Message::DiscoveredTests(message) => &message.execution_id,
@@ -293,13 +297,13 @@ impl Application {
             Some(given) if given == expected => None,
             Some(given) => Some((
                 Rule::ExecutionId,
-                format!("that of {id} is {}, that of the handshake {}", quote(given), quote(expected)),
+                format!("{id} has {}, but the handshake has {}", quote(given), quote(expected)),
             )),
             None => Some((Rule::ExecutionId, format!("{id} has none"))),
         }
     }
 
-    /// Whether the sender is known and one that sends such messages.
+    /// Checks whether the sender is known and may send the message.
     fn check_sender(&self, link: &mut Link, message: &Message, output: &mut Output) {
         let id = message.id();
         let (instance, needs_test_host) = match message {
@@ -312,27 +316,23 @@ impl Application {
         };
         match instance {
             Some(Some(instance)) if !self.instances.contains_key(instance) => {
-                output.violation(
-                    Rule::InstanceId,
-                    Some(link.id),
-                    format!("that of {id} is {}", quote(instance)),
-                );
+                output.violation(Rule::InstanceId, Some(link.id), format!("{id} has {}", quote(instance)));
             }
             Some(None) => output.violation(Rule::InstanceId, Some(link.id), format!("{id} has none")),
             _ => {}
         }
-        if !self.has_test_host && instance.is_some() && link.first(Rule::NoTestHost) {
+        if !self.has_test_host && instance.is_some() && link.is_first(Rule::NoTestHost) {
             output.violation(Rule::NoTestHost, Some(link.id), id.to_string());
         }
         let host = link.peer().map(|peer| peer.host_type.clone());
         if let Some(host) = host.filter(|host| needs_test_host && *host != HostType::TestHost)
-            && link.first(Rule::WrongHost)
+            && link.is_first(Rule::WrongHost)
         {
             output.violation(Rule::WrongHost, Some(link.id), format!("{id} from {}", quote(host.as_str())));
         }
         if self.settings.mode == Mode::Discover
             && matches!(message, Message::TestResults(_) | Message::FileArtifacts(_))
-            && link.first(Rule::DiscoveryMode)
+            && link.is_first(Rule::DiscoveryMode)
         {
             output.violation(Rule::DiscoveryMode, Some(link.id), id.to_string());
         }
@@ -344,7 +344,7 @@ fn take_control(link: &mut Link, frame: Frame<'_>, output: &mut Output) {
         output.violation(Rule::WrongPipe, Some(link.id), format!("{} on the control pipe", frame.id));
         return output.reply(&Message::Void);
     }
-    // A second request while one waits: both get one answer.
+    // A second request while one is pending: both get one answer.
     if !std::mem::replace(&mut link.waiting, true) {
         output.events.push(Event::ControlWaiting);
     }

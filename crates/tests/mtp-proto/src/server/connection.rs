@@ -1,33 +1,33 @@
-//! What is of one connection: its frames, how far it has come, and what it waits for.
+//! The state of one connection: its frames, its stage, and its pending control request.
 
 use std::collections::BTreeSet;
 
 use super::{ConnectionId, Peer, Pipe};
 use crate::{ControlKind, Frame, FrameReader, Message, MessageId, Rule, ServerControl};
 
-/// How far a connection has come.
+/// The stage of a connection.
 #[derive(Debug)]
 pub(super) enum Stage {
-    /// There was no handshake yet.
+    /// No handshake was received yet.
     New,
     /// The handshake was accepted.
     Open(Box<Peer>),
-    /// It was not.
+    /// The handshake was rejected.
     Rejected,
-    /// There is nothing sensible to do with more bytes.
+    /// The connection is closed; further bytes are ignored.
     Dead,
 }
 
-/// What a connection has besides its bytes.
+/// The state of a connection except its receive buffer.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) id: ConnectionId,
     pub(super) pipe: Pipe,
     pub(super) stage: Stage,
-    /// Whether the request on the control pipe has no answer yet.
+    /// Whether a request is pending on the control pipe.
     pub(super) waiting: bool,
-    /// Rules of which one violation for each connection says enough.
-    pub(super) said: BTreeSet<Rule>,
+    /// The rules whose violations are reported once per connection, and have been.
+    pub(super) reported: BTreeSet<Rule>,
 }
 
 impl Link {
@@ -38,13 +38,13 @@ impl Link {
         }
     }
 
-    /// Whether this is the first time on this connection.
-    pub(super) fn first(&mut self, rule: Rule) -> bool {
-        self.said.insert(rule)
+    /// Records a violation; returns whether it is the first of this rule on this connection.
+    pub(super) fn is_first(&mut self, rule: Rule) -> bool {
+        self.reported.insert(rule)
     }
 }
 
-/// One connection of an application.
+/// A connection of an application.
 #[derive(Debug)]
 pub struct Connection {
     pub(super) reader: FrameReader,
@@ -53,33 +53,33 @@ pub struct Connection {
 
 impl Connection {
     pub(super) fn new(id: ConnectionId, pipe: Pipe, reader: FrameReader) -> Self {
-        let said = BTreeSet::new();
-        Self { reader, link: Link { id, pipe, stage: Stage::New, waiting: false, said } }
+        let reported = BTreeSet::new();
+        Self { reader, link: Link { id, pipe, stage: Stage::New, waiting: false, reported } }
     }
 
-    /// Its name.
+    /// Returns the id of the connection.
     pub fn id(&self) -> ConnectionId {
         self.link.id
     }
 
-    /// What it is for.
+    /// Returns the pipe of the connection.
     pub fn pipe(&self) -> Pipe {
         self.link.pipe
     }
 
-    /// Who is at the other end, once the handshake was accepted.
+    /// Returns the process at the other end. `None` if no handshake was accepted.
     pub fn peer(&self) -> Option<&Peer> {
         self.link.peer()
     }
 
-    /// Offset and size of the frame that is not complete, as [`FrameReader::unfinished`].
+    /// Returns the offset and size of the incomplete frame; see [`FrameReader::unfinished`].
     pub fn unfinished(&self) -> Option<(u64, usize)> {
         self.reader.unfinished()
     }
 
-    /// Whether [`handle_bytes`](super::Application::handle_bytes) of these bytes, whatever they hold, gives the void reply and
-    /// nothing else: they are one whole frame behind the handshake. So it can be written before they are looked at, and the
-    /// application goes on meanwhile.
+    /// Returns whether [`handle_bytes`](super::Application::handle_bytes) of these bytes returns only the void reply,
+    /// regardless of their content: they are one complete frame after the handshake. In this case, the reply can be
+    /// written before the bytes are handled, so that the application is not delayed.
     pub fn is_void_due(&self, bytes: &[u8]) -> bool {
         let (Pipe::Data, Stage::Open(_), 0) = (self.link.pipe, &self.link.stage, self.reader.leftover())
         else {
@@ -89,8 +89,8 @@ impl Connection {
             .is_ok_and(|(frame, size)| size == bytes.len() && frame.id != MessageId::HANDSHAKE)
     }
 
-    /// The answer to the request that waits on the control pipe, to be written; nothing if none waits. There is one answer
-    /// to each request. To close the connection instead also cancels the session.
+    /// Returns the encoded answer to the pending request on the control pipe, or `None` if no request is pending. Each
+    /// request has one answer. Closing the connection instead also cancels the session.
     pub fn control(&mut self, kind: ControlKind) -> Option<Vec<u8>> {
         if !std::mem::take(&mut self.link.waiting) {
             return None;

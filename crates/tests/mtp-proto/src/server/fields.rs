@@ -1,50 +1,56 @@
-//! What the fields of a single message must be, whatever came before it.
+//! Checks of the fields of a single message, independent of earlier messages.
 
 use super::quote;
 use crate::{Message, MessageId, Rule, State, TestResults};
 
 type Broken = Vec<(Rule, String)>;
 
-/// Appends what is wrong with a message.
+/// Appends the violations of a message.
 pub(crate) fn check(message: &Message, is_ide: bool, broken: &mut Broken) {
     let id = message.id();
     match message {
         Message::CommandLineOptions(message) => {
             for option in message.options.iter().flatten() {
-                required(option.name.is_some(), id, "Name", None, broken);
+                check_required(option.name.is_some(), id, "Name", None, broken);
             }
         }
         Message::DiscoveredTests(message) => {
             for test in message.tests.iter().flatten() {
-                named(id, test.uid.as_deref(), test.display_name.as_deref(), broken);
+                check_names(id, test.uid.as_deref(), test.display_name.as_deref(), broken);
             }
         }
         Message::TestResults(message) => check_results(message, is_ide, broken),
         Message::TestsInProgress(message) => {
             for test in message.tests.iter().flatten() {
-                named(id, test.uid.as_deref(), test.display_name.as_deref(), broken);
+                check_names(id, test.uid.as_deref(), test.display_name.as_deref(), broken);
             }
         }
         Message::FileArtifacts(message) => {
             for file in message.artifacts.iter().flatten() {
-                required(file.full_path.is_some(), id, "FullPath", file.display_name.as_deref(), broken);
+                check_required(
+                    file.full_path.is_some(),
+                    id,
+                    "FullPath",
+                    file.display_name.as_deref(),
+                    broken,
+                );
             }
         }
         Message::SessionEvent(message) => {
-            required(
+            check_required(
                 message.session_type.is_some(),
                 id,
                 "SessionType",
                 message.session_uid.as_deref(),
                 broken,
             );
-            required(message.session_uid.is_some(), id, "SessionUid", None, broken);
+            check_required(message.session_uid.is_some(), id, "SessionUid", None, broken);
         }
         _ => {}
     }
 }
 
-/// Whether a test has failed for good: no later attempt in the same process counts instead.
+/// Returns whether a test failed and no later attempt in the same process replaces its result.
 pub(super) fn has_failed(results: &TestResults) -> bool {
     let successful = results.successful.iter().flatten().map(|test| (test.state, test.is_superseded));
     let failed = results.failed.iter().flatten().map(|test| (test.state, test.is_superseded));
@@ -61,13 +67,13 @@ fn check_results(results: &TestResults, is_ide: bool, broken: &mut Broken) {
     let failed = failed.map(|test| (&test.uid, &test.display_name, test.state, false));
     for (uid, name, state, in_successful) in successful.chain(failed) {
         let uid = uid.as_deref();
-        named(id, uid, name.as_deref(), broken);
-        required(state.is_some(), id, "State", uid, broken);
+        check_names(id, uid, name.as_deref(), broken);
+        check_required(state.is_some(), id, "State", uid, broken);
         let Some(state) = state else { continue };
-        // For nearly every test there is nothing to say.
+        // Called only for violations: quoting the id of every test would be slow.
         let test = || quote(uid.unwrap_or_default());
         if !(state.is_failed() || state.is_successful()) || (state == State::IN_PROGRESS && !is_ide) {
-            broken.push((Rule::State, format!("that of test {} is {state}", test())));
+            broken.push((Rule::State, format!("test {} has state {state}", test())));
         } else if state.is_successful() != in_successful {
             let list = if in_successful { "successful" } else { "failed" };
             let detail = format!("test {} is {state}, in the list of {list} tests", test());
@@ -76,13 +82,13 @@ fn check_results(results: &TestResults, is_ide: bool, broken: &mut Broken) {
     }
 }
 
-fn named(id: MessageId, uid: Option<&str>, name: Option<&str>, broken: &mut Broken) {
-    required(uid.is_some(), id, "Uid", name, broken);
-    required(name.is_some(), id, "DisplayName", uid, broken);
+fn check_names(id: MessageId, uid: Option<&str>, name: Option<&str>, broken: &mut Broken) {
+    check_required(uid.is_some(), id, "Uid", name, broken);
+    check_required(name.is_some(), id, "DisplayName", uid, broken);
 }
 
-fn required(there: bool, id: MessageId, field: &str, of: Option<&str>, broken: &mut Broken) {
-    if !there {
+fn check_required(is_present: bool, id: MessageId, field: &str, of: Option<&str>, broken: &mut Broken) {
+    if !is_present {
         let of = of.map(|of| format!(" of {}", quote(of))).unwrap_or_default();
         broken.push((Rule::MissingField, format!("{field}{of} is missing in {id}")));
     }

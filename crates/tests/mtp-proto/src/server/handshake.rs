@@ -1,4 +1,4 @@
-//! Whether a handshake is accepted, and what is answered.
+//! Validation of handshakes, and the replies to them.
 
 use super::{
     Application, Event, Mode, Output, Peer,
@@ -7,9 +7,9 @@ use super::{
 };
 use crate::{ExecutionMode, Handshake, HandshakeKey, HostType, Message, Rule, Version, Versions};
 
-/// What all processes of an application have in common.
+/// The properties that all processes of an application share.
 #[derive(Debug)]
-pub(super) struct Common {
+pub(super) struct SharedProperties {
     pub(super) execution_id: String,
     architecture: String,
     framework: String,
@@ -17,7 +17,7 @@ pub(super) struct Common {
     versions: Versions,
 }
 
-/// Collects the violations of one handshake: the first one that rejects it is its reason.
+/// The violations of one handshake. The first violation that rejects the handshake is the reason.
 struct Verdict<'a> {
     output: &'a mut Output,
     link: &'a Link,
@@ -36,7 +36,7 @@ impl Verdict<'_> {
 }
 
 impl Application {
-    /// The first handshake of a connection.
+    /// Handles the first handshake of a connection.
     pub(super) fn handle_handshake(&mut self, link: &mut Link, handshake: Handshake, output: &mut Output) {
         let mut verdict = Verdict { output, link, reason: None };
         let version = self.judge(&handshake, &mut verdict);
@@ -76,7 +76,7 @@ impl Application {
             }
             value.unwrap_or_default().to_owned()
         };
-        let common = Common {
+        let common = SharedProperties {
             execution_id: required(HandshakeKey::EXECUTION_ID),
             architecture: required(HandshakeKey::ARCHITECTURE),
             framework: required(HandshakeKey::FRAMEWORK),
@@ -89,13 +89,15 @@ impl Application {
             && handshake.get(HandshakeKey::SUPPORTED_VERSIONS).is_some_and(|list| !list.is_empty())
         {
             let theirs = quote(handshake.get(HandshakeKey::SUPPORTED_VERSIONS).unwrap_or_default());
-            let detail =
-                format!("the application has {theirs}, the server {:?}", self.settings.versions.to_string());
+            let detail = format!(
+                "the application supports {theirs}, the server supports {:?}",
+                self.settings.versions.to_string()
+            );
             verdict.reject(Rule::NoCommonVersion, detail);
         }
         self.judge_mode(handshake, verdict);
         if let Some(HostType::Other(other)) = handshake.host_type().filter(|host| !host.as_str().is_empty()) {
-            verdict.warn(Rule::HostType, format!("it is {}", quote(&other)));
+            verdict.warn(Rule::HostType, format!("got {}", quote(&other)));
         }
         if handshake.module_path().is_none() {
             verdict.warn(Rule::ModulePath, "ModulePath is missing".to_owned());
@@ -103,7 +105,7 @@ impl Application {
         if handshake.attempt_number().is_none()
             && let Some(attempt) = handshake.get(HandshakeKey::ATTEMPT_NUMBER)
         {
-            verdict.warn(Rule::AttemptNumber, format!("it is {}", quote(attempt)));
+            verdict.warn(Rule::AttemptNumber, format!("got {}", quote(attempt)));
         }
         match &self.common {
             Some(first) => compare(first, &common, verdict),
@@ -119,14 +121,14 @@ impl Application {
             Mode::Discover => ExecutionMode::Discover,
             Mode::Help => ExecutionMode::Help,
         };
-        // Hosts before MTP 2.3 do not say it.
+        // Hosts before MTP 2.3 do not send their mode.
         if let Some(mode) = handshake.execution_mode().filter(|mode| *mode != expected) {
-            let detail = format!("it says {}, expected {:?}", quote(mode.as_str()), expected.as_str());
+            let detail = format!("got {}, expected {:?}", quote(mode.as_str()), expected.as_str());
             verdict.reject(Rule::ExecutionMode, detail);
         }
     }
 
-    /// Which attempt a host is, and that its InstanceId is known from now on.
+    /// Returns the attempt of a host, and records its InstanceId.
     fn attempt(&mut self, handshake: &Handshake, host_type: &HostType) -> Option<u32> {
         let instance = handshake.instance_id().unwrap_or_default();
         let known = self.instances.get(instance).copied().flatten();
@@ -160,9 +162,9 @@ impl Application {
     }
 }
 
-fn compare(first: &Common, other: &Common, verdict: &mut Verdict<'_>) {
+fn compare(first: &SharedProperties, other: &SharedProperties, verdict: &mut Verdict<'_>) {
     let differ = |what: &str, a: &str, b: &str| {
-        (a != b).then(|| format!("{what} is {}, that of the first handshake {}", quote(b), quote(a)))
+        (a != b).then(|| format!("{what} is {}, but {} in the first handshake", quote(b), quote(a)))
     };
     let identity = [
         differ("ExecutionId", &first.execution_id, &other.execution_id),
@@ -172,8 +174,8 @@ fn compare(first: &Common, other: &Common, verdict: &mut Verdict<'_>) {
     for detail in identity.into_iter().flatten() {
         verdict.reject(Rule::HandshakeMismatch, detail);
     }
-    let path = |common: &Common| common.module_path.clone().unwrap_or_default();
-    let versions = |common: &Common| common.versions.to_string();
+    let path = |common: &SharedProperties| common.module_path.clone().unwrap_or_default();
+    let versions = |common: &SharedProperties| common.versions.to_string();
     let module = [
         differ("ModulePath", &path(first), &path(other)),
         differ("SupportedProtocolVersions", &versions(first), &versions(other)),

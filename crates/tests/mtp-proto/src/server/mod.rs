@@ -1,29 +1,29 @@
-//! The server's side: everything that one test application says, on all its connections.
+//! The server's side: the state of one test application on all of its connections.
 //!
 //! ```text
 //! Application::new(settings)
 //!     │ connect(Pipe) ─▶ Connection, one for each that the listener accepts
 //!     │ handle_bytes(&mut connection, …) ─▶ Output: events, bytes to write, whether to close
 //!     │ handle_close(&mut connection)    ─▶ Output
-//!     ▼ handle_exit(code)                ─▶ Output: what is wrong with the whole
+//!     ▼ handle_exit(code)                ─▶ Output: violations of the whole run
 //! ```
 //!
-//! A [`Connection`] holds what is of one connection, so that many can be read at the same time; an [`Application`] holds what
-//! they share, and takes one of them at a time.
+//! A [`Connection`] holds the state of one connection, so that several can be read concurrently. An [`Application`]
+//! holds the shared state and handles one connection at a time.
 //!
-//! A broken rule is a value, [`Event::Violation`], and the machine goes on wherever there is a sensible way to, where
-//! `dotnet test` would end itself and all other modules with it. The caller decides what becomes of the application: one with
-//! a violation whose severity is [`Error`](crate::Severity::Error) has failed.
+//! A violation is a value, [`Event::Violation`], and handling continues wherever this makes sense, whereas `dotnet
+//! test` would exit and stop all other modules. The caller decides what happens to the application: a violation of
+//! severity [`Error`](crate::Severity::Error) means that the application has failed.
 //!
-//! | what comes | reply | event |
+//! | received | reply | event |
 //! |---|---|---|
 //! | a handshake that is accepted | the chosen version | [`Event::Connected`] |
-//! | one that is not | an empty version, at which hosts exit with 12 | a violation, [`Event::Rejected`] |
+//! | a handshake that is rejected | an empty version, on which hosts exit with 12 | a violation, [`Event::Rejected`] |
 //! | command-line options in help mode, also without a handshake (before MTP 2.3) | void | [`Event::Message`] |
-//! | anything else before the handshake, or after it was rejected | none; close | a violation. It is not decoded |
+//! | anything else before the handshake, or after it was rejected | none; close | a violation; the message is not decoded |
 //! | a message of a wrong mode, or of another ExecutionId | void | a violation |
 //! | a body that can't be decoded | void | a violation |
-//! | any other message that is known | void | its violations, [`Event::Message`] |
+//! | any other known message | void | its violations, [`Event::Message`] |
 //! | an unknown id | void | a violation |
 //! | the request on the control pipe | later: [`Connection::control`] | [`Event::ControlWaiting`] |
 
@@ -38,50 +38,49 @@ use crate::{Handshake, HostType, Limits, Message, Rule, Version, Versions, Viola
 pub use application::Application;
 pub use connection::Connection;
 
-/// Names a connection of an application: 0, 1, 2 … in the order of [`Application::connect`].
+/// The id of a connection of an application: 0, 1, 2 … in the order of [`Application::connect`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u32);
 
-/// What an application was started for.
+/// The mode in which an application was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// To run its tests.
+    /// Run the tests.
     Run,
-    /// To list its tests (`--list-tests`).
+    /// List the tests (`--list-tests`).
     Discover,
-    /// To list its options (`--help`). Wins over the one before if both are given.
+    /// List the options (`--help`). Takes precedence over `--list-tests`.
     Help,
 }
 
-/// What a connection is for: it depends on the pipe that the application has dialled.
+/// The pipe of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pipe {
-    /// The pipe that was given on the command line.
+    /// The pipe that was specified on the command line.
     Data,
-    /// The pipe that the reply to the handshake has named.
+    /// The pipe that the reply to the handshake named.
     Control,
 }
 
-/// What the server says and expects.
+/// The settings of the server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What the application was started for.
+    /// The mode in which the application was started.
     pub mode: Mode,
     /// The versions that may be chosen.
     pub versions: Versions,
-    /// Whether to ask for tests that have begun, and for all about discovered tests
-    /// ([`IS_IDE`](crate::HandshakeKey::IS_IDE)).
+    /// Whether to request started tests and all details of discovered tests ([`IS_IDE`](crate::HandshakeKey::IS_IDE)).
     pub is_ide: bool,
-    /// The name of the control pipe, if there is one. It is offered with version 1.4.0 and later.
+    /// The name of the control pipe, if any. It is offered with version 1.4.0 and later.
     pub control_pipe: Option<String>,
-    /// What else replies to handshakes say: process id, architecture, framework, system.
+    /// Further properties of handshake replies: process id, architecture, framework, operating system.
     pub identity: Handshake,
-    /// How much is accepted.
+    /// Limits on received frames.
     pub limits: Limits,
 }
 
 impl Settings {
-    /// All versions, no wishes, no control pipe, nothing about ourselves.
+    /// Creates settings with all versions, no requested events, no control pipe and no identity.
     pub fn new(mode: Mode) -> Self {
         Self {
             mode,
@@ -94,52 +93,52 @@ impl Settings {
     }
 }
 
-/// A process of the application that has had its handshake.
+/// A process of the application whose handshake was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its connection.
+    /// The id of the connection.
     pub connection: ConnectionId,
-    /// What it has said.
+    /// The handshake of the process.
     pub handshake: Handshake,
     /// The chosen version.
     pub version: Version,
-    /// What it is to the application.
+    /// The role of the process in the application.
     pub host_type: HostType,
-    /// Which attempt it is, from 1 on; none if it is no test host. Several test hosts of one attempt have parts of the tests
-    /// each. Before MTP 2.4 hosts do not say it: each new InstanceId counts as the next attempt then, as it does for
-    /// `dotnet test`.
+    /// The attempt, starting at 1; `None` if the process is not a test host. Several test hosts of one attempt each run
+    /// a part of the tests. Hosts before MTP 2.4 do not send the attempt: each new InstanceId then counts as the next
+    /// attempt, as for `dotnet test`.
     pub attempt: Option<u32>,
 }
 
-/// What has happened.
+/// An event of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
     /// A handshake was accepted.
     Connected(Peer),
-    /// A handshake was not accepted. Its violations have come before; this is the first of those that led to it.
+    /// A handshake was rejected. Its violations precede this event; holds the first rule that led to the rejection.
     Rejected(Rule),
     /// A message other than a handshake.
     Message(Message),
-    /// A process waits on its control pipe: [`Connection::control`].
+    /// A process is waiting for a command on its control pipe; see [`Connection::control`].
     ControlWaiting,
     /// A rule was broken.
     Violation(Violation),
 }
 
-/// What is to be done now.
+/// The result of handling an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// What has happened, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
-    /// Bytes to write, in one go.
+    /// The bytes to write, in one operation.
     pub transmit: Vec<u8>,
-    /// Whether to close the connection after that.
+    /// Whether to close the connection after writing.
     pub close: bool,
 }
 
 impl Output {
-    /// The rules that were broken.
+    /// Returns the violations among the events.
     pub fn violations(&self) -> impl Iterator<Item = &Violation> {
         self.events.iter().filter_map(|event| match event {
             Event::Violation(violation) => Some(violation),
@@ -156,8 +155,8 @@ impl Output {
         }));
     }
 
-    /// Says of the violations from the event `since` on where they are, if they do not say it themselves.
-    fn place(&mut self, since: usize, offset: u64) {
+    /// Sets the offset of the violations from event `since` on, unless it is already set.
+    fn set_offset(&mut self, since: usize, offset: u64) {
         for event in self.events.iter_mut().skip(since) {
             if let Event::Violation(violation) = event {
                 violation.offset.get_or_insert(offset);
@@ -166,17 +165,17 @@ impl Output {
     }
 
     fn reply(&mut self, message: &Message) {
-        // Our replies are a few hundred bytes.
+        // Replies of the server have a few hundred bytes and can always be encoded.
         if let Ok(frame) = message.to_frame() {
             self.transmit.extend_from_slice(&frame);
         }
     }
 }
 
-/// Text of the other side as it can be shown: quoted, escaped, and cut.
+/// Formats text of the peer for messages: quoted, escaped, and truncated.
 pub(crate) fn quote(text: &str) -> String {
-    const SHOWN: usize = 100;
+    const MAX_CHARS: usize = 100;
     let mut chars = text.chars();
-    let head: String = chars.by_ref().take(SHOWN).collect();
+    let head: String = chars.by_ref().take(MAX_CHARS).collect();
     if chars.next().is_some() { format!("{head:?}…") } else { format!("{head:?}") }
 }

@@ -1,4 +1,4 @@
-//! Process groups and signals, and a keeper that ends what is left.
+//! Process groups and signals, and a keeper that terminates remaining processes.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -12,29 +12,29 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use super::Exit;
 use crate::tree;
 
-/// A program in a process group of its own, with what it has started.
+/// A program in its own process group, with all processes that it started.
 #[derive(Debug)]
 pub(super) struct Tree {
-    /// The leader of the group: the program, or its keeper.
+    /// The leader of the group: the program or its keeper.
     leader: Pid,
     /// The program.
     pid: u32,
-    /// The variable that all processes of the program have inherited.
+    /// The environment variable that all processes of the program have inherited.
     mark: String,
     keeper: Option<Arc<Kept>>,
 }
 
-/// The link to a keeper.
+/// The connection to a keeper.
 #[derive(Debug)]
 struct Kept {
     control: Control,
-    /// What the keeper reports once.
+    /// The exit status, which the keeper reports once.
     status: Mutex<Option<Result<ExitStatus, io::ErrorKind>>>,
 }
 
 impl Kept {
-    /// Waits until the keeper has reported the end of the program. An error if the keeper is gone: then nothing but the group
-    /// is known of the program, and is ended.
+    /// Waits until the keeper has reported the exit of the program. If the keeper is gone, kills the group, which is
+    /// all that is known of the program, and returns an error.
     fn status(&self) -> io::Result<ExitStatus> {
         let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
         let known = status.get_or_insert_with(|| {
@@ -48,7 +48,7 @@ impl Kept {
 }
 
 impl Tree {
-    /// With a `keeper`, that process starts the program.
+    /// Starts the program, through the keeper if there is one.
     pub(super) fn start(
         command: &mut Command,
         mark: String,
@@ -85,8 +85,8 @@ impl Tree {
         self.pid
     }
 
-    /// What returns when the program has ended. Its group is not reaped.
-    #[expect(clippy::unnecessary_wraps, reason = "Windows can refuse")]
+    /// Returns a function that blocks until the program has exited. The group is not reaped.
+    #[expect(clippy::unnecessary_wraps, reason = "the Windows version can fail")]
     pub(super) fn waiting(&self) -> io::Result<impl FnOnce() + Send + 'static> {
         let (leader, keeper) = (self.leader, self.keeper.clone());
         Ok(move || {
@@ -99,16 +99,16 @@ impl Tree {
         })
     }
 
-    /// Tells the keeper that the program will be asked to end: the keeper then also ends every process that the program has
-    /// started.
-    pub(super) fn will_end(&self) {
+    /// Notifies the keeper that the program will be requested to stop. The keeper then also terminates all processes
+    /// that the program started.
+    pub(super) fn announce_stop(&self) {
         if let Some(keeper) = &self.keeper {
             keeper.control.will_end();
         }
     }
 
     pub(super) fn interrupt(&self) {
-        // There may be no process left.
+        // All processes may have exited already.
         let _ = kill_process_group(self.leader, Signal::INT);
     }
 
@@ -120,7 +120,7 @@ impl Tree {
         tree::kill_marked(&self.mark, self.keeper.as_ref().map(|_| self.leader))
     }
 
-    /// Takes note of the end of the program.
+    /// Reaps the program and returns its exit status.
     pub(super) fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
         let Some(keeper) = &self.keeper else { return child.wait() };
         let status = keeper.status();

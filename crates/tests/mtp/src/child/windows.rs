@@ -1,4 +1,4 @@
-//! Job objects: whatever a program starts is in its job, and ends with that.
+//! Job objects: all processes that a program starts belong to its job, and are terminated with it.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,11 +12,11 @@ use runtap_os::windows::process::Running as Process;
 
 use super::Exit;
 
-/// `CREATE_NEW_PROCESS_GROUP`: Ctrl-C at the console reaches only us.
+/// `CREATE_NEW_PROCESS_GROUP`: Ctrl-C at the console reaches only runtap.
 const NEW_GROUP: u32 = 0x0000_0200;
-const A_WHILE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A program in a job of its own, with what it has started.
+/// A program in its own job, with all processes that it started.
 #[derive(Debug)]
 pub(super) struct Tree {
     pid: u32,
@@ -24,7 +24,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// What the program starts before it is in the job is not: it is put there at its first moment.
+    /// Starts the program and adds it to the job immediately. Processes that it starts before are not in the job.
     pub(super) fn start(
         command: &mut Command,
         _mark: String,
@@ -40,31 +40,31 @@ impl Tree {
         Ok((child, Self { pid, job }))
     }
 
-    /// What returns when the program has ended. Its id is not another one's by then: the child is open.
+    /// Returns a function that blocks until the program has exited. The open child keeps its id from being reused.
     pub(super) fn waiting(&self) -> io::Result<impl FnOnce() + Send + 'static> {
         let process = Process::open(self.pid)?;
-        Ok(move || while matches!(process.ends_within(A_WHILE), Ok(false)) {})
+        Ok(move || while matches!(process.ends_within(POLL_INTERVAL), Ok(false)) {})
     }
 
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The job ends what is left.
-    pub(super) fn will_end(&self) {}
+    /// Does nothing: the job terminates the remaining processes.
+    pub(super) fn announce_stop(&self) {}
 
     pub(super) fn interrupt(&self) {
-        // Without a console there is nobody to ask.
+        // Fails without a console.
         let _ = interrupt(self.pid);
     }
 
     pub(super) fn kill(&self) -> usize {
-        // It may have ended.
+        // The processes may have exited already.
         let _ = self.job.end();
         0
     }
 
-    /// Takes note of the end of the program.
+    /// Reaps the program and returns its exit status.
     pub(super) fn reap(&self, child: &mut Child) -> io::Result<ExitStatus> {
         child.wait()
     }

@@ -1,8 +1,9 @@
-//! A port of this machine for one application: each request is a frame, and so is its response
-//! (docs/design/test-http.md). One thread for all connections; those that are silent or slow hold up nobody.
+//! An HTTP server on a loopback port for one application: each request has one frame, and so has each response
+//! (docs/design/test-http.md). One thread serves all connections, so that silent or slow connections do not delay
+//! others.
 //!
-//! Whoever can open a socket can reach the port, so nothing of a request is read before its token is right. Knows of the
-//! protocol only how long a frame may be.
+//! Any local process can connect to the port, so no body is read before the token has been verified. The only property
+//! of the protocol that is used here is the maximum size of a frame.
 
 mod request;
 mod token;
@@ -27,30 +28,30 @@ use tokio::task::AbortHandle;
 use self::token::Token;
 use crate::budget::Budget;
 
-/// More connections with the token are turned away: an application has one for each of its processes.
-const MOST: usize = 256;
-/// Of more connections that have not shown the token yet, the oldest one is closed.
-const MOST_UNPROVEN: usize = 256;
-/// A connection that has not shown the token within this time is closed.
-const UNPROVEN: Duration = Duration::from_secs(10);
-/// What a process has sent just before its end may not have been looked at.
-const LAST_WORDS: Duration = Duration::from_millis(100);
-/// Bytes of the head of a request: real ones have 250.
-const HEAD: usize = 16 << 10;
-/// Real requests have four headers.
-const HEADERS: usize = 32;
+/// The maximum number of connections with the token: an application has one for each of its processes.
+const MAX_CONNECTIONS: usize = 256;
+/// The maximum number of connections that have not presented the token. Beyond it, the oldest one is closed.
+const MAX_UNVERIFIED: usize = 256;
+/// The time in which a connection must present the token.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time in which data that a process sent just before its exit is still read.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);
+/// The maximum size of a request's header in bytes. Real headers have 250 bytes.
+const MAX_HEAD_SIZE: usize = 16 << 10;
+/// The maximum number of headers. Real requests have four.
+const MAX_HEADERS: usize = 32;
 
-/// Answers the frames that come with requests.
+/// A handler of the frames in requests.
 pub(crate) trait Answer: Send + Sync + 'static {
-    /// The response to this frame; `None`: it is none, and the connection is closed.
+    /// Returns the response to a frame, or `None` if the frame is invalid; the connection is then closed.
     fn answer(&self, connection: u64, frame: &[u8]) -> Option<Vec<u8>>;
-    /// A request has waited for memory for too long.
+    /// Handles a request that timed out while waiting for memory.
     fn exhausted(&self);
-    /// The connection is at its end.
+    /// Handles the end of a connection.
     fn closed(&self, connection: u64);
 }
 
-/// A port that is listened on. Dropping it closes all connections.
+/// An HTTP server. Dropping it closes all connections.
 #[derive(Debug)]
 pub(crate) struct Http {
     address: SocketAddr,
@@ -58,15 +59,15 @@ pub(crate) struct Http {
     serving: Option<JoinHandle<()>>,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Server {
     token: Token,
-    /// Bytes that a frame may have, with its length word.
-    largest: u64,
-    /// For requests that are not complete.
+    /// The maximum size of a frame with its length word, in bytes.
+    max_frame_size: u64,
+    /// The memory budget of incomplete requests.
     budget: Budget,
     answer: Box<dyn Answer>,
-    open: Mutex<Open>,
+    open: Mutex<Connections>,
     stop: Notify,
 }
 
@@ -76,29 +77,29 @@ impl fmt::Debug for Server {
     }
 }
 
-/// The connections.
+/// The open connections.
 #[derive(Debug, Default)]
-struct Open {
-    /// Those that have not shown the token, the oldest one first.
-    unproven: VecDeque<Unproven>,
-    proven: BTreeSet<u64>,
-    /// When the application ended. Connections made later are not of its processes.
+struct Connections {
+    /// The connections that have not presented the token, the oldest first.
+    unverified: VecDeque<Unverified>,
+    verified: BTreeSet<u64>,
+    /// When the application exited. Later connections are not from its processes.
     ended: Option<Instant>,
 }
 
-/// A connection that has not shown the token.
+/// A connection that has not presented the token.
 #[derive(Debug)]
-struct Unproven {
+struct Unverified {
     number: u64,
     since: Instant,
     serving: AbortHandle,
 }
 
 impl Http {
-    /// Listens at once. The token goes into `file`; a frame has at most `largest` bytes.
+    /// Starts listening. The token is written to `file`; a frame has at most `max_frame_size` bytes.
     pub(crate) fn listen(
         file: PathBuf,
-        largest: u64,
+        max_frame_size: u64,
         budget: Budget,
         answer: impl Answer,
     ) -> io::Result<Self> {
@@ -107,7 +108,7 @@ impl Http {
         let address = listener.local_addr()?;
         let server = Arc::new(Server {
             token: Token::new(file)?,
-            largest,
+            max_frame_size,
             budget,
             answer: Box::new(answer),
             open: Mutex::default(),
@@ -121,13 +122,13 @@ impl Http {
                     () = own.stop.notified() => {}
                 }
             });
-            // With it, all connections.
+            // This closes all connections.
             drop(runtime);
         })?;
         Ok(Self { address, server, serving: Some(serving) })
     }
 
-    /// The options of the platform that lead here.
+    /// Returns the platform's options with the address of the server.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let mut token = OsString::from("@");
         token.push(self.server.token.file());
@@ -136,27 +137,27 @@ impl Http {
         options.into_iter().map(OsString::from).chain([token]).collect()
     }
 
-    /// The application has ended.
+    /// Records the exit of the application.
     pub(crate) fn has_ended(&self) {
         self.server.open().ended = Some(Instant::now());
     }
 
-    /// Whether no connection is open; those that have not shown the token count for [`LAST_WORDS`] only, and not if they came
-    /// that long after the application's end.
+    /// Returns whether no connection is open. Connections without the token count only for [`DRAIN_TIMEOUT`], and only
+    /// if they were opened within that time after the application's exit.
     pub(crate) fn is_idle(&self) -> bool {
         let open = self.server.open();
-        let counts_until = open.ended.map(|ended| ended + LAST_WORDS);
-        let may_be_its = |last: &Unproven| {
-            last.since.elapsed() < LAST_WORDS && counts_until.is_none_or(|until| last.since < until)
+        let counts_until = open.ended.map(|ended| ended + DRAIN_TIMEOUT);
+        let may_be_its = |last: &Unverified| {
+            last.since.elapsed() < DRAIN_TIMEOUT && counts_until.is_none_or(|until| last.since < until)
         };
-        open.proven.is_empty() && !open.unproven.iter().any(may_be_its)
+        open.verified.is_empty() && !open.unverified.iter().any(may_be_its)
     }
 
-    /// Closes all connections, and listens no more.
+    /// Closes all connections and stops listening.
     pub(crate) fn shut(&mut self) {
         let Some(serving) = self.serving.take() else { return };
         self.server.stop.notify_one();
-        // Nothing to tell but that it has ended.
+        // The thread returns nothing.
         let _ = serving.join();
     }
 }
@@ -168,7 +169,7 @@ impl Drop for Http {
 }
 
 impl Server {
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, Connections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,51 +177,55 @@ impl Server {
         for number in 0.. {
             match listener.accept().await {
                 Ok((stream, _)) => self.start(number, stream),
-                // Too many files: some will be closed.
+                // Probably too many open files; some will be closed.
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             }
-            // A flood of connections does not keep those that are open from being served.
+            // Let open connections be served during a flood of new ones.
             tokio::task::yield_now().await;
         }
     }
 
     fn start(self: &Arc<Self>, number: u64, stream: TcpStream) {
-        let leaving = Leaving { server: Arc::clone(self), number };
-        let serving = tokio::spawn(serve(leaving, stream));
+        let guard = OpenGuard { server: Arc::clone(self), number };
+        let serving = tokio::spawn(serve(guard, stream));
         let mut open = self.open();
-        open.unproven.push_back(Unproven { number, since: Instant::now(), serving: serving.abort_handle() });
-        if open.unproven.len() > MOST_UNPROVEN
-            && let Some(oldest) = open.unproven.pop_front()
+        open.unverified.push_back(Unverified {
+            number,
+            since: Instant::now(),
+            serving: serving.abort_handle(),
+        });
+        if open.unverified.len() > MAX_UNVERIFIED
+            && let Some(oldest) = open.unverified.pop_front()
         {
             oldest.serving.abort();
         }
     }
 
-    /// The connection has shown the token. Returns whether there is room for it.
-    fn prove(&self, number: u64) -> bool {
+    /// Records that a connection presented the token. Returns `false` if there are too many connections.
+    fn verify(&self, number: u64) -> bool {
         let mut open = self.open();
-        if open.proven.contains(&number) {
+        if open.verified.contains(&number) {
             return true;
         }
-        if open.proven.len() >= MOST {
+        if open.verified.len() >= MAX_CONNECTIONS {
             return false;
         }
-        open.unproven.retain(|unproven| unproven.number != number);
-        open.proven.insert(number)
+        open.unverified.retain(|unverified| unverified.number != number);
+        open.verified.insert(number)
     }
 }
 
-/// Takes a connection off the list, whatever ends it.
-struct Leaving {
+/// Removes a connection from the list when its task ends, even after a panic.
+struct OpenGuard {
     server: Arc<Server>,
     number: u64,
 }
 
-impl Drop for Leaving {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
         let mut open = self.server.open();
-        open.unproven.retain(|unproven| unproven.number != self.number);
-        let was_proven = open.proven.remove(&self.number);
+        open.unverified.retain(|unverified| unverified.number != self.number);
+        let was_proven = open.verified.remove(&self.number);
         drop(open);
         if was_proven {
             self.server.answer.closed(self.number);
@@ -229,27 +234,27 @@ impl Drop for Leaving {
 }
 
 /// Serves one connection until its end.
-async fn serve(leaving: Leaving, stream: TcpStream) {
-    // Requests and responses are small, and wait for each other.
+async fn serve(guard: OpenGuard, stream: TcpStream) {
+    // Requests and responses are small and alternate, so delaying packets has no benefit.
     let _ = stream.set_nodelay(true);
-    let (server, number) = (&leaving.server, leaving.number);
+    let (server, number) = (&guard.server, guard.number);
     let service = service_fn(|request| request::respond(server, number, request));
-    // A process may say nothing for as long as a test takes: only who is unproven has little time.
+    // A process may be silent for as long as a test runs; only connections without the token have a time limit.
     let connection = http1::Builder::new()
         .header_read_timeout(None)
-        // A process may have ended when its last request is read: that is answered all the same, and then it is over.
+        // A process may have exited when its last request is read. The request is still answered.
         .half_close(true)
-        .max_buf_size(HEAD)
-        .max_headers(HEADERS)
+        .max_buf_size(MAX_HEAD_SIZE)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let late = async {
-        tokio::time::sleep(UNPROVEN).await;
-        if server.open().proven.contains(&number) {
+        tokio::time::sleep(TOKEN_TIMEOUT).await;
+        if server.open().verified.contains(&number) {
             std::future::pending::<()>().await;
         }
     };
     tokio::select! {
-        // What was wrong with it concerns only who has sent it.
+        // Errors concern only the client.
         _ = connection => {}
         () = late => {}
     }

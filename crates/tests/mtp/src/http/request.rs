@@ -1,4 +1,4 @@
-//! One request: who may send it, what it must be, what it is answered.
+//! Handling of one request: authorization, validation, and response.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,12 +9,13 @@ use hyper::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::Server;
-use crate::budget::{SMALL, Share};
+use crate::budget::{SMALL_MESSAGE_BYTES, Share};
 
-/// What the platform demands of a response.
+/// The content type that the platform requires.
 const FRAME: HeaderValue = HeaderValue::from_static("application/octet-stream");
 
-/// Everything that is wrong ends the connection: the platform takes any status but 200 for the end of all.
+/// Responds to a request. Errors end the connection: the platform treats any status except 200 as the end of the
+/// connection.
 pub(super) async fn respond(
     server: &Arc<Server>,
     connection: u64,
@@ -40,12 +41,12 @@ async fn answer(
     connection: u64,
     request: Request<Incoming>,
 ) -> Result<Vec<u8>, StatusCode> {
-    let mut given = request.headers().get_all(AUTHORIZATION).iter();
-    let is_right = given.next().is_some_and(|header| server.token.is_in(header.as_bytes()));
-    if !is_right || given.next().is_some() {
+    let mut headers = request.headers().get_all(AUTHORIZATION).iter();
+    let is_right = headers.next().is_some_and(|header| server.token.is_in(header.as_bytes()));
+    if !is_right || headers.next().is_some() {
         return Err(StatusCode::UNAUTHORIZED);
     }
-    if !server.prove(connection) {
+    if !server.verify(connection) {
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }
     if request.uri().path() != "/" {
@@ -58,34 +59,34 @@ async fn answer(
     server.answer.answer(connection, &frame).ok_or(StatusCode::BAD_REQUEST)
 }
 
-/// The whole body, and the memory that it has. Nothing is reserved for a length that is only claimed, but a large body has a
-/// share of the budget before it is read.
+/// Reads the whole body, and returns it with its share of the budget. Nothing is reserved for a length that is only
+/// claimed, but a large body needs a share before it is read.
 async fn read(mut body: Incoming, server: &Server) -> Result<(Vec<u8>, Option<Share>), StatusCode> {
-    let (largest, claimed) = (server.largest, body.size_hint());
-    if claimed.lower() > largest {
+    let (max_frame_size, claimed) = (server.max_frame_size, body.size_hint());
+    if claimed.lower() > max_frame_size {
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
     let mut share = None;
     let mut whole = Vec::new();
-    while let Some(piece) = body.frame().await {
-        // Chunks that are none, or an end that comes too early.
-        let Ok(piece) = piece else { return Err(StatusCode::BAD_REQUEST) };
-        // Trailers say nothing to us.
-        let Ok(piece) = piece.into_data() else { continue };
-        if (whole.len() as u64).saturating_add(piece.len() as u64) > largest {
+    while let Some(chunk) = body.frame().await {
+        // Invalid chunks, or a truncated body.
+        let Ok(chunk) = chunk else { return Err(StatusCode::BAD_REQUEST) };
+        // Trailers are ignored.
+        let Ok(chunk) = chunk.into_data() else { continue };
+        if (whole.len() as u64).saturating_add(chunk.len() as u64) > max_frame_size {
             return Err(StatusCode::PAYLOAD_TOO_LARGE);
         }
-        if share.is_none() && whole.len() + piece.len() > SMALL {
-            // Chunks do not say how many will come.
-            let size = claimed.exact().unwrap_or(largest);
-            let request = server.budget.ask(usize::try_from(size).unwrap_or(usize::MAX));
+        if share.is_none() && whole.len() + chunk.len() > SMALL_MESSAGE_BYTES {
+            // The size of a chunked body is unknown.
+            let size = claimed.exact().unwrap_or(max_frame_size);
+            let request = server.budget.request(usize::try_from(size).unwrap_or(usize::MAX));
             share = request.wait_as_task().await;
             if share.is_none() {
                 server.answer.exhausted();
                 return Err(StatusCode::SERVICE_UNAVAILABLE);
             }
         }
-        whole.extend_from_slice(&piece);
+        whole.extend_from_slice(&chunk);
     }
     Ok((whole, share))
 }

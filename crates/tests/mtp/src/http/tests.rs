@@ -1,4 +1,4 @@
-//! Clients that mean well, and those that don't.
+//! Tests with well-behaved and misbehaving clients.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use super::*;
 
-/// Says what it was asked, and answers with it in reverse.
+/// Forwards each frame to a channel, and answers with the reversed frame.
 struct Mirror(Sender<(u64, Vec<u8>)>);
 
 impl Answer for Mirror {
@@ -27,12 +27,12 @@ impl Answer for Mirror {
 
 struct Served {
     http: Http,
-    asked: Receiver<(u64, Vec<u8>)>,
+    frames_received: Receiver<(u64, Vec<u8>)>,
     token: String,
     _folder: tempfile::TempDir,
 }
 
-const LARGEST: u64 = 1 << 20;
+const MAX_FRAME_SIZE: u64 = 1 << 20;
 
 fn serve() -> Served {
     serve_with(Budget::default())
@@ -40,17 +40,17 @@ fn serve() -> Served {
 
 fn serve_with(budget: Budget) -> Served {
     let folder = tempfile::tempdir().unwrap();
-    let (send, asked) = mpsc::channel();
-    let http = Http::listen(folder.path().join("t"), LARGEST, budget, Mirror(send)).unwrap();
+    let (send, frames_received) = mpsc::channel();
+    let http = Http::listen(folder.path().join("t"), MAX_FRAME_SIZE, budget, Mirror(send)).unwrap();
     let options = std::fs::read_to_string(folder.path().join("t")).unwrap();
     let token = options.trim().strip_prefix("--dotnet-test-http-token ").unwrap().to_owned();
-    Served { http, asked, token, _folder: folder }
+    Served { http, frames_received, token, _folder: folder }
 }
 
 impl Served {
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.http.address).unwrap();
-        // A test that fails does so soon.
+        // Makes failing tests end soon.
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         stream
     }
@@ -67,7 +67,7 @@ impl Served {
     }
 }
 
-/// The status and the body of one response.
+/// Reads the status and the body of one response.
 fn response(stream: &mut TcpStream) -> (u16, Vec<u8>) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -84,7 +84,7 @@ fn response(stream: &mut TcpStream) -> (u16, Vec<u8>) {
     (status, body)
 }
 
-/// Whether the other side has closed it.
+/// Returns whether the server has closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     match stream.read(&mut [0]) {
         Ok(count) => count == 0,
@@ -97,7 +97,7 @@ fn ask(stream: &mut TcpStream, request: &[u8]) -> (u16, Vec<u8>) {
     response(stream)
 }
 
-/// Waits for it; a connection is taken off the list after it was closed.
+/// Waits until the server is idle: a closed connection is removed from the list with a delay.
 fn becomes_idle(http: &Http) {
     let deadline = Instant::now() + Duration::from_mins(1);
     while !http.is_idle() {
@@ -113,17 +113,17 @@ fn a_connection_carries_any_number_of_frames() {
     for _ in 0..3 {
         assert_eq!(ask(&mut stream, &served.request(b"abc")), (200, b"cba".to_vec()));
     }
-    let large = vec![7; usize::try_from(LARGEST).unwrap()];
+    let large = vec![7; usize::try_from(MAX_FRAME_SIZE).unwrap()];
     assert_eq!(ask(&mut stream, &served.request(&large)), (200, large));
     drop(stream);
     becomes_idle(&served.http);
     served.http.shut();
-    assert_eq!(served.asked.try_iter().filter(|(_, frame)| frame == b"abc").count(), 3);
+    assert_eq!(served.frames_received.try_iter().filter(|(_, frame)| frame == b"abc").count(), 3);
     assert!(TcpStream::connect(served.http.address).is_err());
 }
 
 #[test]
-fn without_the_token_nothing_is_looked_at() {
+fn requests_without_the_token_are_not_read() {
     let served = serve();
     let wrong = "0".repeat(64);
     let other = |line: &str| format!("POST / HTTP/1.1\r\nHost: x\r\n{line}Content-Length: 3\r\n\r\nabc");
@@ -138,21 +138,21 @@ fn without_the_token_nothing_is_looked_at() {
         assert_eq!(ask(&mut stream, other(&line).as_bytes()).0, 401, "{line}");
         assert!(is_closed(&mut stream), "{line}");
     }
-    // Not even the body is waited for.
+    // The body is not awaited either.
     let mut stream = served.connect();
     let endless = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000000000\r\n\r\n";
     assert_eq!(ask(&mut stream, endless.as_bytes()).0, 401);
     drop(served.http);
-    assert_eq!(served.asked.try_iter().count(), 0);
+    assert_eq!(served.frames_received.try_iter().count(), 0);
 }
 
 #[test]
-fn what_is_no_frame_is_refused() {
+fn invalid_requests_are_rejected() {
     let served = serve();
     let with = |more: &str| served.head(more);
     let get = with("Content-Length: 0\r\n").replacen("POST", "GET", 1);
     let elsewhere = with("Content-Length: 0\r\n").replacen("POST /", "POST /x", 1);
-    let claimed = format!("Content-Length: {}\r\n", LARGEST + 1);
+    let claimed = format!("Content-Length: {}\r\n", MAX_FRAME_SIZE + 1);
     let huge = "Content-Length: 18446744073709551610\r\n";
     let chunked = "Transfer-Encoding: chunked\r\n";
     let long = format!("{}100001\r\n{}", with(chunked), "x".repeat(0x0010_0001));
@@ -166,30 +166,30 @@ fn what_is_no_frame_is_refused() {
         (with(chunked) + "ffffffffffffffffff\r\nabc", 400),
         (String::from_utf8(served.request(b"bad")).unwrap(), 400),
         (with("Content-Length: 3\r\nContent-Length: 4\r\n") + "abc", 400),
-        (format!("{}{}", "POST / HTTP/1.1\r\nX: ", "y".repeat(HEAD)), 431),
+        (format!("{}{}", "POST / HTTP/1.1\r\nX: ", "y".repeat(MAX_HEAD_SIZE)), 431),
         ("\u{0}\u{1}\r\n\r\n".to_owned(), 400),
     ] {
         let mut stream = served.connect();
         let start: String = request.chars().take(60).collect();
-        // It may be cut off while it is still sending.
+        // The connection may be closed while the client is sending.
         let _ = stream.write_all(request.as_bytes());
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         let line = format!("HTTP/1.1 {status} ");
         assert!(answer.starts_with(line.as_bytes()), "{start}: {}", String::from_utf8_lossy(&answer));
     }
-    // Chunks that are right are a body like any other.
+    // Valid chunked bodies are accepted.
     let mut stream = served.connect();
     let request = with(chunked) + "2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
     assert_eq!(ask(&mut stream, request.as_bytes()), (200, b"cba".to_vec()));
     drop((stream, served.http));
     let frames: Vec<_> =
-        served.asked.try_iter().map(|(_, frame)| frame).filter(|frame| !frame.is_empty()).collect();
+        served.frames_received.try_iter().map(|(_, frame)| frame).filter(|frame| !frame.is_empty()).collect();
     assert_eq!(frames, [b"bad", b"abc"]);
 }
 
 #[test]
-fn who_is_slow_or_silent_holds_up_nobody() {
+fn slow_or_silent_connections_do_not_delay_others() {
     let mut served = serve();
     let mut slow = served.connect();
     slow.write_all(served.head("Content-Length: 4\r\n").as_bytes()).unwrap();
@@ -204,7 +204,7 @@ fn who_is_slow_or_silent_holds_up_nobody() {
     slow.write_all(b"cd").unwrap();
     assert_eq!(response(&mut slow), (200, b"dcba".to_vec()));
     drop((slow, other));
-    // Those without the token do not hold up the end either.
+    // Connections without the token do not delay the end either.
     becomes_idle(&served.http);
     served.http.shut();
     assert!(is_closed(&mut half));
@@ -212,11 +212,11 @@ fn who_is_slow_or_silent_holds_up_nobody() {
 }
 
 #[test]
-fn the_last_words_of_who_has_gone_already_are_looked_at() {
+fn the_last_request_of_an_exited_process_is_read() {
     let served = serve();
     let mut stream = served.connect();
     assert_eq!(ask(&mut stream, &served.request(b"abc")).0, 200);
-    // Who serves has to put another connection on the list first, and hears of the request and of its end at once.
+    // The server must add another connection to the list first, and then sees the request and its end together.
     let open = served.http.server.open();
     let other = served.connect();
     thread::sleep(Duration::from_millis(50));
@@ -224,11 +224,11 @@ fn the_last_words_of_who_has_gone_already_are_looked_at() {
     drop(stream);
     drop((open, other));
     becomes_idle(&served.http);
-    assert!(served.asked.try_iter().any(|(_, frame)| frame == b"last words"));
+    assert!(served.frames_received.try_iter().any(|(_, frame)| frame == b"last words"));
 }
 
 #[test]
-fn who_will_send_no_more_is_answered_and_let_go() {
+fn half_closed_connections_are_answered_and_closed() {
     let served = serve();
     let mut stream = served.connect();
     stream.write_all(&served.request(b"abc")).unwrap();
@@ -251,7 +251,7 @@ fn who_will_send_no_more_is_answered_and_let_go() {
 }
 
 #[test]
-fn a_body_that_is_cut_is_never_looked_at() {
+fn truncated_bodies_are_ignored() {
     let served = serve();
     let mut stream = served.connect();
     stream.write_all(served.head("Content-Length: 40\r\n").as_bytes()).unwrap();
@@ -260,33 +260,33 @@ fn a_body_that_is_cut_is_never_looked_at() {
     let mut other = served.connect();
     assert_eq!(ask(&mut other, &served.request(b"xy")).0, 200);
     drop((other, served.http));
-    assert!(served.asked.try_iter().all(|(_, frame)| frame.is_empty() || frame == b"xy"));
+    assert!(served.frames_received.try_iter().all(|(_, frame)| frame.is_empty() || frame == b"xy"));
 }
 
 #[test]
-fn a_thousand_silent_connections_leave_room_for_the_application() {
+fn a_thousand_silent_connections_do_not_block_the_application() {
     let mut served = serve();
     let mut first = served.connect();
     assert_eq!(ask(&mut first, &served.request(b"abc")).0, 200);
     let mut silent = VecDeque::new();
     for _ in 0..1000 {
         silent.push_back(served.connect());
-        // This process has both ends of each, and may have few descriptors: those that are closed over there go.
-        if silent.len() > MOST_UNPROVEN + 50 {
+        // This process has both ends of each connection and may have few descriptors: drop the closed ones.
+        if silent.len() > MAX_UNVERIFIED + 50 {
             assert!(is_closed(&mut silent.pop_front().unwrap()));
         }
     }
     let mut late = served.connect();
     assert_eq!(ask(&mut late, &served.request(b"abc")).0, 200);
     assert_eq!(ask(&mut first, &served.request(b"abc")).0, 200);
-    assert!(served.http.server.open().unproven.len() <= MOST_UNPROVEN);
+    assert!(served.http.server.open().unverified.len() <= MAX_UNVERIFIED);
     drop((first, late));
     becomes_idle(&served.http);
     served.http.shut();
 }
 
 #[test]
-fn strangers_who_keep_dialling_do_not_hold_up_the_end() {
+fn repeated_connections_without_the_token_do_not_delay_the_end() {
     let served = serve();
     served.http.has_ended();
     let deadline = Instant::now() + Duration::from_mins(1);
@@ -302,10 +302,10 @@ fn strangers_who_keep_dialling_do_not_hold_up_the_end() {
 }
 
 #[test]
-fn connections_with_the_token_are_limited_too() {
+fn connections_with_the_token_are_limited() {
     let served = serve();
     let mut all = Vec::new();
-    for _ in 0..MOST {
+    for _ in 0..MAX_CONNECTIONS {
         let mut stream = served.connect();
         assert_eq!(ask(&mut stream, &served.request(b"abc")).0, 200);
         all.push(stream);
@@ -332,11 +332,11 @@ fn large_bodies_wait_for_memory_and_small_ones_do_not() {
     let mut small = served.connect();
     small.write_all(&served.request(b"abc")).unwrap();
     assert_eq!(response(&mut small), (200, b"cba".to_vec()));
-    // No body is completed, so a body that waits for memory is given up.
-    let exhausted = served.asked.iter().find(|(connection, _)| *connection == u64::MAX);
+    // No body is completed, so one of the waiting bodies times out.
+    let exhausted = served.frames_received.iter().find(|(connection, _)| *connection == u64::MAX);
     assert_eq!(exhausted.unwrap().1, b"exhausted");
     assert_eq!(budget.used(), (2 * SIZE, 0));
-    // The others are not.
+    // The other bodies are read.
     let mut completed = 0;
     for stream in &mut begun {
         if stream.write_all(rest).is_ok() && response(stream).0 == 200 {

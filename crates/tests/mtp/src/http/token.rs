@@ -1,4 +1,4 @@
-//! The secret by which the server knows an application's requests.
+//! The secret that authorizes an application's requests.
 
 #[cfg_attr(unix, path = "token/unix.rs")]
 #[cfg_attr(windows, path = "token/windows.rs")]
@@ -13,11 +13,10 @@ use subtle::ConstantTimeEq as _;
 
 use self::system::private;
 
-/// Random bytes; twice as many characters.
+/// The number of random bytes; the text has twice as many characters.
 const BYTES: usize = 32;
 
-/// A token, and the response file that hands it to the application: on a command line, every user of the machine could read
-/// it.
+/// A token, and the response file that passes it to the application: all local users can read a command line.
 pub(crate) struct Token {
     text: String,
     file: PathBuf,
@@ -30,7 +29,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new one. `file` must not exist; only its owner can read it, and it is removed with the token.
+    /// Creates a new token. `file` must not exist. Only its owner can read it, and it is removed with the token.
     pub(crate) fn new(file: PathBuf) -> io::Result<Self> {
         let mut random = [0; BYTES];
         runtap_os::random(&mut random)?;
@@ -45,16 +44,17 @@ impl Token {
         &self.file
     }
 
-    /// Whether this is the value of an `Authorization` header with the token. Takes as long for any value of its length.
+    /// Returns whether this is the value of an `Authorization` header with the token. Takes constant time for values of
+    /// equal length.
     pub(crate) fn is_in(&self, header: &[u8]) -> bool {
-        let given = header.strip_prefix(b"Bearer ").unwrap_or_default();
-        given.ct_eq(self.text.as_bytes()).into()
+        let token = header.strip_prefix(b"Bearer ").unwrap_or_default();
+        token.ct_eq(self.text.as_bytes()).into()
     }
 }
 
 impl Drop for Token {
     fn drop(&mut self) {
-        // Its directory is removed in the end, too.
+        // The directory is removed at the end in any case.
         let _ = fs::remove_file(&self.file);
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_whole_token_is_one() {
+    fn only_the_complete_token_is_accepted() {
         let folder = tempfile::tempdir().unwrap();
         let token = Token::new(folder.path().join("t")).unwrap();
         assert_eq!(token.text.len(), 64);
@@ -83,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn it_is_handed_on_in_a_file_of_its_own() {
+    fn the_token_is_passed_in_a_private_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("t");
         let token = Token::new(file.clone()).unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text, format!("--dotnet-test-http-token {}\n", token.text));
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
-        assert!(Token::new(file.clone()).is_err(), "somebody may have made it");
+        assert!(Token::new(file.clone()).is_err(), "another process may have created the file");
         drop(token);
         assert!(!file.exists());
     }

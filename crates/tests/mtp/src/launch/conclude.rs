@@ -1,4 +1,4 @@
-//! The end of a process: what is left of it is ended, and its end is judged.
+//! The end of a process: termination of its descendants, and evaluation of its exit.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -7,33 +7,33 @@ use std::time::{Duration, Instant};
 use runtap_mtp_proto::server::Mode;
 use runtap_mtp_proto::{Rule, Severity as RuleSeverity};
 
-use super::running::MOST_BYTES;
-use super::speak::failure;
-use super::supervise::{Because, Ending, Supervisor, seconds};
-use super::{Happening, apart, can_be_asked_for, host, skipped};
+use super::app_server::failure;
+use super::running::MAX_BYTES;
+use super::supervise::{KillReason, StopState, Supervisor, seconds};
+use super::{Signal, can_be_requested, dotnet_host, isolation, skipped};
 use crate::child::Exit;
-use crate::digest::Uids;
+use crate::digest::UidSet;
 use crate::event::{LaunchEnd, ModuleFailure, RunEvent, Severity, State};
 use crate::listen::Transport;
-use crate::pipe::MOST;
+use crate::pipe::MAX_CONNECTIONS;
 use crate::run::{Done, Origin, Suspects, code};
 
-/// Who serves a connection that we have closed notices it within this time.
-const NOTICED: Duration = Duration::from_millis(200);
+/// The time in which the threads of closed connections notice the closing.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What is known of a process that has ended.
+/// The result of a process.
 #[derive(Debug)]
-pub(crate) struct Concluded {
+pub(crate) struct LaunchResult {
     pub done: Done,
     pub end: LaunchEnd,
-    /// The tests that have a result or are suspects, if the process ended before it had run all of its tests.
-    pub cut_short: Option<Uids>,
-    /// Tests to be run again, since their process was ended because of another test while they were running.
+    /// The tests that have a result or are suspects, if the process exited before it had run all of its tests.
+    pub completed: Option<UidSet>,
+    /// The tests to run again because their process was stopped because of another test while they were running.
     pub disturbed: Vec<String>,
 }
 
 impl Supervisor<'_> {
-    pub(super) fn end(mut self, happenings: &Receiver<Happening>) -> Concluded {
+    pub(super) fn end(mut self, signals: &Receiver<Signal>) -> LaunchResult {
         let linger = seconds(self.spec.timeouts.linger);
         let held: &[_] = match (self.streams > 0, self.listener.is_idle()) {
             (true, false) => &["output", "connection"],
@@ -43,42 +43,45 @@ impl Supervisor<'_> {
         };
         if !held.is_empty() {
             let held = held.join(" and its ");
-            self.tell(format!("a process that it has started still holds its {held} {linger} after its end"));
+            self.notify(format!(
+                "a process that the application started still holds its {held} open {linger} after its exit"
+            ));
         }
-        self.gate.open();
-        self.listener.close(Instant::now() + NOTICED);
+        self.queue.open();
+        self.listener.close(Instant::now() + CLOSE_TIMEOUT);
         if let Some(control) = &mut self.control {
             control.close();
         }
-        if self.ending != Ending::No {
-            // What it has started does not outlive it either.
+        if self.stop_state != StopState::Running {
+            // Terminate its descendants too.
             self.process.kill();
         }
-        while let Ok(happening) = happenings.try_recv() {
-            if let Happening::Heard(_) | Happening::Printed(..) = happening {
-                self.happened(happening);
+        while let Ok(signal) = signals.try_recv() {
+            if let Signal::Messages(_) | Signal::Output(..) = signal {
+                self.handle_signal(signal);
             }
-            self.hand_on();
+            self.flush_events();
         }
         let exit = self.process.reap().ok();
         self.conclude(exit)
     }
 
-    /// Something about it that is no failure.
-    pub(super) fn tell(&mut self, text: String) {
+    /// Sends a warning about the process.
+    pub(super) fn notify(&mut self, text: String) {
         self.emit(RunEvent::Message { module: self.spec.id, severity: Severity::Warning, text });
     }
 
-    fn conclude(mut self, exit: Option<Exit>) -> Concluded {
-        let was_ended = self.ending != Ending::No;
+    fn conclude(mut self, exit: Option<Exit>) -> LaunchResult {
+        let was_ended = self.stop_state != StopState::Running;
         let died = (matches!(exit, Some(Exit::Signal(_))) || self.sessions > 0) && !was_ended;
-        if self.listener.refused() > 0 {
-            let refused = self.listener.refused();
-            self.tell(format!("it had more than {MOST} connections at a time: {refused} were refused"));
+        if self.listener.rejected() > 0 {
+            let rejected = self.listener.rejected();
+            self.notify(format!("the application opened more than {MAX_CONNECTIONS} connections at a time; {rejected} were rejected"));
         }
-        let crashed = died && self.introduced && self.ending == Ending::No && self.spec.mode == Mode::Run;
+        let crashed =
+            died && self.introduced && self.stop_state == StopState::Running && self.spec.mode == Mode::Run;
         let suspects = crashed.then(|| self.suspects(exit)).flatten();
-        let alone = self.only_suspect().filter(|_| crashed && self.has_begun_none());
+        let alone = self.only_suspect().filter(|_| crashed && self.has_started_none());
         let (blamed, alone) = match alone {
             Some(uid) => match self.spec.suspected.get(&uid) {
                 Some(name) => (Some((uid, name.clone())), None),
@@ -86,102 +89,104 @@ impl Supervisor<'_> {
             },
             None => (None, None),
         };
-        let only_one = self.spec.uids.is_some_and(|uids| uids.len() == 1) && self.has_begun_none();
+        let only_one = self.spec.uids.is_some_and(|uids| uids.len() == 1) && self.has_started_none();
         let culprits = match self.spec.uids {
             _ if !crashed || suspects.is_some() => Vec::new(),
             Some(chosen) if only_one => chosen.to_vec(),
             _ => self.tests.uids(),
         };
-        let disturbed = self.take_neighbours();
+        let disturbed = self.take_concurrent_tests();
         let held = self.release_held(&disturbed);
-        let mut apart = Vec::new();
-        match self.ending {
-            Ending::Killed(because) => self.was_killed(because),
-            Ending::Asked { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
-            Ending::No if crashed => {
+        let mut isolated = Vec::new();
+        match self.stop_state {
+            StopState::Killed(reason) => self.was_killed(reason),
+            StopState::Requested { .. } => self.give_up_tests(State::Cancelled, &self.why_ended()),
+            StopState::Running if crashed => {
                 let running = self.tests.names();
                 if let Some(suspects) = &suspects {
-                    self.tell_suspects(suspects, exit);
-                    // What they are is found out by other processes.
+                    self.report_suspects(suspects, exit);
+                    // Other processes determine the outcome of these tests.
                     for test in self.tests.take() {
                         self.seen.insert(&test.uid);
                         self.failed.remove(&test.uid);
                     }
                 } else if let Some((uid, name)) = &blamed {
-                    // Its name is known from the process in which it was running.
+                    // The name is known from the process in which the test was running.
                     self.fail(ModuleFailure::Died {
                         running: vec![name.clone()],
                         exit: exit.map_or(-1, Exit::code),
                     });
-                    let text = format!("The process ended ({}) when only this test was run.", describe(exit));
-                    self.made_up_of(uid, name, None, State::Error, text);
+                    let text =
+                        format!("The process exited ({}) when only this test was run.", describe(exit));
+                    self.add_result_for(uid, name, None, State::Error, text);
                 } else if let Some(uid) = &alone {
                     self.fail(ModuleFailure::NotRun(format!(
-                        "its process ends ({}) if only this test is run, before it begins: {uid}",
+                        "the process exits ({}) before the test starts, even if only this test is run: {uid}",
                         describe(exit)
                     )));
                 } else {
                     self.fail(ModuleFailure::Died { running, exit: exit.map_or(-1, Exit::code) });
                 }
-                let text = format!("The process ended ({}) while the test was running.", describe(exit));
+                let text = format!("The process exited ({}) while the test was running.", describe(exit));
                 self.give_up_tests(State::Error, &text);
             }
-            Ending::No => {
+            StopState::Running => {
                 self.judge(exit);
-                self.complain_of_begun(exit);
-                apart = self.apart();
-                if apart.is_empty() {
-                    self.complain_of_missing();
+                self.report_unfinished(exit);
+                isolated = self.isolated_groups();
+                if isolated.is_empty() {
+                    self.report_missing();
                 }
             }
         }
-        if self.introduced && (self.ending == Ending::No || self.overdue) {
+        if self.introduced && (self.stop_state == StopState::Running || self.overdue) {
             self.skip_explicit();
         }
         if self.tests.left_out() > 0 {
             let more = self.tests.left_out();
-            let most = MOST_BYTES >> 20;
-            self.tell(format!(
-                "{more} tests that it had begun were not waited for: the ids and names of those that were running took {most} MiB"
+            let most = MAX_BYTES >> 20;
+            self.notify(format!(
+                "{more} started tests were not tracked: the ids and names of the running tests exceed {most} MiB"
             ));
         }
         if self.more_failures > 0 {
             let more = self.more_failures;
-            self.tell(format!("it has broken rules {more} more times"));
+            self.notify(format!("{more} more violations of rules were not reported"));
         }
-        let gets_on = self.results > 0 || suspects.as_ref().is_some_and(|it| !it.running.is_empty());
-        let remaining = self.remaining(died, gets_on);
+        let made_progress = self.results > 0 || suspects.as_ref().is_some_and(|it| !it.running.is_empty());
+        let remaining = self.remaining(died, made_progress);
         if died && remaining.is_none() && suspects.is_none() && alone.is_none() {
-            self.name_lost();
+            self.report_lost();
         }
         let mut failed: Vec<_> = std::mem::take(&mut self.failed).into_keys().collect();
         failed.sort_unstable();
-        // A part says nothing that the whole has not said.
+        // A smaller part repeats only what was reported before.
         let quiet = self.spec.origin == Origin::Part && (suspects.is_some() || alone.is_some());
-        let exits_by_tests =
-            self.ending == Ending::No && !died && exit.map(Exit::code) == Some(code::TESTS_FAILED);
+        let exits_by_tests = self.stop_state == StopState::Running
+            && !died
+            && exit.map(Exit::code) == Some(code::TESTS_FAILED);
         let end = LaunchEnd {
             exit,
             failures: self.failures.clone(),
             stdout: if quiet { String::new() } else { self.stdout.text() },
             stderr: if quiet { String::new() } else { self.stderr.text() },
             duration: self.started.elapsed(),
-            stopped: was_ended && self.ending != Ending::Killed(Because::Useless),
+            stopped: was_ended && self.stop_state != StopState::Killed(KillReason::Failed),
         };
-        self.hand_on();
-        // Who dies after its session has come to all of its tests.
+        self.flush_events();
+        // A process that crashes after its session has run all of its tests.
         let in_time = self.overdue || self.sessions > 0;
         let whole = self.spec.uids.is_none() && self.spec.mode == Mode::Run;
-        let cut_short = self.was_cut_short(died, gets_on || crashed) && in_time && whole;
-        let cut_short = cut_short.then_some(self.seen);
-        Concluded {
+        let completed = self.can_continue(died, made_progress || crashed) && in_time && whole;
+        let completed = completed.then_some(self.seen);
+        LaunchResult {
             done: Done {
                 failed,
                 remaining,
                 explicit: Vec::new(),
                 rows: Vec::new(),
                 names: BTreeMap::new(),
-                apart,
+                isolated,
                 suspects,
                 culprits,
                 held,
@@ -190,28 +195,28 @@ impl Supervisor<'_> {
                 failures: self.failures,
             },
             end,
-            cut_short,
+            completed,
             disturbed,
         }
     }
 
-    fn was_killed(&mut self, because: Because) {
-        match because {
-            Because::Useless => {
+    fn was_killed(&mut self, reason: KillReason) {
+        match reason {
+            KillReason::Failed => {
                 let text =
                     "The process was killed while the test was running: see the error of its application.";
                 self.give_up_tests(State::Error, text);
             }
-            Because::Stubborn => {
+            KillReason::IgnoredStop => {
                 let grace = seconds(self.spec.timeouts.grace);
                 let text = format!(
-                    "{} No result of the test arrived; its process did not end within {grace} and was killed.",
+                    "{} No result of the test arrived; its process did not exit within {grace} and was killed.",
                     self.why_ended()
                 );
                 self.give_up_tests(State::Cancelled, &text);
-                self.tell(format!("it was told to end, did not within {grace}, and was killed"));
+                self.notify(format!("the process was killed because it did not exit within {grace} after it was requested to stop"));
             }
-            Because::Stopped => {
+            KillReason::RunStopped => {
                 let text = "The run was stopped, and the process killed, while the test was running.";
                 self.give_up_tests(State::Cancelled, text);
             }
@@ -220,26 +225,26 @@ impl Supervisor<'_> {
 
     fn why_ended(&self) -> String {
         let why = if self.overdue {
-            "The process was told to end because of another test that took too long"
+            "The process was stopped because another test timed out"
         } else {
             "The run was stopped"
         };
         format!("{why}, while this test was running.")
     }
 
-    /// Results for the tests that will not have one.
+    /// Adds results for the tests that will not have one.
     fn give_up_tests(&mut self, state: State, why: &str) {
         for test in self.tests.take() {
-            self.made_up(&test, state, why.to_owned());
+            self.add_result(&test, state, why.to_owned());
         }
     }
 
-    /// What its code says beside its results.
+    /// Evaluates the exit code.
     fn judge(&mut self, exit: Option<Exit>) {
         let code = exit.map_or(-1, Exit::code);
-        for violation in self.speaker.finish(Some(code)) {
+        for violation in self.server.finish(Some(code)) {
             match (violation.rule, violation.rule.severity()) {
-                // Said in another way, or known already.
+                // Reported as another failure, or already known.
                 (Rule::NeverConnected, _) => {}
                 (_, RuleSeverity::Error) => self.fail(failure(&violation, None)),
                 (rule, _) => self.warn(rule, violation.to_string()),
@@ -247,31 +252,31 @@ impl Supervisor<'_> {
         }
         if !self.introduced && self.spec.mode != Mode::Help {
             if !self.rejected {
-                let failure = match host::error(code, &self.stderr.text()) {
+                let failure = match dotnet_host::error(code, &self.stderr.text()) {
                     Some(why) => ModuleFailure::NotHosted { exit: code, why },
                     None => ModuleFailure::NoHandshake(exit.map(Exit::code)),
                 };
                 self.fail(failure);
             }
             if code == code::USAGE && self.spec.transport == Transport::Http {
-                let text = "it does not know the HTTP transport, or another of its options: that transport needs \
-                            Microsoft.Testing.Platform 2.4 or later, the pipe 1.7";
-                self.tell(text.to_owned());
+                let text = "the application does not support the HTTP transport or another option: HTTP needs \
+                            Microsoft.Testing.Platform 2.4 or later, the pipe needs 1.7 or later";
+                self.notify(text.to_owned());
             } else if code == code::USAGE && self.spec.uids.is_some() {
-                let text = "only some of its tests were to be run, by --filter-uid: an application needs Microsoft.Testing.Platform 1.8 or later for that";
-                self.tell(text.to_owned());
+                let text = "running only selected tests (--filter-uid) needs an application with Microsoft.Testing.Platform 1.8 or later";
+                self.notify(text.to_owned());
             }
             return;
         }
         let explained = match code {
             0 => true,
-            // Of a row that the application has repeated, the last attempt counts.
+            // If the application repeated a row, the last attempt counts.
             code::TESTS_FAILED => !self.failed.is_empty(),
-            // The run as a whole decides whether that is a failure.
+            // The run as a whole decides whether this is a failure.
             code::ZERO_TESTS if self.executed == 0 => {
                 self.no_tests = true;
                 if self.spec.mode == Mode::Run && self.spec.uids.is_none() && self.results == 0 {
-                    self.tell("it ran no test".to_owned());
+                    self.notify("no tests were run".to_owned());
                 }
                 true
             }
@@ -279,18 +284,18 @@ impl Supervisor<'_> {
         };
         if !explained {
             self.fail(match exit {
-                // Where tests are listed, it need not have come to all of them.
+                // A listing need not be complete.
                 Some(Exit::Signal(_)) => ModuleFailure::Died { running: Vec::new(), exit: code },
                 _ => ModuleFailure::ExitCode(code),
             });
         }
     }
 
-    /// Tests that its process had begun, and not said how they ended, when it ended by itself. One that was told to end
-    /// because too many have failed leaves some, and its code says so.
-    fn complain_of_begun(&mut self, exit: Option<Exit>) {
+    /// Reports tests that the process started but did not finish before it exited normally. A process that stopped
+    /// because too many tests failed leaves some unfinished, as its exit code indicates.
+    fn report_unfinished(&mut self, exit: Option<Exit>) {
         let mut begun = self.tests.take();
-        // One that was begun twice and has ended once has a result.
+        // A test that was started twice and ended once has a result.
         begun.retain(|test| !self.seen.contains_row(&test.uid, &test.name));
         for test in &begun {
             self.seen.insert(&test.uid);
@@ -298,13 +303,13 @@ impl Supervisor<'_> {
         let names: Vec<_> = begun.iter().map(|test| test.name.as_str()).collect();
         let is_told = exit.map(Exit::code) == Some(code::TOO_MANY_FAILED);
         if !names.is_empty() && !is_told {
-            let have = if names.len() == 1 { "test has begun and has" } else { "tests have begun and have" };
+            let have = if names.len() == 1 { "started test has" } else { "started tests have" };
             self.fail(ModuleFailure::NotRun(format!("{} {have} no result: {}", names.len(), named(&names))));
         }
     }
 
-    /// Tests that were to be run and that its process does not know: nothing else runs them.
-    fn complain_of_missing(&mut self) {
+    /// Reports requested tests that the process does not have; no other process runs them.
+    fn report_missing(&mut self) {
         let (Some(uids), Mode::Run, false) = (self.spec.uids, self.spec.mode, self.spec.may_lack_uids) else {
             return;
         };
@@ -312,9 +317,9 @@ impl Supervisor<'_> {
             uids.iter().filter(|uid| !self.seen.contains(uid)).map(String::as_str).collect();
         let Some(first) = missing.first() else { return };
         let (count, all) = (missing.len(), uids.len());
-        let text = if self.spec.origin == Origin::Rest {
+        let text = if self.spec.origin == Origin::Remaining {
             format!(
-                "{count} of {all} that another process did not come to are missing, the first of them {first}"
+                "{count} of {all} tests that another process did not run are missing; the first is {first}"
             )
         } else {
             let have = if count == 1 { "has" } else { "have" };
@@ -324,9 +329,9 @@ impl Supervisor<'_> {
         self.fail(ModuleFailure::NotRun(text));
     }
 
-    /// Tests without a result that may have none because of the ids of others.
-    fn apart(&mut self) -> Vec<Vec<String>> {
-        // Where ids are given for all modules, one that has run none of them has none.
+    /// Returns groups of tests without a result that may be missing because of the ids of other tests.
+    fn isolated_groups(&mut self) -> Vec<Vec<String>> {
+        // If ids are specified for all modules, a module without results may have none of the tests.
         let may_lack_all = self.spec.may_lack_uids && self.results == 0;
         let (Some(uids), Mode::Run, true, false) =
             (self.spec.uids, self.spec.mode, self.introduced, may_lack_all)
@@ -334,19 +339,19 @@ impl Supervisor<'_> {
             return Vec::new();
         };
         let explicit = self.spec.explicit.iter().map(|test| &test.uid);
-        let groups = apart::groups(uids, explicit, |uid| self.seen.contains(uid));
+        let groups = isolation::groups(uids, explicit, |uid| self.seen.contains(uid));
         let count: usize = groups.iter().map(Vec::len).sum();
         if count > 0 && self.spec.origin != Origin::Part {
             let (all, have) = (uids.len(), if count == 1 { "has" } else { "have" });
-            self.tell(format!(
-                "{count} of {all} chosen tests {have} no result, which may be because of blanks or backslashes in ids: \
-                 tests with those are run apart from the others"
+            self.notify(format!(
+                "{count} of {all} chosen tests {have} no result, possibly because of spaces or backslashes in ids; \
+                 running the tests with such ids separately"
             ));
         }
         groups
     }
 
-    /// Explicit tests are left out if others are chosen with them.
+    /// Skips explicit tests that have no result because other tests are selected with them.
     fn skip_explicit(&mut self) {
         for test in self.spec.explicit {
             if !self.seen.contains(&test.uid) {
@@ -355,31 +360,32 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Tests that were asked for and that no process will come to.
-    fn name_lost(&mut self) {
+    /// Reports requested tests that no process will run.
+    fn report_lost(&mut self) {
         let uids = self.spec.uids.unwrap_or_default();
         let lost: Vec<_> = uids.iter().filter(|uid| !self.seen.contains(uid)).map(String::as_str).collect();
         if !lost.is_empty() {
-            self.tell(format!("it has ended, and these tests were not run: {}", named(&lost)));
+            self.notify(format!("the process exited, and these tests were not run: {}", named(&lost)));
         }
     }
 
-    /// Whether no test of a run has a result or is running.
-    fn has_begun_none(&self) -> bool {
+    /// Returns whether no test of a run has a result or is running.
+    fn has_started_none(&self) -> bool {
         self.spec.mode == Mode::Run && self.results == 0 && self.tests.is_empty()
     }
 
-    /// The tests that were running when their process ended; if it had begun none, those that were chosen: it may depend on
-    /// which of them are chosen together how it ends. Applications report late, so even a single one may have been over.
-    /// `None` if there is none, or a single one that can't be run alone, or that was.
+    /// Returns the tests that may have crashed the process: the running tests, or all selected tests if none was
+    /// running, because the combination of tests may matter. Applications report late, so even a single running test
+    /// may have ended before. `None` if there are no suspects, or a single test that cannot be run alone, or already
+    /// was.
     fn suspects(&self, exit: Option<Exit>) -> Option<Suspects> {
         let uids = match self.spec.uids {
-            Some(chosen) if self.has_begun_none() => chosen.to_vec(),
+            Some(chosen) if self.has_started_none() => chosen.to_vec(),
             _ => self.tests.uids(),
         };
         let is_known = match &uids[..] {
             [] => true,
-            [only] => self.spec.uids.is_some_and(|chosen| chosen.len() == 1) || !can_be_asked_for(only),
+            [only] => self.spec.uids.is_some_and(|chosen| chosen.len() == 1) || !can_be_requested(only),
             _ => false,
         };
         if is_known {
@@ -390,7 +396,8 @@ impl Supervisor<'_> {
         Some(Suspects { uids, running: self.tests.names(), names, exit: exit.map_or(-1, Exit::code) })
     }
 
-    /// The test that is run alone because a process that was to run it and others does not say by which of them it ended.
+    /// Returns the test that is run alone because an earlier process that ran it with others did not show which test
+    /// made it exit.
     fn only_suspect(&self) -> Option<String> {
         match self.spec.uids {
             Some([uid]) if self.spec.origin == Origin::Part || self.spec.suspected.contains_key(uid) => {
@@ -400,8 +407,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Once: each smaller part would say the same.
-    fn tell_suspects(&mut self, suspects: &Suspects, exit: Option<Exit>) {
+    /// Reports the suspects once, not for each smaller part.
+    fn report_suspects(&mut self, suspects: &Suspects, exit: Option<Exit>) {
         if self.spec.origin == Origin::Part {
             return;
         }
@@ -409,33 +416,33 @@ impl Supervisor<'_> {
         let text = if suspects.running.is_empty() {
             let count = suspects.uids.len();
             format!(
-                "it has ended ({how}) before it began one of {count} chosen tests: they are run in smaller parts, to find \
-                 those by which it ends"
+                "the process exited ({how}) before it started any of {count} chosen tests; running them in smaller parts \
+                 to find the cause"
             )
         } else if let [only] = &suspects.running[..] {
             format!(
-                "its process ended ({how}) while {only} was running: that test is run again alone, to find out whether it is \
-                 the reason"
+                "the process exited ({how}) while {only} was running; running that test again alone to find out whether it \
+                 is the cause"
             )
         } else {
             let all: Vec<_> = suspects.running.iter().map(String::as_str).collect();
             format!(
-                "it has ended ({how}) while several tests were running: they are run in smaller parts, to find the one by \
-                 which it ends: {}",
+                "the process exited ({how}) while several tests were running; running them in smaller parts to find the \
+                 cause: {}",
                 named(&all)
             )
         };
-        self.tell(text);
+        self.notify(text);
     }
 
-    /// Whether another process can go on. One that did not get on at all is not followed by another.
-    fn was_cut_short(&self, died: bool, gets_on: bool) -> bool {
-        (died || self.overdue) && gets_on
+    /// Returns whether another process can run the remaining tests. Not if the process made no progress at all.
+    fn can_continue(&self, died: bool, made_progress: bool) -> bool {
+        (died || self.overdue) && made_progress
     }
 
-    /// Tests that were asked for and did not come to their turn, where another process can go on with them.
-    fn remaining(&self, died: bool, gets_on: bool) -> Option<Vec<String>> {
-        if !self.was_cut_short(died, gets_on) {
+    /// Returns the requested tests that were not run, if another process can run them.
+    fn remaining(&self, died: bool, made_progress: bool) -> Option<Vec<String>> {
+        if !self.can_continue(died, made_progress) {
             return None;
         }
         let uids = self.spec.uids?;
@@ -444,11 +451,12 @@ impl Supervisor<'_> {
     }
 }
 
-/// The first of these ids, and how many more there are.
+/// Formats the first ids, and the number of further ids.
 pub(crate) fn named(uids: &[&str]) -> String {
-    const NAMED: usize = 5;
-    let more = if uids.len() > NAMED { format!(" and {} more", uids.len() - NAMED) } else { String::new() };
-    let named: Vec<_> = uids.iter().take(NAMED).copied().collect();
+    const MAX_NAMED: usize = 5;
+    let more =
+        if uids.len() > MAX_NAMED { format!(" and {} more", uids.len() - MAX_NAMED) } else { String::new() };
+    let named: Vec<_> = uids.iter().take(MAX_NAMED).copied().collect();
     format!("{}{more}", named.join(", "))
 }
 

@@ -1,4 +1,4 @@
-//! The control pipe: every process of an application waits there for a word of ours, and one word is known: cancel.
+//! The control pipe: every process of an application waits there for a command. The only command is cancel.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use runtap_transport::LocalStream;
 
 use crate::pipe::Pipe;
 
-/// Bytes of the largest message that is accepted: real ones have less than 100.
-const LARGEST: u32 = 4 << 10;
+/// The maximum size of a message in bytes. Real messages have less than 100 bytes.
+const MAX_MESSAGE_SIZE: u32 = 4 << 10;
 
 /// The control pipe of one application.
 #[derive(Debug)]
@@ -21,15 +21,15 @@ pub(crate) struct Control {
     shared: Arc<Mutex<Waiting>>,
 }
 
-/// The processes that wait.
+/// The waiting processes.
 #[derive(Debug, Default)]
 struct Waiting {
     processes: Vec<Process>,
-    /// Those that come now are told at once.
+    /// Whether the session is canceled. Processes that connect later are notified immediately.
     cancelled: bool,
 }
 
-/// One of them.
+/// A waiting process.
 #[derive(Debug)]
 struct Process {
     number: u64,
@@ -49,14 +49,14 @@ impl Control {
         self.pipe.path()
     }
 
-    /// Tells all to cancel their sessions. Returns whether anybody listens.
+    /// Makes all processes cancel their sessions. Returns whether any process was notified.
     pub(crate) fn cancel(&self) -> bool {
         let mut waiting = lock(&self.shared);
         waiting.cancelled = true;
-        waiting.processes.iter_mut().filter_map(tell).count() > 0
+        waiting.processes.iter_mut().filter_map(send_cancel).count() > 0
     }
 
-    /// Nobody is told anything any more.
+    /// Closes the pipe.
     pub(crate) fn close(&mut self) {
         self.pipe.shut();
     }
@@ -66,16 +66,16 @@ fn lock(shared: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// `None`: it does not wait, or has gone.
-fn tell(process: &mut Process) -> Option<()> {
+/// Sends the cancel command. `None` if the process is not waiting, or has disconnected.
+fn send_cancel(process: &mut Process) -> Option<()> {
     let answer = process.connection.control(ControlKind::CANCEL_SESSION)?;
     process.stream.write_all(&answer).ok()
 }
 
-/// A process asks, and waits for the answer. Closing its end is its way to leave.
+/// Serves one process, which sends a request and waits for the answer until it closes the connection.
 fn serve(number: u64, mut stream: &LocalStream, shared: &Mutex<Waiting>) {
-    // What is asked here depends on nothing that was said elsewhere.
-    let limits = Limits { frame: LARGEST, ..Limits::default() };
+    // Requests on this pipe do not depend on the other connections.
+    let limits = Limits { frame: MAX_MESSAGE_SIZE, ..Limits::default() };
     let mut application = Application::new(Settings { limits, ..Settings::new(Mode::Run) });
     let Ok(own) = stream.try_clone() else { return };
     let connection = application.connect(Kind::Control);
@@ -89,9 +89,9 @@ fn serve(number: u64, mut stream: &LocalStream, shared: &Mutex<Waiting>) {
         let bytes = buffer.get(..count).unwrap_or_default();
         let output = application.handle_bytes(&mut process.connection, bytes);
         if output.events.contains(&Event::ControlWaiting) && cancelled {
-            tell(process);
+            send_cancel(process);
         }
-        // Anything else is answered by nothing: there is nothing else to be asked here.
+        // Other requests are not answered: the control pipe has no others.
         if output.close {
             break;
         }

@@ -1,15 +1,15 @@
-//! What takes too long: when the supervisor has to look again, and what it does then.
+//! Time-outs: the next deadline of the supervisor, and the actions at a deadline.
 
 use std::time::{Duration, Instant};
 
 use super::running::RunningTest;
-use super::supervise::{Because, Ending, Supervisor, seconds};
+use super::supervise::{KillReason, StopState, Supervisor, seconds};
 use crate::event::{ModuleFailure, RunEvent};
 
-/// Connections that are still open after the end are looked at so often.
-const LOOK: Duration = Duration::from_millis(1);
+/// Poll interval of connections that are still open after the exit.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How long the control pipe alone may take, of all the time that there is for an end.
+/// The part of the grace period in which only the control pipe is used.
 fn until_signal(grace: Duration) -> Duration {
     grace / 5
 }
@@ -19,20 +19,22 @@ impl Supervisor<'_> {
         let timeouts = &self.spec.timeouts;
         if let Some(exited) = self.exited {
             let over = exited + timeouts.linger;
-            // A connection that ends says nothing.
-            return Some(if self.streams == 0 { over.min(Instant::now() + LOOK) } else { over });
+            // The end of a connection is not signaled.
+            return Some(if self.streams == 0 { over.min(Instant::now() + POLL_INTERVAL) } else { over });
         }
-        match self.ending {
-            Ending::No => {}
-            Ending::Asked { since, by_signal: false } => return Some(since + until_signal(timeouts.grace)),
-            Ending::Asked { since, by_signal: true } => return Some(since + timeouts.grace),
-            Ending::Killed(_) => return None,
+        match self.stop_state {
+            StopState::Running => {}
+            StopState::Requested { since, by_signal: false } => {
+                return Some(since + until_signal(timeouts.grace));
+            }
+            StopState::Requested { since, by_signal: true } => return Some(since + timeouts.grace),
+            StopState::Killed(_) => return None,
         }
         let start = (!self.introduced).then_some(self.started + timeouts.start);
-        let cut = self.cut.map(|cut| cut + timeouts.grace);
+        let truncated = self.disconnected.map(|truncated| truncated + timeouts.grace);
         let whole = timeouts.whole.map(|whole| self.started + whole);
-        let exit = timeouts.exit.and_then(|exit| Some(self.quiet? + exit));
-        start.into_iter().chain(whole).chain(cut).chain(exit).chain(self.tests.next()).min()
+        let exit = timeouts.exit.and_then(|exit| Some(self.idle_since? + exit));
+        start.into_iter().chain(whole).chain(truncated).chain(exit).chain(self.tests.next()).min()
     }
 
     pub(super) fn lingered(&self) -> bool {
@@ -44,47 +46,51 @@ impl Supervisor<'_> {
         if self.exited.is_some() {
             return;
         }
-        match self.ending {
-            Ending::Killed(_) => return,
-            Ending::Asked { since, .. } if since.elapsed() >= timeouts.grace => {
-                return self.kill(Because::Stubborn);
+        match self.stop_state {
+            StopState::Killed(_) => return,
+            StopState::Requested { since, .. } if since.elapsed() >= timeouts.grace => {
+                return self.kill(KillReason::IgnoredStop);
             }
-            Ending::Asked { since, by_signal: false } if since.elapsed() >= until_signal(timeouts.grace) => {
-                return self.ask_once_more(since);
+            StopState::Requested { since, by_signal: false }
+                if since.elapsed() >= until_signal(timeouts.grace) =>
+            {
+                return self.interrupt(since);
             }
-            Ending::Asked { .. } => return,
-            Ending::No => {}
+            StopState::Requested { .. } => return,
+            StopState::Running => {}
         }
         if !self.introduced && self.started.elapsed() >= timeouts.start {
             let what = if self.connected {
-                "it connected and sent no whole handshake"
+                "it connected but sent no complete handshake"
             } else {
                 "it did not connect"
             };
             let text = format!("{what} within {}", seconds(timeouts.start));
             self.fail(ModuleFailure::Unresponsive(text));
-            return self.kill(Because::Useless);
+            return self.kill(KillReason::Failed);
         }
         if let Some(whole) = timeouts.whole.filter(|whole| self.started.elapsed() >= *whole) {
             self.fail(ModuleFailure::Unresponsive(format!("it took longer than {}", seconds(whole))));
-            return self.kill(Because::Useless);
+            return self.kill(KillReason::Failed);
         }
-        if self.cut.is_some_and(|cut| cut.elapsed() >= timeouts.grace) {
+        if self.disconnected.is_some_and(|truncated| truncated.elapsed() >= timeouts.grace) {
             let text = format!(
-                "it had broken off its connection, and had not ended {} after that",
+                "it closed its connection in the middle of a message, and did not exit within {}",
                 seconds(timeouts.grace)
             );
             self.fail(ModuleFailure::Unresponsive(text));
-            return self.kill(Because::Useless);
+            return self.kill(KillReason::Failed);
         }
-        if let Some(exit) = timeouts.exit.filter(|exit| self.quiet.is_some_and(|it| it.elapsed() >= *exit)) {
+        if let Some(exit) =
+            timeouts.exit.filter(|exit| self.idle_since.is_some_and(|it| it.elapsed() >= *exit))
+        {
             let text = format!(
-                "its session was over, and it had not ended {} after that: a thread that is no background thread, or a \
-                 process that it waits for, keeps it (--exit-timeout)",
+                "it did not exit within {} after its last session: a foreground thread, or a process that it waits for, \
+                 keeps it running (--exit-timeout)",
                 seconds(exit)
             );
             self.fail(ModuleFailure::Unresponsive(text));
-            return self.kill(Because::Useless);
+            return self.kill(KillReason::Failed);
         }
         let now = Instant::now();
         for RunningTest { uid, name, since, .. } in self.tests.slow(now) {
@@ -98,9 +104,9 @@ impl Supervisor<'_> {
         self.overdue = true;
         for test in overdue {
             let limit = test.limit.unwrap_or_default();
-            let message = format!("The test ran longer than {}; its process was ended.", seconds(limit));
-            self.give_up(&test, message);
+            let message = format!("The test ran longer than {}; its process was stopped.", seconds(limit));
+            self.add_timeout(&test, message);
         }
-        self.ask_to_end();
+        self.request_stop();
     }
 }

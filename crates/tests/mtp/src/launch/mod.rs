@@ -1,21 +1,21 @@
-//! One process of a module, from its start until nothing of it is left: its connections, its output, its time-outs, its end.
+//! One process of a module, from its start to its end: its connections, its output, its time-outs, and its exit.
 //!
-//! The caller's thread supervises; connections, output and the wait for its end have threads of their own, which say what
-//! happens ([`Happening`]).
+//! The caller's thread supervises the process. Connections, output and the wait for the exit have their own threads,
+//! which send [`Signal`]s.
 
-mod apart;
+mod added_results;
+mod app_server;
+mod backpressure;
 mod conclude;
+mod concurrent_tests;
 mod control;
 mod deadlines;
-mod gate;
-mod host;
-mod made_up;
-mod neighbours;
-mod post;
-mod rest;
+mod dotnet_host;
+mod http_requests;
+mod isolation;
+mod recent_bytes;
+mod remaining;
 mod running;
-mod sent;
-mod speak;
 mod supervise;
 mod translate;
 
@@ -29,13 +29,13 @@ use std::time::Instant;
 
 use runtap_mtp_proto::server::Mode;
 
-use self::conclude::Concluded;
+use self::app_server::{AppEvent, AppServer};
+use self::backpressure::BackpressureQueue;
+use self::conclude::LaunchResult;
 pub(crate) use self::conclude::named;
 use self::control::Control;
-use self::gate::Gate;
-use self::post::Posts;
-use self::rest::Rest;
-use self::speak::{Heard, Speaker};
+use self::http_requests::HttpRequests;
+use self::remaining::RemainingTests;
 use self::supervise::{Process, Supervisor};
 use crate::child::Running;
 use crate::command::{ApplicationOptions, Start, command};
@@ -52,23 +52,23 @@ use crate::scratch::socket_in;
 use crate::stop::{Stop, StopLevel};
 use crate::totals::Totals;
 
-/// What is to be started.
+/// The parameters of a process to start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LaunchSpec<'a> {
-    /// What holds for single tests is asked of it.
+    /// The source of the rules for single tests.
     pub run: &'a RunSpec,
     pub module: &'a Module,
     pub id: ModuleId,
     pub launch: LaunchId,
     pub mode: Mode,
     pub uids: Option<&'a [String]>,
-    /// Not all of `uids` need to be tests of the module.
+    /// Whether the module may lack some of `uids`.
     pub may_lack_uids: bool,
-    /// Tests that are chosen beside `uids`: those without a result are skipped.
+    /// Explicit tests that are selected beside `uids`. Tests without a result are reported as skipped.
     pub explicit: &'a [TestInfo],
     pub attempt: u32,
     pub origin: Origin,
-    /// Names by ids: tests that were running when another process ended, or that it did not come to.
+    /// The names by id of tests that were running when another process exited, or that it did not run.
     pub suspected: &'a BTreeMap<String, String>,
     pub part: (usize, usize),
     pub application: &'a ApplicationOptions,
@@ -78,35 +78,35 @@ pub(crate) struct LaunchSpec<'a> {
     pub scratch: &'a Path,
 }
 
-/// What the threads around a process say.
+/// A signal of the threads around a process.
 #[derive(Debug)]
-pub(crate) enum Happening {
-    /// Something has come over a connection.
-    Heard(Vec<Heard>),
-    /// The program has printed something.
-    Printed(Stream, Vec<u8>),
-    /// One of its streams is at its end.
-    PrintedAll,
-    /// It has ended.
+pub(crate) enum Signal {
+    /// Messages were received over a connection.
+    Messages(Vec<AppEvent>),
+    /// The program wrote output.
+    Output(Stream, Vec<u8>),
+    /// An output stream ended.
+    OutputEnded,
+    /// The program exited.
     Exited,
-    /// The run is to be stopped.
+    /// The run is being stopped.
     Stop(StopLevel),
 }
 
-/// Starts the process and stays with it until its end.
+/// Starts the process and supervises it until its end.
 pub(crate) fn run(spec: &LaunchSpec<'_>, stop: &Stop, emit: &mut dyn FnMut(Vec<RunEvent>)) -> Done {
-    let Some(uids) = spec.uids.filter(|uids| uids.iter().any(|uid| !can_be_asked_for(uid))) else {
+    let Some(uids) = spec.uids.filter(|uids| uids.iter().any(|uid| !can_be_requested(uid))) else {
         return start(spec, None, stop, emit);
     };
-    let (uids, others): (Vec<_>, Vec<_>) = uids.iter().cloned().partition(|uid| can_be_asked_for(uid));
+    let (uids, others): (Vec<_>, Vec<_>) = uids.iter().cloned().partition(|uid| can_be_requested(uid));
     let named = others.iter().map(|uid| format!("{uid:?}")).collect::<Vec<_>>().join(", ");
     let text = format!(
-        "tests can't be run by themselves, since no command line carries their ids (a NUL character, or '-' or '@' at the \
-         beginning, which makes an option or a file of it): {named}"
+        "tests cannot be run individually because their ids are not valid on a command line (they contain a NUL \
+         character, or start with '-' or '@'): {named}"
     );
     let spec = LaunchSpec { uids: Some(&uids), ..*spec };
     if spec.attempt > 1 {
-        // They have failed, and that remains.
+        // These tests have failed, and stay failed.
         emit(vec![RunEvent::Message { module: spec.id, severity: Severity::Warning, text }]);
         return if uids.is_empty() { Done::default() } else { start(&spec, None, stop, emit) };
     }
@@ -114,26 +114,28 @@ pub(crate) fn run(spec: &LaunchSpec<'_>, stop: &Stop, emit: &mut dyn FnMut(Vec<R
     if uids.is_empty() { not_started(&spec, failure, emit) } else { start(&spec, Some(failure), stop, emit) }
 }
 
-/// Whether a command line can carry the id.
-fn can_be_asked_for(uid: &str) -> bool {
+/// Returns whether the id can be passed on a command line.
+fn can_be_requested(uid: &str) -> bool {
     !uid.contains('\0') && !uid.starts_with(['-', '@'])
 }
 
-/// `failure` is known before it begins.
+/// Starts the process. `failure` is a failure that is known before the start.
 fn start(
     spec: &LaunchSpec<'_>,
     failure: Option<ModuleFailure>,
     stop: &Stop,
     emit: &mut dyn FnMut(Vec<RunEvent>),
 ) -> Done {
-    match begin(spec, stop) {
+    match start_process(spec, stop) {
         Ok(begun) => {
-            let Concluded { mut done, mut end, cut_short, disturbed } = begun.supervise(spec, failure, emit);
-            let mut goes_on = None;
-            if let Some(seen) = cut_short
+            let LaunchResult { mut done, mut end, completed, disturbed } =
+                begun.supervise(spec, failure, emit);
+            let mut continuation = None;
+            if let Some(seen) = completed
                 && stop.level().is_none()
             {
-                let Rest { uids, explicit, names, rows, unknown } = rest::find(spec, &seen, stop);
+                let RemainingTests { uids, explicit, names, rows, unknown } =
+                    remaining::find(spec, &seen, stop);
                 done.rows = rows;
                 done.names = names;
                 if uids.is_some() {
@@ -141,9 +143,9 @@ fn start(
                 } else {
                     emit(explicit.iter().map(|test| left_out(spec, test)).collect());
                 }
-                goes_on = uids.as_ref().map(|uids| {
+                continuation = uids.as_ref().map(|uids| {
                     let tests = if uids.len() == 1 { "1 test" } else { &format!("{} tests", uids.len()) };
-                    format!("{tests} that it did not come to will be run in another process")
+                    format!("{tests} that the process did not run will be run in another process")
                 });
                 done.remaining = uids;
                 done.failures.extend(unknown.clone());
@@ -153,7 +155,7 @@ fn start(
                 done.remaining.get_or_insert_default().extend(disturbed);
             }
             emit(vec![RunEvent::LaunchEnded { module: spec.id, launch: spec.launch, end }]);
-            if let Some(text) = goes_on {
+            if let Some(text) = continuation {
                 emit(vec![RunEvent::Message { module: spec.id, severity: Severity::Warning, text }]);
             }
             done
@@ -162,7 +164,7 @@ fn start(
     }
 }
 
-/// The result of an explicit test that its application was to run beside others, and did not.
+/// Returns the result of an explicit test that was selected with other tests and therefore not run.
 fn left_out(spec: &LaunchSpec<'_>, test: &TestInfo) -> RunEvent {
     let (module, launch) = (spec.id, spec.launch);
     RunEvent::TestEnded { module, launch, result: skipped(test, spec.attempt), so_far: Totals::default() }
@@ -185,45 +187,45 @@ fn not_started(spec: &LaunchSpec<'_>, failure: ModuleFailure, emit: &mut dyn FnM
     Done { failures: vec![failure], ..Done::default() }
 }
 
-/// What there is before the program runs, and after.
-struct Begun {
+/// A started process with its listeners.
+struct StartedProcess {
     running: Running,
     listener: Listener,
     control: Option<Control>,
-    speaker: Arc<Speaker>,
-    happenings: mpsc::Receiver<Happening>,
-    gate: Gate,
-    _listening: crate::stop::Listening,
+    server: Arc<AppServer>,
+    signals: mpsc::Receiver<Signal>,
+    queue: BackpressureQueue,
+    _stop_listener: crate::stop::ListenerGuard,
     started: Instant,
 }
 
-fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
-    let (send, happenings) = mpsc::channel();
-    let gate = Gate::new(send);
+fn start_process(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<StartedProcess> {
+    let (send, signals) = mpsc::channel();
+    let queue = BackpressureQueue::new(send);
     let name = |suffix: &str| format!("{}{suffix}", spec.launch.0);
     let socket = |suffix: &str| socket_in(spec.scratch, &name(suffix));
-    // Before the program: one that finds no socket tries for ever.
+    // Before the program starts: a program that finds no socket retries forever.
     let control = match spec.transport {
         Transport::Pipe => Some(Control::listen(socket("c"))?),
-        // The platform does not ask for it there.
+        // The platform does not use a control pipe with HTTP.
         Transport::Http => None,
     };
-    let speaker = Speaker::new(spec.mode, control.as_ref().map(Control::path), spec.attempt);
-    // A list leaves nothing that a run has not.
+    let server = AppServer::new(spec.mode, control.as_ref().map(Control::path), spec.attempt);
+    // A listing produces no files that a run does not.
     let keeper = spec.run.keeper.clone().filter(|_| spec.mode == Mode::Run);
-    let speaker = Arc::new(speaker.keeping(keeper, spec.id));
-    let (serving, said) = (Arc::clone(&speaker), gate.clone());
+    let server = Arc::new(server.keeping(keeper, spec.id));
+    let (serving, said) = (Arc::clone(&server), queue.clone());
     let listener = match spec.transport {
         Transport::Pipe => {
             Listener::Pipe(Pipe::listen(socket(""), move |_, stream| serving.serve(&stream, &said))?)
         }
         Transport::Http => {
-            let largest = u64::from(speaker.largest_frame()) + 4;
-            let (file, budget) = (spec.scratch.join(name("t")), speaker.budget().clone());
-            Listener::Http(Http::listen(file, largest, budget, Posts::new(serving, said))?)
+            let largest = u64::from(server.largest_frame()) + 4;
+            let (file, budget) = (spec.scratch.join(name("t")), server.budget().clone());
+            Listener::Http(Http::listen(file, largest, budget, HttpRequests::new(serving, said))?)
         }
     };
-    let explicit = spec.explicit.iter().map(|test| &test.uid).filter(|uid| can_be_asked_for(uid));
+    let explicit = spec.explicit.iter().map(|test| &test.uid).filter(|uid| can_be_requested(uid));
     let uids: Option<Vec<_>> = spec.uids.map(|uids| uids.iter().chain(explicit).cloned().collect());
     let start = Start {
         module: spec.module,
@@ -235,46 +237,59 @@ fn begin(spec: &LaunchSpec<'_>, stop: &Stop) -> io::Result<Begun> {
     };
     let (mut command, mark) = command(spec.application, &start)?;
     let started = Instant::now();
-    let running = Running::start(&mut command, mark, &spec.run.process_keeper)?.attended(|running| {
+    let running = Running::start(&mut command, mark, &spec.run.process_keeper)?.supervised_by(|running| {
         let (stdout, stderr) = running.outputs();
         if let Some(stdout) = stdout {
-            listen_to(stdout, Stream::Stdout, &gate)?;
+            listen_to(stdout, Stream::Stdout, &queue)?;
         }
         if let Some(stderr) = stderr {
-            listen_to(stderr, Stream::Stderr, &gate)?;
+            listen_to(stderr, Stream::Stderr, &queue)?;
         }
-        let ended = gate.clone();
-        running.on_end(move || ended.say_at_once(Happening::Exited)).map(drop)
+        let ended = queue.clone();
+        running.on_end(move || ended.send_now(Signal::Exited)).map(drop)
     })?;
-    let stopped = gate.clone();
-    let listening = stop.listen(move |level| stopped.say_at_once(Happening::Stop(level)));
-    Ok(Begun { running, listener, control, speaker, happenings, gate, _listening: listening, started })
+    let stopped = queue.clone();
+    let stop_listener = stop.listen(move |level| stopped.send_now(Signal::Stop(level)));
+    Ok(StartedProcess {
+        running,
+        listener,
+        control,
+        server,
+        signals,
+        queue,
+        _stop_listener: stop_listener,
+        started,
+    })
 }
 
-fn listen_to(from: impl io::Read + Send + 'static, stream: Stream, gate: &Gate) -> io::Result<()> {
-    let gate = gate.clone();
+fn listen_to(
+    from: impl io::Read + Send + 'static,
+    stream: Stream,
+    queue: &BackpressureQueue,
+) -> io::Result<()> {
+    let queue = queue.clone();
     thread::Builder::new().name("mtp-output".into()).spawn(move || {
         read_all(from, |bytes| {
-            gate.say_or_leave_out(Happening::Printed(stream, bytes.to_vec()));
+            queue.send_or_drop(Signal::Output(stream, bytes.to_vec()));
         });
-        gate.say_at_once(Happening::PrintedAll);
+        queue.send_now(Signal::OutputEnded);
     })?;
     Ok(())
 }
 
-impl Begun {
+impl StartedProcess {
     fn supervise(
         self,
         spec: &LaunchSpec<'_>,
         failure: Option<ModuleFailure>,
         emit: &mut dyn FnMut(Vec<RunEvent>),
-    ) -> Concluded {
-        let Self { running, listener, control, speaker, happenings, gate, started, .. } = self;
-        let process = Process { running, listener, control, speaker, gate, started };
+    ) -> LaunchResult {
+        let Self { running, listener, control, server, signals, queue, started, .. } = self;
+        let process = Process { running, listener, control, server, queue, started };
         let mut supervisor = Supervisor::new(spec, process, emit);
         if let Some(failure) = failure {
             supervisor.fail(failure);
         }
-        supervisor.run(&happenings)
+        supervisor.run(&signals)
     }
 }

@@ -1,21 +1,21 @@
-//! The tests that run at this moment, and how long they have done so.
+//! The running tests of a process, and their time limits.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
-use crate::begun::Begun;
+use crate::active_tests::ActiveTests;
 use crate::run::TestRule;
 
-/// A test that has begun.
+/// A running test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunningTest {
     pub uid: String,
     pub name: String,
     pub since: Instant,
-    /// When it is ended, counted from its beginning.
+    /// The time after which the test is stopped, from its start.
     pub limit: Option<Duration>,
-    /// When it is told of; `None` after that, too.
+    /// The time after which the test is reported as slow; `None` after it was reported.
     slow: Option<Duration>,
 }
 
@@ -28,36 +28,37 @@ impl RunningTest {
         Some(self.since + self.slow?)
     }
 
-    /// What it takes here, its id as a key included.
+    /// Returns the memory size of the test, including its id as a key.
     fn bytes(&self) -> usize {
         size_of::<Self>() + 2 * self.uid.len() + self.name.len()
     }
 }
 
-/// A test that reaches its limit this much after another one, at most, and at most after this share of the limit, is ended
-/// together with it: tests that hang often began together, and each process that is ended costs a new one.
-const TOGETHER: Duration = Duration::from_millis(250);
-const SHARE: u32 = 20;
+/// The maximum time, and share of the limit, by which the limits of tests may differ to be stopped together. Hanging
+/// tests often started together, and each stopped process costs a new one.
+const MAX_DIFFERENCE: Duration = Duration::from_millis(250);
+const LIMIT_SHARE: u32 = 20;
 
-/// So much of a name is shown of a test that runs.
-const MOST_OF_A_NAME: usize = 64 << 10;
-/// The ids and names of all of them may take so many bytes. More are not waited for, nor told of.
-pub(super) const MOST_BYTES: usize = 64 << 20;
+/// The maximum length of the displayed name of a running test, in bytes.
+const MAX_NAME_BYTES: usize = 64 << 10;
+/// The maximum size of the ids and names of all running tests, in bytes. Further tests are neither tracked nor
+/// reported.
+pub(super) const MAX_BYTES: usize = 64 << 20;
 
-/// The name that a running test is shown with.
-pub(super) fn shown(name: &str) -> Cow<'_, str> {
-    if name.len() <= MOST_OF_A_NAME {
+/// Returns the displayed name of a running test.
+pub(super) fn display_name(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_NAME_BYTES {
         return Cow::Borrowed(name);
     }
-    let (head, _) = name.split_at(name.floor_char_boundary(MOST_OF_A_NAME));
+    let (head, _) = name.split_at(name.floor_char_boundary(MAX_NAME_BYTES));
     Cow::Owned(format!("{head}…"))
 }
 
-/// Those of one process, by the order in which they have begun: mostly few, but an application may begin any number.
+/// The running tests of one process, in start order. Usually few, but an application may start any number.
 #[derive(Debug, Default)]
 pub(crate) struct RunningTests {
-    tests: Begun<RunningTest>,
-    /// When each is to be told of, and when it is to be ended.
+    tests: ActiveTests<RunningTest>,
+    /// The times at which tests are reported as slow, and at which they are stopped.
     slow: BTreeSet<(Instant, u64)>,
     limits: BTreeSet<(Instant, u64)>,
     bytes: usize,
@@ -65,9 +66,9 @@ pub(crate) struct RunningTests {
 }
 
 impl RunningTests {
-    /// The name that it is shown with. `None`: there is no room for more.
+    /// Adds a test. Returns its displayed name, or `None` if the tests exceed the memory limit.
     pub(crate) fn begin(&mut self, uid: String, name: &str, since: Instant, rule: TestRule) -> Option<&str> {
-        let name = shown(name);
+        let name = display_name(name);
         let test = RunningTest {
             uid: uid.clone(),
             name: name.clone().into_owned(),
@@ -75,7 +76,7 @@ impl RunningTests {
             limit: rule.limit,
             slow: rule.slow,
         };
-        if self.bytes + test.bytes() > MOST_BYTES {
+        if self.bytes + test.bytes() > MAX_BYTES {
             self.left_out += 1;
             return None;
         }
@@ -87,9 +88,10 @@ impl RunningTests {
         self.tests.get(number).map(|test| test.name.as_str())
     }
 
-    /// Forgets the row of the test. `is_known`: a row of that name had a result before, so that this one is of no other row.
+    /// Removes a row of the test. `is_known` is whether a row with that name already had a result, so that this result
+    /// belongs to no other row.
     pub(crate) fn end(&mut self, uid: &str, name: &str, is_known: bool) {
-        let name = shown(name);
+        let name = display_name(name);
         let ended = if is_known { self.tests.end_row(uid, &name) } else { self.tests.end(uid, &name) };
         let Some((number, test)) = ended else { return };
         self.bytes -= test.bytes();
@@ -97,7 +99,7 @@ impl RunningTests {
         test.limit_at().inspect(|at| _ = self.limits.remove(&(*at, number)));
     }
 
-    /// Those that have become slow, each told once.
+    /// Returns the tests that have become slow. Each test is returned once.
     pub(crate) fn slow(&mut self, now: Instant) -> Vec<RunningTest> {
         let mut told = Vec::new();
         while let Some((_, number)) = self.slow.first().filter(|(at, _)| *at <= now).copied() {
@@ -110,36 +112,37 @@ impl RunningTests {
         told
     }
 
-    /// Those that have been running for too long; none as long as another one is about to be.
+    /// Returns the tests that have exceeded their limits. Empty while another test is about to exceed its limit.
     pub(crate) fn overdue(&self, now: Instant) -> Vec<RunningTest> {
         if self.end_by_limit().is_none_or(|end| now < end) {
             return Vec::new();
         }
         let over = self.limits.range(..=(now, u64::MAX)).map(|(_, number)| *number);
-        // In the order in which they have begun.
+        // In start order.
         let over: BTreeSet<u64> = over.collect();
         over.iter().filter_map(|number| self.tests.get(*number)).cloned().collect()
     }
 
-    /// When the first test is ended, and those with it that reach their limits soon after it.
+    /// Returns the time at which the next tests are stopped: when the last of the tests whose limits are close together
+    /// has exceeded its limit.
     fn end_by_limit(&self) -> Option<Instant> {
         let (first, number) = *self.limits.first()?;
         let limit = self.tests.get(number)?.limit?;
-        let together = first + TOGETHER.min(limit / SHARE);
+        let together = first + MAX_DIFFERENCE.min(limit / LIMIT_SHARE);
         self.limits.range(..=(together, u64::MAX)).next_back().map(|(end, _)| *end)
     }
 
-    /// When the next one is to be told of, or ended.
+    /// Returns the time of the next report or stop.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.slow.first().map(|(at, _)| *at).into_iter().chain(self.end_by_limit()).min()
     }
 
-    /// Whether a row of the test is running.
+    /// Returns whether a row of the test is running.
     pub(crate) fn contains(&self, uid: &str) -> bool {
         self.tests.contains(uid)
     }
 
-    /// Forgets all rows of the test.
+    /// Removes all rows of the test.
     pub(crate) fn end_all(&mut self, uid: &str) {
         while self.tests.contains(uid) {
             self.end(uid, "", false);
@@ -154,12 +157,12 @@ impl RunningTests {
         self.tests.is_empty()
     }
 
-    /// Tests that have begun and are not among these: there was no room.
+    /// Returns the number of started tests that are not tracked because of the memory limit.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Their ids, each once.
+    /// Returns the ids of the running tests without duplicates.
     pub(crate) fn uids(&self) -> Vec<String> {
         let mut seen = HashSet::new();
         let uids = self.tests.iter().map(|test| test.uid.as_str()).filter(|uid| seen.insert(*uid));
@@ -170,7 +173,7 @@ impl RunningTests {
         self.tests.iter().map(|test| test.name.clone()).collect()
     }
 
-    /// Their names by their ids.
+    /// Returns the names of the running tests by id.
     pub(crate) fn by_uid(&self) -> BTreeMap<String, String> {
         self.tests.iter().map(|test| (test.uid.clone(), test.name.clone())).collect()
     }
@@ -219,23 +222,23 @@ mod tests {
         assert!(running.overdue(at(10_249)).is_empty());
         let uids: Vec<_> = running.overdue(at(10_250)).into_iter().map(|test| test.uid).collect();
         assert_eq!(uids, ["a", "b"]);
-        // One that ends meanwhile does not take too long.
+        // A test that ends meanwhile has not exceeded its limit.
         running.end("a", "a", false);
         assert_eq!(running.next(), Some(at(10_300)));
     }
 
     #[test]
-    fn any_number_may_begin_and_names_are_cut() {
+    fn any_number_of_tests_may_start_and_long_names_are_truncated() {
         let mut running = RunningTests::default();
         let rule = TestRule { limit: Some(Duration::from_secs(10)), ..TestRule::default() };
         let start = Instant::now();
         for number in 0..100 {
-            let shown = running.begin(format!("{number}"), &"é".repeat(1 << 20), start, rule);
-            assert!(shown.is_some_and(|name| name.ends_with('…')));
+            let display_name = running.begin(format!("{number}"), &"é".repeat(1 << 20), start, rule);
+            assert!(display_name.is_some_and(|name| name.ends_with('…')));
         }
-        assert!(running.names().iter().all(|name| name.len() <= MOST_OF_A_NAME + '…'.len_utf8()));
+        assert!(running.names().iter().all(|name| name.len() <= MAX_NAME_BYTES + '…'.len_utf8()));
         assert_eq!((running.uids().len(), running.left_out()), (100, 0));
-        // Of long ids, as many as there is room for; those that end make room.
+        // Long ids are limited by memory, which is released when tests end.
         for _ in 0..100 {
             running.begin("u".repeat(1 << 20), "", start, rule);
         }

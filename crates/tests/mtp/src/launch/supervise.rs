@@ -1,4 +1,4 @@
-//! The life of a process: what happens becomes events; what lasts too long is ended.
+//! Supervision of a process: signals become events, and time-outs are enforced.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,126 +7,127 @@ use std::time::{Duration, Instant};
 
 use runtap_mtp_proto::Rule;
 
-use super::conclude::Concluded;
+use super::added_results::TimedOutTest;
+use super::app_server::{AppEvent, AppServer};
+use super::backpressure::{self, BackpressureQueue};
+use super::conclude::LaunchResult;
+use super::concurrent_tests::HeldResults;
 use super::control::Control;
-use super::gate::{self, Gate};
-use super::made_up::GivenUp;
-use super::neighbours::HeldResults;
 use super::running::RunningTests;
-use super::speak::{Heard, Speaker};
-use super::{Happening, LaunchSpec};
+use super::{LaunchSpec, Signal};
 use crate::child::Running;
-use crate::digest::Uids;
+use crate::digest::UidSet;
 use crate::event::{ModuleFailure, RunEvent, Severity, State, Stream, TestResult};
 use crate::listen::Listener;
 use crate::output::Output;
 use crate::stop::StopLevel;
 use crate::totals::Totals;
 
-/// The number of failed rows that are searched for one with another name: passing rows must not cost quadratic time.
-const MOST_COMPARED: usize = 64;
+/// The number of failed rows that are searched for one with another name, to avoid quadratic time.
+const MAX_COMPARED: usize = 64;
 
-/// More complaints about one process help nobody, nor do more about one rule.
-const MOST_FAILURES: usize = 20;
-const MOST_OF_A_RULE: usize = 5;
+/// Limits on the failures kept per process and per rule.
+const MAX_FAILURES: usize = 20;
+const MAX_FAILURES_PER_RULE: usize = 5;
 
-/// What an application says within this time is taken together, unless it comes with so much at once.
-const COLLECT: Duration = Duration::from_micros(300);
-const MANY: usize = 8;
-/// So many events are handed on together, of at most as many happenings.
-const TOGETHER: usize = 64;
-/// So much more is heard after a time is over, before that is acted on. What had been said in time is among it, as it has
-/// waited at the gate: a test that has ended is not to take too long because we were busy. But who never stops speaking has
-/// no more time than others.
-const LATE: usize = 4 * gate::MOST;
+/// Messages that arrive within this interval are handled as one batch, unless a signal has at least `BATCH_SIZE`
+/// messages.
+const BATCH_INTERVAL: Duration = Duration::from_micros(300);
+const BATCH_SIZE: usize = 8;
+/// The maximum number of events that are sent together, and of signals that are handled for them.
+const MAX_BATCH: usize = 64;
+/// The number of signals that are handled after a deadline before it is enforced. They may have been sent in time and
+/// delayed in the queue. The limit prevents a process from extending its deadline by sending without end.
+const GRACE_MESSAGES: usize = 4 * backpressure::CAPACITY;
 
-/// What a process is asked to do about its end.
+/// The state of stopping a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ending {
-    /// Nothing yet.
-    No,
-    /// It was asked to; `by_signal`: by SIGINT too, which stops tests that do not hear of the control pipe.
-    Asked { since: Instant, by_signal: bool },
-    /// It was killed.
-    Killed(Because),
+pub(super) enum StopState {
+    /// The process was not requested to stop.
+    Running,
+    /// The process was requested to stop. `by_signal` is whether SIGINT was sent too, which stops tests that do not
+    /// react to the control pipe.
+    Requested { since: Instant, by_signal: bool },
+    /// The process was killed.
+    Killed(KillReason),
 }
 
-/// Why a process was killed.
+/// The reason why a process was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Because {
-    /// There is nothing to be expected of it: what was wrong is said as a failure.
-    Useless,
-    /// It was asked to end, and has not.
-    Stubborn,
-    /// Everything is to be over.
-    Stopped,
+pub(super) enum KillReason {
+    /// The process broke the protocol or timed out; the failure has been reported.
+    Failed,
+    /// The process did not exit after it was requested to stop.
+    IgnoredStop,
+    /// The run was stopped by force.
+    RunStopped,
 }
 
-/// A process that runs, and what is around it.
+/// A running process and its listeners.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub running: Running,
     pub listener: Listener,
     pub control: Option<Control>,
-    pub speaker: Arc<Speaker>,
-    pub gate: Gate,
+    pub server: Arc<AppServer>,
+    pub queue: BackpressureQueue,
     pub started: Instant,
 }
 
-/// Stays with a process until its end.
+/// The supervisor of a process.
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not exclude each other")]
 pub(crate) struct Supervisor<'a> {
     pub(super) spec: &'a LaunchSpec<'a>,
     emit: &'a mut dyn FnMut(Vec<RunEvent>),
-    /// What has happened and was not handed on yet.
+    /// The events that were not sent yet.
     events: Vec<RunEvent>,
     pub(super) process: Running,
     pub(super) listener: Listener,
     pub(super) control: Option<Control>,
-    pub(super) speaker: Arc<Speaker>,
-    pub(super) gate: Gate,
+    pub(super) server: Arc<AppServer>,
+    pub(super) queue: BackpressureQueue,
     pub(super) started: Instant,
     pub(super) stdout: Output,
     pub(super) stderr: Output,
-    /// Streams that are not at their end.
+    /// The number of open output streams.
     pub(super) streams: usize,
     pub(super) exited: Option<Instant>,
-    pub(super) ending: Ending,
+    pub(super) stop_state: StopState,
     pub(super) connected: bool,
     pub(super) introduced: bool,
     pub(super) rejected: bool,
-    /// Its connection broke off, and it may end now.
-    pub(super) cut: Option<Instant>,
-    /// Sessions that have begun and not ended.
+    /// When a connection ended in the middle of a message; the process may exit then.
+    pub(super) disconnected: Option<Instant>,
+    /// The number of open sessions.
     pub(super) sessions: usize,
-    /// Its last session is over, and it has said nothing since then.
-    pub(super) quiet: Option<Instant>,
+    /// When the process last sent a message after the end of its last session.
+    pub(super) idle_since: Option<Instant>,
     pub(super) tests: RunningTests,
-    /// Tests that have failed: by their ids, the names of their failed rows, each with the application's attempt, and the attempt
+    /// The failed tests: by id, the names of their failed rows, each with the application's attempt, and the attempt
     /// within that.
     pub(super) failed: HashMap<String, HashMap<String, (u32, u32)>>,
-    /// The latest attempt of the application; `None` if it does not count attempts.
+    /// The latest attempt of the application; `None` if the application does not count attempts.
     pub(super) host_attempt: Option<u32>,
-    pub(super) seen: Uids,
+    pub(super) seen: UidSet,
     pub(super) failures: Vec<ModuleFailure>,
-    /// Failures that are not kept.
+    /// The number of failures that were not kept.
     pub(super) more_failures: u64,
-    /// Each rule is warned of once.
+    /// The rules with a warning; each rule has one.
     warned: BTreeSet<Rule>,
-    /// Stopped by a test that took too long.
+    /// Whether the process was stopped because a test timed out.
     pub(super) overdue: bool,
-    /// The run is being stopped: nothing is begun any more.
+    /// Whether the run is being stopped, so that nothing more is started.
     pub(super) run_stopped: bool,
-    /// Tests that were reported as timed out, whose own results may still come.
-    pub(super) given_up: Vec<GivenUp>,
-    /// Results that count only if no other process has any for their rows.
+    /// The tests with a time-out result; the process may still report results for them.
+    pub(super) timed_out: Vec<TimedOutTest>,
+    /// The results that count only if no other process has results for their rows.
     pub(super) held: HeldResults,
-    /// How much was heard since a time was over.
-    late: usize,
+    /// The number of signals that were received after a deadline.
+    late_signals: usize,
     pub(super) results: u64,
-    /// Results of tests that were executed: not skipped.
+    /// The number of results of tests that were not skipped.
     pub(super) executed: u64,
-    /// It has ended with the code for no tests.
+    /// Whether the process exited with the code for no tests.
     pub(super) no_tests: bool,
 }
 
@@ -136,7 +137,7 @@ impl<'a> Supervisor<'a> {
         process: Process,
         emit: &'a mut dyn FnMut(Vec<RunEvent>),
     ) -> Self {
-        let Process { running, listener, control, speaker, gate, started } = process;
+        let Process { running, listener, control, server, queue, started } = process;
         Self {
             spec,
             emit,
@@ -144,39 +145,39 @@ impl<'a> Supervisor<'a> {
             process: running,
             listener,
             control,
-            speaker,
-            gate,
+            server,
+            queue,
             started,
             stdout: Output::default(),
             stderr: Output::default(),
             streams: 2,
             exited: None,
-            ending: Ending::No,
+            stop_state: StopState::Running,
             connected: false,
             introduced: false,
             rejected: false,
-            cut: None,
+            disconnected: None,
             sessions: 0,
-            quiet: None,
+            idle_since: None,
             tests: RunningTests::default(),
             failed: HashMap::new(),
             host_attempt: None,
-            seen: Uids::default(),
+            seen: UidSet::default(),
             failures: Vec::new(),
             more_failures: 0,
             warned: BTreeSet::new(),
             overdue: false,
             run_stopped: false,
-            given_up: Vec::new(),
+            timed_out: Vec::new(),
             held: HeldResults::default(),
-            late: 0,
+            late_signals: 0,
             results: 0,
             executed: 0,
             no_tests: false,
         }
     }
 
-    pub(crate) fn run(mut self, happenings: &Receiver<Happening>) -> Concluded {
+    pub(crate) fn run(mut self, signals: &Receiver<Signal>) -> LaunchResult {
         self.emit(RunEvent::LaunchStarted {
             module: self.spec.id,
             launch: self.spec.launch,
@@ -184,89 +185,89 @@ impl<'a> Supervisor<'a> {
             part: self.spec.part,
             pid: self.process.pid(),
         });
-        self.hand_on();
+        self.flush_events();
         while !self.is_over() {
-            match self.next(happenings) {
-                Some(happening) => self.happened_with_more(happening, happenings),
+            match self.next(signals) {
+                Some(signal) => self.handle_batch(signal, signals),
                 None if self.lingered() => break,
                 None => self.check_time(),
             }
-            self.hand_on();
+            self.flush_events();
         }
-        self.end(happenings)
+        self.end(signals)
     }
 
-    /// Takes what has come meanwhile along: to be woken for each message takes more time, from the application too where
-    /// there are few processors, than this does.
-    fn happened_with_more(&mut self, happening: Happening, happenings: &Receiver<Happening>) {
-        if let Happening::Heard(heard) = &happening
-            && heard.len() < MANY
+    /// Handles a signal and all other pending signals: waking up for each message costs more time, also for the
+    /// application if there are few processors.
+    fn handle_batch(&mut self, signal: Signal, signals: &Receiver<Signal>) {
+        if let Signal::Messages(heard) = &signal
+            && heard.len() < BATCH_SIZE
         {
-            std::thread::sleep(COLLECT);
+            std::thread::sleep(BATCH_INTERVAL);
         }
-        self.happened(happening);
-        // Not all that happens becomes an event.
-        for _ in 0..TOGETHER {
-            if self.events.len() >= TOGETHER {
+        self.handle_signal(signal);
+        // Not every signal becomes an event.
+        for _ in 0..MAX_BATCH {
+            if self.events.len() >= MAX_BATCH {
                 break;
             }
-            let Ok(happening) = happenings.try_recv() else { break };
-            self.took();
-            self.happened(happening);
+            let Ok(signal) = signals.try_recv() else { break };
+            self.count_received();
+            self.handle_signal(signal);
         }
     }
 
-    fn took(&mut self) {
-        self.gate.heard();
-        self.late += 1;
+    fn count_received(&mut self) {
+        self.queue.received();
+        self.late_signals += 1;
     }
 
-    /// Whether it has ended and all that it has said was heard.
+    /// Returns whether the process has exited and all of its messages were handled.
     fn is_over(&self) -> bool {
         self.exited.is_some() && self.streams == 0 && self.listener.is_idle()
     }
 
-    /// What happens next; `None` when a time is over before.
-    fn next(&mut self, happenings: &Receiver<Happening>) -> Option<Happening> {
-        let happening = match self.deadline() {
-            None => happenings.recv().ok(),
+    /// Returns the next signal, or `None` at a deadline.
+    fn next(&mut self, signals: &Receiver<Signal>) -> Option<Signal> {
+        let signal = match self.deadline() {
+            None => signals.recv().ok(),
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if !left.is_zero() {
-                    self.late = 0;
-                } else if self.late >= LATE {
-                    self.late = 0;
+                    self.late_signals = 0;
+                } else if self.late_signals >= GRACE_MESSAGES {
+                    self.late_signals = 0;
                     return None;
                 }
-                happenings.recv_timeout(left).ok()
+                signals.recv_timeout(left).ok()
             }
         };
-        if happening.is_some() {
-            self.took();
+        if signal.is_some() {
+            self.count_received();
         }
-        happening
+        signal
     }
 
-    pub(super) fn happened(&mut self, happening: Happening) {
-        match happening {
-            Happening::Heard(all) => all.into_iter().for_each(|heard| self.heard(heard)),
-            Happening::Printed(stream, bytes) => self.printed(stream, bytes),
-            Happening::PrintedAll => self.streams = self.streams.saturating_sub(1),
-            Happening::Exited => {
+    pub(super) fn handle_signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::Messages(all) => all.into_iter().for_each(|heard| self.handle_message(heard)),
+            Signal::Output(stream, bytes) => self.handle_output(stream, bytes),
+            Signal::OutputEnded => self.streams = self.streams.saturating_sub(1),
+            Signal::Exited => {
                 self.exited = Some(Instant::now());
                 self.listener.stop_accepting();
             }
-            Happening::Stop(level) => {
+            Signal::Stop(level) => {
                 self.run_stopped = true;
                 match level {
-                    StopLevel::Graceful => self.ask_to_end(),
-                    StopLevel::Hard => self.kill(Because::Stopped),
+                    StopLevel::Graceful => self.request_stop(),
+                    StopLevel::Hard => self.kill(KillReason::RunStopped),
                 }
             }
         }
     }
 
-    fn printed(&mut self, stream: Stream, bytes: Vec<u8>) {
+    fn handle_output(&mut self, stream: Stream, bytes: Vec<u8>) {
         match stream {
             Stream::Stdout => self.stdout.push(&bytes),
             Stream::Stderr => self.stderr.push(&bytes),
@@ -277,19 +278,19 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn heard(&mut self, heard: Heard) {
+    fn handle_message(&mut self, heard: AppEvent) {
         let (module, launch) = (self.spec.id, self.spec.launch);
-        self.quiet = self.quiet.map(|_| Instant::now());
+        self.idle_since = self.idle_since.map(|_| Instant::now());
         match heard {
-            Heard::Connected => self.connected = true,
-            Heard::Rejected => self.rejected = true,
-            Heard::Introduced(introduction) => {
+            AppEvent::Connected => self.connected = true,
+            AppEvent::Rejected => self.rejected = true,
+            AppEvent::Introduced(introduction) => {
                 self.host_attempt = self.host_attempt.max(introduction.attempt);
                 self.introduced = true;
                 self.emit(RunEvent::Introduced { module, launch, introduction });
             }
-            Heard::Discovered(test) => self.emit(RunEvent::Discovered { module, test }),
-            Heard::Started { uid, name } => {
+            AppEvent::Discovered(test) => self.emit(RunEvent::Discovered { module, test }),
+            AppEvent::Started { uid, name } => {
                 let rule = self.spec.run.rule(module, &uid, &name);
                 let shown = self.tests.begin(uid.clone(), &name, Instant::now(), rule).map(str::to_owned);
                 let attempt = self.spec.attempt;
@@ -297,45 +298,45 @@ impl<'a> Supervisor<'a> {
                     self.emit(RunEvent::TestStarted { module, launch, uid, name, attempt });
                 }
             }
-            Heard::Result(result) if self.is_given_up(&result) => {}
-            Heard::Result(result) => {
+            AppEvent::Result(result) if self.is_late_result(&result) => {}
+            AppEvent::Result(result) => {
                 if let Some(result) = self.hold_back(result) {
                     self.result(result);
                 }
             }
-            Heard::Artifact(artifact) => self.emit(RunEvent::Artifact { module, artifact }),
-            Heard::Message(severity, text) => self.emit(RunEvent::Message { module, severity, text }),
-            Heard::SessionStarted => {
+            AppEvent::Artifact(artifact) => self.emit(RunEvent::Artifact { module, artifact }),
+            AppEvent::Message(severity, text) => self.emit(RunEvent::Message { module, severity, text }),
+            AppEvent::SessionStarted => {
                 self.sessions += 1;
-                self.quiet = None;
+                self.idle_since = None;
             }
-            Heard::SessionEnded => {
+            AppEvent::SessionEnded => {
                 self.sessions = self.sessions.saturating_sub(1);
-                self.quiet = (self.sessions == 0).then(Instant::now);
+                self.idle_since = (self.sessions == 0).then(Instant::now);
             }
-            Heard::Option(option) => self.emit(RunEvent::Option { module, option }),
-            Heard::Warning(rule, text) => self.warn(rule, text),
-            Heard::Failure(failure) => self.fail(failure),
-            Heard::Over { refused: true } => self.kill(Because::Useless),
-            Heard::Over { refused: false } => self.cut = Some(Instant::now()),
+            AppEvent::Option(option) => self.emit(RunEvent::Option { module, option }),
+            AppEvent::Warning(rule, text) => self.warn(rule, text),
+            AppEvent::Failure(failure) => self.fail(failure),
+            AppEvent::Disconnected { rejected: true } => self.kill(KillReason::Failed),
+            AppEvent::Disconnected { rejected: false } => self.disconnected = Some(Instant::now()),
         }
     }
 
-    /// What is wrong with the module beside its tests.
+    /// Adds a failure of the module, other than failed tests.
     pub(super) fn fail(&mut self, failure: ModuleFailure) {
         if self.failures.contains(&failure) {
             return;
         }
         let rule = rule_of(&failure);
         let alike = self.failures.iter().filter(|known| rule.is_some() && rule_of(known) == rule).count();
-        if self.failures.len() < MOST_FAILURES && alike < MOST_OF_A_RULE {
+        if self.failures.len() < MAX_FAILURES && alike < MAX_FAILURES_PER_RULE {
             self.failures.push(failure);
         } else {
             self.more_failures += 1;
         }
     }
 
-    /// A rule that is broken and by which nothing fails. Once says enough.
+    /// Sends a warning about a violation, once per rule.
     pub(super) fn warn(&mut self, rule: Rule, text: String) {
         if self.warned.insert(rule) {
             self.emit(RunEvent::Message { module: self.spec.id, severity: Severity::Warning, text });
@@ -355,12 +356,12 @@ impl<'a> Supervisor<'a> {
         } else if result.state == State::Passed
             && let Some(rows) = self.failed.get_mut(&result.uid)
         {
-            // The application repeated the row, which has passed so far. The row may have another name in another process.
+            // The application repeated the row, which has passed now. The row may have another name in another process.
             let is_new = !is_known && result.host_attempt > Some(1);
             let repeated = match rows.get(&result.name) {
                 Some(before) => (*before < attempt).then(|| result.name.clone()),
                 None if is_new => {
-                    let mut some = rows.iter().take(MOST_COMPARED);
+                    let mut some = rows.iter().take(MAX_COMPARED);
                     some.find(|(_, before)| before.0 < attempt.0).map(|(name, _)| name.clone())
                 }
                 None => None,
@@ -373,34 +374,34 @@ impl<'a> Supervisor<'a> {
             }
         }
         self.seen.insert_row(&result.uid, &result.name);
-        // Who sees the whole run counts.
+        // The totals are set by the run.
         let so_far = Totals::default();
         self.emit(RunEvent::TestEnded { module: self.spec.id, launch: self.spec.launch, result, so_far });
     }
 
-    /// By the control pipe where the platform has one, else as Ctrl-C does.
-    pub(super) fn ask_to_end(&mut self) {
-        if self.ending == Ending::No {
-            self.process.will_end();
+    /// Requests the process to stop, by the control pipe if there is one, and by an interrupt otherwise.
+    pub(super) fn request_stop(&mut self) {
+        if self.stop_state == StopState::Running {
+            self.process.announce_stop();
             let by_pipe = self.control.as_ref().is_some_and(Control::cancel);
-            self.ending = Ending::Asked { since: Instant::now(), by_signal: !by_pipe };
+            self.stop_state = StopState::Requested { since: Instant::now(), by_signal: !by_pipe };
             if !by_pipe {
                 self.process.interrupt();
             }
         }
     }
 
-    /// By SIGINT, too: a word on the control pipe ends a session between two tests, while the signal cancels the running ones,
-    /// whose clean-up then runs.
-    pub(super) fn ask_once_more(&mut self, since: Instant) {
-        self.ending = Ending::Asked { since, by_signal: true };
+    /// Requests the process to stop by SIGINT too: the control pipe ends a session between two tests, while the signal
+    /// cancels running tests, whose clean-up then runs.
+    pub(super) fn interrupt(&mut self, since: Instant) {
+        self.stop_state = StopState::Requested { since, by_signal: true };
         self.process.interrupt();
     }
 
-    pub(super) fn kill(&mut self, because: Because) {
-        // The first reason is the one that counts.
-        if !matches!(self.ending, Ending::Killed(_)) {
-            self.ending = Ending::Killed(because);
+    pub(super) fn kill(&mut self, reason: KillReason) {
+        // The first reason is kept.
+        if !matches!(self.stop_state, StopState::Killed(_)) {
+            self.stop_state = StopState::Killed(reason);
         }
         self.process.kill();
     }
@@ -409,15 +410,15 @@ impl<'a> Supervisor<'a> {
         self.events.push(event);
     }
 
-    /// To whoever consumes events.
-    pub(super) fn hand_on(&mut self) {
+    /// Sends the collected events.
+    pub(super) fn flush_events(&mut self) {
         if !self.events.is_empty() {
             (self.emit)(std::mem::take(&mut self.events));
         }
     }
 }
 
-/// The id of the rule that was broken.
+/// Returns the id of the violated rule.
 fn rule_of(failure: &ModuleFailure) -> Option<&str> {
     match failure {
         ModuleFailure::Protocol(text) => text.split(':').next(),
@@ -425,7 +426,7 @@ fn rule_of(failure: &ModuleFailure) -> Option<&str> {
     }
 }
 
-/// For people.
+/// Formats a duration in seconds.
 pub(super) fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }

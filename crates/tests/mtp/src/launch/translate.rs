@@ -1,16 +1,17 @@
-//! From the protocol's messages to the runner's events.
+//! Conversion of protocol messages to events of the runner.
 
 use std::time::Duration;
 
 use runtap_mtp_proto as proto;
 use runtap_mtp_proto::{Message, SessionEventType};
 
-use super::speak::Heard;
+use super::app_server::AppEvent;
 use crate::event::{AppOption, Artifact, Exception, Severity, State, TestInfo, TestResult};
 
-/// Hands on one after another: a message may have a million tests. `attempt` is that of the process that says it; those within the
-/// process follow it. `own` is the number that the application itself gives to it.
-pub(crate) fn translate(message: Message, attempt: u32, own: Option<u32>, hear: &mut dyn FnMut(Heard)) {
+/// Passes the events of a message to `hear` one by one, because a message may have a million tests. `attempt` is the
+/// attempt of the sending process, after which attempts within the process are numbered. `own` is the number that the
+/// application assigned to the attempt.
+pub(crate) fn translate(message: Message, attempt: u32, own: Option<u32>, hear: &mut dyn FnMut(AppEvent)) {
     match message {
         Message::DiscoveredTests(message) => {
             message.tests.into_iter().flatten().map(discovered).for_each(hear);
@@ -21,15 +22,15 @@ pub(crate) fn translate(message: Message, attempt: u32, own: Option<u32>, hear: 
             message.failed.into_iter().flatten().filter_map(|it| ended(it, attempt, own)).for_each(hear);
         }
         Message::FileArtifacts(message) => {
-            // One without a path is none: its violation says so.
+            // An artifact without a path is reported as a violation.
             let artifacts = message.artifacts.into_iter().flatten();
             let named =
                 artifacts.filter(|file| file.full_path.as_deref().is_some_and(|path| !path.is_empty()));
             named.map(artifact).for_each(hear);
         }
         Message::SessionEvent(event) => match event.session_type {
-            Some(SessionEventType::START) => hear(Heard::SessionStarted),
-            Some(SessionEventType::END) => hear(Heard::SessionEnded),
+            Some(SessionEventType::START) => hear(AppEvent::SessionStarted),
+            Some(SessionEventType::END) => hear(AppEvent::SessionEnded),
             _ => {}
         },
         Message::TestsInProgress(message) => {
@@ -43,19 +44,19 @@ pub(crate) fn translate(message: Message, attempt: u32, own: Option<u32>, hear: 
                 _ => Severity::Information,
             };
             let text = message.text.filter(|text| !text.is_empty());
-            text.map(|text| Heard::Message(severity, text)).into_iter().for_each(hear);
+            text.map(|text| AppEvent::Message(severity, text)).into_iter().for_each(hear);
         }
         Message::CommandLineOptions(message) => {
             message.options.into_iter().flatten().map(option).for_each(hear);
         }
-        // Lines for the log of Azure DevOps are for its agents, and are not asked for.
+        // Lines for the log of Azure DevOps are sent only to its agents.
         _ => {}
     }
 }
 
-fn discovered(test: proto::DiscoveredTest) -> Heard {
+fn discovered(test: proto::DiscoveredTest) -> AppEvent {
     let uid = test.uid.unwrap_or_default();
-    Heard::Discovered(TestInfo {
+    AppEvent::Discovered(TestInfo {
         name: test.display_name.unwrap_or_else(|| uid.clone()),
         uid,
         file: test.file_path,
@@ -67,7 +68,7 @@ fn discovered(test: proto::DiscoveredTest) -> Heard {
             .traits
             .into_iter()
             .flatten()
-            // They come in reverse.
+            // Hosts send traits in reverse order.
             .rev()
             .map(|it| (it.key.unwrap_or_default(), it.value.unwrap_or_default()))
             .collect(),
@@ -75,12 +76,12 @@ fn discovered(test: proto::DiscoveredTest) -> Heard {
     })
 }
 
-fn started(uid: Option<String>, name: Option<String>) -> Heard {
+fn started(uid: Option<String>, name: Option<String>) -> AppEvent {
     let uid = uid.unwrap_or_default();
-    Heard::Started { name: name.unwrap_or_else(|| uid.clone()), uid }
+    AppEvent::Started { name: name.unwrap_or_else(|| uid.clone()), uid }
 }
 
-/// `None`: no outcome.
+/// Converts an outcome. `None` if the test has no outcome.
 fn state(state: Option<proto::State>) -> Option<State> {
     Some(match state? {
         proto::State::PASSED => State::Passed,
@@ -93,9 +94,9 @@ fn state(state: Option<proto::State>) -> Option<State> {
     })
 }
 
-/// Of either list: one that has passed has the fields of a failed one, but for what only that has. One that is in progress is in the
-/// wrong message.
-fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Option<Heard> {
+/// Converts a test of either list: passed tests are converted to the type of failed tests first. A test in progress is
+/// reported as started.
+fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Option<AppEvent> {
     if test.state == Some(proto::State::IN_PROGRESS) {
         return Some(started(test.uid, test.display_name));
     }
@@ -105,7 +106,7 @@ fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Op
         type_name: exception.type_name,
         stack: exception.stack_trace,
     });
-    Some(Heard::Result(TestResult {
+    Some(AppEvent::Result(TestResult {
         name: test.display_name.unwrap_or_else(|| uid.clone()),
         uid,
         state: state(test.state)?,
@@ -126,21 +127,21 @@ fn ended(test: proto::FailedTest, attempt: u32, host_attempt: Option<u32>) -> Op
     }))
 }
 
-/// Units of 100 ns; frameworks give negative ones too.
+/// Converts units of 100 ns. Negative durations of frameworks become zero.
 fn ticks(ticks: i64) -> Duration {
     u64::try_from(ticks).map_or(Duration::ZERO, |ticks| {
         Duration::new(ticks / 10_000_000, u32::try_from(ticks % 10_000_000).unwrap_or_default() * 100)
     })
 }
 
-/// Which attempt within its process.
+/// Returns the number of the attempt within its process.
 fn within(attempt: Option<i32>) -> u32 {
     attempt.and_then(|attempt| u32::try_from(attempt).ok()).unwrap_or(1).max(1)
 }
 
-fn artifact(file: proto::FileArtifact) -> Heard {
+fn artifact(file: proto::FileArtifact) -> AppEvent {
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-    Heard::Artifact(Artifact {
+    AppEvent::Artifact(Artifact {
         path: file.full_path.unwrap_or_default().into(),
         name: given(file.display_name),
         description: given(file.description),
@@ -150,8 +151,8 @@ fn artifact(file: proto::FileArtifact) -> Heard {
     })
 }
 
-fn option(option: proto::CommandLineOption) -> Heard {
-    Heard::Option(AppOption {
+fn option(option: proto::CommandLineOption) -> AppEvent {
+    AppEvent::Option(AppOption {
         name: option.name.unwrap_or_default(),
         description: option.description.unwrap_or_default(),
         hidden: option.is_hidden.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The socket's file, and how whoever accepts is woken.
+//! The socket's file, and waking of the accepting thread.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -11,7 +11,8 @@ pub(super) fn restrict(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o600))
 }
 
-/// On Linux, who accepts is woken by that, after all who wait; elsewhere by a connection.
+/// Wakes the accepting thread after all pending connections. Works on Linux only; on other systems, a connection wakes
+/// the thread.
 pub(super) fn wake(listener: &LocalListener) -> bool {
     cfg!(target_os = "linux") && rustix::net::shutdown(listener, rustix::net::Shutdown::Both).is_ok()
 }

@@ -1,11 +1,11 @@
-//! A pipe has no file, and is for its owner alone from the beginning.
+//! Windows pipes have no file, and are accessible to their owner only.
 
 use std::io;
 use std::path::Path;
 
 use runtap_transport::LocalListener;
 
-#[expect(clippy::unnecessary_wraps, reason = "the same as on Unix")]
+#[expect(clippy::unnecessary_wraps, reason = "the Unix version can fail")]
 pub(super) fn restrict(_path: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Rows that wait for a later process: results that were held back when their process was ended because of another test, which
-//! count if no later process has a result for their rows, and rows that a process did not come to.
+//! Rows that wait for a later process: results that were held back when their process was stopped because of another
+//! test, which count if no later process has results for their rows, and rows that a process did not run.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,17 +8,17 @@ use crate::event::{ModuleFailure, ModuleId, RunEvent, Severity, State, TestResul
 use crate::launch::named;
 use crate::tally::subject;
 
-/// The results of one module that are held back, and the rows that have no result.
+/// The results of one module that are held back, and the rows without a result.
 #[derive(Debug, Default)]
 pub(super) struct HeldRows {
-    /// By the ids of their tests and their rows, each with its number.
+    /// The results by test id and row, each with its number.
     tests: HashMap<String, HashMap<String, Vec<(usize, HeldResult)>>>,
     count: usize,
-    /// Names of rows without a result, by the ids of their tests.
+    /// The names of rows without a result, by test id.
     missing: HashMap<String, BTreeSet<String>>,
 }
 
-/// The name of the row that a result belongs to: a clean-up belongs to the row that it is about.
+/// Returns the row of a result: a clean-up belongs to the row that it is about.
 fn row_of(name: &str) -> &str {
     subject(name).unwrap_or(name)
 }
@@ -30,12 +30,12 @@ impl HeldRows {
         self.count += 1;
     }
 
-    /// A process did not come to this row.
+    /// Adds a row that a process did not run.
     pub(super) fn miss(&mut self, uid: String, name: String) {
         self.missing.entry(uid).or_default().insert(name);
     }
 
-    /// The names of rows that still have no result, as a failure of their module.
+    /// Returns a failure with the names of the rows that still have no result.
     pub(super) fn not_run(&self) -> Option<ModuleFailure> {
         let names: BTreeSet<_> = self.missing.values().flatten().map(String::as_str).collect();
         let names: Vec<_> = names.into_iter().collect();
@@ -48,8 +48,8 @@ impl HeldRows {
         (!names.is_empty()).then_some(ModuleFailure::NotRun(text))
     }
 
-    /// A later process has this result: what was held back of its row does not count, nor of the clean-up of that row. A test that
-    /// is skipped has not failed less.
+    /// Handles a result of a later process: drops the results that were held back for its row, and for the clean-up of
+    /// that row. Failures are kept if the later result is skipped.
     pub(super) fn replace(&mut self, new: &TestResult) {
         if let Some(names) = self.missing.get_mut(&new.uid) {
             names.remove(&new.name);
@@ -63,7 +63,7 @@ impl HeldRows {
         });
     }
 
-    /// Takes those that no later process has replaced, in their order.
+    /// Removes and returns the results that no later process replaced, in order.
     pub(super) fn take(&mut self) -> Vec<HeldResult> {
         let rows = std::mem::take(&mut self.tests).into_values().flat_map(HashMap::into_values);
         let mut left: Vec<_> = rows.flatten().collect();
@@ -73,15 +73,15 @@ impl HeldRows {
 }
 
 impl Coordinator<'_> {
-    /// Counts the results that no later process has replaced, as of the last attempt at their tests.
+    /// Counts the results that no later process replaced, as results of the last attempt of their tests.
     pub(super) fn count_held(&mut self, id: ModuleId) {
         let Some(module) = self.modules.get_mut(&id) else { return };
         let held = module.held.take();
         let names: Vec<_> = held.iter().map(|held| held.result.name.as_str()).collect();
         if !names.is_empty() {
             let text = format!(
-                "results that were reported while their process was being ended count, since no later process has any for the \
-                 same rows: {}",
+                "using results that were reported while their process was being stopped, because no later process reported \
+                 the same rows: {}",
                 named(&names)
             );
             (self.on_event)(RunEvent::Message { module: id, severity: Severity::Warning, text });

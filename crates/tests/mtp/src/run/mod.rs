@@ -1,5 +1,5 @@
-//! A run: jobs are done by as many threads as programs may run at a time; this thread counts, retries, and hands on what
-//! happens, in one stream.
+//! A run: worker threads process jobs, one program at a time each. The calling thread counts results, schedules
+//! retries, and passes all events on in one stream.
 
 mod held;
 mod settings;
@@ -20,9 +20,9 @@ use runtap_mtp_proto::server::Mode;
 use self::held::HeldRows;
 pub use self::settings::{ArtifactKeeper, Job, RunSpec, TestRule, TestRules, Timeouts};
 pub use self::verdict::code;
-use self::verdict::{Circumstances, of_module, of_run};
+use self::verdict::{RunFacts, of_module, of_run};
 pub(crate) use self::workers::{Done, HeldResult, Origin, Suspects};
-use self::workers::{Queue, Task, Working};
+use self::workers::{Queue, Task, Worker};
 use crate::event::{LaunchId, ModuleFailure, ModuleId, RunEvent, Severity};
 use crate::launch::named;
 use crate::scratch::Scratch;
@@ -30,32 +30,35 @@ use crate::stop::{Stop, StopLevel};
 use crate::tally::Tally;
 use crate::totals::Totals;
 
-/// So many times, some events (64, mostly fewer) wait for whoever consumes them before the programs have to wait.
-const WAITING: usize = 16;
+/// The capacity of the channel of event batches (of up to 64 events, usually fewer). Programs have to wait while it is
+/// full.
+const CHANNEL_CAPACITY: usize = 16;
 
-/// So many processes of a module may end, and nothing says by which of their tests, or leave out tests because of others, until the
-/// search for those ends. Half of the names of a class need as many as it has tests.
-const MOST_SEARCHES: u32 = 100;
-/// As long as no process has begun a test, nothing says that it is because of their ids.
-const FRUITLESS_SEARCHES: u32 = 5;
+/// The maximum number of processes of a module that crash without a known cause, or that omit tests because of other
+/// tests, before the search for the cause ends. Half of the names of a class need as many processes as the class has
+/// tests.
+const MAX_SEARCHES: u32 = 100;
+/// The maximum number of searches while no process has started a test, so that ids may not be the cause.
+const MAX_SEARCHES_WITHOUT_PROGRESS: u32 = 5;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// All results.
+    /// The totals.
     pub totals: Totals,
     /// The verdict, as an exit code of the platform ([`code`]).
     pub exit_code: i32,
-    /// Tests that were chosen by their ids for all modules, and that none of them has run, in a sentence.
+    /// A message about tests that were selected by id for all modules, but run by none of them. `None` if there are
+    /// none.
     pub missing: Option<String>,
 }
 
-/// Runs, and calls `on_event` on this thread with all that happens, in order.
+/// Runs the jobs of `spec`, and calls `on_event` on this thread with all events in order.
 ///
-/// Blocks until everything that was started is gone; [`Stop`] ends it early.
+/// Blocks until all started processes have exited; [`Stop`] ends the run early.
 ///
 /// # Errors
-/// There is no place for sockets, or no thread can be had.
+/// Returns an error if no socket directory can be created, or no thread can be started.
 pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> io::Result<Outcome> {
     let scratch = Scratch::new()?;
     let started = Instant::now();
@@ -64,16 +67,16 @@ pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> i
     let mut coordinator = Coordinator::new(spec, stop, &queue, &mut on_event);
     coordinator.finish_idle();
     thread::scope(|scope| {
-        // However this ends, the workers end with it.
+        // Stops the workers in any case.
         let _closing = queue.closing();
-        let (send, receive) = mpsc::sync_channel(WAITING);
+        let (send, receive) = mpsc::sync_channel(CHANNEL_CAPACITY);
         for _ in 0..spec.parallel.clamp(1, spec.jobs.len().max(1)) {
-            let working = Working { spec, stop, queue: &queue, scratch: &scratch, send: send.clone() };
+            let working = Worker { spec, stop, queue: &queue, scratch: &scratch, send: send.clone() };
             thread::Builder::new().name("mtp-module".into()).spawn_scoped(scope, move || working.run())?;
         }
         drop(send);
-        for said in receive {
-            coordinator.hear(said);
+        for message in receive {
+            coordinator.handle(message);
         }
         Ok::<_, io::Error>(())
     })?;
@@ -88,16 +91,16 @@ pub fn run(spec: &RunSpec, stop: &Stop, mut on_event: impl FnMut(RunEvent)) -> i
     Ok(outcome)
 }
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug)]
-pub(crate) enum Said {
-    /// Something has happened, in this order.
+pub(crate) enum WorkerMessage {
+    /// Events, in order.
     Events(Vec<RunEvent>),
-    /// A task is done. The last is dropped when it is decided what follows.
+    /// A task is done. The sender is dropped when follow-up tasks have been decided.
     Done(Box<Task>, Box<Done>, mpsc::SyncSender<Infallible>),
 }
 
-/// Counts and decides.
+/// The coordinator of a run, which counts results and schedules tasks.
 struct Coordinator<'a> {
     spec: &'a RunSpec,
     stop: &'a Stop,
@@ -105,42 +108,42 @@ struct Coordinator<'a> {
     on_event: &'a mut dyn FnMut(RunEvent),
     modules: BTreeMap<ModuleId, ModuleState>,
     codes: Vec<i32>,
-    /// Which attempt each process is.
+    /// The attempt of each process.
     attempts: HashMap<LaunchId, u32>,
-    /// Of the modules that have ended.
+    /// The totals of the modules that have ended.
     totals: Totals,
-    /// Of all results so far.
+    /// The totals of all results so far.
     so_far: Totals,
-    /// Failures that count and that no further attempt will change.
+    /// The number of failures that count and that no further attempt will change.
     settled: u64,
     too_many_failed: bool,
-    /// Tests that were chosen for all modules and that none of them has run so far.
+    /// The tests that were selected for all modules and that no module has run so far.
     wanted: BTreeSet<&'a str>,
-    /// Whether a test was found, where that is asked; and whether an application said that it has none.
+    /// Whether a test was discovered, in discovery; and whether an application reported that it has no tests.
     discovered: bool,
     no_tests: bool,
 }
 
-/// What is known of a module meanwhile.
+/// The state of a module.
 #[derive(Debug, Default)]
 struct ModuleState {
     tally: Tally,
     failures: Vec<ModuleFailure>,
-    /// Results that count if no later process has any for their rows.
+    /// The results that count if no later process has results for their rows.
     held: HeldRows,
-    /// How often tests that have failed may be run again, where there are rules.
+    /// The maximum number of retries of failed tests, if there are rules.
     retries: HashMap<Box<str>, u32>,
-    /// Tasks that are not done.
+    /// The number of pending tasks.
     left: usize,
-    /// Processes of which nothing said by which of their tests they ended.
+    /// The number of processes that crashed without a known cause.
     searches: u32,
-    /// Failures that no process has told, beside those that are in `failures` too.
+    /// Failures that no process reported.
     own_failures: Vec<ModuleFailure>,
-    /// Tests that crash their process when they run alone.
+    /// The tests that crash their process when they run alone.
     culprits: Vec<String>,
-    /// Crashes that no test is known to have caused, each with the tests that may have.
+    /// The crashes without a known cause, each with the tests that may be the cause.
     unexplained: Vec<Suspects>,
-    /// Crashes while no test was running.
+    /// The crashes while no test was running.
     unblamed: Vec<ModuleFailure>,
     started: Option<Instant>,
 }
@@ -181,7 +184,7 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    /// Modules of which nothing is to be run.
+    /// Removes modules without jobs.
     fn finish_idle(&mut self) {
         self.modules.retain(|_, module| module.left > 0);
         if self.modules.is_empty() {
@@ -189,10 +192,10 @@ impl<'a> Coordinator<'a> {
         }
     }
 
-    fn hear(&mut self, said: Said) {
-        match said {
-            Said::Events(events) => events.into_iter().for_each(|event| self.event(event)),
-            Said::Done(task, done, decided) => {
+    fn handle(&mut self, message: WorkerMessage) {
+        match message {
+            WorkerMessage::Events(events) => events.into_iter().for_each(|event| self.event(event)),
+            WorkerMessage::Done(task, done, decided) => {
                 self.done(&task, *done);
                 drop(decided);
             }
@@ -234,8 +237,8 @@ impl<'a> Coordinator<'a> {
         self.stop_at_limit();
     }
 
-    /// Failures count when no retry is left for them. A run that is being stopped already is so for that reason: tests that
-    /// are cancelled by it are not too many failures.
+    /// Stops the run when too many tests failed. Failures count when no retry is left. Tests that are canceled because
+    /// the run is being stopped do not count.
     fn stop_at_limit(&mut self) {
         if self.stop.level().is_none() && self.spec.max_failed.is_some_and(|limit| self.settled >= limit) {
             self.give_up();
@@ -251,7 +254,7 @@ impl<'a> Coordinator<'a> {
         let stopped = self.stop.level().is_some();
         self.no_tests |= done.no_tests;
         let Some(module) = self.modules.get_mut(&task.job.module) else { return };
-        // A net below the tally: a process that says so has failed, even if the tally has lost the row.
+        // A safeguard: a process that reports failed tests has failed, even if the tally has lost the row.
         let has_failed = |uid: &String| module.tally.has_failed(uid);
         if done.exits_by_tests && !done.failed.is_empty() && !done.failed.iter().any(has_failed) {
             module.own_failures.push(ModuleFailure::ExitCode(code::TESTS_FAILED));
@@ -263,7 +266,7 @@ impl<'a> Coordinator<'a> {
         module.unexplained.retain(|suspects| !has_culprit(suspects));
         let is_suspected = done.suspects.is_some();
         if let Some(suspects) = &done.suspects {
-            if module.unexplained.len() < MOST_SEARCHES as usize {
+            if module.unexplained.len() < MAX_SEARCHES as usize {
                 module.unexplained.push(suspects.clone());
             } else {
                 let Suspects { running, exit, .. } = suspects.clone();
@@ -276,22 +279,22 @@ impl<'a> Coordinator<'a> {
             if let Some(remaining) = done.remaining {
                 follow.push(task.remaining(remaining, done.explicit, done.names));
             }
-            if !done.apart.is_empty() {
+            if !done.isolated.is_empty() {
                 module.searches += 1;
-                if module.searches <= MOST_SEARCHES {
-                    follow.extend(done.apart.into_iter().map(|uids| task.apart(uids)));
+                if module.searches <= MAX_SEARCHES {
+                    follow.extend(done.isolated.into_iter().map(|uids| task.isolated(uids)));
                 } else {
-                    let all: Vec<_> = done.apart.iter().flatten().map(String::as_str).collect();
+                    let all: Vec<_> = done.isolated.iter().flatten().map(String::as_str).collect();
                     let text = format!("these tests have no result: {}", named(&all));
                     module.own_failures.push(ModuleFailure::NotRun(text));
                 }
             }
             if let Some(suspects) = done.suspects {
                 suspects.uids.iter().for_each(|uid| module.tally.reopen(uid));
-                // A single test is run once more at most, however many there are: it has no result without that.
+                // Does not count for a single test, which is run only once more and would otherwise have no result.
                 module.searches += u32::from(suspects.uids.len() > 1);
-                let gets_on = module.tally.totals().total() > 0 || !suspects.running.is_empty();
-                let most = if gets_on { MOST_SEARCHES } else { FRUITLESS_SEARCHES };
+                let made_progress = module.tally.totals().total() > 0 || !suspects.running.is_empty();
+                let most = if made_progress { MAX_SEARCHES } else { MAX_SEARCHES_WITHOUT_PROGRESS };
                 if suspects.uids.len() == 1 || module.searches <= most {
                     follow.extend(task.parts(suspects));
                 } else {
@@ -299,7 +302,7 @@ impl<'a> Coordinator<'a> {
                     module.unexplained.retain(|suspects| suspects.running != running);
                     module.own_failures.push(ModuleFailure::Died { running, exit });
                     let all: Vec<_> = uids.iter().map(String::as_str).collect();
-                    let text = format!("its process ends if these tests are run: {}", named(&all));
+                    let text = format!("the process exits when these tests are run: {}", named(&all));
                     module.own_failures.push(ModuleFailure::NotRun(text));
                 }
             }
@@ -312,7 +315,7 @@ impl<'a> Coordinator<'a> {
                 follow.push(task.again(again));
             }
         }
-        // What a later attempt mends is no failure of the module, nor is what a test is found to be the reason of.
+        // Crashes that a later attempt resolves, or that a test is found to cause, are not failures of the module.
         let is_explained =
             |failure: &ModuleFailure| matches!(failure, ModuleFailure::Died { .. }) && !follow.is_empty();
         let (explained, others): (Vec<_>, Vec<_>) = done.failures.into_iter().partition(is_explained);
@@ -345,12 +348,12 @@ impl<'a> Coordinator<'a> {
             self.so_far.replace(&before, &totals);
             (self.on_event)(RunEvent::RowsMerged { module: id, rows });
         }
-        // What could not be run again is not, either.
+        // Failures that could not be retried are final.
         self.settled = self.settled + totals.unsuccessful() - settled;
         let stopped = self.stop.level().is_some();
         self.wanted.retain(|uid| !module.tally.has(uid));
-        // Applications report tests late: a test that still fails may have caused other crashes too. A test that passed when it was
-        // retried explains only the crashes in which it was running.
+        // Applications report tests late, so a test that still fails may have caused other crashes too. A test that
+        // passed when it was retried explains only the crashes in which it was running.
         if module.culprits.iter().any(|uid| module.tally.fails(uid)) {
             module.unexplained.clear();
             module.unblamed.clear();
@@ -359,10 +362,10 @@ impl<'a> Coordinator<'a> {
             if !stopped && !running.is_empty() {
                 let text = match &running[..] {
                     [only] => format!(
-                        "it ended while {only} was running, and not again when that test was run alone"
+                        "the process exited while {only} was running, but not when that test was run alone"
                     ),
                     _ => format!(
-                        "it ended while {} tests were running, and not again when they were run in smaller parts",
+                        "the process exited while {} tests were running, but not when they were run in smaller parts",
                         running.len()
                     ),
                 };
@@ -372,7 +375,7 @@ impl<'a> Coordinator<'a> {
         }
         module.own_failures.extend(module.held.not_run().filter(|_| !stopped));
         module.failures.append(&mut module.unblamed);
-        let told = module.failures.len();
+        let reported = module.failures.len();
         module.failures.append(&mut module.own_failures);
         let spec = self.spec;
         let exit_code = of_module(&totals, &module.failures, spec.flaky_fails, stopped, &spec.ignored_codes);
@@ -380,15 +383,22 @@ impl<'a> Coordinator<'a> {
         self.totals.add(&totals);
         let duration = module.started.map(|started| started.elapsed()).unwrap_or_default();
         let failures = module.failures;
-        (self.on_event)(RunEvent::ModuleEnded { module: id, totals, failures, told, exit_code, duration });
+        (self.on_event)(RunEvent::ModuleEnded {
+            module: id,
+            totals,
+            failures,
+            reported,
+            exit_code,
+            duration,
+        });
     }
 
     fn conclude(mut self) -> Outcome {
-        // Those that were never begun, since the run was stopped.
+        // Modules that were never started because the run was stopped.
         for id in self.modules.keys().copied().collect::<Vec<_>>() {
             self.end_module(id);
         }
-        let circumstances = Circumstances {
+        let facts = RunFacts {
             stopped: self.stop.level(),
             too_many_failed: self.too_many_failed,
             minimum_expected: self.spec.minimum_expected,
@@ -400,13 +410,12 @@ impl<'a> Coordinator<'a> {
             ignored: &self.spec.ignored_codes,
             some_missing: !self.wanted.is_empty() && self.spec.mode == Mode::Run,
         };
-        let exit_code = of_run(&self.totals, &self.codes, circumstances);
+        let exit_code = of_run(&self.totals, &self.codes, facts);
         let missing: Vec<_> = self.wanted.into_iter().collect();
-        // Where nothing was run or the run was stopped, that is the better known reason.
-        let is_told = circumstances.some_missing && self.totals.total() > 0 && self.stop.level().is_none();
-        let missing = is_told.then(|| {
-            let which =
-                if missing.len() == 1 { "a test that was chosen has" } else { "tests that were chosen have" };
+        // If nothing was run or the run was stopped, that is the better known reason.
+        let is_reported = facts.some_missing && self.totals.total() > 0 && self.stop.level().is_none();
+        let missing = is_reported.then(|| {
+            let which = if missing.len() == 1 { "a chosen test has" } else { "chosen tests have" };
             format!("{which} no result in any application: {}", named(&missing))
         });
         Outcome { totals: self.totals, exit_code, missing }

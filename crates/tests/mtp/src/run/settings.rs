@@ -1,4 +1,4 @@
-//! What a run is asked to do.
+//! The settings of a run.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -13,113 +13,114 @@ use crate::event::{ModuleId, TestInfo};
 use crate::listen::Transport;
 use crate::module::Module;
 
-/// A run: which programs, what of them, how.
+/// The settings of a run: which programs are run, which tests, and how.
 #[derive(Debug, Clone)]
 pub struct RunSpec {
     /// The modules, by their [`ModuleId`].
     pub modules: Vec<Module>,
-    /// What is to be done with them, in the order in which it is begun.
+    /// The jobs, in the order in which they are started.
     pub jobs: Vec<Job>,
-    /// Run, discover, or ask for options.
+    /// The mode: run tests, discover tests, or list options.
     pub mode: Mode,
-    /// What all programs are given.
+    /// The options of all programs.
     pub application: ApplicationOptions,
-    /// How the programs reach us.
+    /// The transport between runtap and the programs.
     pub transport: Transport,
-    /// As many programs at a time.
+    /// The maximum number of programs that run in parallel.
     pub parallel: usize,
-    /// How often a test that has failed is run again.
+    /// The maximum number of retries of a failed test.
     pub retries: u32,
-    /// The run is stopped after so many tests have failed for good.
+    /// The number of final failures after which the run is stopped.
     pub max_failed: Option<u64>,
-    /// Fewer tests are a failure.
+    /// The minimum number of tests; fewer tests make the run fail.
     pub minimum_expected: u64,
-    /// A run without a test is no failure: that was said, or this is one of several parts, and others have the tests.
+    /// Whether a run without tests succeeds, because the user allowed it, or because this is one of several parts and
+    /// other parts have the tests.
     pub may_be_empty: bool,
-    /// Exit codes, of applications and of the run, that are no failure.
+    /// The exit codes of applications and of the run that count as success.
     pub ignored_codes: Vec<i32>,
-    /// Time-outs.
+    /// The time-outs.
     pub timeouts: Timeouts,
-    /// What holds for single tests; `None`: the same for all.
+    /// The rules for single tests. `None` if all tests have the same rules.
     pub rules: Option<Arc<dyn TestRules>>,
-    /// Whether a test that has passed only when it was run again fails the run.
+    /// Whether a test that passed only after a retry makes the run fail.
     pub flaky_fails: bool,
-    /// Whether what programs print is wanted as it comes.
+    /// Whether output of programs is sent as events while they run.
     pub live_output: bool,
-    /// Keeps the files that programs name; `None`: they stay where they are.
+    /// The keeper of files that programs produce. `None` if files are not copied.
     pub keeper: Option<Arc<dyn ArtifactKeeper>>,
-    /// The arguments with which this program, started once more, calls `runtap_os::reaper::keep` with the words that follow them:
-    /// a keeper ends what a test application has started, even if this process is killed. Empty: applications run without a
-    /// keeper. Not used on Windows, where a job object does that.
+    /// The arguments with which another instance of this program runs `runtap_os::reaper::keep` on the arguments that
+    /// follow. Such a keeper terminates the processes that a test application started, even if this process is killed.
+    /// Empty to run applications without a keeper. Not used on Windows, where job objects are used instead.
     pub process_keeper: Vec<OsString>,
 }
 
-/// A part of the work: one module, or some of its tests.
+/// A job: one module, or some of its tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Which module.
+    /// The module.
     pub module: ModuleId,
-    /// Only these tests; `None`: all.
+    /// The ids of the tests to run. `None` for all tests.
     pub uids: Option<Vec<String>>,
-    /// Whether the module may lack some of these tests, as their ids were given for all modules. Otherwise each of them
-    /// must have a result, or the module has failed.
+    /// Whether the module may lack some of these tests, because the ids were specified for all modules. Otherwise the
+    /// module fails if one of them has no result.
     pub may_lack_uids: bool,
-    /// Tests that are chosen beside `uids` and that the application may leave out for that
-    /// ([`TestInfo::is_explicit`](crate::TestInfo::is_explicit)): those without a result are skipped.
+    /// Explicit tests that are selected beside `uids`, and that the application may skip for that reason
+    /// ([`TestInfo::is_explicit`](crate::TestInfo::is_explicit)). Tests without a result are reported as skipped.
     pub explicit: Vec<TestInfo>,
-    /// Which part of how many, from 1 on.
+    /// The part of the module, starting at 1, and the number of parts.
     pub part: (usize, usize),
 }
 
 impl Job {
-    /// A whole module.
+    /// Creates a job for a whole module.
     pub fn whole(module: ModuleId) -> Self {
         Self { module, uids: None, may_lack_uids: false, explicit: Vec::new(), part: (1, 1) }
     }
 }
 
-/// How long things may take.
+/// The time-outs of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// A test that runs longer is told of.
+    /// The time after which a running test is reported as slow.
     pub slow: Option<Duration>,
-    /// A test that runs longer is ended with its process.
+    /// The time after which a running test is stopped together with its process.
     pub test: Option<Duration>,
-    /// A program must introduce itself within this time.
+    /// The time in which a program must complete its handshake.
     pub start: Duration,
-    /// A program that runs longer in all is killed.
+    /// The time after which a program is killed.
     pub whole: Option<Duration>,
-    /// A program that was asked to end is killed after this time.
+    /// The time after which a program that was requested to stop is killed.
     pub grace: Duration,
-    /// A program that has not ended so long after its last session and the last that it has said is killed.
+    /// The time after the last session and the last message of a program after which it is killed if it has not exited.
     pub exit: Option<Duration>,
-    /// After a program has ended, what it has started may hold its output and connections for this time.
+    /// The time for which descendants of an exited program may hold its output and connections open.
     pub linger: Duration,
 }
 
-/// What holds for one test.
+/// The rules for one test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TestRule {
-    /// How often it is run again when it has failed.
+    /// The maximum number of retries after a failure.
     pub retries: u32,
-    /// If it runs longer, it is told of.
+    /// The time after which the running test is reported as slow.
     pub slow: Option<Duration>,
-    /// If it runs longer, it is ended with its process.
+    /// The time after which the running test is stopped together with its process.
     pub limit: Option<Duration>,
-    /// Whether its failures are reported and do not count.
+    /// Whether failures of the test are reported but do not count.
     pub quarantined: bool,
 }
 
-/// Says what holds for a test. It is asked by several threads, when a test begins and when it has failed.
+/// A source of rules for tests. Called by several threads, when a test starts and when it has failed.
 pub trait TestRules: fmt::Debug + Send + Sync {
-    /// The rule for the test with this id and display name; `usual` is what holds for all others.
+    /// Returns the rule for the test with this id and display name. `usual` is the rule for all other tests.
     fn rule(&self, module: ModuleId, uid: &str, name: &str, usual: TestRule) -> TestRule;
 }
 
-/// Keeps files. It is asked by several threads, each before the program that has named a file gets its answer: the program may
-/// remove the file then.
+/// A keeper of files. Called by several threads, each before the program that named a file gets its reply: the program
+/// may remove the file afterwards.
 pub trait ArtifactKeeper: fmt::Debug + Send + Sync {
-    /// Keeps the file with this path, and returns where it is to be found from now on; `None`: where it was.
+    /// Copies the file with this path, and returns the path of the copy. `None` if the file was not copied.
     fn keep(&self, module: ModuleId, path: &Path) -> Option<PathBuf>;
 }
 
@@ -138,7 +139,7 @@ impl Default for Timeouts {
 }
 
 impl RunSpec {
-    /// All tests of these modules, one module at a time for each processor.
+    /// Creates settings that run all tests of these modules, with one module at a time for each processor.
     pub fn new(modules: Vec<Module>) -> Self {
         let jobs = (0..modules.len()).map(|number| Job::whole(ModuleId(number))).collect();
         Self {
@@ -162,7 +163,7 @@ impl RunSpec {
         }
     }
 
-    /// What holds for a test.
+    /// Returns the rule for a test.
     pub(crate) fn rule(&self, module: ModuleId, uid: &str, name: &str) -> TestRule {
         let usual = TestRule {
             retries: self.retries,

@@ -1,25 +1,25 @@
-//! How many programs start at the same time. To start a runtime keeps a processor busy for a while; where there are more of
-//! them than processors, all of them start late, and so do those that take longest, for which the run has to wait.
+//! A limit on the number of programs that start at the same time. Starting a runtime keeps a processor busy; if more
+//! programs start than there are processors, all start late, including the max_start_time ones, for which the run has to wait.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a start takes at most.
-const LONGEST: Duration = Duration::from_secs(1);
+/// The maximum duration of a start.
+const MAX_START_TIME: Duration = Duration::from_secs(1);
 
 /// The programs that are starting.
 #[derive(Debug)]
 pub(super) struct Starts {
-    /// So many may at a time.
-    most: usize,
-    /// Who has not introduced itself by then does something else than start, or nothing.
-    longest: Duration,
-    /// Since when each of them does.
+    /// The maximum number of programs that start at the same time.
+    limit: usize,
+    /// The time after which a program without a handshake no longer counts as starting.
+    max_start_time: Duration,
+    /// When each program started.
     since: Mutex<Vec<(u64, Instant)>>,
     changed: Condvar,
 }
 
-/// A program that may start. Dropped, it has.
+/// A guard of a program that is starting. Dropping it marks the start as finished.
 #[derive(Debug)]
 pub(super) struct Starting<'a> {
     starts: &'a Starts,
@@ -27,18 +27,19 @@ pub(super) struct Starting<'a> {
 }
 
 impl Starts {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, longest: LONGEST, since: Mutex::default(), changed: Condvar::new() }
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, max_start_time: MAX_START_TIME, since: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Waits until one more may start: in the order in which the system wakes those who wait.
+    /// Waits until another program may start. PendingTasks programs start in the order in which the system wakes their
+    /// threads.
     pub(super) fn begin(&self, number: u64) -> Starting<'_> {
         let mut since = self.since();
         loop {
             let now = Instant::now();
-            since.retain(|(_, since)| now.duration_since(*since) < self.longest);
-            let Some((_, first)) = since.first().filter(|_| since.len() >= self.most) else { break };
-            let left = self.longest.saturating_sub(now.duration_since(*first));
+            since.retain(|(_, since)| now.duration_since(*since) < self.max_start_time);
+            let Some((_, first)) = since.first().filter(|_| since.len() >= self.limit) else { break };
+            let left = self.max_start_time.saturating_sub(now.duration_since(*first));
             since = self.changed.wait_timeout(since, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         since.push((number, Instant::now()));
@@ -64,9 +65,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_one_begins_when_one_has_started() {
-        // However slow this machine is.
-        let starts = Starts { longest: Duration::from_hours(1), ..Starts::new(2) };
+    fn a_program_starts_when_another_has_finished_starting() {
+        // Long enough for slow test environments.
+        let starts = Starts { max_start_time: Duration::from_hours(1), ..Starts::new(2) };
         let first = starts.begin(1);
         let second = starts.begin(2);
         thread::scope(|scope| {
@@ -82,11 +83,11 @@ mod tests {
     }
 
     #[test]
-    fn who_never_starts_holds_nobody_up() {
+    fn a_program_that_never_starts_does_not_block_others() {
         let starts = Starts::new(1);
         let since = Instant::now();
         let _stuck = starts.begin(1);
         let _second = starts.begin(2);
-        assert!(since.elapsed() >= LONGEST);
+        assert!(since.elapsed() >= MAX_START_TIME);
     }
 }

@@ -1,37 +1,37 @@
-//! Exit codes: the platform's, for one module and for the whole run.
+//! Exit codes of the platform, for one module and for the whole run.
 
 use crate::event::ModuleFailure;
 use crate::stop::StopLevel;
 use crate::totals::Totals;
 
-/// The platform's exit codes, as far as a runner gives them.
+/// The exit codes of the platform that a runner uses.
 pub mod code {
-    /// All is well.
+    /// Success.
     pub const OK: i32 = 0;
-    /// Something failed that has no code of its own.
+    /// A failure without a more specific code.
     pub const GENERIC: i32 = 1;
-    /// A test has failed.
+    /// A test failed.
     pub const TESTS_FAILED: i32 = 2;
     /// The run was stopped.
     pub const ABORTED: i32 = 3;
-    /// Wrong usage.
+    /// The command line is invalid.
     pub const USAGE: i32 = 5;
-    /// The process that a controller watches died.
+    /// The process that a controller monitors crashed.
     pub const DIED: i32 = 7;
-    /// There was no test.
+    /// No test was run.
     pub const ZERO_TESTS: i32 = 8;
-    /// There were fewer tests than expected.
+    /// Fewer tests were run than expected.
     pub const TOO_FEW: i32 = 9;
     /// A test framework could not open or close its session.
     pub const ADAPTER: i32 = 10;
-    /// A program speaks no version of the protocol that we know.
+    /// A program supports no known version of the protocol.
     pub const INCOMPATIBLE: i32 = 12;
-    /// Stopped since too many tests had failed.
+    /// The run was stopped because too many tests failed.
     pub const TOO_MANY_FAILED: i32 = 13;
 }
 
-/// The verdict about one module: that of its tests, else its first failure. A code that is `ignored` does not hide another
-/// failure. Of a run that was `stopped`, tests that were cancelled have not failed.
+/// Returns the exit code of one module: that of its tests, or else that of its first failure. Codes in `ignored` do not
+/// hide other failures. If the run was `stopped`, canceled tests do not count as failed.
 pub(crate) fn of_module(
     totals: &Totals,
     failures: &[ModuleFailure],
@@ -55,7 +55,7 @@ pub(crate) fn of_module(
     });
     let failed = if stopped { failed(totals) } else { totals.unsuccessful() };
     let tests = (failed > 0 || flaky_fails && totals.flaky > 0).then_some(code::TESTS_FAILED);
-    // The tests' failures are the better known ones; a framework that did not even open its session comes before them.
+    // Failed tests take precedence, except over a framework that could not open its session.
     let own: Vec<_> = own.collect();
     let adapter = own.iter().copied().find(|code| *code == code::ADAPTER);
     let cancelled = (tests.is_none() && totals.unsuccessful() > 0).then_some(code::ABORTED);
@@ -63,49 +63,50 @@ pub(crate) fn of_module(
     codes.find(|code| !ignored.contains(code)).unwrap_or(code::OK)
 }
 
-/// What only a program can say that has run tests: other programs mean something else by these codes.
+/// Returns whether only a program that ran tests can use this code: other programs use it with another meaning.
 fn is_about_tests(code: i32) -> bool {
     [code::TESTS_FAILED, code::ZERO_TESTS, code::TOO_FEW, code::TOO_MANY_FAILED].contains(&code)
 }
 
-/// Those that have failed and were not only told to end.
+/// Returns the number of failed tests that were not canceled.
 fn failed(totals: &Totals) -> u64 {
     totals.unsuccessful().saturating_sub(totals.cancelled)
 }
 
-/// What the verdict about a run depends on beside its modules.
+/// The facts of a run, other than its modules, that determine the exit code.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Circumstances<'a> {
+pub(crate) struct RunFacts<'a> {
     pub stopped: Option<StopLevel>,
     pub too_many_failed: bool,
     pub minimum_expected: u64,
-    /// Whether a run without a test is one that has failed.
+    /// Whether a run without tests fails.
     pub tests_expected: bool,
-    /// Codes that are no failure.
+    /// The codes that count as success.
     pub ignored: &'a [i32],
-    /// Whether tests that were chosen for all modules have no result in any.
+    /// Whether tests that were selected for all modules have no result in any module.
     pub some_missing: bool,
 }
 
-/// The verdict about a run.
-pub(crate) fn of_run(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_>) -> i32 {
-    // Two different codes are not one that was ignored.
-    let counts = |code: &i32| *code == code::GENERIC || !circumstances.ignored.contains(code);
-    failures(totals, modules, circumstances).into_iter().find(counts).unwrap_or(code::OK)
+/// Returns the exit code of a run.
+pub(crate) fn of_run(totals: &Totals, modules: &[i32], facts: RunFacts<'_>) -> i32 {
+    // The code for several different codes is never ignored.
+    let counts = |code: &i32| *code == code::GENERIC || !facts.ignored.contains(code);
+    failures(totals, modules, facts).into_iter().find(counts).unwrap_or(code::OK)
 }
 
-/// What has failed, the best known reason first.
-fn failures(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_>) -> Vec<i32> {
-    if circumstances.too_many_failed {
+/// Returns the codes of all failures, the best known reason first.
+fn failures(totals: &Totals, modules: &[i32], facts: RunFacts<'_>) -> Vec<i32> {
+    if facts.too_many_failed {
         return vec![code::TOO_MANY_FAILED];
     }
     let ran = totals.total() > 0;
     let mut failed: Vec<_> = modules.iter().copied().filter(|code| *code != code::OK).collect();
-    if circumstances.stopped.is_some() {
-        // As an application has it that is told to end: a failed test comes first. Who kills has no use for the rest.
+    if facts.stopped.is_some() {
+        // As in an application that is stopped gracefully, failed tests take precedence. If the run was killed, they do
+        // not.
         failed.retain(|code| *code != code::ABORTED);
         let has_failed = !failed.is_empty() && failed.iter().all(|code| *code == code::TESTS_FAILED);
-        let in_good_order = circumstances.stopped == Some(StopLevel::Graceful);
+        let in_good_order = facts.stopped == Some(StopLevel::Graceful);
         return if has_failed && in_good_order {
             vec![code::TESTS_FAILED]
         } else {
@@ -116,13 +117,13 @@ fn failures(totals: &Totals, modules: &[i32], circumstances: Circumstances<'_>) 
     let of_modules = match failed[..] {
         [] => None,
         [only] => Some(only),
-        // As `dotnet test` does.
+        // As in `dotnet test`.
         _ => Some(code::GENERIC),
     };
-    let empty = (circumstances.tests_expected && !ran).then_some(code::ZERO_TESTS);
-    // Where nothing was run, that is the better known reason.
-    let missing = (circumstances.some_missing && empty.is_none()).then_some(code::GENERIC);
-    let too_few = (totals.total() < circumstances.minimum_expected).then_some(code::TOO_FEW);
+    let empty = (facts.tests_expected && !ran).then_some(code::ZERO_TESTS);
+    // If nothing was run, that is the better known reason.
+    let missing = (facts.some_missing && empty.is_none()).then_some(code::GENERIC);
+    let too_few = (totals.total() < facts.minimum_expected).then_some(code::TOO_FEW);
     [of_modules, empty, missing, too_few].into_iter().flatten().collect()
 }
 
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!([false, true].map(|stopped| of_module(&cancelled, &[], false, stopped)), [2, 3]);
         let both = Totals { cancelled: 1, ..failed(3) };
         assert_eq!(of_module(&both, &[], false, true), 2);
-        // An ignored code hides no other failure.
+        // An ignored code does not hide another failure.
         let ignoring = |failures: &[ModuleFailure], ignored: &[i32]| {
             super::of_module(&failed(1), failures, false, false, ignored)
         };
@@ -186,39 +187,39 @@ mod tests {
 
     #[test]
     fn runs() {
-        let usual = Circumstances { tests_expected: true, ..Circumstances::default() };
+        let usual = RunFacts { tests_expected: true, ..RunFacts::default() };
         for (totals, modules, expected) in [
             (passed(3), &[0, 0][..], 0),
             (failed(3), &[0, 2, 2], 2),
             (failed(3), &[0, 2, 7], 1),
             (passed(3), &[7, 7, 0], 7),
-            // That one of several modules has no test is not its code. One that has run some is wrong to say so.
+            // A module without tests does not make the run fail, unless the module itself exits with that code.
             (passed(3), &[8, 0], 8),
             (passed(0), &[0, 0], 8),
             (passed(0), &[0], 8),
         ] {
             assert_eq!(of_run(&totals, modules, usual), expected, "{modules:?}");
         }
-        assert_eq!(of_run(&passed(3), &[0], Circumstances { minimum_expected: 4, ..usual }), 9);
-        let stopped = |level| Circumstances { stopped: Some(level), ..usual };
+        assert_eq!(of_run(&passed(3), &[0], RunFacts { minimum_expected: 4, ..usual }), 9);
+        let stopped = |level| RunFacts { stopped: Some(level), ..usual };
         let (once, twice) = (stopped(StopLevel::Graceful), stopped(StopLevel::Hard));
         for (modules, expected) in [(&[0][..], [3, 3]), (&[3], [3, 3]), (&[2, 3], [2, 3]), (&[2, 7], [3, 3])]
         {
             assert_eq!([once, twice].map(|it| of_run(&failed(3), modules, it)), expected, "{modules:?}");
         }
-        assert_eq!(of_run(&failed(3), &[2], Circumstances { too_many_failed: true, ..usual }), 13);
-        assert_eq!(of_run(&passed(0), &[0], Circumstances::default()), 0);
+        assert_eq!(of_run(&failed(3), &[2], RunFacts { too_many_failed: true, ..usual }), 13);
+        assert_eq!(of_run(&passed(0), &[0], RunFacts::default()), 0);
         let ignoring = |totals, modules: &[i32], ignored: &[i32]| {
-            of_run(&totals, modules, Circumstances { ignored, ..usual })
+            of_run(&totals, modules, RunFacts { ignored, ..usual })
         };
         assert_eq!(ignoring(passed(0), &[0], &[8]), 0);
         assert_eq!(ignoring(failed(1), &[2], &[8]), 2);
         assert_eq!(ignoring(failed(1), &[2, 7], &[1]), 1);
-        let few = Circumstances { minimum_expected: 4, ignored: &[8], ..usual };
+        let few = RunFacts { minimum_expected: 4, ignored: &[8], ..usual };
         assert_eq!(of_run(&passed(0), &[0], few), 9);
-        let killed = Circumstances { ignored: &[3], ..twice };
+        let killed = RunFacts { ignored: &[3], ..twice };
         assert_eq!([&[2, 3][..], &[3]].map(|modules| of_run(&failed(1), modules, killed)), [2, 0]);
-        let missing = Circumstances { some_missing: true, ..usual };
+        let missing = RunFacts { some_missing: true, ..usual };
         assert_eq!([(3, 0), (0, 0)].map(|(tests, code)| of_run(&passed(tests), &[code], missing)), [1, 8]);
         assert_eq!(of_run(&failed(1), &[2], missing), 2);
     }

@@ -1,4 +1,4 @@
-//! The threads that do the jobs, and the queue from which they take them.
+//! The worker threads, and the queue of tasks.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,80 +7,80 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::starts::Starts;
-use super::{Job, RunSpec, Said};
+use super::{Job, RunSpec, WorkerMessage};
 use crate::event::{LaunchId, ModuleFailure, RunEvent, TestInfo, TestResult};
 use crate::launch::{self, LaunchSpec};
 use crate::scratch::Scratch;
 use crate::stop::Stop;
 
-/// A job, and which attempt at it.
+/// A job and its attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub job: Job,
     pub attempt: u32,
     pub origin: Origin,
-    /// Names by ids: tests that were running when another process ended, or that it did not come to.
+    /// The names by id of tests that were running when another process exited, or that it did not run.
     pub suspected: BTreeMap<String, String>,
 }
 
-/// Where the tests of a task come from.
+/// The origin of the tests of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// They were chosen.
+    /// The tests were selected.
     Chosen,
-    /// Another process did not come to them.
-    Rest,
-    /// Another process that was to run them, and others, ended before it had begun any, or while they were running.
+    /// Another process did not run the tests.
+    Remaining,
+    /// Another process that ran these tests and others exited before it had started any, or while they were running.
     Part,
 }
 
-/// What is to be known of a task that is done.
+/// The result of a task.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// Tests that have failed, each once.
+    /// The failed tests, without duplicates.
     pub failed: Vec<String>,
-    /// Tests that its process did not come to, since it died or had to be killed.
+    /// The tests that the process did not run because it crashed or was killed.
     pub remaining: Option<Vec<String>>,
-    /// Tests that are chosen beside `remaining`, as [`Job::explicit`].
+    /// Explicit tests that are selected beside `remaining`; see [`Job::explicit`].
     pub explicit: Vec<TestInfo>,
-    /// Names by ids, of those of `remaining` whose names are known.
+    /// The known names of `remaining`, by id.
     pub names: BTreeMap<String, String>,
-    /// Ids and names of rows that its process did not come to, of tests that have results for others of their rows.
+    /// The ids and names of rows that the process did not run, of tests with results for other rows.
     pub rows: Vec<(String, String)>,
-    /// Tests of which some may be the reason why its process ended, while others can be run.
+    /// The tests that may have crashed the process, if any.
     pub suspects: Option<Suspects>,
-    /// Tests without a result, in groups that are run apart from each other.
-    pub apart: Vec<Vec<String>>,
-    /// Tests that are known to have crashed its process.
+    /// The tests without a result, in groups that are run separately.
+    pub isolated: Vec<Vec<String>>,
+    /// The tests that are known to have crashed the process.
     pub culprits: Vec<String>,
-    /// Results that count if no later process has any for their rows: their tests are to be run again.
+    /// The results that count if no later process has results for their rows. Their tests are run again.
     pub held: Vec<HeldResult>,
-    /// Its process ended by itself with the platform's code for failed tests.
+    /// Whether the process exited normally with the platform's code for failed tests.
     pub exits_by_tests: bool,
-    /// Its process ended with the platform's code for no tests.
+    /// Whether the process exited with the platform's code for no tests.
     pub no_tests: bool,
-    /// What was wrong with its process.
+    /// The failures of the process.
     pub failures: Vec<ModuleFailure>,
 }
 
-/// A result of a test that its process was ended around.
+/// A result that is held back because its process was being stopped.
 #[derive(Debug)]
 pub(crate) struct HeldResult {
     pub launch: LaunchId,
-    /// The runner's attempt that its process was.
+    /// The runner's attempt of the process.
     pub attempt: u32,
     pub result: TestResult,
 }
 
-/// Tests of a process that ended in the middle of its session, and nothing says by which of them.
+/// Tests that may have crashed a process in the middle of its session.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Suspects {
     pub uids: Vec<String>,
-    /// The names of those that were running; none if the process had begun none.
+    /// The names of the running tests. Empty if no test was running.
     pub running: Vec<String>,
-    /// Names by ids, of those whose names are known.
+    /// The known names, by id.
     pub names: BTreeMap<String, String>,
-    /// Its code, as a shell counts.
+    /// The exit code, as shells report it.
     pub exit: i32,
 }
 
@@ -89,20 +89,20 @@ impl Task {
         Self { job, attempt: 1, origin: Origin::Chosen, suspected: BTreeMap::new() }
     }
 
-    /// The same for tests that have failed.
+    /// Returns the task that retries failed tests.
     pub(crate) fn again(&self, failed: Vec<String>) -> Self {
         let suspected = named(&failed, &self.suspected);
         let job = Job { uids: Some(failed), may_lack_uids: false, ..self.job_without_tests() };
         Self { attempt: self.attempt + 1, suspected, ..Self::first(job) }
     }
 
-    /// The job without what it chooses.
+    /// Returns the job without its tests.
     fn job_without_tests(&self) -> Job {
         let Job { module, may_lack_uids, part, .. } = self.job;
         Job { may_lack_uids, part, ..Job::whole(module) }
     }
 
-    /// The same for tests that were not run.
+    /// Returns the task for tests that were not run.
     pub(crate) fn remaining(
         &self,
         uids: Vec<String>,
@@ -112,17 +112,18 @@ impl Task {
         let mut suspected = self.suspected.clone();
         suspected.extend(names);
         let job = Job { uids: Some(uids), explicit, ..self.job_without_tests() };
-        Self { attempt: self.attempt, origin: Origin::Rest, suspected, ..Self::first(job) }
+        Self { attempt: self.attempt, origin: Origin::Remaining, suspected, ..Self::first(job) }
     }
 
-    /// A task for tests that had no result when they ran together with others.
-    pub(crate) fn apart(&self, uids: Vec<String>) -> Self {
+    /// Returns the task for tests that had no result when they ran together with others.
+    pub(crate) fn isolated(&self, uids: Vec<String>) -> Self {
         let job = Job { uids: Some(uids), ..self.job_without_tests() };
         Self { attempt: self.attempt, origin: Origin::Part, ..Self::first(job) }
     }
 
-    /// Splits tests that may have ended their process into two tasks; a single one is a task of its own. The first split
-    /// separates ids with blanks from the others: in the filter languages of adapters, a blank ends a word.
+    /// Splits tests that may have crashed their process into two tasks; a single test becomes one task. The first split
+    /// separates ids with white space from the others, because white space ends a word in the filter languages of
+    /// adapters.
     pub(crate) fn parts(&self, suspects: Suspects) -> Vec<Self> {
         let has_blank = |uid: &String| uid.contains(char::is_whitespace);
         let (mut ones, mut others): (Vec<_>, Vec<_>) = suspects.uids.into_iter().partition(has_blank);
@@ -142,32 +143,32 @@ impl Task {
     }
 }
 
-/// The names of these tests, where they are known.
+/// Returns the known names of these tests.
 fn named(uids: &[String], names: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let known = uids.iter().filter_map(|uid| names.get_key_value(uid));
     known.map(|(uid, name)| (uid.clone(), name.clone())).collect()
 }
 
-/// The tasks that wait.
+/// The queue of tasks.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingTasks>,
     changed: Condvar,
     launches: AtomicU64,
     starts: Starts,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingTasks {
     tasks: VecDeque<Task>,
     closed: bool,
 }
 
 /// Closes the queue when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Closing<'a>(&'a Queue);
+pub(crate) struct CloseGuard<'a>(&'a Queue);
 
-impl Drop for Closing<'_> {
+impl Drop for CloseGuard<'_> {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -175,7 +176,7 @@ impl Drop for Closing<'_> {
 
 impl Queue {
     pub(crate) fn new(tasks: impl Iterator<Item = Task>) -> Self {
-        let waiting = Waiting { tasks: tasks.collect(), closed: false };
+        let waiting = PendingTasks { tasks: tasks.collect(), closed: false };
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
             waiting: Mutex::new(waiting),
@@ -185,12 +186,12 @@ impl Queue {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, PendingTasks> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Inserts a task before those of modules that have not started, so that a started module ends soon. Parts of a part
-    /// come after its sibling: large parts that run without a crash are run early.
+    /// Inserts a task before the tasks of modules that have not started, so that started modules end soon. Parts of a
+    /// part are inserted after its sibling, so that large parts that do not crash are run early.
     pub(crate) fn push(&self, task: Task) {
         let mut waiting = self.waiting();
         let is_sibling = |other: &Task| other.origin == Origin::Part && other.job.module == task.job.module;
@@ -200,17 +201,17 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// There will be no more.
+    /// Closes the queue: no more tasks follow.
     pub(crate) fn close(&self) {
         self.waiting().closed = true;
         self.changed.notify_all();
     }
 
-    pub(crate) fn closing(&self) -> Closing<'_> {
-        Closing(self)
+    pub(crate) fn closing(&self) -> CloseGuard<'_> {
+        CloseGuard(self)
     }
 
-    /// The next task; `None` when there will be none.
+    /// Returns the next task, or `None` after the last one.
     fn take(&self) -> Option<Task> {
         let mut waiting = self.waiting();
         loop {
@@ -225,30 +226,30 @@ impl Queue {
     }
 }
 
-/// One of the threads.
+/// A worker thread.
 #[derive(Debug)]
-pub(crate) struct Working<'a> {
+pub(crate) struct Worker<'a> {
     pub spec: &'a RunSpec,
     pub stop: &'a Stop,
     pub queue: &'a Queue,
     pub scratch: &'a Scratch,
-    pub send: SyncSender<Said>,
+    pub send: SyncSender<WorkerMessage>,
 }
 
-impl Working<'_> {
+impl Worker<'_> {
     pub(crate) fn run(self) {
         while let Some(task) = self.queue.take() {
             let done = self.work(&task);
             let (decided, decision) = mpsc::sync_channel(0);
-            // Who listens is there until all have ended.
-            let _ = self.send.send(Said::Done(Box::new(task), Box::new(done), decided));
-            // What comes of it is before all that waits, and may be the end of the run. Nothing is ever sent.
+            // The receiver exists until all workers have ended.
+            let _ = self.send.send(WorkerMessage::Done(Box::new(task), Box::new(done), decided));
+            // Wait for follow-up tasks, which precede all waiting tasks. Nothing is ever sent on this channel.
             let _ = decision.recv();
         }
     }
 
     fn work(&self, task: &Task) -> Done {
-        // What was not begun is not begun any more.
+        // Nothing more is started after the run was stopped.
         if self.stop.level().is_some() {
             return Done::default();
         }
@@ -282,7 +283,7 @@ impl Working<'_> {
             if events.iter().any(|event| matches!(event, RunEvent::Introduced { .. })) {
                 starting = None;
             }
-            let _ = self.send.send(Said::Events(events));
+            let _ = self.send.send(WorkerMessage::Events(events));
         })
     }
 }
@@ -293,7 +294,7 @@ mod tests {
     use crate::event::ModuleId;
 
     #[test]
-    fn ids_with_blanks_are_apart_first_and_halves_then() {
+    fn ids_with_spaces_are_separated_first_and_then_halved() {
         let texts = |uids: &[&str]| uids.iter().map(|uid| (*uid).to_owned()).collect::<Vec<_>>();
         let task = Task::first(Job::whole(ModuleId(0)));
         let parts = |uids: &[&str]| {
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_part_wait_for_its_sibling() {
+    fn parts_of_a_part_follow_its_sibling() {
         let task = |module, uid: &str, origin| {
             let job = Job { uids: Some(vec![uid.to_owned()]), ..Job::whole(ModuleId(module)) };
             Task { origin, ..Task::first(job) }

@@ -1,4 +1,5 @@
-//! The directory, which is the user's as the one for temporary files is; sockets are pipes, and lie in no directory.
+//! The directory, which is private because the directory for temporary files is. Sockets are pipes, and not in the
+//! directory.
 
 use std::env;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) fn make(name: &str) -> io::Result<PathBuf> {
     let path = env::temp_dir().join(name);
-    // Fails if somebody has it already, which can't be foreseen.
+    // Fails if the directory exists already, which is unlikely because its name is random.
     fs::create_dir(&path)?;
     Ok(path)
 }

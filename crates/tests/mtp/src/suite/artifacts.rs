@@ -1,8 +1,8 @@
-//! Copies of the files that applications leave, in one place: a folder for each application, so that those of several do not
-//! overwrite each other.
+//! Copies of the files that applications produce, with a folder for each application so that files of several
+//! applications do not overwrite each other.
 //!
-//! Owns: where the copies go, and what is no file to be copied. An application names any path that it likes: only regular
-//! files of this user are taken, no links, and no more than there is room for in a limit. Refuses to: print; know formats.
+//! Applications can name any path, so only regular files of the current user are copied, no links, and only up to a
+//! size limit.
 
 #[cfg_attr(unix, path = "artifacts/unix.rs")]
 #[cfg_attr(windows, path = "artifacts/windows.rs")]
@@ -18,55 +18,56 @@ use std::time::SystemTime;
 use crate::{ArtifactKeeper, Module, ModuleId, RunEvent};
 use runtap_os::output::{Error, PendingFile, copy, make_folder, numbered, plain_name};
 
-/// All copies of a run together have no more bytes: a limit for an application that leaves files without an end.
-pub const MOST: u64 = 8 << 30;
-/// More complaints help nobody.
-const MOST_REFUSED: usize = 20;
+/// The maximum size of all copies of a run in bytes, to limit applications that produce files without end.
+pub const MAX_TOTAL_BYTES: u64 = 8 << 30;
+/// The maximum number of rejected files that are listed.
+const MAX_REJECTED: usize = 20;
 
-/// Copies files when they are named: the process that has named one waits for its answer meanwhile, and may remove the file
-/// then. What was not there yet, or has changed until the process ends, is copied at its end.
+/// A collector that copies files when they are named: the process that named a file waits for the reply meanwhile, and
+/// may remove the file afterwards. Files that did not exist then, or changed since, are copied when the process exits.
 #[derive(Debug)]
 pub struct Collector {
-    /// By module.
+    /// The folders of the modules.
     folders: Vec<PathBuf>,
-    state: Mutex<State>,
+    state: Mutex<CollectorState>,
 }
 
 #[derive(Debug)]
-struct State {
-    /// Files that running processes have named: as they were when they were copied, and the copies; `None` if they could not be.
-    named: BTreeMap<(ModuleId, PathBuf), Option<(Look, PathBuf)>>,
-    /// Bytes that may still be copied.
+struct CollectorState {
+    /// The files that running processes have named: their stamps when they were copied, and the copies. `None` if they
+    /// could not be copied.
+    named: BTreeMap<(ModuleId, PathBuf), Option<(FileStamp, PathBuf)>>,
+    /// The number of bytes that may still be copied.
     left: u64,
     collected: Collected,
 }
 
-/// What a file looks like that has not changed since.
-type Look = (u64, Option<SystemTime>);
+/// A stamp that is equal for an unchanged file: size and modification time.
+type FileStamp = (u64, Option<SystemTime>);
 
-/// What was copied and what was not.
+/// The result of copying files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// Where the copies are: a folder for each application that has left something.
+    /// The directory of the copies, with a folder for each application that produced files.
     pub directory: PathBuf,
-    /// How many were made.
+    /// The number of copies.
     pub copies: u64,
-    /// What was not copied, and why; at most 20 of them.
-    pub refused: Vec<(PathBuf, String)>,
-    /// How many more were not.
-    pub more_refused: u64,
+    /// The files that were not copied, and the reasons; at most 20.
+    pub rejected: Vec<(PathBuf, String)>,
+    /// The number of further files that were not copied.
+    pub more_rejected: u64,
 }
 
 impl Collector {
-    /// For a run of these modules. The directory is made when it is not there.
+    /// Creates a collector for a run of these modules. The directory is created if it does not exist.
     ///
     /// # Errors
-    /// It can't be made, or lies behind a link of somebody else.
+    /// Returns an error if the directory cannot be created, or lies behind a link of another user.
     pub fn new(directory: &Path, modules: &[Module]) -> Result<Self, Error> {
         make_folder(directory)?;
-        // Reports name the copies, wherever they are read.
+        // Reports contain the paths of copies, and may be read from other directories.
         let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-        // Where case does not matter, they are told apart too.
+        // Folder names must differ on case-insensitive file systems too.
         let mut taken = HashSet::new();
         let folder = |module: &Module| {
             let base = plain_name(&module.name());
@@ -76,46 +77,46 @@ impl Collector {
         };
         let folders = modules.iter().map(folder).collect();
         let collected = Collected { directory: directory.to_owned(), ..Collected::default() };
-        let state = State { named: BTreeMap::new(), left: MOST, collected };
+        let state = CollectorState { named: BTreeMap::new(), left: MAX_TOTAL_BYTES, collected };
         Ok(Self { folders, state: Mutex::new(state) })
     }
 
-    /// Something has happened.
+    /// Handles an event of the run.
     pub fn event(&self, event: &RunEvent) {
         if let RunEvent::LaunchEnded { module, .. } | RunEvent::ModuleEnded { module, .. } = event {
             self.settle(|of| of == *module);
         }
     }
 
-    /// The run is over.
+    /// Handles the end of the run, and returns the result.
     pub fn finish(&self) -> Collected {
         self.settle(|_| true);
         self.state().collected.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CollectorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The process that has named these files has ended: what it has written since is copied, and what another process writes
-    /// under the same path is another file.
+    /// Handles the exit of the process that named these files: files that changed since are copied again. Later
+    /// processes may write other files with the same paths.
     fn settle(&self, is_over: impl Fn(ModuleId) -> bool) {
         let over: Vec<_> = self.state().named.extract_if(.., |(of, _), _| is_over(*of)).collect();
         for ((module, path), named) in over {
             match named {
-                Some((look, copy)) => {
-                    // One that is gone, or can't be copied once more, was copied as it was.
-                    if look_of(&path).is_some_and(|now| now != look) {
+                Some((stamp, copy)) => {
+                    // A file that was removed, or cannot be copied again, keeps its first copy.
+                    if stamp_of(&path).is_some_and(|now| now != stamp) {
                         let _ = self.copy(module, &path, Some(&copy));
                     }
                 }
                 None => {
                     if let Err(why) = self.copy(module, &path, None) {
                         let collected = &mut self.state().collected;
-                        if collected.refused.len() == MOST_REFUSED {
-                            collected.more_refused += 1;
+                        if collected.rejected.len() == MAX_REJECTED {
+                            collected.more_rejected += 1;
                         } else {
-                            collected.refused.push((path, why));
+                            collected.rejected.push((path, why));
                         }
                     }
                 }
@@ -123,12 +124,17 @@ impl Collector {
         }
     }
 
-    /// Copies a file under the first free name of its module's folder, or in the place of an earlier copy.
-    fn copy(&self, module: ModuleId, path: &Path, again: Option<&Path>) -> Result<(Look, PathBuf), String> {
-        let folder = self.folders.get(module.0).ok_or("its application is not known")?;
+    /// Copies a file to the first free name in its module's folder, or over an earlier copy.
+    fn copy(
+        &self,
+        module: ModuleId,
+        path: &Path,
+        again: Option<&Path>,
+    ) -> Result<(FileStamp, PathBuf), String> {
+        let folder = self.folders.get(module.0).ok_or("its application is unknown")?;
         let from = open(path)?;
         let metadata = from.metadata().map_err(|error| error.to_string())?;
-        let look = (metadata.len(), metadata.modified().ok());
+        let stamp = (metadata.len(), metadata.modified().ok());
         {
             let left = &mut self.state().left;
             *left = left.checked_sub(metadata.len()).ok_or_else(too_much)?;
@@ -137,7 +143,7 @@ impl Collector {
         if again.is_none() {
             self.state().collected.copies += 1;
         }
-        Ok((look, copy))
+        Ok((stamp, copy))
     }
 }
 
@@ -145,12 +151,12 @@ impl ArtifactKeeper for Collector {
     fn keep(&self, module: ModuleId, path: &Path) -> Option<PathBuf> {
         let key = (module, path.to_owned());
         let known = self.state().named.get(&key).cloned();
-        if let Some(Some((look, copy))) = known
-            && look_of(path) == Some(look)
+        if let Some(Some((stamp, copy))) = known
+            && stamp_of(path) == Some(stamp)
         {
             return Some(copy);
         }
-        // Why not is said when it can't be copied at the end of its process, either.
+        // An error is reported only if copying at the exit of the process fails too.
         let named = self.copy(module, path, None).ok();
         let copy = named.as_ref().map(|(_, copy)| copy.clone());
         self.state().named.insert(key, named);
@@ -158,16 +164,16 @@ impl ArtifactKeeper for Collector {
     }
 }
 
-fn look_of(path: &Path) -> Option<Look> {
+fn stamp_of(path: &Path) -> Option<FileStamp> {
     let metadata = path.symlink_metadata().ok()?;
     Some((metadata.len(), metadata.modified().ok()))
 }
 
 fn too_much() -> String {
-    format!("the files of a run that are collected have {} GiB at most", MOST >> 30)
+    format!("the collected files of the run exceed the maximum of {} GiB", MAX_TOTAL_BYTES >> 30)
 }
 
-/// Copies a file of this user into this folder, under the first free name or as `again`. Returns where the copy is.
+/// Copies a file of this user to this folder, under the first free name or as `again`. Returns the path of the copy.
 fn copied(
     path: &Path,
     from: &File,
@@ -175,24 +181,24 @@ fn copied(
     folder: &Path,
     again: Option<&Path>,
 ) -> Result<PathBuf, String> {
-    let told = |error: Error| format!("{error}: {}", error.cause);
-    make_folder(folder).map_err(told)?;
+    let error_text = |error: Error| format!("{error}: {}", error.cause);
+    make_folder(folder).map_err(error_text)?;
     let draft = match again {
-        Some(again) => PendingFile::of(again).map_err(told)?,
-        None => PendingFile::within(folder).map_err(told)?,
+        Some(again) => PendingFile::of(again).map_err(error_text)?,
+        None => PendingFile::within(folder).map_err(error_text)?,
     };
     copy(from, draft.file()).map_err(|error| error.to_string())?;
     system::same_rights(metadata, draft.file()).map_err(|error| error.to_string())?;
     if again.is_some() {
-        return draft.appear_soon().map_err(told);
+        return draft.appear_soon().map_err(error_text);
     }
     let part = |text: Option<&OsStr>| text.map(|text| plain_name(&text.to_string_lossy()));
     let base = folder.join(part(path.file_stem()).unwrap_or_default());
     let extension = part(path.extension()).map(|it| format!(".{it}")).unwrap_or_default();
-    draft.settle(|n| numbered(&base, n, &extension)).map(|(_, copy)| copy).map_err(told)
+    draft.settle(|n| numbered(&base, n, &extension)).map(|(_, copy)| copy).map_err(error_text)
 }
 
-/// Opens what an application has named.
+/// Opens a file that an application named.
 fn open(path: &Path) -> Result<File, String> {
     if !path.is_absolute() {
         return Err("its path is not absolute".to_owned());
@@ -218,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn applications_of_one_name_and_files_of_one_name_stay_apart() {
+    fn applications_and_files_with_equal_names_are_separated() {
         let place = tempfile::tempdir().unwrap();
         let (file, out) = (place.path().join("log.txt"), place.path().join("out/here"));
         let modules = [Module::new("/a/Shop.dll"), Module::new("/b/shop.dll"), Module::new("/c/Cart")];
@@ -234,12 +240,12 @@ mod tests {
         assert_eq!(text(&out.join("shop_2/log.txt")), "two");
         assert_eq!(text(&out.join("Shop/log_2.txt")), "three");
         let collected = collector.finish();
-        assert_eq!((collected.copies, collected.refused.as_slice()), (3, &[][..]));
-        assert!(!out.join("Cart").exists(), "it has left nothing");
+        assert_eq!((collected.copies, collected.rejected.as_slice()), (3, &[][..]));
+        assert!(!out.join("Cart").exists(), "the application produced no files");
     }
 
     #[test]
-    fn what_is_no_file_of_ours_stays_where_it_is() {
+    fn only_regular_files_of_the_user_are_copied() {
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name);
         fs::write(path("file"), "text").unwrap();
@@ -252,18 +258,18 @@ mod tests {
             collector.event(&ended(0));
         }
         let collected = collector.finish();
-        let why = |at: usize| collected.refused[at].1.as_str();
-        assert_eq!((collected.copies, collected.refused.len()), (0, 6));
+        let why = |at: usize| collected.rejected[at].1.as_str();
+        assert_eq!((collected.copies, collected.rejected.len()), (0, 6));
         assert_eq!(
             [why(0), why(1), why(2)],
-            ["it is a link", "it is no regular file", "it is no regular file"]
+            ["it is a link", "it is not a regular file", "it is not a regular file"]
         );
-        assert_eq!([why(4), why(5)], ["its path is not absolute", "it is no regular file"]);
+        assert_eq!([why(4), why(5)], ["its path is not absolute", "it is not a regular file"]);
         assert_eq!(fs::read_dir(path("out")).unwrap().count(), 0);
     }
 
     #[test]
-    fn names_are_made_harmless_and_sizes_are_limited() {
+    fn names_are_sanitized_and_sizes_are_limited() {
         let place = tempfile::tempdir().unwrap();
         let odd = place.path().join("--a b$(x).tar.gz");
         fs::write(&odd, "text").unwrap();
@@ -281,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_after_it_was_named_is_kept_and_what_grows_is_kept_whole() {
+    fn removed_files_are_kept_and_growing_files_are_copied_completely() {
         let place = tempfile::tempdir().unwrap();
         let (gone, grows, late) =
             (place.path().join("gone"), place.path().join("grows"), place.path().join("late"));
@@ -298,6 +304,6 @@ mod tests {
         assert_eq!(copies.map(|copy| text(&copy)), ["text", "half and half"]);
         assert_eq!(text(&place.path().join("out/Shop/late")), "late");
         let collected = collector.finish();
-        assert_eq!((collected.copies, collected.refused.len()), (3, 0));
+        assert_eq!((collected.copies, collected.rejected.len()), (3, 0));
     }
 }

@@ -1,7 +1,7 @@
-//! Where `runtap.toml` is.
+//! Search for `runtap.toml`.
 //!
-//! Owns: the search from a directory upwards, and who may have written what is found there. Refuses to: know the keys;
-//! [`runtap_test::plan::Config`] does.
+//! Searches a directory and its ancestors, and rejects files that other users may have written. The content is parsed
+//! by [`runtap_test::plan::Config`].
 
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
@@ -9,80 +9,80 @@ use std::path::{Component, Path, PathBuf};
 use runtap_test::plan::{Config, ConfigError};
 use thiserror::Error;
 
-use crate::suite::own_file::{self, Found};
+use crate::suite::own_file::{self, OpenedFile};
 
 /// The name of the file.
 pub const FILE_NAME: &str = "runtap.toml";
 
-/// More than anybody has written by hand.
-const LARGEST: u64 = 1 << 20;
+/// The maximum size of a configuration file in bytes.
+const MAX_FILE_SIZE: u64 = 1 << 20;
 
-/// What is configured, and where.
+/// A configuration and its file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Configuration {
     /// The options.
     pub config: Config,
-    /// The file; `None` if there is none.
+    /// The file, or `None` if there is none.
     pub path: Option<PathBuf>,
-    /// Whether the file was found, and not named: whoever wrote it may be a stranger.
+    /// Whether the file was found by the search, not specified by the user. Its author may be untrusted.
     pub found: bool,
-    /// A file that was found and not used, and the user who owns it.
+    /// A file that was found but not used, and the user who owns it.
     pub ignored: Option<(PathBuf, u32)>,
 }
 
-/// Why there is no configuration.
+/// An error that occurs when loading a configuration.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The file that was named is not there.
+    /// The specified file does not exist.
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
-    /// It can't be read.
+    /// The file cannot be read.
     #[error("{} can't be read: {source}", .path.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A report of a file that was found would be written outside of its directory.
+    /// A report of a found file would be written outside of the file's directory.
     #[error(
         "{}: the report {report:?} is not written: {why}; --config {} allows any path",
         .path.display(),
         .path.display()
     )]
     Outside {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The path of the report, as the file has it.
+        /// The path of the report, as written in the file.
         report: String,
-        /// What is wrong with that path.
+        /// The reason.
         why: &'static str,
     },
-    /// What it says is wrong.
+    /// The content of the file is invalid.
     #[error("{}, {source}", .path.display())]
     Wrong {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What, and in which line.
+        /// The error, with its line.
         source: Box<ConfigError>,
     },
 }
 
 impl Configuration {
-    /// What this file says.
+    /// Loads this file.
     ///
     /// # Errors
-    /// It is not there, can't be read, is larger than 1 MiB, or says what is wrong.
+    /// Returns an error if the file does not exist, cannot be read, is larger than 1 MiB, or is invalid.
     pub fn at(path: &Path) -> Result<Self, LoadError> {
         Self::read(path, true)?.ok_or_else(|| LoadError::Missing(path.to_owned()))
     }
 
-    /// What the nearest `runtap.toml` in this directory or one above it says; the search ends at the top of a
-    /// repository (`.git`). A file that somebody other than this user and root may have written is not used.
+    /// Loads the nearest `runtap.toml` in this directory or its ancestors. The search ends at the top of a repository
+    /// (`.git`). A file that users other than this user and root may have written is not used.
     ///
     /// # Errors
-    /// It can't be read or says what is wrong.
+    /// Returns an error if the file cannot be read or is invalid.
     pub fn find(directory: &Path) -> Result<Self, LoadError> {
         for directory in directory.ancestors() {
             if let Some(found) = Self::read(&directory.join(FILE_NAME), false)? {
@@ -95,10 +95,11 @@ impl Configuration {
         Ok(Self::default())
     }
 
-    /// Where a report of this file goes: below its directory, if the file was found and not named.
+    /// Returns the path of a report of this file. If the file was found by the search, the path must be below its
+    /// directory.
     ///
     /// # Errors
-    /// The path leads somewhere else, by its words or by a link.
+    /// Returns an error if the path leads elsewhere, directly or through a link.
     pub fn report_path(&self, report: &str) -> Result<PathBuf, LoadError> {
         let own = self.path.as_deref().unwrap_or_else(|| Path::new(""));
         let base = own.parent().unwrap_or_else(|| Path::new(""));
@@ -108,40 +109,40 @@ impl Configuration {
         }
     }
 
-    fn read(path: &Path, anybodys: bool) -> Result<Option<Self>, LoadError> {
+    fn read(path: &Path, is_named: bool) -> Result<Option<Self>, LoadError> {
         let unreadable = |source| LoadError::Unreadable { path: path.to_owned(), source };
-        let file = match own_file::open(path, LARGEST, anybodys).map_err(unreadable)? {
-            Found::Nothing => return Ok(None),
-            Found::Foreign(user) => {
+        let file = match own_file::open(path, MAX_FILE_SIZE, is_named).map_err(unreadable)? {
+            OpenedFile::Nothing => return Ok(None),
+            OpenedFile::Foreign(user) => {
                 return Ok(Some(Self { ignored: Some((path.to_owned(), user)), ..Self::default() }));
             }
-            Found::File(file) => file,
+            OpenedFile::File(file) => file,
         };
-        let text = io::read_to_string(file.take(LARGEST)).map_err(unreadable)?;
+        let text = io::read_to_string(file.take(MAX_FILE_SIZE)).map_err(unreadable)?;
         let config = text.parse().map_err(|error| {
             let source = Box::new(error);
             LoadError::Wrong { path: path.to_owned(), source }
         })?;
-        Ok(Some(Self { config, path: Some(path.to_owned()), found: !anybodys, ignored: None }))
+        Ok(Some(Self { config, path: Some(path.to_owned()), found: !is_named, ignored: None }))
     }
 }
 
-/// Why a path does not stay below this directory.
+/// Returns why a path is not below this directory, or `None` if it is.
 fn outside(base: &Path, path: &Path) -> Option<&'static str> {
     for part in path.components() {
         match part {
             Component::Normal(name) if name.eq_ignore_ascii_case(".git") => {
-                return Some("it is in the repository's own directory");
+                return Some("it is in the directory of the repository itself");
             }
             Component::Normal(_) | Component::CurDir => {}
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Some("it is outside of the directory of that file");
+                return Some("it is outside the directory of that file");
             }
         }
     }
     let behind_link = Some("a link leads out of the directory of that file");
     let Ok(base) = base.canonicalize() else { return behind_link };
-    // What is not there yet is made by us, and no link.
+    // Missing parts are created by runtap, and are not links.
     let full = base.join(path);
     let there = full.ancestors().find(|part| part.symlink_metadata().is_ok())?;
     match there.canonicalize() {
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_file_up_to_the_repository_counts() {
+    fn the_nearest_file_within_the_repository_is_used() {
         let top = tempfile::tempdir().unwrap();
         let inner = top.path().join("repository/source/tests");
         fs::create_dir_all(&inner).unwrap();
@@ -198,12 +199,16 @@ mod tests {
         for outside in outside.into_iter().chain([".git/config", "inner/.GIT/hooks/x"]) {
             let message = found.report_path(outside).unwrap_err().to_string();
             assert!(message.contains("is not written"), "{message}");
-            assert_eq!(named.report_path(outside).unwrap(), place.join(outside), "it was named");
+            assert_eq!(
+                named.report_path(outside).unwrap(),
+                place.join(outside),
+                "the file was specified by the user"
+            );
         }
     }
 
     #[test]
-    fn mistakes_name_the_file() {
+    fn errors_contain_the_path_of_the_file() {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("a.toml");
         assert_eq!(

@@ -1,11 +1,11 @@
-//! What is known of tests before they run, as filters see it.
+//! Conversion of discovered tests for filters.
 
 use std::borrow::Cow;
 
 use crate::{Module, TestInfo};
 use runtap_test::plan::Test;
 
-/// A test of a module that has been discovered.
+/// Converts a discovered test.
 pub(crate) fn discovered<'a>(test: &'a TestInfo, module: &'a str) -> Test<'a> {
     let text = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
     Test {
@@ -20,7 +20,7 @@ pub(crate) fn discovered<'a>(test: &'a TestInfo, module: &'a str) -> Test<'a> {
     }
 }
 
-/// The paths of modules, which is what filters know them by.
+/// Returns the paths of modules, by which filters identify them.
 pub(crate) fn paths(modules: &[Module]) -> Vec<String> {
     modules.iter().map(|module| module.path().to_string_lossy().into_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! What tells one build of a module from another: a hash of its files.
+//! Fingerprints that distinguish builds of a module: hashes of its files.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -7,24 +7,24 @@ use std::path::Path;
 use crate::Module;
 use sha2::{Digest as _, Sha256};
 
-/// Of a larger file, beginning and end of this size are hashed, with its length: that is where the ids of builds are, and
-/// nobody should wait for more (a processor without instructions for it hashes 256 KiB in a millisecond). Nothing is lost if
-/// two builds seem the same: what a module lists is asked for again.
-const MOST: u64 = 64 << 10;
+/// The number of bytes that are hashed at the beginning and at the end of a larger file, together with its length.
+/// Build ids are located there, and hashing everything would take too long (a processor without SHA instructions hashes
+/// 256 KiB in a millisecond). A collision of two builds is harmless, because the tests of a module are listed again.
+const HASHED_BYTES: u64 = 64 << 10;
 
-/// The first 128 bits of the SHA-256 of the module's file, and of the `.dll` beside it where it is a small program that
-/// starts one. `None` if it can't be read.
+/// Returns the first 128 bits of the SHA-256 of the module's file, and of the `.dll` beside it if the file is a
+/// launcher. `None` if the file cannot be read.
 pub(crate) fn fingerprint(module: &Module) -> Option<String> {
     let mut hash = Sha256::new();
     add(&mut hash, module.path()).ok()?;
     let mut managed = module.path().to_owned().into_os_string();
     managed.push(".dll");
-    // An application host has the same bytes for every program of its name.
+    // Application hosts are identical for all programs of one name.
     let _ = add(&mut hash, Path::new(&managed));
     Some(hex(&hash.finalize(), 16))
 }
 
-/// The first bytes of a hash.
+/// Formats the first bytes of a hash as hexadecimal digits.
 pub(crate) fn hex(digest: &[u8], bytes: usize) -> String {
     digest.iter().take(bytes).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
@@ -33,10 +33,10 @@ fn add(hash: &mut Sha256, path: &Path) -> io::Result<()> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     hash.update(length.to_le_bytes());
-    add_all((&file).take(MOST), hash)?;
-    if length > MOST {
-        file.seek(SeekFrom::Start(length - MOST.min(length - MOST)))?;
-        add_all(file.take(MOST), hash)?;
+    add_all((&file).take(HASHED_BYTES), hash)?;
+    if length > HASHED_BYTES {
+        file.seek(SeekFrom::Start(length - HASHED_BYTES.min(length - HASHED_BYTES)))?;
+        add_all(file.take(HASHED_BYTES), hash)?;
     }
     Ok(())
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_change_of_the_program_is_another_fingerprint() {
+    fn every_change_of_the_program_changes_the_fingerprint() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("Shop");
         let module = Module::new(&path);
@@ -74,11 +74,11 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_file_both_ends_count() {
+    fn both_ends_of_a_large_file_are_hashed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("Shop");
         let module = Module::new(&path);
-        let mut bytes = vec![0; usize::try_from(MOST).unwrap() + 10];
+        let mut bytes = vec![0; usize::try_from(HASHED_BYTES).unwrap() + 10];
         let mut with = |change: &mut dyn FnMut(&mut Vec<u8>)| {
             change(&mut bytes);
             fs::write(&path, &bytes).unwrap();

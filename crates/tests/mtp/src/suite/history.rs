@@ -1,8 +1,8 @@
-//! Earlier runs: how long tests take and how they ended. A directory with a file for each module, so that a run reads and
-//! writes what it has to do with, however much there is.
+//! The history of runs: durations and outcomes of tests. A directory has one file per module, so that a run reads and
+//! writes only the files of its modules.
 //!
-//! Owns: where the files are, and who may have written them. Refuses to: know their bytes; [`runtap_test::plan::History`]
-//! does.
+//! Determines the paths of the files and checks who may have written them. The content is handled by
+//! [`runtap_test::plan::History`].
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,92 +16,92 @@ use runtap_test_report::Source;
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-use crate::suite::begun;
 use crate::suite::fingerprint::hex;
-use crate::suite::own_file::{self, Found};
+use crate::suite::own_file::{self, OpenedFile};
 pub use crate::suite::recorder::Recorder;
-use crate::suite::recorder::{Results, Told};
+use crate::suite::recorder::{ModuleFacts, Results};
+use crate::suite::run_marks;
 
-/// A file of the 200,000 tests that are kept of a module at most has about 60 MB.
-const LARGEST: u64 = 256 << 20;
+/// The maximum size of a file in bytes. A file with the maximum of 200,000 tests of a module has about 60 MB.
+const MAX_FILE_SIZE: u64 = 256 << 20;
 
-/// A directory of earlier runs.
+/// A directory with the history of runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     directory: PathBuf,
-    /// The user has named it.
+    /// Whether the user specified the directory.
     named: bool,
 }
 
-/// What is known of earlier runs of the modules of a run.
+/// The earlier runs of the modules of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Earlier {
-    /// How their tests ended and how long they took.
+    /// The outcomes and durations of their tests.
     pub history: History,
-    /// Those with a run whose end is not recorded: it was killed, or could not write its history.
+    /// The modules with a run whose end is not recorded: it was killed, or could not write its history.
     pub unfinished: BTreeSet<ModuleId>,
 }
 
-/// Why earlier runs are not known, or this one can't be kept. The tests can run all the same.
+/// An error of reading or writing the history. Tests can run without a history.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The file can't be read.
+    /// A file cannot be read.
     #[error("the test history {} can't be read: {source}", .path.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Somebody else may have written it.
+    /// Another user may have written the file.
     #[error("the test history {} is not used: user {user} may have written it", .path.display())]
     Foreign {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The user who owns it.
+        /// The user who owns the file.
         user: u32,
     },
-    /// It is none.
+    /// The file is not a history.
     #[error("{}: {source}", .path.display())]
     Wrong {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: HistoryError,
     },
-    /// It can't be written.
-    #[error("the test history can't be kept: {0}")]
+    /// The history cannot be written.
+    #[error("the test history can't be written: {0}")]
     Unwritable(String),
-    /// Nobody has said where.
+    /// The environment does not specify a directory for the history.
     #[error(
         "no test history is kept: neither XDG_STATE_HOME nor HOME (on Windows: LOCALAPPDATA) is an absolute path"
     )]
     NoHome,
-    /// The home directory does not exist. It is not made for this.
+    /// The home directory does not exist. It is not created for the history.
     #[error("no test history is kept: the home directory {} does not exist", .0.display())]
     MissingHome(PathBuf),
-    /// It would be in another user's directory.
+    /// The history would be in another user's directory.
     #[error("no test history is kept: {} belongs to user {user}", .path.display())]
     ForeignHome {
-        /// The directory of the state, or the nearest one above it that there is.
+        /// The state directory, or its nearest existing ancestor.
         path: PathBuf,
-        /// The user who owns it.
+        /// The user who owns the directory.
         user: u32,
     },
 }
 
 impl Store {
-    /// The directory that the user has named. It is made when it is not there.
+    /// Creates a store for a directory that the user specified. The directory is created when needed.
     pub fn at(directory: PathBuf) -> Self {
         Self { directory, named: true }
     }
 
-    /// That of the runs in this directory: `$XDG_STATE_HOME/runtap/tests/NAME-HASH`, by default in `~/.local/state`,
-    /// on Windows in `%LOCALAPPDATA%`.
+    /// Returns the store of the runs in this directory: `$XDG_STATE_HOME/runtap/tests/NAME-HASH`, by default in
+    /// `~/.local/state`, on Windows in `%LOCALAPPDATA%`.
     ///
     /// # Errors
-    /// There is no home, or it is another user's.
+    /// Returns an error if there is no home directory, or if it belongs to another user.
     pub fn of_directory(directory: &Path) -> Result<Self, StoreError> {
         let state = state_directory(|name| std::env::var_os(name))?;
         let nearest = state.ancestors().find_map(|it| Some((it, own_file::owner_of(it)?)));
@@ -110,19 +110,19 @@ impl Store {
             return Err(StoreError::ForeignHome { path: path.to_owned(), user });
         }
         let name = directory.file_name().unwrap_or_default().to_string_lossy();
-        let name = unmistakable(&name, directory.as_os_str().as_encoded_bytes());
+        let name = unique_name(&name, directory.as_os_str().as_encoded_bytes());
         Ok(Self { directory: state.join("runtap/tests").join(name), named: false })
     }
 
-    /// Where it is.
+    /// Returns the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What is known of earlier runs of these modules; nothing of those that have no file.
+    /// Loads the history of these modules. Modules without a file have no history.
     ///
     /// # Errors
-    /// A file can't be read, belongs to somebody else, or is none.
+    /// Returns an error if a file cannot be read, belongs to another user, or is not a history.
     pub fn load(&self, modules: &[Module]) -> Result<History, StoreError> {
         let names: BTreeSet<_> = modules.iter().map(Module::name).collect();
         let mut history = History::default();
@@ -132,10 +132,10 @@ impl Store {
         Ok(history)
     }
 
-    /// What is known of earlier runs of these modules, also of those that have not ended.
+    /// Loads the history of these modules, including runs that have not ended.
     ///
     /// # Errors
-    /// Those of [`load`](Self::load), or the directory can't be read.
+    /// Fails like [`load`](Self::load), or if the directory cannot be read.
     pub fn earlier(&self, modules: &[Module]) -> Result<Earlier, StoreError> {
         let mut unfinished = BTreeSet::new();
         for (number, module) in modules.iter().enumerate() {
@@ -147,14 +147,14 @@ impl Store {
     }
 
     fn marks(&self, module: &Module) -> Result<Vec<(u64, PathBuf)>, StoreError> {
-        begun::marks(&self.directory, module)
+        run_marks::marks(&self.directory, module)
             .map_err(|source| StoreError::Unreadable { path: self.directory.clone(), source })
     }
 
-    /// Marks that the run of these modules has begun. [`add`](Self::add) takes the marks away.
+    /// Creates the marks of a run of these modules. [`add`](Self::add) removes the marks.
     ///
     /// # Errors
-    /// The directory can't be written.
+    /// Returns an error if the directory cannot be written.
     pub fn begin(
         &self,
         run: &mut Recorder,
@@ -163,7 +163,7 @@ impl Store {
         self.make_folder()?;
         for id in modules.into_iter().collect::<BTreeSet<_>>() {
             if let Some(module) = run.module(id) {
-                let mark = begun::mark(&self.directory, module, run.at()).map_err(|error| {
+                let mark = run_marks::mark(&self.directory, module, run.at()).map_err(|error| {
                     StoreError::Unwritable(format!("{}: {error}", self.directory.display()))
                 })?;
                 run.marks.push((id, mark));
@@ -172,13 +172,13 @@ impl Store {
         Ok(())
     }
 
-    /// The run is recorded. After a complete one, it does not matter how those before it ended.
+    /// Removes the marks of a recorded run. After a complete run, earlier marks are removed too.
     fn unmark(&self, run: &Recorder) -> Result<(), StoreError> {
         for (id, mark) in &run.marks {
-            begun::unmark(mark).map_err(unwritable)?;
+            run_marks::unmark(mark).map_err(unwritable)?;
             if let Some(module) = run.module(*id).filter(|_| run.is_complete(*id)) {
                 for (_, mark) in self.marks(module)?.into_iter().filter(|(at, _)| *at < run.at()) {
-                    begun::unmark(&mark).map_err(unwritable)?;
+                    run_marks::unmark(&mark).map_err(unwritable)?;
                 }
             }
         }
@@ -187,21 +187,21 @@ impl Store {
 
     fn make_folder(&self) -> Result<(), StoreError> {
         runtap_os::output::make_private_folder(&self.directory).map_err(|error| {
-            StoreError::Unwritable(format!("{} can't be made: {}", self.directory.display(), error.cause))
+            StoreError::Unwritable(format!("{} can't be created: {}", self.directory.display(), error.cause))
         })
     }
 
     fn file_of(&self, module: &str) -> PathBuf {
-        self.directory.join(unmistakable(module, module.as_bytes()) + ".jsonl")
+        self.directory.join(unique_name(module, module.as_bytes()) + ".jsonl")
     }
 
-    /// The file of a module, if there is one.
+    /// Opens the file of a module, if it exists.
     fn open(&self, path: &Path) -> Result<Option<impl BufRead + use<>>, StoreError> {
-        let found = own_file::open(path, LARGEST, self.named);
+        let found = own_file::open(path, MAX_FILE_SIZE, self.named);
         match found.map_err(|source| StoreError::Unreadable { path: path.to_owned(), source })? {
-            Found::Nothing => Ok(None),
-            Found::Foreign(user) => Err(StoreError::Foreign { path: path.to_owned(), user }),
-            Found::File(file) => Ok(Some(BufReader::new(file.take(LARGEST)))),
+            OpenedFile::Nothing => Ok(None),
+            OpenedFile::Foreign(user) => Err(StoreError::Foreign { path: path.to_owned(), user }),
+            OpenedFile::File(file) => Ok(Some(BufReader::new(file.take(MAX_FILE_SIZE)))),
         }
     }
 
@@ -211,34 +211,34 @@ impl Store {
         History::read(file).map_err(|source| StoreError::Wrong { path, source })
     }
 
-    /// Adds a run. Of two runs of a module that end at the same moment, one may be lost.
+    /// Adds a run to the history. If two runs of a module end at the same moment, one of them may be lost.
     ///
     /// # Errors
-    /// A file is of a later version or another one's, or can't be written.
+    /// Returns an error if a file has a later version, belongs to another user, or cannot be written.
     pub fn add(&self, run: &Recorder, results: &impl Source) -> Result<(), StoreError> {
         for (name, ids) in run.modules() {
             for id in ids {
-                if let Some(told) = run.told(id) {
-                    self.add_one(&name, &told, &Results::of(id, results).map_err(unwritable)?)?;
+                if let Some(facts) = run.facts(id) {
+                    self.add_one(&name, &facts, &Results::of(id, results).map_err(unwritable)?)?;
                 }
             }
         }
         self.unmark(run)
     }
 
-    fn add_one(&self, name: &str, told: &Told, results: &Results) -> Result<(), StoreError> {
+    fn add_one(&self, name: &str, facts: &ModuleFacts, results: &Results) -> Result<(), StoreError> {
         self.make_folder()?;
-        // Without a framework it has to be looked up whose run it is.
-        let added = !told.key.framework.is_empty() && self.add_by_test(name, told, results)?;
-        if added { Ok(()) } else { self.add_in_memory(name, told, results) }
+        // Without a framework, the history must be searched for the module.
+        let added = !facts.key.framework.is_empty() && self.add_by_test(name, facts, results)?;
+        if added { Ok(()) } else { self.add_in_memory(name, facts, results) }
     }
 
-    /// With little memory. Returns whether that was possible.
-    fn add_by_test(&self, name: &str, told: &Told, results: &Results) -> Result<bool, StoreError> {
+    /// Adds a run with little memory. Returns whether this was possible.
+    fn add_by_test(&self, name: &str, facts: &ModuleFacts, results: &Results) -> Result<bool, StoreError> {
         let path = self.file_of(name);
         let (earlier, draft) = (self.open(&path)?, draft(&path)?);
         let out = BufWriter::new(draft.file());
-        match add_run(earlier, &told.key, &told.run(), results.finished(), &Limits::default(), out) {
+        match add_run(earlier, &facts.key, &facts.run(), results.finished(), &Limits::default(), out) {
             Ok(()) => appear(draft).map(|()| true),
             Err(AddError::Io(error)) => Err(unwritable(error)),
             Err(AddError::History(source)) if !is_damaged(&source) => Err(StoreError::Wrong { path, source }),
@@ -246,15 +246,15 @@ impl Store {
         }
     }
 
-    fn add_in_memory(&self, name: &str, told: &Told, results: &Results) -> Result<(), StoreError> {
+    fn add_in_memory(&self, name: &str, facts: &ModuleFacts, results: &Results) -> Result<(), StoreError> {
         let mut history = match self.load_one(name) {
-            // There is nothing to keep.
+            // The damaged content is lost.
             Err(StoreError::Wrong { source, .. }) if is_damaged(&source) => History::default(),
             other => other?,
         };
-        let run = told.run();
-        let known = history.modules().map(|(known, _)| known).find(|known| known.name == told.key.name);
-        let key = known.filter(|_| told.key.framework.is_empty()).unwrap_or(&told.key).clone();
+        let run = facts.run();
+        let known = history.modules().map(|(known, _)| known).find(|known| known.name == facts.key.name);
+        let key = known.filter(|_| facts.key.framework.is_empty()).unwrap_or(&facts.key).clone();
         history.record(key, &run, results.finished());
         history.prune(&Limits::default());
         let draft = draft(&self.file_of(name))?;
@@ -263,7 +263,8 @@ impl Store {
     }
 }
 
-/// The directory for what programs keep between runs. It is made when it is not there, but not the home that it is in.
+/// Returns the directory for data that programs keep between runs. It is created when needed, but not the home
+/// directory.
 fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, StoreError> {
     let absolute = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let (home, below) = if cfg!(windows) {
@@ -285,7 +286,7 @@ fn draft(path: &Path) -> Result<PendingFile, StoreError> {
     PendingFile::of(path).map_err(|error| unwritable_output(&error))
 }
 
-/// What a crash of the machine damages is made anew.
+/// No sync: a history that is damaged by a system crash is created anew.
 fn appear(draft: PendingFile) -> Result<(), StoreError> {
     draft.appear_soon().map(drop).map_err(|error| unwritable_output(&error))
 }
@@ -294,8 +295,8 @@ fn unwritable_output(error: &runtap_os::output::Error) -> StoreError {
     StoreError::Unwritable(format!("{error}: {}", error.cause))
 }
 
-/// A name that people recognize, that no other bytes have, and that fits into a directory.
-fn unmistakable(name: &str, bytes: &[u8]) -> String {
+/// Returns a readable file name that is unique for `bytes` and has a limited length.
+fn unique_name(name: &str, bytes: &[u8]) -> String {
     let shown: String = runtap_os::output::plain_name(name).chars().take(60).collect();
     format!("{shown}-{}", hex(&Sha256::digest(bytes), 8))
 }
@@ -305,7 +306,7 @@ fn unwritable(error: io::Error) -> StoreError {
     StoreError::Unwritable(error.to_string())
 }
 
-/// What is remembered of a module that is to run: that of the same file, else that of the same name.
+/// Returns the history of a module: that of the same file, or else the latest of the same name.
 pub(crate) fn of_module<'a>(
     history: &'a History,
     module: &Module,
@@ -325,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_that_is_not_there_is_not_used() {
+    fn a_missing_home_directory_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let none = folder.path().join("none");
         let of = |wanted: &'static str, path: &Path| {
@@ -334,7 +335,7 @@ mod tests {
         };
         assert_eq!(of("HOME", folder.path()).unwrap(), folder.path().join(".local/state"));
         assert!(matches!(of("HOME", &none), Err(StoreError::MissingHome(path)) if path == none));
-        assert_eq!(of("XDG_STATE_HOME", &none).unwrap(), none, "one that is named is made");
+        assert_eq!(of("XDG_STATE_HOME", &none).unwrap(), none, "a specified directory is created");
         assert!(matches!(of("HOME", Path::new("relative")), Err(StoreError::NoHome)));
     }
 }

@@ -1,6 +1,6 @@
-//! What applications list of their tests, when they have already run them: results have neither classes nor traits.
+//! Listing of tests after a run, because results have neither classes nor traits.
 //!
-//! Owns: asking, and for how long. Refuses to: fail; what an application does not say is not known.
+//! The listing has a time limit and never fails a run; properties that an application does not report stay unknown.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use crate::{Job, Mode, ModuleFailure, ModuleId, RunEvent, RunSpec, Stop, StopLevel, TestInfo, run};
 
-/// How often it is looked whether the run is stopped.
-const TICK: Duration = Duration::from_millis(20);
+/// The interval at which the end of the run is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Has these modules of a run list their tests, and hands out each of them. Ends when the time is over, or when `stop` is
-/// stopped once more. Returns the modules that did not list their tests to the end.
+/// Lists the tests of these modules, and passes each test to `found`. Ends at the time limit, or when `stop` is stopped
+/// again. Returns the modules that did not list their tests completely.
 ///
 /// # Errors
-/// The applications can't be run at all.
+/// Returns an error if the applications cannot be run at all.
 pub fn list(
     spec: &RunSpec,
     modules: &BTreeSet<ModuleId>,
@@ -33,13 +33,13 @@ pub fn list(
         application: spec.application.only_known_lists(),
         ..spec.clone()
     };
-    // A run that was told to end can still be asked what it was made of.
+    // Tests can be listed even after the run was stopped.
     let (before, until, own) = (stop.level(), Instant::now() + limit, &Stop::new());
     let (over, is_over) = mpsc::channel::<()>();
     let (mut told, mut silent) = (BTreeSet::new(), BTreeSet::new());
     thread::scope(|scope| {
         let watch = move || {
-            while is_over.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            while is_over.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if stop.level() > before || Instant::now() >= until {
                     own.stop(StopLevel::Hard);
                     break;
@@ -54,7 +54,7 @@ pub fn list(
                     found(module, test);
                 }
                 RunEvent::LaunchEnded { module, end, .. } => {
-                    // Whatever code it ends with, what it has listed may be whole.
+                    // The list may be complete regardless of the exit code.
                     let is_code = |failure: &ModuleFailure| {
                         matches!(failure, ModuleFailure::ExitCode(_) | ModuleFailure::Died { .. })
                     };
@@ -70,7 +70,7 @@ pub fn list(
         asked
     })?;
     if own.level().is_some() {
-        // Those that had not begun are among them.
+        // Some modules may not have started.
         silent.clone_from(modules);
     }
     Ok(silent)

@@ -1,15 +1,15 @@
-//! A run of tests as its user asked for it, between the plan's values and the runner's processes:
+//! A run of tests as the user specified it, between the configuration and the processes:
 //!
-//! | module | owns |
+//! | module | purpose |
 //! | --- | --- |
 //! | [`artifacts`] | copies of the files that applications leave |
-//! | [`config`] | where `runtap.toml` is found, and whether it may be believed |
-//! | [`plan`] | which tests of which modules become jobs, in which order, in how many processes |
-//! | [`rules`] | what holds for single tests: overrides and quarantine |
-//! | [`listing`] | what applications tell of tests that they have run |
-//! | [`history`] | the files of earlier runs, and what a run adds to them |
+//! | [`config`] | search for `runtap.toml`, and whether it can be trusted |
+//! | [`plan`] | selection of tests, and their assignment to jobs |
+//! | [`rules`] | rules for single tests: overrides and quarantine |
+//! | [`listing`] | properties that applications list for tests that they have run |
+//! | [`history`] | the files of earlier runs |
 //!
-//! [`runtap_test::plan`] has the decisions without files and processes, [`run`](crate::run) the processes.
+//! [`runtap_test::plan`] makes the decisions without files and processes, and [`run`](crate::run) runs the processes.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 #![cfg_attr(
@@ -18,14 +18,14 @@
 )]
 
 pub mod artifacts;
-mod begun;
 pub mod config;
+mod discovery;
 mod facts;
 mod fingerprint;
 pub mod history;
-mod known;
 pub mod listing;
 mod own_file;
 pub mod plan;
 mod recorder;
 pub mod rules;
+mod run_marks;

@@ -1,4 +1,5 @@
-//! Files that are found, not named: only those that nobody but this user and root can have written are believed.
+//! Trusted files: files that were found, not specified by the user, are used only if no other user except root can have
+//! written them.
 
 #[cfg_attr(unix, path = "own_file/unix.rs")]
 #[cfg_attr(windows, path = "own_file/windows.rs")]
@@ -8,13 +9,13 @@ use std::fs::File;
 
 pub(crate) use self::system::{open, owner_of};
 
-/// What is there.
+/// The result of opening a file.
 #[derive(Debug)]
-pub(crate) enum Found {
-    /// Nothing.
+pub(crate) enum OpenedFile {
+    /// The file does not exist.
     Nothing,
-    /// A file that somebody else may have written: the user who owns it.
-    #[cfg_attr(windows, expect(dead_code, reason = "users have no numbers there"))]
+    /// Another user may have written the file. Holds the owner.
+    #[cfg_attr(windows, expect(dead_code, reason = "Windows users have no numeric ids"))]
     Foreign(u32),
     /// The file, open for reading.
     File(File),

@@ -1,7 +1,7 @@
-//! Which tests of which modules are run, in which order and in how many processes.
+//! Planning of a run: the selected tests of each module, their order, and their assignment to processes.
 //!
-//! Owns: what has to be asked of the applications first, and the way from tests to jobs. Refuses to: decide; filters,
-//! partitions and schedules of [`runtap_test::plan`] do.
+//! Discovers tests where needed, and converts tests to jobs. Decisions are made by the filters, partitions and
+//! schedules of [`runtap_test::plan`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
@@ -9,103 +9,104 @@ use std::num::NonZeroUsize;
 
 use crate::{Job, ModuleFailure, ModuleId, RunSpec, Stop, TestInfo};
 use runtap_test::plan::{
-    Filter, Module as Costs, ModuleHistory, Partition, Process, ScheduleOptions, TestCost, TestKey, Unmet,
-    Which, schedule,
+    Filter, Module as Costs, ModuleHistory, Partition, Process, ProcessTests, ScheduleOptions, TestCost,
+    TestKey, Unmet, schedule,
 };
 use thiserror::Error;
 
+use crate::suite::discovery::{discover, names_only, split_explicit};
 use crate::suite::facts;
 use crate::suite::fingerprint::fingerprint;
 use crate::suite::history::{Earlier, of_module};
-use crate::suite::known::{apart, discover, untold};
 
-/// Which tests are wanted.
+/// A selection of tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Only those that match.
+    /// Only tests that match this filter.
     pub filter: Option<Filter>,
-    /// Only those with these ids.
+    /// Only tests with these ids.
     pub uids: Vec<String>,
-    /// Only a part of those.
+    /// Only this part of the selected tests.
     pub partition: Option<Partition>,
-    /// Only those that failed when they were last run.
+    /// Only tests that failed in their last run.
     pub failed_only: bool,
     /// Whether a slow module may be run by several processes at the same time.
     pub split: bool,
-    /// Whether more than names must be known of the tests that are run.
+    /// Whether more properties than names must be known for the tests that are run.
     pub discover: bool,
 }
 
-/// Why there is no plan.
+/// An error that occurs when planning a run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The applications can't be run at all.
+    /// The applications cannot be run at all.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// An application does not say which tests it has.
+    /// An application cannot list its tests.
     #[error("the tests of {module} can't be listed")]
     NotListed {
-        /// Its path.
+        /// The path of the application.
         module: String,
-        /// Why.
+        /// The cause.
         failure: Box<ModuleFailure>,
-        /// What it has printed.
+        /// The standard output of the application.
         stdout: String,
-        /// What it has printed of errors.
+        /// The standard error of the application.
         stderr: String,
-        /// The exit code that fits.
+        /// The exit code for the run.
         exit_code: i32,
     },
-    /// The run was stopped meanwhile.
+    /// The run was stopped during planning.
     #[error("stopped")]
     Stopped,
-    /// Failed tests are to be run again, and no earlier run is known.
+    /// Failed tests are requested, but no earlier run is recorded.
     #[error("no earlier run of these test applications is recorded")]
     NoEarlierRun,
 }
 
-/// What was found out on the way.
+/// The results of planning.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// The tests that the applications have listed, where they were asked.
+    /// The discovered tests, if discovery was needed.
     pub known: Vec<(ModuleId, TestInfo)>,
-    /// Modules that tell nothing but names of their tests, where more is asked for: conditions on that meet none of them.
-    pub untold: Vec<ModuleId>,
+    /// The modules whose tests have no properties except names, if other properties are needed: conditions on them
+    /// match no tests.
+    pub names_only: Vec<ModuleId>,
     /// Whether all tests of all modules are run.
     pub whole: bool,
     /// The modules of which all tests are run.
     pub complete: Vec<ModuleId>,
-    /// Failed tests are to be run again, and there are none.
+    /// Whether failed tests are requested, but there are none.
     pub nothing_failed: bool,
-    /// Why none of the tests that the applications have listed is run.
-    pub empty: Option<Empty>,
+    /// The reason why none of the discovered tests is run, if so.
+    pub empty: Option<EmptyReason>,
 }
 
-/// Why none of the tests is run that there are.
+/// The reason why none of the discovered tests is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Empty {
-    /// The filter, or the ids, match none.
+pub enum EmptyReason {
+    /// The filter or the ids match no tests.
     NoMatch {
-        /// Tests that were listed.
+        /// The number of discovered tests.
         listed: usize,
-        /// Which conditions no test meets.
+        /// The conditions that no test meets.
         unmet: Vec<Unmet>,
     },
-    /// The other parts have them.
+    /// All selected tests belong to other parts.
     OtherParts {
-        /// Tests of all parts.
+        /// The number of tests in all parts.
         tests: usize,
     },
 }
 
 impl Selection {
-    /// Whether all tests are wanted.
+    /// Returns whether all tests are selected.
     pub fn is_whole(&self) -> bool {
         self.filter.is_none() && self.uids.is_empty() && self.partition.is_none() && !self.failed_only
     }
 
-    /// The ids, where they are all that has to be known.
+    /// Returns the selected ids, if ids alone determine the selection.
     fn named(&self) -> Option<Vec<String>> {
         if self.partition.is_some() || self.discover {
             return None;
@@ -118,13 +119,13 @@ impl Selection {
     }
 }
 
-/// Makes the jobs of a run: of the tests that are wanted, those that take longest first; before them, what is not known, in
-/// the order of the jobs that are there.
+/// Creates the jobs of a run. Tests that take longest are started first; they are preceded by tests with unknown
+/// durations, in the order of the existing jobs.
 ///
-/// Applications are asked for their tests where the selection can't be decided otherwise.
+/// Tests are discovered if the selection cannot be resolved otherwise.
 ///
 /// # Errors
-/// An application does not answer, the run is stopped, or there is no earlier run to repeat.
+/// Returns an error if an application does not respond, if the run is stopped, or if there is no earlier run to repeat.
 pub fn plan(
     spec: &mut RunSpec,
     selection: &Selection,
@@ -138,14 +139,14 @@ pub fn plan(
     let mut may_lack = vec![false; spec.modules.len()];
     if let Some(uids) = selection.named() {
         chosen.fill(Some(uids));
-        // Of tests that have failed before, it is known whose they are.
+        // The modules of tests that failed before are known.
         let is_known = |module| selection.failed_only && !planner.may_have_unknown_failures(module);
         may_lack = (0..spec.modules.len()).map(|module| !is_known(module)).collect();
     } else if selection.discover || selection.partition.is_some() || selection.filter.is_some() {
         planned.known = discover(spec, stop)?;
         let needs_more = |filter: &Filter| !filter.needs_names_only();
         if selection.discover || selection.filter.as_ref().is_some_and(needs_more) {
-            planned.untold = untold(&planned.known);
+            planned.names_only = names_only(&planned.known);
         }
         if !selection.is_whole() {
             (chosen, explicit, planned.empty) = planner.choose(&planned.known);
@@ -171,16 +172,16 @@ pub fn plan(
     Ok(planned)
 }
 
-/// For each module, the ids of tests; `None` where it is not known which there are.
+/// For each module, the ids of its tests; `None` if they are unknown.
 type Lists = Vec<Option<Vec<String>>>;
 
-/// For each module, the explicit tests that are chosen beside others.
+/// For each module, the explicit tests that are selected beside others.
 type Explicit = Vec<Vec<TestInfo>>;
 
 struct Planner<'a> {
     spec: &'a RunSpec,
     selection: &'a Selection,
-    /// What is remembered of each module, and the fingerprint of its file where that matters.
+    /// The history of each module, and the fingerprint of its file where it matters.
     records: Vec<Option<&'a ModuleHistory>>,
     fingerprints: Vec<Option<String>>,
     unfinished: &'a BTreeSet<ModuleId>,
@@ -189,7 +190,7 @@ struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     fn new(spec: &'a RunSpec, selection: &'a Selection, earlier: &'a Earlier) -> Self {
-        // An order may be wrong, a split may not.
+        // An outdated history may affect the order, but not a split.
         let exact = |module| selection.split.then(|| fingerprint(module)).flatten();
         let fingerprints: Vec<_> = spec.modules.iter().map(exact).collect();
         let modules = spec.modules.iter().zip(&fingerprints);
@@ -206,16 +207,16 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// What is remembered of what the modules cost.
+    /// Returns the recorded costs of the modules.
     fn costs(&self) -> impl Iterator<Item = Costs<'a>> {
         self.records.iter().zip(&self.fingerprints).map(|(record, print)| {
             record.map_or_else(Costs::default, |record| Costs::recorded(record, print.as_deref()))
         })
     }
 
-    /// The tests that filter, ids and partition choose of those that were listed: of each module, each id once. And why
-    /// there is none.
-    fn choose(&self, known: &[(ModuleId, TestInfo)]) -> (Lists, Explicit, Option<Empty>) {
+    /// Returns the discovered tests that filter, ids and partition select, without duplicate ids in a module, and the
+    /// reason if there are none.
+    fn choose(&self, known: &[(ModuleId, TestInfo)]) -> (Lists, Explicit, Option<EmptyReason>) {
         let paths = facts::paths(&self.spec.modules);
         let uids: HashSet<_> = self.selection.uids.iter().map(String::as_str).collect();
         let mut seen = HashSet::new();
@@ -230,9 +231,9 @@ impl<'a> Planner<'a> {
         let mut empty = (wanted.is_empty() && !known.is_empty()).then(|| self.unmatched(known, &paths));
         let tests = wanted.len();
         let mut explicit = Vec::new();
-        // A test that has failed was run: it is run again.
+        // A test that failed was run, so it is run again.
         if !self.selection.failed_only {
-            (explicit, wanted) = apart(wanted);
+            (explicit, wanted) = split_explicit(wanted);
         }
         let mut first = BTreeMap::new();
         for (module, test) in &wanted {
@@ -244,7 +245,7 @@ impl<'a> Planner<'a> {
             let keys: Vec<_> = keys.iter().map(|(name, key)| TestKey { module: name, ..*key }).collect();
             wanted = partition.select(&keys).into_iter().filter_map(|at| wanted.get(at).copied()).collect();
             if tests > 0 && wanted.is_empty() {
-                empty = Some(Empty::OtherParts { tests });
+                empty = Some(EmptyReason::OtherParts { tests });
             }
         }
         let mut chosen = vec![Some(Vec::new()); self.spec.modules.len()];
@@ -253,7 +254,8 @@ impl<'a> Planner<'a> {
                 chosen.push(test.uid.clone());
             }
         }
-        // In the part that has the first of the others, so that all parts together have them once.
+        // Explicit tests belong to the part with the first of the other tests, so that all parts together have them
+        // once.
         let mut beside = vec![Vec::new(); self.spec.modules.len()];
         for (module, test) in explicit {
             let (here, first) = (chosen.get(module.0), first.get(module));
@@ -265,8 +267,8 @@ impl<'a> Planner<'a> {
         (chosen, beside, empty)
     }
 
-    /// Why none of these tests is wanted.
-    fn unmatched(&self, known: &[(ModuleId, TestInfo)], paths: &[String]) -> Empty {
+    /// Returns the reason why none of these tests is selected.
+    fn unmatched(&self, known: &[(ModuleId, TestInfo)], paths: &[String]) -> EmptyReason {
         let facts = known.iter().map(|(module, test)| {
             facts::discovered(test, paths.get(module.0).map(String::as_str).unwrap_or_default())
         });
@@ -274,10 +276,10 @@ impl<'a> Planner<'a> {
         let ids = self.selection.uids.iter().map(|uid| Filter::of_uid(uid));
         let filters = self.selection.filter.iter().cloned().chain(ids);
         let unmet = filters.flat_map(|filter| filter.unmet(&facts)).collect();
-        Empty::NoMatch { listed: known.len(), unmet }
+        EmptyReason::NoMatch { listed: known.len(), unmet }
     }
 
-    /// The name of its module, and the rest of what a partition knows of a test.
+    /// Returns the module name and the partition key of a test.
     fn key<'t>(&self, module: ModuleId, test: &'t TestInfo) -> (String, TestKey<'t>) {
         let record = self.records.get(module.0).copied().flatten();
         let duration = record.and_then(|record| record.test(&test.uid)?.duration);
@@ -285,14 +287,14 @@ impl<'a> Planner<'a> {
         (name, TestKey { duration, ..TestKey::new("", &test.uid) })
     }
 
-    /// Whether a run of the module did not come to all of its tests, or its end is not recorded.
+    /// Returns whether a run of the module did not run all tests, or its end is not recorded.
     fn may_have_unknown_failures(&self, module: usize) -> bool {
         let record = self.records.get(module).copied().flatten();
         record.is_some_and(|record| record.broken) || self.unfinished.contains(&ModuleId(module))
     }
 
-    /// Of the tests that are chosen, those that failed when they were last run; all of a module that may have failures that
-    /// are not known.
+    /// Keeps the selected tests that failed in their last run, and all tests of a module that may have unknown
+    /// failures.
     fn keep_failed(&self, chosen: &mut Lists) {
         for (module, (chosen, record)) in chosen.iter_mut().zip(&self.records).enumerate() {
             if self.may_have_unknown_failures(module) {
@@ -305,8 +307,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The tests of the modules that are worth splitting, as they list them now. A module that does not list a test which
-    /// it ran before makes up tests as it runs: it is not split.
+    /// Returns the current tests of the modules that are worth splitting. A module that does not list a test that it
+    /// ran before generates tests at run time, and is not split.
     fn confirmed(
         &self,
         known: &mut Vec<(ModuleId, TestInfo)>,
@@ -316,12 +318,12 @@ impl<'a> Planner<'a> {
         let mut lists = vec![None; costs.len()];
         let mut beside = vec![Vec::new(); costs.len()];
         let first = schedule(&costs, &self.options);
-        let parts = first.processes.iter().filter(|process| matches!(process.which, Which::Uids(_)));
+        let parts = first.processes.iter().filter(|process| matches!(process.which, ProcessTests::Uids(_)));
         let split: BTreeSet<_> = parts.map(|process| process.module).collect();
         if known.is_empty() && !split.is_empty() {
             let jobs = split.iter().map(|&module| Job::whole(ModuleId(module))).collect();
             *known = match discover(&RunSpec { jobs, ..self.spec.clone() }, stop) {
-                // What it can't list it may run all the same: then as a whole.
+                // A module that cannot list its tests may still run them: do not split it.
                 Err(PlanError::NotListed { .. }) => return Ok((lists, beside)),
                 found => found?,
             };
@@ -329,7 +331,7 @@ impl<'a> Planner<'a> {
         for module in split {
             let mut seen = HashSet::new();
             let listed = known.iter().filter(|(of, test)| of.0 == module && seen.insert(test.uid.as_str()));
-            let (explicit, others) = apart(listed.collect());
+            let (explicit, others) = split_explicit(listed.collect());
             let uids: Vec<_> = others.iter().map(|(_, test)| test.uid.clone()).collect();
             let mut recorded = costs.get(module).into_iter().flat_map(|costs| &costs.tests);
             if let (true, Some(list)) = (recorded.all(|test| seen.contains(test.uid)), lists.get_mut(module))
@@ -343,12 +345,12 @@ impl<'a> Planner<'a> {
         Ok((lists, beside))
     }
 
-    /// The processes, in the order in which they are begun.
+    /// Returns the jobs, in the order in which they are started.
     fn jobs(&self, chosen: &Lists, listed: &Lists, explicit: &mut Explicit) -> Vec<Job> {
         let lists = chosen.iter().zip(listed).map(|(chosen, listed)| chosen.as_ref().or(listed.as_ref()));
         let costs: Vec<_> = self.costs().zip(lists).map(|(costs, uids)| certain(costs, uids)).collect();
         let mut schedule = schedule(&costs, &self.options);
-        // What is known has its place by that; what is not, by the order in which it was asked for.
+        // Modules with known durations are sorted by duration, others by the order of the existing jobs.
         let asked = self.spec.jobs.iter().map(|job| job.module.0);
         let places: HashMap<_, _> = asked.enumerate().map(|(place, module)| (module, place)).collect();
         schedule.processes.sort_by_key(|process| match process.estimate {
@@ -366,9 +368,9 @@ impl<'a> Planner<'a> {
             let begun = begun.get_mut(process.module)?;
             *begun += 1;
             let uids = match process.which {
-                // A whole module needs no list of what may be many.
-                Which::All => chosen.get(process.module)?.clone(),
-                Which::Uids(uids) => Some(uids.into_iter().map(str::to_owned).collect()),
+                // A whole module needs no list, which may be long.
+                ProcessTests::All => chosen.get(process.module)?.clone(),
+                ProcessTests::Uids(uids) => Some(uids.into_iter().map(str::to_owned).collect()),
             };
             let part = (*begun, *parts.get(process.module)?);
             let explicit = explicit.get_mut(process.module).map(std::mem::take).unwrap_or_default();
@@ -378,7 +380,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// The costs of a module of which these tests are run, if it is known which: an old list may lack new ones.
+/// Returns the costs of a module, limited to the tests that are run, if they are known: an outdated history may lack
+/// new tests.
 fn certain<'a>(mut costs: Costs<'a>, uids: Option<&'a Vec<String>>) -> Costs<'a> {
     costs.listed = uids.is_some();
     if let Some(uids) = uids {

@@ -1,5 +1,4 @@
-//! What a run leaves for the next one. Owns: what the results alone do not say, and the results as a history wants them.
-//! Refuses to: know files.
+//! Recording of a run for the history.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
@@ -13,24 +12,24 @@ use runtap_test_report::{Source, State, TestResult};
 
 use crate::suite::fingerprint::fingerprint;
 
-/// Listens to a run, for what the results alone do not say: how long starts take, and what was complete.
+/// A recorder of facts about a run that results alone do not contain: start times, and which modules were complete.
 #[derive(Debug)]
 pub struct Recorder {
-    /// Milliseconds since 1970.
+    /// The start of the run, in milliseconds since 1970.
     at: u64,
     modules: Vec<Module>,
-    /// The modules of which all tests were to run.
+    /// The modules of which all tests were to be run.
     whole: BTreeSet<ModuleId>,
-    /// The marks of the modules whose run has begun.
+    /// The marks of the modules of the run.
     pub(crate) marks: Vec<(ModuleId, PathBuf)>,
     /// Whether the run was stopped.
     interrupted: bool,
-    heard: BTreeMap<ModuleId, Heard>,
+    records: BTreeMap<ModuleId, ModuleRecord>,
 }
 
-/// What was heard of a module.
+/// The record of a module.
 #[derive(Debug, Default)]
-struct Heard {
+struct ModuleRecord {
     framework: String,
     launches: BTreeMap<LaunchId, Launch>,
     incomplete: bool,
@@ -44,54 +43,55 @@ struct Launch {
 }
 
 impl Recorder {
-    /// For a run that begins now, at this time in milliseconds since 1970; all tests of the modules in `whole` are to run.
+    /// Creates a recorder for a run that starts now, at this time in milliseconds since 1970. All tests of the modules
+    /// in `whole` are to be run.
     pub fn new(at: u64, modules: Vec<Module>, whole: impl IntoIterator<Item = ModuleId>) -> Self {
         let whole = whole.into_iter().collect();
-        Self { at, modules, whole, marks: Vec::new(), interrupted: false, heard: BTreeMap::new() }
+        Self { at, modules, whole, marks: Vec::new(), interrupted: false, records: BTreeMap::new() }
     }
 
-    /// The run was stopped: tests that it did not come to may still be there.
+    /// Records that the run was stopped: tests that were not run may still exist.
     pub fn interrupted(&mut self) {
         self.interrupted = true;
         for number in 0..self.modules.len() {
-            self.heard.entry(ModuleId(number)).or_default();
+            self.records.entry(ModuleId(number)).or_default();
         }
     }
 
-    /// Something has happened, just now.
+    /// Handles an event that has just occurred.
     pub fn event(&mut self, event: &RunEvent) {
         let now = Instant::now();
         match event {
             RunEvent::LaunchStarted { module, launch, attempt, .. } => {
-                let heard = self.heard.entry(*module).or_default();
+                let records = self.records.entry(*module).or_default();
                 if *attempt == 1 {
-                    heard.launches.insert(*launch, Launch { started: now, first: None, last: None });
+                    records.launches.insert(*launch, Launch { started: now, first: None, last: None });
                 }
             }
             RunEvent::Introduced { module, introduction, .. } => {
-                self.heard.entry(*module).or_default().framework = introduction.target_framework();
+                self.records.entry(*module).or_default().framework = introduction.target_framework();
             }
             RunEvent::TestStarted { module, launch, .. } => self.test(*module, *launch, now, Duration::ZERO),
             RunEvent::TestEnded { module, launch, result, .. } => {
                 let duration = result.duration.unwrap_or_default();
                 self.test(*module, *launch, now, duration);
                 if result.state == crate::State::Cancelled {
-                    self.heard.entry(*module).or_default().incomplete = true;
+                    self.records.entry(*module).or_default().incomplete = true;
                 }
             }
             RunEvent::LaunchEnded { module, end, .. } => {
-                let heard = self.heard.entry(*module).or_default();
-                heard.incomplete |= !end.failures.is_empty() || end.exit.is_none();
+                let records = self.records.entry(*module).or_default();
+                records.incomplete |= !end.failures.is_empty() || end.exit.is_none();
             }
             RunEvent::ModuleEnded { module, failures, .. } if !failures.is_empty() => {
-                self.heard.entry(*module).or_default().incomplete = true;
+                self.records.entry(*module).or_default().incomplete = true;
             }
             _ => {}
         }
     }
 
     fn test(&mut self, module: ModuleId, launch: LaunchId, now: Instant, took: Duration) {
-        let launches = &mut self.heard.entry(module).or_default().launches;
+        let launches = &mut self.records.entry(module).or_default().launches;
         if let Some(launch) = launches.get_mut(&launch) {
             let began = now.checked_sub(took).unwrap_or(now).max(launch.started);
             launch.first = Some(launch.first.map_or(began, |first| first.min(began)));
@@ -99,10 +99,10 @@ impl Recorder {
         }
     }
 
-    /// The modules of which something was heard, by name.
+    /// Returns the modules with events, by name.
     pub(crate) fn modules(&self) -> BTreeMap<String, Vec<ModuleId>> {
         let mut modules: BTreeMap<String, Vec<ModuleId>> = BTreeMap::new();
-        for id in self.heard.keys() {
+        for id in self.records.keys() {
             if let Some(module) = self.modules.get(id.0) {
                 modules.entry(module.name()).or_default().push(*id);
             }
@@ -110,7 +110,7 @@ impl Recorder {
         modules
     }
 
-    /// When the run began, in milliseconds since 1970.
+    /// Returns the start of the run, in milliseconds since 1970.
     pub(crate) fn at(&self) -> u64 {
         self.at
     }
@@ -119,23 +119,23 @@ impl Recorder {
         self.modules.get(id.0)
     }
 
-    /// Whether all tests of a module were run to their end.
+    /// Returns whether all tests of a module were run completely.
     pub(crate) fn is_complete(&self, id: ModuleId) -> bool {
-        let heard = self.heard.get(&id);
-        self.whole.contains(&id) && !self.interrupted && heard.is_some_and(|heard| !heard.incomplete)
+        let records = self.records.get(&id);
+        self.whole.contains(&id) && !self.interrupted && records.is_some_and(|records| !records.incomplete)
     }
 
-    /// What the run says of a module; `None` if it has nothing to say.
-    pub(crate) fn told(&self, id: ModuleId) -> Option<Told> {
-        let (module, heard) = (self.modules.get(id.0)?, self.heard.get(&id)?);
-        let broken = heard.incomplete || self.interrupted;
-        if !broken && heard.launches.values().all(|launch| launch.first.is_none()) {
+    /// Returns the record of a module, or `None` if there is nothing to record.
+    pub(crate) fn facts(&self, id: ModuleId) -> Option<ModuleFacts> {
+        let (module, records) = (self.modules.get(id.0)?, self.records.get(&id)?);
+        let broken = records.incomplete || self.interrupted;
+        if !broken && records.launches.values().all(|launch| launch.first.is_none()) {
             return None;
         }
-        let starts = heard.launches.values().filter_map(|it| Some(it.first? - it.started));
-        let alone = (heard.launches.len() == 1).then(|| heard.launches.values().next()).flatten();
-        Some(Told {
-            key: ModuleKey::new(module.name(), heard.framework.clone()),
+        let starts = records.launches.values().filter_map(|it| Some(it.first? - it.started));
+        let alone = (records.launches.len() == 1).then(|| records.launches.values().next()).flatten();
+        Some(ModuleFacts {
+            key: ModuleKey::new(module.name(), records.framework.clone()),
             at: self.at,
             complete: self.is_complete(id),
             broken,
@@ -146,10 +146,10 @@ impl Recorder {
     }
 }
 
-/// What a run says of a module itself.
+/// The facts about a module in a run.
 #[derive(Debug)]
-pub(crate) struct Told {
-    /// Without a framework if it did not come so far as to say it.
+pub(crate) struct ModuleFacts {
+    /// The key of the module, without a framework if the module did not report one.
     pub(crate) key: ModuleKey,
     at: u64,
     complete: bool,
@@ -159,7 +159,7 @@ pub(crate) struct Told {
     wall: Option<Duration>,
 }
 
-impl Told {
+impl ModuleFacts {
     pub(crate) fn run(&self) -> ModuleRun<'_> {
         ModuleRun {
             at: self.at,
@@ -172,11 +172,11 @@ impl Told {
     }
 }
 
-/// The results of a module, in the order of their ids. Their texts are left where they are.
+/// The results of a module, sorted by test id. Texts are not copied.
 #[derive(Debug, Default)]
 pub(crate) struct Results(Vec<Ended>);
 
-/// How a test ended.
+/// The result of a test.
 #[derive(Debug)]
 struct Ended {
     uid: Box<str>,
@@ -206,7 +206,7 @@ impl Results {
                 outcome: outcome(&result),
             });
         }
-        // Those of one test stay in their order.
+        // A stable sort keeps the order of results of one test.
         all.sort_by(|a, b| a.uid.cmp(&b.uid));
         Ok(Self(all))
     }

@@ -1,4 +1,4 @@
-//! What holds for single tests: the overrides of `runtap.toml` and the quarantine.
+//! Rules for single tests: the overrides of `runtap.toml`, and the quarantine.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ pub struct Rules {
     known: HashMap<(ModuleId, String), TestInfo>,
 }
 
-/// Whether there are rules, and whether tests have to be discovered before they can be applied.
+/// The properties of tests that are needed to apply the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// What holds for one test holds for all.
+pub enum RequiredFacts {
+    /// There are no rules for single tests.
     NoRules,
-    /// Id and name of a test suffice.
+    /// The ids and names of tests are sufficient.
     Names,
-    /// Classes, traits and such matter.
+    /// Classes, traits or other properties are needed, so tests must be discovered.
     Discovery,
 }
 
-impl Need {
-    /// What these options need.
+impl RequiredFacts {
+    /// Returns the properties that these options need.
     pub fn of(options: &Options) -> Self {
         let overrides = options.overrides.iter().map(|one| &one.filter);
         let mut filters = overrides.chain(options.quarantine.iter().flatten()).peekable();
@@ -42,7 +42,7 @@ impl Need {
 }
 
 impl Rules {
-    /// The rules of these options for modules whose tests are `known` so far as they were discovered.
+    /// Creates the rules of these options. `known` are the tests that were discovered.
     pub fn new(
         options: Options,
         modules: &[Module],
@@ -89,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn overrides_and_quarantine_hold_for_their_tests_only() {
+    fn overrides_and_quarantine_apply_only_to_their_tests() {
         let options = options(
             "[test]\nquarantine = ['class = Bad']\n[[test.overrides]]\nfilter = 'name ^= Long'\nretries = 3\n\
              timeout-per-test = 'none'\nslow = '2m'",
         );
-        assert_eq!(Need::of(&options), Need::Discovery);
+        assert_eq!(RequiredFacts::of(&options), RequiredFacts::Discovery);
         let modules = [Module::new("/a/Shop.dll")];
         let bad = TestInfo { uid: "1".into(), type_name: Some("Bad".into()), ..TestInfo::default() };
         let rules = Rules::new(options, &modules, [(ModuleId(0), bad)]);
@@ -108,11 +108,14 @@ mod tests {
 
     #[test]
     fn names_need_no_discovery() {
-        assert_eq!(Need::of(&options("[test]\nretries = 1")), Need::NoRules);
-        assert_eq!(Need::of(&options("[test]\nquarantine = ['name = A', 'uid = b']")), Need::Names);
+        assert_eq!(RequiredFacts::of(&options("[test]\nretries = 1")), RequiredFacts::NoRules);
         assert_eq!(
-            Need::of(&options("[test]\nquarantine = ['name = A', 'category = Slow']")),
-            Need::Discovery
+            RequiredFacts::of(&options("[test]\nquarantine = ['name = A', 'uid = b']")),
+            RequiredFacts::Names
+        );
+        assert_eq!(
+            RequiredFacts::of(&options("[test]\nquarantine = ['name = A', 'category = Slow']")),
+            RequiredFacts::Discovery
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of one test, and which of them a later result replaces.
+//! The rows of one test, and the matching of later results to rows.
 
 use crate::event::State;
 
@@ -9,25 +9,25 @@ pub(super) struct Row {
     pub(super) index: usize,
     /// A hash of the display name.
     pub(super) name: u32,
-    /// That of the row that this one is [about](subject).
+    /// The hash of the name of the row that this row is [about](subject).
     pub(super) about: Option<u32>,
     pub(super) state: State,
     pub(super) quarantined: bool,
-    /// It is a failure that counts, and nothing will change that.
+    /// Whether this is a failure that counts and will not change.
     pub(super) is_settled: bool,
-    /// In which of the test's processes it was last, counted from 0 on.
+    /// The last process of the test that reported the row, counted from 0.
     pub(super) process: u32,
-    /// Which attempt in its process that was.
+    /// The attempt within that process.
     pub(super) attempt: u32,
-    /// A later attempt in the same process has replaced it.
+    /// Whether a later attempt in the same process replaced the row.
     pub(super) superseded: bool,
-    /// An attempt before has failed.
+    /// Whether an earlier attempt failed.
     pub(super) has_failed: bool,
 }
 
 impl Row {
-    /// Whether the next result may replace it, whatever that is: the test's last process has not done so, or its own calls it
-    /// superseded.
+    /// Returns whether any result may replace this row: the test's last process has not reported the row, or the row's
+    /// process marked it as superseded.
     pub(super) fn is_pending(&self, process: u32) -> bool {
         self.superseded || self.process < process
     }
@@ -37,24 +37,24 @@ impl Row {
     }
 }
 
-/// A test, as its last process has it.
+/// The state of a test after its last process.
 #[derive(Debug, Default)]
 pub(super) struct Test {
-    /// The runner's attempt, from 1 on.
+    /// The runner's attempt, starting at 1.
     pub(super) attempt: u32,
-    /// The application's own, as its last process has it.
+    /// The application's attempt in the test's last process.
     pub(super) host_attempt: u32,
-    /// How many processes there were before.
+    /// The number of previous processes.
     pub(super) process: u32,
     pub(super) row: Option<Row>,
-    /// Further ones. Most tests have one row, so that this needs no memory of its own.
+    /// Further rows. Most tests have one row, so that this allocates no memory.
     pub(super) more: Vec<Row>,
-    /// No row before this one waits to be replaced.
+    /// No row before this index is pending.
     pub(super) first_pending: usize,
 }
 
-/// So many rows of a test are compared by their names.
-const MOST_COMPARED: usize = 4096;
+/// The maximum number of rows of a test whose names are compared.
+const MAX_COMPARED: usize = 4096;
 
 impl Test {
     pub(super) fn rows(&mut self) -> impl Iterator<Item = &mut Row> {
@@ -70,14 +70,15 @@ impl Test {
     }
 
     fn window(&self, start: usize) -> impl Iterator<Item = (usize, &Row)> {
-        (start..start + MOST_COMPARED).map_while(|place| Some((place, self.get(place)?)))
+        (start..start + MAX_COMPARED).map_while(|place| Some((place, self.get(place)?)))
     }
 
-    /// The place of the row that a new one replaces: one of its name, or else the first one that may go by its order. A row that is
-    /// about another one never takes that one's place.
+    /// Returns the position of the row that a new row replaces: the row with the same name, or else the first row that
+    /// may be matched by order. A row that is about another row never replaces that row.
     ///
-    /// Within a process, rows have attempts of their own: only a later attempt of the same name replaces one, and only one that is
-    /// superseded can have another name then. `outdated`: it is of an earlier process than the last one.
+    /// Within a process, rows count attempts separately: only a later attempt with the same name replaces a row, and
+    /// only a superseded row can be replaced under another name. `outdated` is whether the new row belongs to an
+    /// earlier process than the last one.
     pub(super) fn replaced(&mut self, new: &Row, outdated: bool) -> Option<usize> {
         while self.get(self.first_pending).is_some_and(|row| !row.is_pending(self.process)) {
             self.first_pending += 1;
@@ -103,12 +104,12 @@ impl Test {
                 return Some(place);
             }
         }
-        // Behind the window there may be one of its name: none is mended by guess.
-        by_order.filter(|_| self.get(start + MOST_COMPARED).is_none())
+        // There may be a row with this name after the window: do not guess.
+        by_order.filter(|_| self.get(start + MAX_COMPARED).is_none())
     }
 }
 
-/// The name of the row that a further row of its test is about: xunit.v3 has `[Test Cleanup Failure (NAME)]`, which may come
+/// Returns the name of the row that a further row is about: xunit.v3 reports `[Test Cleanup Failure (NAME)]`, possibly
 /// before the result of the test itself.
 pub(crate) fn subject(name: &str) -> Option<&str> {
     let (_, subject) = name.strip_prefix('[')?.strip_suffix(")]")?.split_once(" (")?;

@@ -128,7 +128,7 @@ fn every_application_has_the_outcomes_of_its_table() {
 
 /// A case of the orchard's begins and does not end. The oldest does not say what begins.
 pub(crate) fn failures_of(application: &str) -> Vec<ModuleFailure> {
-    let endless = "1 test has begun and has no result: NeverEnds";
+    let endless = "1 started test has no result: NeverEnds";
     let is_told = application.starts_with("orchard") && application != "orchard-1.8.4";
     is_told.then(|| ModuleFailure::NotRun(endless.to_owned())).into_iter().collect()
 }

@@ -1,5 +1,5 @@
-//! Writes a made-up run and one that was cut off in every format: `cargo run -p runtap-test-report --example sample_reports -- DIR [COUNT]`. With a
-//! count, also a large run of so many tests.
+//! Writes a sample run and an interrupted run in every format: `cargo run -p runtap-test-report --example
+//! sample_reports -- DIR [COUNT]`. With a count, also writes a large run with this number of tests.
 
 mod run;
 

@@ -1,5 +1,5 @@
-//! A made-up run with everything that a report has to show: every state, attempts, quarantine, hostile text, a module that
-//! is broken. And a large one.
+//! A sample run with everything that a report can show: every state, attempts, quarantine, hostile text, a broken
+//! module. Also a large run.
 
 use std::io::{self, Read, Seek, Write};
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use runtap_test_report::{
 };
 
 const MS: i64 = 1_000_000;
-/// How many modules a large run has.
+/// The number of modules of a large run.
 const MODULES: usize = 8;
 
 pub(crate) fn sample() -> Memory {
@@ -143,7 +143,7 @@ fn orchard_tests() -> Vec<TestResult> {
     vec![picks, colour, season, broken, timeout, cancelled, flaky, never, quarantined]
 }
 
-/// Texts that want to be something else.
+/// Texts that could be interpreted as markup or commands.
 fn press_tests() -> Vec<TestResult> {
     let hostile = "</script><img src=x onerror=alert(1)> ]]> <!-- & \"quoted\" 'too' `code` | **bold** @team %0A ::error::";
     let mut markup = test("m1", hostile, "Markup<T>", attempt(State::Failed, 1));
@@ -161,7 +161,7 @@ fn press_tests() -> Vec<TestResult> {
     [markup, controls, bare, long].into_iter().chain(rows).collect()
 }
 
-/// A run that was stopped: no test has failed, and one module was not run.
+/// A run that was stopped: no test failed, and one module was not run.
 #[allow(dead_code, reason = "the snapshots have no use for it")]
 pub(crate) fn cut_off() -> Memory {
     let run = Run { interrupted: Some("it was stopped by a signal".to_owned()), ..run(3) };
@@ -175,7 +175,7 @@ pub(crate) fn cut_off() -> Memory {
     Memory::new(run, [(stopped, vec![passed]), (not_run, Vec::new())])
 }
 
-/// A run of `count` tests with 1 KB of output each, kept in `file`; one of 500 failed.
+/// A run of `count` tests with 1 KB of output each, kept in `file`; one of 500 tests failed.
 #[allow(dead_code, reason = "the snapshots have no use for it")]
 pub(crate) fn large<F: Read + Write + Seek>(count: usize, file: F) -> io::Result<Spool<F>> {
     let mut spool = Spool::new(run(2), file);

@@ -1,4 +1,4 @@
-//! Workflow commands that GitHub Actions shows at the lines of a change.
+//! Workflow commands that GitHub Actions shows at lines of a change.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -6,41 +6,42 @@ use std::io::{self, Write};
 use super::frames;
 use crate::{Attempt, Location, Source, TestResult, text, trouble};
 
-/// The longest title in bytes; GitHub shows 255 characters.
+/// The maximum length of a title in bytes; GitHub shows 255 characters.
 const MAX_TITLE: usize = 250;
-/// The longest message in bytes, before it is escaped; GitHub's own limit is 64 KiB, and nobody reads more than a screen.
+/// The maximum length of a message in bytes, before escaping. GitHub's limit is 64 KiB, but users read at most a
+/// screen.
 const MAX_MESSAGE: usize = 4096;
 
-/// What to annotate.
+/// The options of annotations.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The folder of the checkout. Files outside of it are not annotated: GitHub knows none of them.
+    /// The folder of the checkout. Files outside of it are not annotated, because GitHub does not know them.
     pub root: String,
-    /// How many errors at most.
+    /// The maximum number of errors.
     pub errors: usize,
-    /// How many warnings at most.
+    /// The maximum number of warnings.
     pub warnings: usize,
 }
 
 impl Options {
-    /// As many as GitHub shows of a step: 10 of each.
+    /// Creates options with the limits of GitHub for a step: 10 errors and 10 warnings.
     pub fn new(root: impl Into<String>) -> Self {
         Self { root: root.into(), errors: 10, warnings: 10 }
     }
 }
 
-/// Writes an annotation, a line each, for what failed and for what nearly did. Nothing if all is well.
+/// Writes annotations, one per line, for failures and warnings. Writes nothing if there are none.
 ///
-/// Errors are those of the writer and of the source.
+/// Returns errors of the writer and of the source.
 pub fn annotations(source: &impl Source, w: impl Write, options: &Options) -> io::Result<()> {
     let budget = |left| Budget { left, missing: 0 };
     let mut out = Annotations { w, errors: budget(options.errors), warnings: budget(options.warnings) };
     if let Some(trouble) = trouble(source)? {
-        out.write(Kind::Error, None, "test run", &trouble)?;
+        out.write(AnnotationLevel::Error, None, "test run", &trouble)?;
     }
     for module in source.modules() {
         if let Some(error) = &module.error {
-            out.write(Kind::Error, None, &format!("test application {}", module.title()), error)?;
+            out.write(AnnotationLevel::Error, None, &format!("test application {}", module.title()), error)?;
         }
     }
     for number in 0..source.modules().len() {
@@ -60,21 +61,22 @@ pub fn annotations(source: &impl Source, w: impl Write, options: &Options) -> io
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum AnnotationLevel {
     Error,
     Warning,
 }
 
-/// What to say of a result: how loud, by which attempt, and the words before that.
-fn noteworthy(result: &TestResult) -> Option<(Kind, &Attempt, &'static str)> {
+/// Returns the level, the relevant attempt, and a prefix for the annotation of a result. `None` if there is nothing to
+/// report.
+fn noteworthy(result: &TestResult) -> Option<(AnnotationLevel, &Attempt, &'static str)> {
     if result.is_failure() {
-        return Some((Kind::Error, &result.last, ""));
+        return Some((AnnotationLevel::Error, &result.last, ""));
     }
     if result.is_forgiven() {
-        return Some((Kind::Warning, &result.last, "in quarantine: "));
+        return Some((AnnotationLevel::Warning, &result.last, "in quarantine: "));
     }
     let failed = result.earlier.iter().rfind(|attempt| attempt.state.is_failure());
-    failed.filter(|_| result.is_flaky()).map(|attempt| (Kind::Warning, attempt, "flaky: "))
+    failed.filter(|_| result.is_flaky()).map(|attempt| (AnnotationLevel::Warning, attempt, "flaky: "))
 }
 
 fn explain(attempt: &Attempt) -> String {
@@ -89,7 +91,7 @@ struct Annotations<W: Write> {
     warnings: Budget,
 }
 
-/// How many may still be written, and how many could not.
+/// The number of annotations that may still be written, and the number of omitted ones.
 struct Budget {
     left: usize,
     missing: usize,
@@ -106,10 +108,16 @@ impl Budget {
 }
 
 impl<W: Write> Annotations<W> {
-    fn write(&mut self, kind: Kind, at: Option<&Location>, title: &str, message: &str) -> io::Result<()> {
+    fn write(
+        &mut self,
+        kind: AnnotationLevel,
+        at: Option<&Location>,
+        title: &str,
+        message: &str,
+    ) -> io::Result<()> {
         let (name, budget) = match kind {
-            Kind::Error => ("error", &mut self.errors),
-            Kind::Warning => ("warning", &mut self.warnings),
+            AnnotationLevel::Error => ("error", &mut self.errors),
+            AnnotationLevel::Warning => ("warning", &mut self.warnings),
         };
         if !budget.take() {
             return Ok(());
@@ -128,7 +136,7 @@ impl<W: Write> Annotations<W> {
     }
 }
 
-/// A message: what would end the line or begin an escape is escaped, and nothing in it is another command.
+/// Escapes a message, so that it ends neither the line nor starts an escape or another command.
 fn data(text: &str) -> Cow<'_, str> {
     let text = text::no_inner_command(text);
     if !text.contains(['%', '\r', '\n']) {
@@ -137,7 +145,7 @@ fn data(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }
 
-/// A property's value: what would end it, too.
+/// Escapes the value of a property.
 fn property(text: &str) -> String {
     data(&text::line(text)).replace(':', "%3A").replace(',', "%2C")
 }
@@ -159,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_the_limit_is_counted() {
+    fn omitted_annotations_are_counted() {
         let mut budget = Budget { left: 2, missing: 0 };
         assert_eq!([(); 4].map(|()| budget.take()), [true, true, false, false]);
         assert_eq!(budget.missing, 2);
@@ -167,7 +175,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_ends_a_line_or_a_property(text in "[#a%]{0,4}\\PC*\r?\n?#{0,3}") {
+        fn texts_never_end_a_line_or_a_property(text in "[#a%]{0,4}\\PC*\r?\n?#{0,3}") {
             prop_assert!(!data(&text).contains(['\r', '\n']) && !data(&text).contains("##"));
             prop_assert!(!property(&text).contains(['\r', '\n', ':', ',']));
         }

@@ -1,9 +1,9 @@
-//! Places in source code in a stack of .NET's: `at A.B(String c) in /src/File.cs:line 12`.
+//! Source locations in stacks of .NET: `at A.B(String c) in /src/File.cs:line 12`.
 
 use crate::{Attempt, Location, TestResult};
 
-/// The place of a failure in a file below `root`, with a path relative to it and `/` between its parts: of the topmost
-/// such frame, else where the test is declared.
+/// Returns the location of a failure in a file below `root`, with a relative path with `/`: the location of the topmost
+/// such frame, or else the declaration of the test.
 pub(super) fn place(result: &TestResult, attempt: &Attempt, root: &str) -> Option<Location> {
     let stacks = attempt.exceptions.iter().flat_map(|exception| exception.stack.lines());
     let declared = result.location.clone();
@@ -16,12 +16,12 @@ pub(super) fn place(result: &TestResult, attempt: &Attempt, root: &str) -> Optio
 fn frame(line: &str) -> Option<Location> {
     let (_, place) = line.rsplit_once(" in ")?;
     let (file, line) = place.trim_end().rsplit_once(':')?;
-    // `line` is the word of the runtime's; other tools print the number alone.
+    // The runtime prints `line`; other tools print only the number.
     let line = line.trim_start_matches("line ").parse().ok()?;
     (!file.is_empty()).then(|| Location { file: file.to_owned(), line: Some(line) })
 }
 
-/// `path` relative to `root`. A path that leaves the root again is not below it.
+/// Returns `path` relative to `root`. `None` if the path is not below the root.
 fn below(path: &str, root: &str) -> Option<String> {
     let (path, root) = (path.replace('\\', "/"), root.replace('\\', "/"));
     let root = root.trim_end_matches('/');

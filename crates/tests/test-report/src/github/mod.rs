@@ -2,14 +2,14 @@
 //!
 //! | GitHub | from |
 //! |---|---|
-//! | `::error` | a failed test that counts; a module or a run that did not end well |
+//! | `::error` | a failed test that counts; a broken module or run |
 //! | `::warning` | a flaky test; a failure in quarantine |
-//! | `::notice` | how many more there are than may be annotated |
-//! | `file`, `line` | the topmost frame of the stacks in a file below the root; else where the test is declared |
+//! | `::notice` | the number of omitted annotations |
+//! | `file`, `line` | the topmost stack frame in a file below the root, or else the declaration of the test |
 //! | `title` | the test's display name |
-//! | summary | totals, modules, those that did not end well, failures with their details, flaky tests, the slowest tests |
+//! | summary | totals, modules, broken modules, failures with their details, flaky tests, the slowest tests |
 //!
-//! Limits of GitHub's: 10 errors and 10 warnings of a step are shown, and a summary of more than 1 MiB is refused.
+//! Limits of GitHub: 10 errors and 10 warnings of a step are shown, and a summary of more than 1 MiB is rejected.
 
 mod annotations;
 mod frames;

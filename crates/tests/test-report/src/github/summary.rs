@@ -1,7 +1,7 @@
 //! The summary of a job: Markdown with HTML, which GitHub shows on the page of the run.
 //!
-//! Owns: what comes first, and what is left out when it gets too long. Text of tests never is Markdown: it is in HTML
-//! elements, with every character escaped that Markdown or HTML could take for its own.
+//! Determines the order of sections, and what is omitted if the summary gets too long. Texts of tests are never
+//! Markdown: they are in HTML elements, with all characters escaped that Markdown or HTML could interpret.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,21 +10,21 @@ use std::io::{self, Write};
 
 use crate::{Attempt, Module, Source, TestResult, Totals, text, time};
 
-/// GitHub refuses a summary with more bytes.
+/// The maximum size of a summary in bytes; GitHub rejects larger ones.
 pub const MAX_BYTES: usize = 1024 * 1024;
-/// Kept for the sections after the failures, which are short.
+/// The size that is reserved for the short sections after the failures, in bytes.
 const RESERVED: usize = 128 * 1024;
-/// The longest name, in bytes before escaping.
+/// The maximum length of a name, in bytes before escaping.
 const MAX_NAME: usize = 300;
-/// The longest explanation of one failure, in bytes before escaping.
+/// The maximum length of the explanation of a failure, in bytes before escaping.
 const MAX_DETAILS: usize = 16 * 1024;
-/// How many of the slowest and the flaky tests are listed, and how many modules and broken modules.
+/// The number of listed slowest tests, and of listed flaky tests, modules and broken modules.
 const SLOWEST: usize = 10;
 const LISTED: usize = 50;
 
 /// Writes the summary, at most [`MAX_BYTES`].
 ///
-/// Errors are those of the writer and of the source.
+/// Returns errors of the writer and of the source.
 pub fn summary(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     let modules = source.modules();
     let totals: Vec<Totals> =
@@ -57,7 +57,7 @@ pub fn summary(source: &impl Source, mut w: impl Write) -> io::Result<()> {
     w.flush()
 }
 
-/// A result: its module's number and its own.
+/// The number of a module and the index of a result.
 type Place = (usize, usize);
 
 #[derive(Default)]
@@ -65,7 +65,7 @@ struct Listed {
     failures: Vec<Place>,
     flaky: Vec<Place>,
     forgiven: Vec<Place>,
-    /// The slowest, the fastest of them on top.
+    /// The slowest results, with the fastest of them on top.
     slowest: BinaryHeap<Reverse<(u64, Reverse<Place>)>>,
 }
 
@@ -96,7 +96,7 @@ fn headline(out: &mut String, source: &impl Source, all: &Totals) {
     let run = source.run();
     let broken = source.modules().iter().filter(|module| module.error.is_some()).count();
     let took = time::human(run.duration_ns);
-    let (mark, told) = match (all.failures(), broken) {
+    let (mark, message) = match (all.failures(), broken) {
         (0, 0) if run.interrupted.is_some() => {
             ("❌", format!("Interrupted, {} passed", text::plural(all.passed, "test")))
         }
@@ -108,7 +108,7 @@ fn headline(out: &mut String, source: &impl Source, all: &Totals) {
         }
         (failures, _) => ("❌", format!("{failures} of {} failed", text::plural(all.total, "test"))),
     };
-    let _ = writeln!(out, "## {mark} {told} in {took}\n");
+    let _ = writeln!(out, "## {mark} {message} in {took}\n");
     if let Some(why) = &run.interrupted {
         let _ = writeln!(out, "**Interrupted:** {}\n", escape(&text::cut(&text::line(why), MAX_NAME)));
     }
@@ -146,14 +146,14 @@ fn broken(out: &mut String, modules: &[Module]) {
     more(out, broken.len(), LISTED / 5);
 }
 
-/// Errors that no test explains.
+/// Writes errors that no test explains.
 fn errors(out: &mut String, modules: &[Module]) {
     let with_errors: Vec<&Module> = modules.iter().filter(|it| it.errors().next().is_some()).collect();
     for module in with_errors.iter().take(LISTED / 5) {
         let title = escape(&text::cut(&text::line(&module.title()), MAX_NAME));
         let _ = writeln!(out, "### {title} reported errors\n");
-        let told: Vec<_> = module.errors().map(|error| text::plain(error).into_owned()).collect();
-        pre(out, &text::cut(&told.join("\n"), 4096));
+        let message: Vec<_> = module.errors().map(|error| text::plain(error).into_owned()).collect();
+        pre(out, &text::cut(&message.join("\n"), 4096));
     }
     more(out, with_errors.len(), LISTED / 5);
 }
@@ -189,8 +189,8 @@ fn failures(out: &mut String, source: &impl Source, places: &[Place]) -> io::Res
 
 fn explain(attempt: &Attempt) -> String {
     let (message, details) = (attempt.message().unwrap_or_default(), attempt.details());
-    let told = if details.contains(message) { details } else { format!("{message}\n{details}") };
-    text::plain(&told).trim_end().to_owned()
+    let message = if details.contains(message) { details } else { format!("{message}\n{details}") };
+    text::plain(&message).trim_end().to_owned()
 }
 
 fn slowest(
@@ -202,7 +202,7 @@ fn slowest(
         return Ok(());
     }
     out.push_str("<details><summary>Slowest tests</summary>\n\n| test | time |\n| :-- | --: |\n");
-    // The least by `Reverse` is the slowest.
+    // The smallest by `Reverse` is the slowest.
     for Reverse((ns, Reverse((number, index)))) in slowest.into_sorted_vec() {
         let _ = writeln!(out, "| {} | {} |", name(&*source.result(number, index)?), time::human(ns));
     }
@@ -220,18 +220,18 @@ fn name(result: &TestResult) -> String {
     format!("<code>{}</code>", escape(&text::cut(&text::name(result), MAX_NAME)))
 }
 
-/// A block of text as it is.
+/// Writes a block of preformatted text.
 fn pre(out: &mut String, text: &str) {
-    // A line that begins with it is HTML to its end, empty lines included.
+    // Markdown treats everything from `<pre>` to its end as HTML, including empty lines.
     let _ = writeln!(out, "<pre>{}</pre>\n", escape(text));
 }
 
-/// Text that neither Markdown nor HTML takes for anything else.
+/// Escapes text so that neither Markdown nor HTML interprets it.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut word = 0;
     for c in text.chars() {
-        // GitHub makes a link of `www.` and what follows.
+        // GitHub converts `www.` and the text after it to a link.
         if c == '.' && word == 3 {
             out.push_str("&#46;");
             word = 0;
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_test_is_markup() {
+    fn texts_of_tests_are_never_markup() {
         assert_eq!(
             escape("a|b `c` <d> *e* [f](g) $h$ @i"),
             "a&#124;b &#96;c&#96; &#60;d&#62; &#42;e&#42; &#91;f&#93;(g) &#36;h&#36; &#64;i"

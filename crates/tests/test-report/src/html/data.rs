@@ -1,8 +1,9 @@
-//! The data of the page: what the list needs of every test, then the details in chunks.
+//! The data of the page: an index of all tests for the list, then the details in chunks.
 //!
-//! Owns: the shape that `page.js` reads. Short names and arrays, because there may be 100,000 of each: `index.tests` has
-//! `[name, state, class, module, microseconds, flags]` each, `state` a number by [`State::ALL`], `class` and `module`
-//! numbers into `classes` and `modules`, `flags` 1 for flaky and 2 for quarantined.
+//! Defines the format that `page.js` reads. Names are short and tests are arrays, because there may be 100,000 tests:
+//! each element of `index.tests` is `[name, state, class, module, microseconds, flags]`, where `state` is an index in
+//! [`State::ALL`], `class` and `module` are indexes in `classes` and `modules`, and `flags` is 1 for flaky and 2 for
+//! quarantined.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,7 +33,7 @@ pub(super) fn write(source: &impl Source, w: &mut impl Write, options: &Options)
     Ok(())
 }
 
-/// Every result as (rank, module, number), what matters most first.
+/// Returns all results as (rank, module, number), the most important first.
 fn in_order(source: &impl Source) -> io::Result<Vec<(u8, usize, usize)>> {
     let mut places = Vec::new();
     for number in 0..source.modules().len() {
@@ -72,7 +73,7 @@ fn write_index(source: &impl Source, w: &mut impl Write, places: &[(u8, usize, u
             .modules()
             .iter()
             .zip(&totals)
-            .map(|(module, totals)| Part::of(module, *totals))
+            .map(|(module, totals)| ModuleData::of(module, *totals))
             .collect(),
     };
     w.write_all(b"<script type=\"application/json\" id=\"head\">")?;
@@ -94,7 +95,7 @@ fn write_index(source: &impl Source, w: &mut impl Write, places: &[(u8, usize, u
     w.write_all(b"}</script>\n")
 }
 
-/// Writes JSON without a `<`: it only occurs in strings, which can have it escaped.
+/// Writes JSON with escaped `<`, which occurs only in strings.
 fn embed(w: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let mut bytes = Vec::new();
     json::write(&mut bytes, value)?;
@@ -107,7 +108,7 @@ fn embed(w: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     Ok(())
 }
 
-/// The names of classes, each once; number 0 is for tests without one.
+/// The names of classes without duplicates. Number 0 is for tests without a class.
 struct Classes {
     names: Vec<String>,
     numbers: HashMap<String, usize>,
@@ -140,16 +141,16 @@ struct Head<'a> {
     machine: Cow<'a, str>,
     exit_code: i32,
     interrupted: Option<String>,
-    /// What neither a test nor a module shows.
+    /// A problem that neither a test nor a module shows.
     trouble: Option<String>,
     totals: Totals,
     chunk: usize,
-    modules: Vec<Part<'a>>,
+    modules: Vec<ModuleData<'a>>,
 }
 
 /// A module.
 #[derive(Serialize)]
-struct Part<'a> {
+struct ModuleData<'a> {
     title: String,
     path: Cow<'a, str>,
     duration: String,
@@ -163,9 +164,9 @@ struct Part<'a> {
     totals: Totals,
 }
 
-impl<'a> Part<'a> {
+impl<'a> ModuleData<'a> {
     fn of(module: &'a Module, totals: Totals) -> Self {
-        // The end of an output explains a crash, and the runner has kept no more than that.
+        // The end of the output explains a crash; the runner has kept only this part.
         let output = |output: &str| text::plain(output).into_owned();
         let messages = module.messages.iter();
         Self {
@@ -188,14 +189,15 @@ fn artifacts(artifacts: &[Artifact]) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
     artifacts.iter().map(|it| (text::line(it.title()), text::line(&it.path))).collect()
 }
 
-/// How much may still be written.
+/// The remaining budget for texts, in bytes.
 struct Budget {
     left: usize,
     options: Options,
 }
 
 impl Budget {
-    /// A text of a test, cut to what it may have; a cut one ends with how much is missing.
+    /// Truncates a text to `most` bytes and to the remaining budget. A truncated text ends with the number of missing
+    /// bytes.
     fn take(&mut self, value: &str, most: usize) -> String {
         let value = text::plain(value);
         let end = value.floor_char_boundary(most.min(self.left));

@@ -1,17 +1,17 @@
-//! A page for people: one file that opens anywhere and asks for nothing.
+//! An HTML page in one file, which works offline.
 //!
 //! | on the page | from |
 //! |---|---|
 //! | headline, bar, counts | the run and the totals |
-//! | notices | interruption; modules that did not end well, with the end of their output |
+//! | notices | interruption; broken modules, with the end of their output |
 //! | list | tests: failures, then failures in quarantine, flaky, skipped and passed ones |
 //! | an opened test | exceptions, expected and actual, output, earlier attempts, traits, artifacts |
 //! | modules | counts, time, exit code, messages, artifacts |
 //!
-//! The data is JSON in elements that no browser runs: first what the list needs, then the details of [`CHUNK`] tests at a
-//! time, which the page reads when a test is opened. Texts of tests reach the page as text nodes only; `<` never occurs in
-//! the data, and a content security policy allows the page's own script and style, by their hashes, and nothing else.
-//! `page.js` draws rows as they are scrolled to. What is left out for size is said where it is missing.
+//! The data is JSON in elements that browsers do not execute: first the index of the list, then the details of
+//! [`CHUNK`] tests at a time, which the page parses when a test is opened. Texts of tests are only used as text nodes;
+//! `<` never occurs in the data, and a content security policy allows only the page's own script and style, by their
+//! hashes. `page.js` renders rows as they are scrolled into view. Omissions because of the size are marked on the page.
 
 mod data;
 
@@ -22,26 +22,26 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Source, text, time};
 
-/// How many tests' details are in one element.
+/// The number of tests whose details are in one element.
 pub const CHUNK: usize = 128;
 
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
 const BODY: &str = include_str!("page.html");
 
-/// How much of the output goes into the page, in bytes.
+/// Limits on the texts in the page, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Of a text of a test that passed or was skipped.
+    /// The maximum size of a text of a test that passed or was skipped.
     pub passed: usize,
-    /// Of a text of any other test.
+    /// The maximum size of a text of any other test.
     pub failed: usize,
-    /// Of all tests together; failures come first.
+    /// The maximum size of all texts together; failures come first.
     pub total: usize,
 }
 
 impl Default for Options {
-    /// 2 KiB, 64 KiB, 32 MiB.
+    /// Returns limits of 2 KiB, 64 KiB and 32 MiB.
     fn default() -> Self {
         Self { passed: 2 << 10, failed: 64 << 10, total: 32 << 20 }
     }
@@ -49,7 +49,7 @@ impl Default for Options {
 
 /// Writes the page.
 ///
-/// Errors are those of the writer and of the source.
+/// Returns errors of the writer and of the source.
 pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::Result<()> {
     let run = source.run();
     let totals = source.all_totals()?;
@@ -85,7 +85,7 @@ pub fn write(source: &impl Source, mut w: impl Write, options: &Options) -> io::
     w.flush()
 }
 
-/// The source of a content security policy that allows this text only.
+/// Returns the source expression of a content security policy that allows only this text.
 fn hash(text: &str) -> String {
     format!("sha256-{}", base64(&Sha256::digest(text.as_bytes())))
 }
@@ -128,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn the_page_brings_nothing_in() {
+    fn the_page_loads_nothing_from_outside() {
         for part in [SCRIPT, STYLE, BODY] {
             for word in ["http:", "https:", "@import", "url(", "innerHTML", "eval(", "</script", "</style"] {
                 assert!(!part.contains(word), "{word}");
             }
         }
-        assert!(!BODY.contains("style=") && !BODY.contains("onclick"), "the policy would refuse it");
+        assert!(!BODY.contains("style=") && !BODY.contains("onclick"), "the policy would block it");
     }
 }

@@ -1,80 +1,82 @@
-//! What all formats have in common: a test and what became of it.
+//! Types that all formats share: a test and its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most bytes of a test's own name. A longer one is shortened, and ends with a mark that differs for each name.
-pub const LONGEST_NAME: usize = 4 << 10;
+/// The maximum size of a test's name, in bytes. A longer name is shortened, and ends with a mark that differs for each
+/// name.
+pub const MAX_NAME_BYTES: usize = 4 << 10;
 
-/// The most bytes of the name of a suite, with those it is in: it is read once, and is in the uid of each of its tests.
-pub const LONGEST_SUITE: usize = 1 << 10;
+/// The maximum size of a suite's name with its parents, in bytes. The name is part of the uid of each of its tests.
+pub const MAX_SUITE_BYTES: usize = 1 << 10;
 
-/// The most bytes of a name, or of the first line of a panic, that is quoted beside others.
-pub(crate) const LONGEST_REASON: usize = 256;
+/// The maximum size of a name, or of the first line of a panic, that is quoted in other texts, in bytes.
+pub(crate) const MAX_REASON_BYTES: usize = 256;
 
-/// The name of what has none, as reports have it.
+/// The name of unnamed tests in reports.
 const UNNAMED: &str = "(unnamed)";
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// It has passed.
+    /// The test passed.
     Passed,
-    /// It was not run.
+    /// The test was skipped.
     Skipped,
-    /// An assertion has failed.
+    /// An assertion failed.
     Failed,
-    /// Something else went wrong.
+    /// The test failed for another reason.
     Error,
-    /// It took too long.
+    /// The test timed out.
     TimedOut,
 }
 
-/// Why a test has not passed.
+/// The reason why a test did not pass.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Detail {
     /// The message.
     pub message: String,
     /// The type of the exception or error; may be empty.
     pub kind: String,
-    /// The stack as the command has printed it; may be empty.
+    /// The stack trace as printed by the command; may be empty.
     pub stack: String,
 }
 
 /// A test that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// What filters call it: the suite and the name. No two that a [`Parser`](crate::formats::Parser) gives are the same.
+    /// The id that filters use: the suite and the name. Unique among the tests of a [`Parser`](crate::formats::Parser).
     pub uid: String,
-    /// What people call it.
+    /// The display name.
     pub name: String,
-    /// The binary, package, class or file that it is of; may be empty. Tests of one suite share it.
+    /// The binary, package, class or file of the test; may be empty. Tests of one suite share the text.
     pub suite: Arc<str>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How long it took, if that was said.
+    /// The duration, if the command reports it.
     pub duration: Option<Duration>,
-    /// Why it was skipped; may be empty.
+    /// The reason for skipping; may be empty.
     pub reason: String,
-    /// Why it has not passed; `None` if it has, or was skipped.
+    /// The reason for the failure; `None` if the test passed or was skipped.
     pub detail: Option<Detail>,
-    /// What it has printed.
+    /// The standard output of the test.
     pub stdout: String,
-    /// What it has printed to standard error.
+    /// The standard error of the test.
     pub stderr: String,
-    /// File and line, if they were said.
+    /// The file and line, if the command reports them.
     pub place: Option<(String, u32)>,
-    /// The paths of files that it has left, as it has said them.
+    /// The paths of files that the test produced, as reported.
     pub artifacts: Vec<String>,
-    /// No test, but a suite, a package or a target that has failed for a reason of its own: a failed test does not explain it.
+    /// Whether this is not a test but a suite, a package or a target that failed for a reason of its own, which failed
+    /// tests do not explain.
     pub is_group: bool,
 }
 
 impl Case {
-    /// `suite` is one that [`suite`] has made.
+    /// Creates a test. `suite` must be created by [`suite`].
     pub(crate) fn new(suite: &Arc<str>, separator: &str, name: &str, outcome: Outcome) -> Self {
         let name = if name.trim().is_empty() { UNNAMED } else { name };
-        let name = shortened(name, LONGEST_NAME);
+        let name = shortened(name, MAX_NAME_BYTES);
         let uid = if suite.is_empty() { name.clone() } else { format!("{suite}{separator}{name}") };
         Self {
             uid,
@@ -92,53 +94,53 @@ impl Case {
         }
     }
 
-    /// A suite, a package or a target that has failed for a reason of its own.
+    /// Creates a failure of a suite, a package or a target.
     pub(crate) fn group(name: &str, detail: Detail) -> Self {
         let case = Self::new(&Arc::default(), "", name, Outcome::Error);
         Self { detail: Some(detail), is_group: true, ..case }
     }
 }
 
-/// What a command has said.
+/// An event in the output of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A test has begun.
-    Begun {
-        /// As that of [`Case`].
+    /// A test started.
+    Started {
+        /// The id; see [`Case::uid`].
         uid: String,
-        /// As that of [`Case`].
+        /// The display name; see [`Case::name`].
         name: String,
     },
-    /// A test has ended.
+    /// A test ended.
     Ended(Box<Case>),
-    /// There is such a test: an entry of a list.
+    /// An entry of a list of tests.
     Listed(Box<Case>),
-    /// Something is wrong with the run, and no test's fault.
+    /// The run failed for a reason other than a test.
     Problem(String),
-    /// The run may be as it should, but what it says of its tests can't be read.
+    /// A part of the output is unreadable; the run itself may be correct.
     Unreadable(String),
 }
 
-/// Seconds as a command has printed them.
+/// Converts seconds as printed by a command.
 pub(crate) fn seconds(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// The name of a suite, as the uids of its tests have it.
+/// Shortens the name of a suite for the uids of its tests.
 pub(crate) fn suite(name: &str) -> Arc<str> {
-    shortened(name, LONGEST_SUITE).into()
+    shortened(name, MAX_SUITE_BYTES).into()
 }
 
-/// A text of at most so many bytes. One that is longer ends with a mark: an ellipsis and a number made of the whole text, so that
-/// names which begin in the same way stay different ones, and a name stays the same from run to run.
+/// Shortens a text to at most `most` bytes. A shortened text ends with an ellipsis and a hash of the whole text, so
+/// that names with equal beginnings stay different, and a name is the same in each run.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     const MARK: usize = "…".len() + 16;
     if text.len() <= most {
         return text.to_owned();
     }
     let kept = text.get(..text.floor_char_boundary(most.saturating_sub(MARK))).unwrap_or_default();
-    // FNV-1a: filters of later versions name the test too.
+    // FNV-1a, a stable hash: filters may be used with later versions.
     let number = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |number, byte| {
         (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_names_stay_different_and_whole_letters() {
+    fn long_names_stay_different_and_are_split_between_characters() {
         assert_eq!(shortened("é", 2), "é");
         for most in 30..40 {
             let [one, other] = ["a", "b"].map(|end| shortened(&("é".repeat(40) + end), most));

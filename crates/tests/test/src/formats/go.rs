@@ -1,9 +1,10 @@
-//! The JSON of `go test -json` (`go doc test2json`): a line for each event, a test's output in pieces. A package that fails
-//! without a test of it failing (it does not compile, or its `TestMain` ends it) is a test of its own with the package's
-//! name. So is one that fails after its verdict about its tests: it has printed more, or has another exit status than 1.
+//! The JSON of `go test -json` (`go doc test2json`): one line per event, with a test's output in chunks. A package that
+//! fails without a failed test (it does not compile, or its `TestMain` exits) is reported as a test with the package's
+//! name. So is a package that fails after the verdict about its tests: it printed more output, or exited with a status
+//! other than 1.
 //!
-//! Output without an end of line hides what go prints behind it from test2json of go before 1.20: there are no events for
-//! `hello--- PASS: TestX (0.00s)` and `hello=== RUN   TestX`. Such lines count if no event tells of the test.
+//! Output without a line end hides markers that go prints after it from test2json before go 1.20: there are no events
+//! for `hello--- PASS: TestX (0.00s)` and `hello=== RUN   TestX`. Such lines are used if no event reports the test.
 
 mod build;
 mod text;
@@ -15,11 +16,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::formats::Read;
+use crate::formats::LineParser;
 use crate::formats::case::{
-    Case, Detail, Event, LONGEST_NAME, LONGEST_REASON, Outcome, seconds, shortened, suite,
+    Case, Detail, Event, MAX_NAME_BYTES, MAX_REASON_BYTES, Outcome, seconds, shortened, suite,
 };
-use crate::formats::printed::{Held, Printed};
+use crate::formats::test_output::{OutputSize, TestOutput};
 
 use self::build::Builds;
 use self::text::{
@@ -44,39 +45,46 @@ struct Line {
 
 #[derive(Debug, Default)]
 struct Package {
-    output: Printed,
-    /// Tests that have begun and not ended.
+    output: TestOutput,
+    /// The running tests.
     tests: BTreeMap<String, Running>,
     has_failed: bool,
-    /// No event is missing.
+    /// Whether the events are complete.
     is_exact: bool,
-    /// The test that events name, and the one that has printed: the start of the latter is in the middle of a line.
+    /// The test that events name, and the test that really printed: its start is in the middle of a line.
     redirect: Option<(String, String)>,
 }
 
-/// A test without an event for its end.
+/// A test without an end event.
 #[derive(Debug, Default)]
 struct Running {
-    printed: Printed,
-    /// What a line says of its end.
+    printed: TestOutput,
+    /// The end according to a line of output.
     ended: Option<(Outcome, Option<Duration>)>,
-    /// There was no event for its start either.
+    /// Whether there was no start event either.
     is_guess: bool,
 }
 
-/// The tests that a message names; it tells how many more there are.
-const MOST_NAMED: usize = 10;
+/// The maximum number of tests that a message names.
+const MAX_NAMED: usize = 10;
 
 const BUILD_FAILED: &str = "build failed";
 
 impl Package {
-    /// Whether no test of it has begun.
+    /// Returns whether no test of the package has started.
     fn is_untested(&self) -> bool {
         self.tests.is_empty() && !self.has_failed
     }
 
-    /// What events say that this test has printed.
-    fn print(&mut self, package: &str, test: String, text: &str, held: &mut Held, out: &mut Vec<Event>) {
+    /// Handles output that events assign to this test.
+    fn print(
+        &mut self,
+        package: &str,
+        test: String,
+        text: &str,
+        held: &mut OutputSize,
+        out: &mut Vec<Event>,
+    ) {
         if self.is_exact {
             return self.tests.entry(test).or_default().printed.push(text, held);
         }
@@ -93,7 +101,7 @@ impl Package {
         } else if let Some((head, name)) = start_within(text) {
             if !self.tests.contains_key(name) {
                 let case = Case::new(&suite(package), ".", name, Outcome::Passed);
-                out.push(Event::Begun { uid: case.uid, name: case.name });
+                out.push(Event::Started { uid: case.uid, name: case.name });
                 self.tests.insert(name.to_owned(), Running { is_guess: true, ..Running::default() });
             }
             self.redirect = Some((test, name.to_owned()));
@@ -106,11 +114,11 @@ impl Package {
         }
     }
 
-    /// The tests whose end only a line has said have ended so.
-    fn settle(&mut self, package: &str, held: &mut Held, out: &mut Vec<Event>) {
+    /// Ends the tests whose end was found only in a line of output.
+    fn settle(&mut self, package: &str, held: &mut OutputSize, out: &mut Vec<Event>) {
         for (test, running) in mem::take(&mut self.tests) {
             match running.ended {
-                // A test that has printed that it passes, and panics, has not passed.
+                // A test that printed a pass and then panics has not passed.
                 Some((outcome, duration))
                     if outcome == Outcome::Failed || !has_panic(running.printed.text()) =>
                 {
@@ -122,8 +130,8 @@ impl Package {
         }
     }
 
-    /// The package has ended.
-    fn end(mut self, name: &str, outcome: Outcome, held: &mut Held, out: &mut Vec<Event>) {
+    /// Handles the end of the package.
+    fn end(mut self, name: &str, outcome: Outcome, held: &mut OutputSize, out: &mut Vec<Event>) {
         self.settle(name, held, out);
         let has_unfinished = self.tests.values().any(|test| !test.is_guess);
         if outcome == Outcome::Failed {
@@ -135,7 +143,7 @@ impl Package {
                         out.push(Event::Ended(Box::new(broken(name, why, &more))));
                     }
                     None => {
-                        let name = shortened(name, LONGEST_NAME);
+                        let name = shortened(name, MAX_NAME_BYTES);
                         out.push(Event::Problem(format!(
                             "the package {name} ended without a verdict about its tests: some may not have run"
                         )));
@@ -155,9 +163,9 @@ impl Package {
         }
     }
 
-    /// The tests that ran when the package died. The panic is in the output of one of them, or in the package's. The first
-    /// one gets that: if each did, they would be as large as the output times the number of tests.
-    fn unfinished(self, package: &str, held: &mut Held, out: &mut Vec<Event>) {
+    /// Ends the tests that were running when the package crashed. The panic is in the output of one of them, or of the
+    /// package. Only the first test gets the whole output, to limit the total size.
+    fn unfinished(self, package: &str, held: &mut OutputSize, out: &mut Vec<Event>) {
         let package = suite(package);
         let is_told = self.tests.values().any(|test| has_panic(test.printed.text()));
         let own = self.output.take(held);
@@ -175,7 +183,7 @@ impl Package {
                 Some(detail) => {
                     let line = detail.message.lines().next().unwrap_or_default();
                     let short = Detail {
-                        message: shortened(line, LONGEST_REASON),
+                        message: shortened(line, MAX_REASON_BYTES),
                         kind: detail.kind.clone(),
                         stack: String::new(),
                     };
@@ -194,15 +202,15 @@ impl Package {
 pub(crate) struct Go {
     packages: BTreeMap<String, Package>,
     builds: Builds,
-    /// The output in them.
-    held: Held,
+    /// The size of the output in `packages` and `builds`.
+    held: OutputSize,
 }
 
-impl Read for Go {
+impl LineParser for Go {
     fn line(&mut self, text: &str, out: &mut Vec<Event>) -> bool {
         let mut is_of_format = false;
         let mut rest = events_in(text);
-        // Two that print at once may leave several events in a line.
+        // Concurrent writers may leave several events on one line.
         while !rest.is_empty() {
             let mut read = serde_json::Deserializer::from_str(rest).into_iter::<Line>();
             let Some(Ok(line)) = read.next() else { break };
@@ -210,11 +218,11 @@ impl Read for Go {
             is_of_format |= self.event(line, out);
         }
         if rest.contains("\"Action\"") {
-            out.push(Event::Unreadable(format!("an event of go can't be read: {rest}")));
+            out.push(Event::Unreadable(format!("an event of go is not readable: {rest}")));
             return true;
         }
         if !is_of_format {
-            // `FAIL example.org/shop [build failed]`, as go before 1.24 says it.
+            // `FAIL example.org/shop [build failed]`, as printed by go before 1.24.
             if let Some(rest) = text.strip_prefix("FAIL\t")
                 && let Some((name, why)) = rest.split_once(' ')
                 && why.starts_with('[')
@@ -229,13 +237,13 @@ impl Read for Go {
     fn finish(&mut self, out: &mut Vec<Event>) {
         for (name, mut package) in mem::take(&mut self.packages) {
             package.settle(&name, &mut self.held, out);
-            let more = package.tests.len().saturating_sub(MOST_NAMED);
+            let more = package.tests.len().saturating_sub(MAX_NAMED);
             let mut tests: Vec<_> =
-                package.tests.keys().take(MOST_NAMED).map(|test| shortened(test, LONGEST_REASON)).collect();
+                package.tests.keys().take(MAX_NAMED).map(|test| shortened(test, MAX_REASON_BYTES)).collect();
             tests.extend((more > 0).then(|| format!("{more} more")));
             let tests = tests.join(", ");
             let tests = if tests.is_empty() { String::new() } else { format!(", while {tests} ran") };
-            let name = shortened(&name, LONGEST_NAME);
+            let name = shortened(&name, MAX_NAME_BYTES);
             out.push(Event::Problem(format!("the package {name} has no end{tests}")));
         }
         for (path, printed) in self.builds.finish(&mut self.held) {
@@ -245,11 +253,11 @@ impl Read for Go {
 }
 
 impl Go {
-    /// Gives whether it is an event of a package.
+    /// Handles an event. Returns whether it is an event of a package.
     fn event(&mut self, line: Line, out: &mut Vec<Event>) -> bool {
         let Line { action, package, failed_build, test, output, elapsed } = line;
         let Some(name) = package else {
-            let action = shortened(&action, LONGEST_REASON);
+            let action = shortened(&action, MAX_REASON_BYTES);
             out.push(Event::Unreadable(format!("an event {action} of go names no package")));
             return true;
         };
@@ -269,7 +277,7 @@ impl Go {
             "run" => {
                 if let Some(test) = test {
                     let case = Case::new(&suite(&name), ".", &test, Outcome::Passed);
-                    out.push(Event::Begun { uid: case.uid, name: case.name });
+                    out.push(Event::Started { uid: case.uid, name: case.name });
                     package.tests.entry(test).or_default();
                     package.redirect = None;
                 }
@@ -283,7 +291,7 @@ impl Go {
                 }
                 return true;
             }
-            // Of go 1.20 and later, whose events are complete.
+            // Sent by go 1.20 and later, whose events are complete.
             "start" => {
                 package.is_exact = true;
                 return true;
@@ -313,7 +321,7 @@ impl Go {
     }
 }
 
-/// Where events begin in a line: they may follow what another process has printed.
+/// Returns the part of a line that starts with an event: events may follow output of another process.
 fn events_in(text: &str) -> &str {
     let starts = ["{\"Time\":", "{\"Action\":", "{\"ImportPath\":"];
     let start = if text.trim_start().starts_with('{') {
@@ -324,7 +332,7 @@ fn events_in(text: &str) -> &str {
     start.and_then(|start| text.get(start..)).unwrap_or_default().trim_start()
 }
 
-/// A test that has ended with this output.
+/// Creates the event of a test that ended with this output.
 fn ended(package: &str, test: &str, outcome: Outcome, duration: Option<Duration>, printed: &str) -> Event {
     let mut case = Case::new(&suite(package), ".", test, outcome);
     case.duration = duration;

@@ -1,8 +1,9 @@
-//! Documents of JUnit's form, as Surefire, pytest, gotestsum, nextest and many others write them: `testsuite` and `testcase`
-//! in any nesting, with `failure`, `error`, `skipped`, `system-out`, `system-err`. A `failure` or `error` of a suite is an error
-//! of its own, and a suite that has fewer tests or failures than it counts is a problem. A test of which only an attribute says
-//! that it failed has failed. Entities that a document declares are not read, so such a document is refused. A line
-//! `[[ATTACHMENT|PATH]]` of the output names a file that the test has left (Jenkins, GitLab; runtap's own reports).
+//! Parsing of JUnit documents, as written by Surefire, pytest, gotestsum, nextest and many others: `testsuite` and
+//! `testcase` in any nesting, with `failure`, `error`, `skipped`, `system-out`, `system-err`. A `failure` or `error` of
+//! a suite is reported as an error, and a suite with fewer tests or failures than its attributes count is a problem. A
+//! test fails even if only an attribute says so. Entities that a document declares are not supported, so such a
+//! document is rejected. A line `[[ATTACHMENT|PATH]]` in the output names a file that the test produced (Jenkins,
+//! GitLab, and runtap's own reports).
 
 mod counts;
 mod encoding;
@@ -20,22 +21,22 @@ use quick_xml::events::{BytesStart, Event as Xml};
 use self::counts::Counts;
 use crate::formats::case::{self, Case, Detail, Event, Outcome, seconds};
 
-/// What a document may have, and an attribute of it. A document is read as a whole, and there are several copies of an
-/// attribute, as in the id of a test.
-pub(crate) const LARGEST: usize = 256 << 20;
-const LONGEST: usize = 1 << 20;
+/// The maximum sizes of a document and of an attribute, in bytes. A document is kept in memory, with several copies of
+/// attributes such as ids of tests.
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 256 << 20;
+const MAX_ATTRIBUTE_BYTES: usize = 1 << 20;
 
-/// So many files of a test are named; more are left out.
-const MOST_FILES: usize = 1000;
+/// The maximum number of files of a test.
+const MAX_FILES: usize = 1000;
 
-/// Reads a whole document, a test at a time. What comes before something that is no XML is kept.
+/// Parses a document test by test. Tests before an XML error are kept.
 #[derive(Debug)]
 pub(crate) struct Document {
     reader: Reader<Cursor<Vec<u8>>>,
     buffer: Vec<u8>,
-    state: State,
+    state: DocumentState,
     is_over: bool,
-    /// What was wrong with all of it.
+    /// The problems of the whole document.
     problems: Vec<Event>,
 }
 
@@ -50,7 +51,7 @@ impl Document {
         let start = text.trim_start_matches('\u{feff}').trim_start();
         bytes.drain(..text.len() - start.len());
         let reader = Reader::from_reader(Cursor::new(bytes));
-        Self { reader, buffer: Vec::new(), state: State::default(), is_over: false, problems }
+        Self { reader, buffer: Vec::new(), state: DocumentState::default(), is_over: false, problems }
     }
 
     fn end(&mut self, error: Option<String>) {
@@ -60,24 +61,24 @@ impl Document {
         if let Some(error) = error {
             return say(Event::Problem(error));
         }
-        if state.cut > 0 {
+        if state.truncated > 0 {
             let attributes =
-                if state.cut == 1 { "1 attribute" } else { &format!("{} attributes", state.cut) };
+                if state.truncated == 1 { "1 attribute" } else { &format!("{} attributes", state.truncated) };
             say(Event::Unreadable(format!(
-                "{attributes} of the JUnit document exceeded {LONGEST} bytes, and were truncated"
+                "{attributes} of the JUnit document exceeded {MAX_ATTRIBUTE_BYTES} bytes, and were truncated"
             )));
         }
         if state.files_left_out > 0 {
             say(Event::Unreadable(format!(
-                "the JUnit document names more than {MOST_FILES} files of a test; {} were left out",
+                "the JUnit document names more than {MAX_FILES} files of a test; {} were left out",
                 state.files_left_out
             )));
         }
         if state.has_text_behind {
-            say(Event::Unreadable("there is text behind the end of the JUnit document".to_owned()));
+            say(Event::Unreadable("there is text after the end of the JUnit document".to_owned()));
         }
         if let Some(name) = &state.foreign_entity {
-            say(Event::Unreadable(format!("the JUnit document has the entity {name}, which is not known")));
+            say(Event::Unreadable(format!("the JUnit document has the unknown entity {name}")));
         }
         if !state.has_root {
             say(Event::Problem("there is no JUnit document".to_owned()));
@@ -103,7 +104,7 @@ impl Iterator for Document {
                 Ok(event) => event,
                 Err(error) => {
                     let at = self.reader.error_position();
-                    self.end(Some(format!("no XML at byte {at}: {error}")));
+                    self.end(Some(format!("invalid XML at byte {at}: {error}")));
                     break;
                 }
             };
@@ -137,7 +138,7 @@ fn declares_entities(doctype: &[u8]) -> bool {
     doctype.windows(8).any(|part| part == b"<!ENTITY")
 }
 
-/// What an attribute `status` or `result` of a test says, if it is not that the test passed.
+/// Returns the outcome in an attribute `status` or `result` of a test; `None` for a pass or an unknown word.
 fn outcome_of(word: &str) -> Option<Outcome> {
     Some(match word.trim().to_ascii_lowercase().as_str() {
         "fail" | "failed" | "failure" => Outcome::Failed,
@@ -148,7 +149,7 @@ fn outcome_of(word: &str) -> Option<Outcome> {
     })
 }
 
-/// `test_shop.py:11: AssertionError`, the last line of pytest.
+/// Parses the location in `test_shop.py:11: AssertionError`, the last line of pytest.
 fn place(line: &str) -> Option<(&str, u32, &str)> {
     let (rest, kind) = line.rsplit_once(": ")?;
     let (file, number) = rest.rsplit_once(':')?;
@@ -157,47 +158,47 @@ fn place(line: &str) -> Option<(&str, u32, &str)> {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct DocumentState {
     has_root: bool,
     depth: u64,
     suites: Vec<Arc<str>>,
     case: Option<Case>,
-    /// What has failed outside of tests.
+    /// A failure outside of tests.
     group: Option<Case>,
-    /// The second or a later failure of the test, which is open.
+    /// A further failure of the test, which is open.
     further: Option<Detail>,
     has_text_behind: bool,
-    /// An entity that nothing read declares, of a document that has a DOCTYPE.
+    /// An unknown entity in a document with a DOCTYPE.
     has_doctype: bool,
     foreign_entity: Option<String>,
     counts: Counts,
-    /// The files of the test, to name each once.
+    /// The files of the test, to name each file once.
     files: HashSet<String>,
     files_left_out: u64,
-    /// What the text is of.
+    /// The text of the open element.
     text: String,
-    /// How many attributes were too long.
-    cut: u64,
+    /// The number of attributes that were truncated.
+    truncated: u64,
 }
 
-/// The value of an attribute; counts it if it is too long.
-fn attribute(tag: &BytesStart<'_>, name: &str, cut: &mut u64) -> Option<String> {
-    // A document may have any number of attributes: comparing each with all others would take too long.
+/// Returns the value of an attribute, truncated and counted if it is too long.
+fn attribute(tag: &BytesStart<'_>, name: &str, truncated: &mut u64) -> Option<String> {
+    // Checking attributes for duplicates would take quadratic time.
     let mut attributes = tag.attributes();
     let mut attributes = attributes.with_checks(false).flatten();
     let found = attributes.find(|attribute| attribute.key.as_ref() == name.as_bytes())?;
-    let value = found.value.get(..LONGEST).unwrap_or(&found.value);
-    *cut += u64::from(value.len() < found.value.len());
+    let value = found.value.get(..MAX_ATTRIBUTE_BYTES).unwrap_or(&found.value);
+    *truncated += u64::from(value.len() < found.value.len());
     let raw = String::from_utf8_lossy(value).into_owned();
     Some(unescape(&raw).map(Cow::into_owned).unwrap_or(raw))
 }
 
-impl State {
+impl DocumentState {
     fn open(&mut self, tag: &BytesStart<'_>) {
         self.depth = self.depth.saturating_add(1);
         self.text.clear();
-        let cut = &mut self.cut;
-        let mut text = |name| attribute(tag, name, cut).filter(|text| !text.is_empty());
+        let truncated = &mut self.truncated;
+        let mut text = |name| attribute(tag, name, truncated).filter(|text| !text.is_empty());
         match tag.name().as_ref() {
             b"testsuites" => {
                 self.has_root = true;
@@ -238,7 +239,7 @@ impl State {
                 } else if let Some(case) = &mut self.case {
                     let [message, kind] = ["message", "type"].map(|name| text(name).unwrap_or_default());
                     let detail = Detail { message, kind, stack: String::new() };
-                    // The first one counts; the text of others is added to its own.
+                    // The first failure determines the outcome; further ones are appended.
                     if case.detail.is_none() {
                         case.outcome = if name == b"failure" { Outcome::Failed } else { Outcome::Error };
                         case.detail = Some(detail);
@@ -248,7 +249,7 @@ impl State {
                 }
             }
             b"skipped" => {
-                // One that has failed is not skipped by what came after, such as its clean-up.
+                // A failed test is not skipped by later elements, for example from its clean-up.
                 let is_open = |case: &&mut Case| matches!(case.outcome, Outcome::Passed | Outcome::Skipped);
                 if let Some(case) = self.case.as_mut().filter(is_open) {
                     case.outcome = Outcome::Skipped;
@@ -259,7 +260,7 @@ impl State {
         }
     }
 
-    /// What ends nothing.
+    /// Handles events that do not end an element.
     fn take(&mut self, event: &Xml<'_>) {
         match event {
             Xml::Start(tag) => self.open(tag),
@@ -285,7 +286,7 @@ impl State {
         self.text.push_str(text);
     }
 
-    /// The end of a failure that is not the first of its test.
+    /// Appends a further failure of the test.
     fn add_further(&mut self, mut further: Detail, text: &str) {
         let Some(detail) = self.case.as_mut().and_then(|case| case.detail.as_mut()) else { return };
         if further.message.is_empty() {
@@ -301,7 +302,7 @@ impl State {
         }
     }
 
-    /// The output without the lines that name files, which become files of the test.
+    /// Removes the lines that name files from the output, and adds the files to the test.
     fn output(&mut self, text: String) -> String {
         let path = |line: &str| -> Option<String> {
             let path = line.trim().strip_prefix("[[ATTACHMENT|")?.strip_suffix("]]")?;
@@ -314,7 +315,7 @@ impl State {
         for line in text.split_inclusive('\n') {
             match path(line) {
                 Some(path) if self.files.contains(&path) => {}
-                Some(_) if self.files.len() >= MOST_FILES => self.files_left_out += 1,
+                Some(_) if self.files.len() >= MAX_FILES => self.files_left_out += 1,
                 Some(path) => {
                     self.files.insert(path.clone());
                     self.case.iter_mut().for_each(|case| case.artifacts.push(path.clone()));
@@ -325,7 +326,7 @@ impl State {
         output
     }
 
-    /// Gives the test that has ended.
+    /// Handles the end of an element. Returns the test if it has ended.
     fn close(&mut self, name: &[u8]) -> Option<Box<Case>> {
         self.depth = self.depth.saturating_sub(1);
         let mut text = mem::take(&mut self.text);
@@ -349,7 +350,7 @@ impl State {
                 let mut case = self.case.take()?;
                 if case.detail.is_none() && !matches!(case.outcome, Outcome::Passed | Outcome::Skipped) {
                     self.counts.failure();
-                    let message = "the document says that the test failed, and not why".to_owned();
+                    let message = "the document reports that the test failed, but no reason".to_owned();
                     case.detail = Some(Detail { message, ..Detail::default() });
                 }
                 return Some(Box::new(case));

@@ -1,4 +1,4 @@
-//! The text of libtest, of any number of binaries after one another, with cargo's lines between them:
+//! The text output of libtest, of any number of binaries, with cargo's lines between them:
 //!
 //! ```text
 //!      Running unittests src/lib.rs (target/debug/deps/shop-507999230d6984fa)
@@ -13,21 +13,22 @@
 //! test result: FAILED. …
 //! ```
 //!
-//! Cargo prints its lines to standard error: the caller has to have both in one stream, or tests of different binaries look
-//! the same. Colours are passed over. What libtest-mimic prints in the same form is read too: it pads names, and its blocks
-//! are headed `---- NAME ----`.
+//! Cargo prints its lines to standard error: the caller must merge both streams, or tests of different binaries cannot
+//! be distinguished. Colors are ignored. The output of libtest-mimic is supported too: it pads names, and starts blocks
+//! with `---- NAME ----`.
 //!
-//! What cargo says of a target that has failed is read too: one of which no test has failed, or that did not end as failed
-//! tests have it end, is an error of its own.
+//! Cargo's messages about failed targets are parsed too: a target without failed tests, or with an exit status that
+//! failed tests do not explain, is reported as an error.
 //!
-//! `--quiet` prints a letter for each test and no names: that can't be read, and is said.
+//! `--quiet` prints a letter per test and no names. This is not readable, and reported as such.
 //!
-//! With `--nocapture`, what tests print is in the same stream, and lines are torn: `test a ... hello`, later `ok`; or, where
-//! output has no end of line, `hellook` and `hellotest a ... ok`. Such a result counts when the binary goes on to its next
-//! test, or reports its end; of lines that begin in the middle, as many as results are missing then.
+//! With `--nocapture`, the output of tests is in the same stream, and lines are torn: `test a ... hello`, later `ok`;
+//! or, if the output has no line end, `hellook` and `hellotest a ... ok`. Such a result is used when the binary
+//! continues with the next test, or reports its end. Of lines that start in the middle, only as many are used as there
+//! are missing results.
 //!
-//! A test may print lines of this form itself. Within the output of failed tests, `failures:` and `test result: ` count only
-//! if what follows, or has come before, is what libtest prints there.
+//! Tests may print such lines themselves. Within the output of failed tests, `failures:` and `test result: ` are
+//! recognized only if the surrounding lines match the output of libtest.
 
 mod names;
 pub(crate) mod target;
@@ -38,47 +39,47 @@ use std::sync::Arc;
 
 use self::names::{FailedNames, Names};
 use self::target::{Summary, Targets, heading};
-use crate::formats::case::{self, Case, Detail, Event, LONGEST_NAME, Outcome, shortened};
-use crate::formats::printed::{Held, Printed};
-use crate::formats::{Read, panicked};
+use crate::formats::case::{self, Case, Detail, Event, MAX_NAME_BYTES, Outcome, shortened};
+use crate::formats::test_output::{OutputSize, TestOutput};
+use crate::formats::{LineParser, panicked};
 
 #[derive(Debug, Default)]
-pub(crate) struct Text {
+pub(crate) struct TextParser {
     suite: Arc<str>,
-    /// How many tests the binary has promised; none between binaries.
+    /// The number of tests that the binary announced; `None` between binaries.
     expected: Option<u64>,
     ended: u64,
-    /// How many of them have failed.
+    /// The number of failed tests.
     failures: u64,
     targets: Targets,
-    /// Failures whose output is to follow, with what of it is there.
-    failed: Vec<(Case, Printed)>,
-    held: Held,
+    /// The failed tests whose output follows later, with the output so far.
+    failed: Vec<(Case, TestOutput)>,
+    held: OutputSize,
     failed_names: FailedNames,
-    /// `test NAME ... ` without a result: the test prints, or runs alone.
+    /// A test from a line `test NAME ... ` without a result: the test prints, or runs alone.
     open: Option<Open>,
-    /// A test whose name is in a line that begins with something else.
+    /// A test whose name is in a line that starts with other text.
     middle: Option<Open>,
-    /// Names and results of such tests.
+    /// The names and results of tests in torn lines.
     torn: Vec<(String, String)>,
-    /// Whose output is read, and where it is within `failed`.
+    /// The index in `failed` of the test whose output is being read.
     block: Option<usize>,
     in_failures: bool,
-    /// There was a line of letters, as `--quiet` prints it.
+    /// Whether there was a line of letters, as printed by `--quiet`.
     is_terse: bool,
-    /// What follows a `failures:` within them: the list of names, unless a line does not fit.
+    /// The lines after `failures:` within the output: the list of names, unless a line does not fit.
     names: Option<Names>,
 }
 
-/// So many failures of a binary wait for their output. Others are told at once, and without it.
-const MOST_FAILED: usize = 10_000;
+/// The maximum number of failed tests that wait for their output. Further ones are reported without output.
+const MAX_FAILED: usize = 10_000;
 
-/// A list of names has no more lines than there are names and these, nor more bytes.
-const MOST_OTHER_LINES: usize = 10;
-const MOST_LIST: usize = 64 << 20;
+/// The maximum number of other lines in a list of names, and its maximum size in bytes.
+const MAX_OTHER_LINES: usize = 10;
+const MAX_LIST_BYTES: usize = 64 << 20;
 
-/// More lines that begin with something else are no results.
-const MOST_TORN: usize = 10_000;
+/// The maximum number of torn lines that are kept.
+const MAX_TORN: usize = 10_000;
 
 /// A test without a result.
 #[derive(Debug)]
@@ -90,12 +91,12 @@ struct Open {
 
 impl Open {
     fn new(name: &str, torn: Option<&str>) -> Self {
-        let name = shortened(without_kind(name), LONGEST_NAME);
-        Self { name, torn: torn.map(|torn| shortened(torn, LONGEST_NAME)) }
+        let name = shortened(without_kind(name), MAX_NAME_BYTES);
+        Self { name, torn: torn.map(|torn| shortened(torn, MAX_NAME_BYTES)) }
     }
 }
 
-impl Text {
+impl TextParser {
     fn name(&self, name: &str, outcome: Outcome) -> Case {
         Case::new(&self.suite, "::", without_kind(name), outcome)
     }
@@ -123,34 +124,34 @@ impl Text {
         if matches!(outcome, Outcome::Failed | Outcome::TimedOut) {
             self.failures += 1;
             self.failed_names.insert(&case.name, self.failed.len());
-            if self.failed.len() < MOST_FAILED {
-                self.failed.push((case, Printed::default()));
+            if self.failed.len() < MAX_FAILED {
+                self.failed.push((case, TestOutput::default()));
                 return true;
             }
-            let message = format!("the output is not read: {MOST_FAILED} tests had failed before");
+            let message = format!("the output was skipped because {MAX_FAILED} tests had failed before");
             case.detail = Some(Detail { message, ..Detail::default() });
         }
         out.push(Event::Ended(Box::new(case)));
         true
     }
 
-    /// The binary goes on: what looked like the result of the open test was that.
+    /// Accepts the torn result of the open test when the binary continues.
     fn settle_open(&mut self, out: &mut Vec<Event>) {
         if let Some(Open { name, torn: Some(result) }) = self.open.take() {
             self.result(&name, &result, out);
         }
     }
 
-    /// The binary goes on behind a test whose name is in the middle of a line.
+    /// Stores the torn result of a test in the middle of a line when the binary continues.
     fn leave_middle(&mut self) {
         if let Some(Open { name, torn: Some(result) }) = self.middle.take()
-            && self.torn.len() < MOST_TORN
+            && self.torn.len() < MAX_TORN
         {
             self.torn.push((name, result));
         }
     }
 
-    /// The binary has come to its end: results that are missing are in torn lines.
+    /// Uses torn lines for missing results at the end of the binary.
     fn settle(&mut self, out: &mut Vec<Event>) {
         self.settle_open(out);
         self.leave_middle();
@@ -161,18 +162,18 @@ impl Text {
         }
     }
 
-    /// Whether a failure is in a torn line.
+    /// Returns whether a torn line has a failure.
     fn has_torn_failure(&self) -> bool {
         let of_open = self.open.iter().chain(&self.middle).filter_map(|open| open.torn.as_deref());
         of_open.chain(self.torn.iter().map(|(_, result)| result.as_str())).any(|it| it.starts_with("FAILED"))
     }
 
-    /// The binary has ended, or another one begins.
+    /// Handles the end of a binary, or the start of another one.
     fn close(&mut self, summary: Option<Summary>, out: &mut Vec<Event>) {
         self.failed_names.places.clear();
         for (mut case, printed) in mem::take(&mut self.failed) {
             case.stdout = printed.take(&mut self.held);
-            // Blank lines are between the blocks, and not what the test has printed.
+            // Blank lines separate blocks, and are not printed by the test.
             case.stdout.truncate(case.stdout.trim_end_matches('\n').len());
             if !case.stdout.is_empty() {
                 case.stdout.push('\n');
@@ -195,7 +196,7 @@ impl Text {
             let ended = self.ended;
             out.push(if ended == 0 && self.is_terse {
                 Event::Unreadable(format!(
-                    "{suite} tells results without names: it is run with -q, --quiet or --format terse, which can't be read"
+                    "{suite} prints results without names; do not use -q, --quiet or --format terse"
                 ))
             } else {
                 let running = open.map(|open| format!(", while {} ran", open.name)).unwrap_or_default();
@@ -213,12 +214,13 @@ impl Text {
         self.is_terse = false;
     }
 
-    /// A line of what failed tests have printed, or of the names behind that. Gives whether the binary has ended.
+    /// Handles a line in the output of failed tests, or in the list of names after it. Returns whether the binary has
+    /// ended.
     fn failures(&mut self, line: &str, raw: &str) -> bool {
         if let Some(names) = &mut self.names {
             let is_name = |name: &str| self.failed_names.get(name.trim_end()).is_some();
-            let has_room = names.lines < self.failed_names.places.len().saturating_add(MOST_OTHER_LINES)
-                && names.text.len().saturating_add(raw.len()) < MOST_LIST;
+            let has_room = names.lines < self.failed_names.places.len().saturating_add(MAX_OTHER_LINES)
+                && names.text.len().saturating_add(raw.len()) < MAX_LIST_BYTES;
             if has_room && (line.is_empty() || line.strip_prefix("    ").is_some_and(is_name)) {
                 names.push(raw);
                 return false;
@@ -226,7 +228,7 @@ impl Text {
             if line.starts_with("test result: ") {
                 return true;
             }
-            // A test has printed it.
+            // The lines were printed by a test.
             let text = mem::take(&mut names.text);
             self.names = None;
             self.print(&text);
@@ -244,7 +246,7 @@ impl Text {
         false
     }
 
-    /// What the test has printed whose output is read.
+    /// Appends to the output of the test whose output is being read.
     fn print(&mut self, text: &str) {
         if let Some((_, printed)) = self.block.and_then(|at| self.failed.get_mut(at)) {
             printed.push(text, &mut self.held);
@@ -252,7 +254,7 @@ impl Text {
     }
 }
 
-/// The name of a test without what a run adds. Lists do not have it.
+/// Removes suffixes from the name of a test that lists do not have.
 fn without_kind(name: &str) -> &str {
     let mut name = name.trim_end();
     for suffix in [" - should panic", " - compile fail", " - compile"] {
@@ -261,7 +263,7 @@ fn without_kind(name: &str) -> &str {
     name
 }
 
-/// Without the sequences that colour it.
+/// Removes color sequences.
 fn plain(line: &str) -> Cow<'_, str> {
     if !line.contains('\x1b') {
         return Cow::Borrowed(line);
@@ -276,7 +278,7 @@ fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-impl Read for Text {
+impl LineParser for TextParser {
     fn line(&mut self, raw: &str, out: &mut Vec<Event>) -> bool {
         let line = &*plain(raw);
         if let Some(suite) = heading(line) {
@@ -294,7 +296,7 @@ impl Read for Text {
         if let Some(count) = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test")) {
             if let Ok(count) = count.0.parse() {
                 self.close(None, out);
-                self.targets.tell(out);
+                self.targets.report(out);
                 self.expected = Some(count);
             }
             return true;
@@ -328,7 +330,7 @@ impl Read for Text {
             return true;
         }
         let within = within(line).filter(|_| self.expected.is_some());
-        // While a test runs alone, only it prints.
+        // While a test runs alone, all output is from it.
         let goes_on = self.open.as_ref().is_none_or(|open| open.torn.is_some());
         if let Some((name, result)) = within
             && (goes_on || is_result(result))
@@ -342,7 +344,7 @@ impl Read for Text {
         if self.middle.is_some() && goes_on {
             return false;
         }
-        // The result of a test that has printed something itself ends its last line.
+        // The result of a test that printed output ends its last line.
         if let Some(mut open) = self.open.take() {
             let is_whole = ["ok", "FAILED"].contains(&line);
             if !is_whole || !self.result(&open.name, line, out) {
@@ -355,11 +357,11 @@ impl Read for Text {
 
     fn finish(&mut self, out: &mut Vec<Event>) {
         self.close(None, out);
-        self.targets.tell(out);
+        self.targets.report(out);
     }
 }
 
-/// The result at the end of a line, behind what a test has printed, or at its beginning.
+/// Returns the result at the end of a line, after output of a test, or at its start.
 fn beside(line: &str) -> Option<&str> {
     let line = line.trim_end();
     let words = ["ok", "FAILED"];
@@ -371,7 +373,7 @@ fn beside(line: &str) -> Option<&str> {
     at_end.or_else(|| words.into_iter().find(|word| line.starts_with(word)))
 }
 
-/// The name of a test in a line that begins with something else, and what follows it.
+/// Returns the name of a test in a line that starts with other text, and the text after the name.
 fn within(line: &str) -> Option<(&str, &str)> {
     let (head, result) = line.rsplit_once(" ... ")?;
     let (before, name) = head.strip_suffix(" - should panic").unwrap_or(head).rsplit_once(' ')?;
@@ -379,13 +381,13 @@ fn within(line: &str) -> Option<(&str, &str)> {
     is_torn.then_some((name, result))
 }
 
-/// Whether it is a result and nothing else.
+/// Returns whether the text is a result and nothing else.
 fn is_result(text: &str) -> bool {
     let is_word = beside(text).is_some_and(|word| word.len() == text.trim_end().len());
     is_word || text == "ignored" || text.starts_with("ignored, ")
 }
 
-/// `..F.i`, and `..F.i  5/101` at the end of a full line.
+/// Returns whether the line has letters only, such as `..F.i`, or `..F.i  5/101` at the end of a full line.
 fn is_letters(line: &str) -> bool {
     let (letters, rest) = line.split_once(' ').unwrap_or((line, ""));
     let count = rest.trim();

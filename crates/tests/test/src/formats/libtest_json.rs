@@ -1,8 +1,8 @@
-//! The JSON of libtest, a line for each event, and nextest's in the same form: names there are `package::binary$test`, and
-//! the suites of several binaries overlap.
+//! The JSON of libtest, one line per event, and the JSON of nextest in the same form: its names are
+//! `package::binary$test`, and its suites overlap.
 //!
-//! Cargo prints what it says of its targets to standard error: the caller has to have both in one stream, as of the text of
-//! libtest. A result in a torn line is missing in what its suite counts.
+//! Cargo prints messages about targets to standard error: the caller must merge both streams, as for the text of
+//! libtest. A result in a torn line is missing from the counts of its suite.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::formats::case::{Case, Event, Outcome, seconds};
 use crate::formats::libtest::target::{Summary, Targets, heading};
-use crate::formats::{Read, panicked};
+use crate::formats::{LineParser, panicked};
 
 #[derive(Debug, Deserialize)]
 struct Line {
@@ -30,32 +30,32 @@ struct Line {
     test_count: Option<u64>,
 }
 
-/// The type of a line whose other fields can't be read.
+/// The type of a line with invalid other fields.
 #[derive(Debug, Deserialize)]
-struct Kind {
+struct LineKind {
     #[serde(rename = "type")]
     kind: String,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Json {
-    /// Suites that have begun and not ended.
+pub(crate) struct JsonParser {
+    /// The number of open suites.
     open: u64,
     ended: u64,
-    /// Tests that have ended, and that have failed, since the suite began.
+    /// The numbers of ended and of failed tests since the suite started.
     of_suite: (u64, u64),
-    /// How many tests the suite has said that it has.
+    /// The number of tests that the suite announced.
     promised: u64,
-    /// How many tests have failed, of all suites, and how many the suites of nextest count.
+    /// The number of failed tests of all suites, and the number that nextest's suites report.
     failed: u64,
     said_failed: u64,
     is_nextest: bool,
-    /// The binary, as cargo names it.
+    /// The name of the binary in cargo's messages.
     binary: String,
     targets: Targets,
 }
 
-impl Read for Json {
+impl LineParser for JsonParser {
     fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool {
         let Some(line) = line.strip_prefix('{').map(|_| line) else {
             if let Some(binary) = heading(line) {
@@ -66,9 +66,9 @@ impl Read for Json {
             return self.open == 0 && self.targets.line(line, &self.binary, out);
         };
         let Ok(line) = serde_json::from_str::<Line>(line) else {
-            let kind = serde_json::from_str::<Kind>(line).map(|line| line.kind);
+            let kind = serde_json::from_str::<LineKind>(line).map(|line| line.kind);
             let Some(kind) = kind.ok().filter(|kind| kind == "test" || kind == "suite") else { return false };
-            out.push(Event::Unreadable(format!("a line about a {kind} can't be read: {line}")));
+            out.push(Event::Unreadable(format!("a line about a {kind} is not readable: {line}")));
             return true;
         };
         let event = line.event.as_deref().unwrap_or_default();
@@ -86,11 +86,11 @@ impl Read for Json {
                 let total = counts.into_iter().flatten().fold(0, u64::saturating_add);
                 let summary = Summary { is_failed, total, failed: line.failed.unwrap_or_default() };
                 self.said_failed = self.said_failed.saturating_add(summary.failed.max(is_failed.into()));
-                // One that stops at its first failure has promised more tests.
+                // A suite that stops at its first failure runs fewer tests than announced.
                 let promised = if is_failed { 0 } else { self.promised };
                 let short = (promised > ended)
-                    .then(|| format!("has {promised} tests, and only {ended} of them have a line"));
-                // Suites of nextest overlap, and begin again for what is left of them.
+                    .then(|| format!("has {promised} tests, but only {ended} of them have a line"));
+                // Suites of nextest overlap, and are started again for remaining tests.
                 if let Some(problem) = summary.problem(ended, failed).or(short).filter(|_| !self.is_nextest) {
                     self.targets.has_problem = true;
                     out.push(Event::Problem(format!("the suite {problem}")));
@@ -99,7 +99,7 @@ impl Read for Json {
             ("test", "started") => {
                 if let Some(name) = line.name {
                     let case = named(&name, Outcome::Passed);
-                    out.push(Event::Begun { uid: case.uid, name: case.name });
+                    out.push(Event::Started { uid: case.uid, name: case.name });
                 }
             }
             ("bench", _) => self.of_suite.0 += 1,
@@ -123,14 +123,14 @@ impl Read for Json {
     }
 
     fn finish(&mut self, out: &mut Vec<Event>) {
-        self.targets.tell(out);
+        self.targets.report(out);
         let (said, failed) = (self.said_failed, self.failed);
         if self.is_nextest && said > failed {
             let text =
-                format!("the suites reported {said} failed tests, and only {failed} of them have a line");
+                format!("the suites reported {said} failed tests, but only {failed} of them have a line");
             out.push(Event::Problem(text));
         }
-        // How many tests there should be is not sure: nextest starts a suite again for what is left of it.
+        // The expected number is unknown: nextest starts a suite again for remaining tests.
         if self.open > 0 {
             let ended = self.ended;
             out.push(Event::Problem(format!("the command ended after {ended} tests, within a suite")));
@@ -151,7 +151,7 @@ fn ended(line: Line) -> Option<Case> {
         "failed" if line.reason.as_deref() == Some("time limit exceeded") => Outcome::TimedOut,
         "failed" => Outcome::Failed,
         "ignored" => Outcome::Skipped,
-        // `timeout` only warns: the test goes on.
+        // `timeout` is only a warning; the test continues.
         _ => return None,
     };
     let mut case = named(&line.name?, outcome);

@@ -1,19 +1,19 @@
-//! What test commands print, read as results, without I/O: bytes in with [`Parser::feed`], [`Event`]s out.
+//! Parsing of the output of test commands, without I/O: [`Parser::feed`] takes bytes and returns [`Event`]s.
 //!
-//! | format | of | when a result is known |
+//! | format | used by | when a result is reported |
 //! |---|---|---|
-//! | [`Libtest`](Format::Libtest) | `cargo test` | a pass at its line; a failure when its output follows, at the end of its binary |
+//! | [`Libtest`](Format::Libtest) | `cargo test` | a passed test at its line; a failed test at the end of its binary, with its output |
 //! | [`LibtestJson`](Format::LibtestJson) | `cargo test -- -Z unstable-options --format json` | at its line |
 //! | [`Nextest`](Format::Nextest) | `cargo nextest run --message-format libtest-json-plus` | at its line |
 //! | [`GoJson`](Format::GoJson) | `go test -json` | at its line |
-//! | [`Tap`](Format::Tap) | TAP 13 and 14, such as `node --test --test-reporter=tap` | when the next line is none of its diagnostics |
+//! | [`Tap`](Format::Tap) | TAP 13 and 14, such as `node --test --test-reporter=tap` | after its diagnostics |
 //! | [`Junit`](Format::Junit) | JUnit XML, such as `pytest --junitxml` | at the end |
 //!
-//! What is not of the format is passed over: compilers and tests print where they like. What is cut, or promised and not
-//! there, is a [`Problem`](Event::Problem): a command that dies in the middle must not look as if it had passed.
+//! Other text is ignored, because compilers and tests may print anything. Truncated output, and missing results that
+//! were announced, are a [`Problem`](Event::Problem): a command that crashes must not appear to have passed.
 //!
-//! What is kept has limits, whatever a command prints: names ([`LONGEST_NAME`], [`LONGEST_SUITE`]), the output of tests that have
-//! not ended, what is read of diagnostics, and the files of a test. Text beyond a limit is replaced by a mark.
+//! Memory is limited, whatever a command prints: names ([`MAX_NAME_BYTES`], [`MAX_SUITE_BYTES`]), the output of running
+//! tests, diagnostics, and the files of a test. Text beyond a limit is replaced by a mark.
 
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods)]
 #![warn(clippy::cast_possible_truncation)]
@@ -25,19 +25,19 @@ mod libtest;
 mod libtest_json;
 mod lines;
 mod panicked;
-mod printed;
 mod tap;
+mod test_output;
 mod yaml;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 
-pub use case::{Case, Detail, Event, LONGEST_NAME, LONGEST_SUITE, Outcome};
+pub use case::{Case, Detail, Event, MAX_NAME_BYTES, MAX_SUITE_BYTES, Outcome};
 
 use lines::Lines;
 
-/// What a command prints.
+/// The output format of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// The text of libtest.
@@ -50,16 +50,16 @@ pub enum Format {
     GoJson,
     /// Test Anything Protocol.
     Tap,
-    /// A document of JUnit's form.
+    /// A JUnit document.
     Junit,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 6] =
         [Self::Libtest, Self::LibtestJson, Self::Nextest, Self::GoJson, Self::Tap, Self::Junit];
 
-    /// Its name on a command line.
+    /// Returns the name on a command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Libtest => "libtest",
@@ -78,9 +78,9 @@ impl fmt::Display for Format {
     }
 }
 
-/// Reads the lines of one format.
-trait Read: fmt::Debug + Send {
-    /// Gives whether the line is one of the format, and not just text.
+/// A parser of lines of one format.
+trait LineParser: fmt::Debug + Send {
+    /// Handles a line. Returns whether the line belongs to the format.
     fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool;
 
     fn finish(&mut self, out: &mut Vec<Event>);
@@ -90,45 +90,45 @@ trait Read: fmt::Debug + Send {
 enum Input {
     Lines {
         lines: Lines,
-        read: Box<dyn Read>,
-        seen: Seen,
+        read: Box<dyn LineParser>,
+        seen: SeenLines,
     },
-    /// A document, and whether it has more than is read.
+    /// A document, and whether it exceeds the maximum size.
     Document(Vec<u8>, bool),
 }
 
-/// What the lines so far were.
+/// The kinds of lines so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenLines {
     text: bool,
     format: bool,
 }
 
-impl Seen {
+impl SeenLines {
     fn line(&mut self, line: &str, is_of_format: bool) {
         self.text |= !line.trim().is_empty();
         self.format |= is_of_format;
     }
 }
 
-/// Reads what one command prints.
+/// A parser of the output of one command.
 #[derive(Debug)]
 pub struct Parser {
     input: Input,
     seen: Uids,
 }
 
-/// The uids so far, by their hashes: a test takes as much memory here, however long its name is. The keys of the hashes are
-/// random, so no names can be made that have the same one.
+/// The uids so far, as hashes, so that memory does not depend on the length of names. The hashes have random keys, so
+/// that collisions cannot be constructed.
 #[derive(Debug, Default)]
 struct Uids {
     hashes: RandomState,
-    /// The last number that each uid has got: one that comes again gets `#2`.
+    /// The last number of each uid: a duplicate gets `#2`.
     numbers: HashMap<u64, u32>,
 }
 
-/// The uid that a test would have if no other one had its name: `C.m` of `C.m#2`. Numbers of Go have a zero (`#01`) and stay. A
-/// test that has such a name itself is taken for another `C.m`.
+/// Returns the uid without the number that distinguishes duplicates: `C.m` for `C.m#2`. Numbers of Go start with a zero
+/// (`#01`) and are kept. A test whose own name has this form is treated as a duplicate of `C.m`.
 pub fn without_number(uid: &str) -> &str {
     let is_number =
         |text: &str| !text.starts_with('0') && !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -139,14 +139,14 @@ pub fn without_number(uid: &str) -> &str {
 }
 
 impl Uids {
-    /// No uid ends or is listed twice: servers take a second one for a retry of the first. No problem quotes a text of any size.
+    /// Makes uids unique, because servers treat a duplicate as a retry. Limits the length of problems.
     fn finish(&mut self, event: &mut Event) {
         let case = match event {
             Event::Ended(case) | Event::Listed(case) => case,
             Event::Problem(text) | Event::Unreadable(text) => {
-                return *text = case::shortened(text, LONGEST_NAME);
+                return *text = case::shortened(text, MAX_NAME_BYTES);
             }
-            Event::Begun { .. } => return,
+            Event::Started { .. } => return,
         };
         let first = self.hashes.hash_one(&case.uid);
         let mut count = self.numbers.get(&first).copied().unwrap_or(0);
@@ -165,15 +165,16 @@ impl Uids {
     }
 }
 
-/// The last events of a [`Parser`]. Those of a document are read one after another, so that they are never all there at once.
+/// The last events of a [`Parser`]. The tests of a document are parsed one by one, so that they need not be in memory
+/// together.
 #[derive(Debug)]
-pub struct Rest {
+pub struct FinalEvents {
     events: std::vec::IntoIter<Event>,
     document: Option<junit::Document>,
     seen: Uids,
 }
 
-impl Iterator for Rest {
+impl Iterator for FinalEvents {
     type Item = Event;
 
     fn next(&mut self) -> Option<Event> {
@@ -186,15 +187,15 @@ impl Iterator for Rest {
 }
 
 impl Parser {
-    /// Nothing was printed yet.
+    /// Creates a parser.
     pub fn new(format: Format) -> Self {
-        let lines = |read: Box<dyn Read>| {
-            let (lines, seen) = (Lines::default(), Seen::default());
+        let lines = |read: Box<dyn LineParser>| {
+            let (lines, seen) = (Lines::default(), SeenLines::default());
             Input::Lines { lines, read, seen }
         };
         let input = match format {
-            Format::Libtest => lines(Box::<libtest::Text>::default()),
-            Format::LibtestJson | Format::Nextest => lines(Box::<libtest_json::Json>::default()),
+            Format::Libtest => lines(Box::<libtest::TextParser>::default()),
+            Format::LibtestJson | Format::Nextest => lines(Box::<libtest_json::JsonParser>::default()),
             Format::GoJson => lines(Box::<go::Go>::default()),
             Format::Tap => lines(Box::<tap::Tap>::default()),
             Format::Junit => Input::Document(Vec::new(), false),
@@ -202,16 +203,16 @@ impl Parser {
         Self { input, seen: Uids::default() }
     }
 
-    /// Takes what was printed, in pieces of any size.
+    /// Handles output in chunks of any size.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut out = Vec::new();
         match &mut self.input {
             Input::Lines { lines, read, seen } => {
                 lines.feed(bytes, |line| seen.line(line, read.line(line, &mut out)));
             }
-            Input::Document(document, is_cut) => {
-                let room = junit::LARGEST.saturating_sub(document.len());
-                *is_cut |= bytes.len() > room;
+            Input::Document(document, is_truncated) => {
+                let room = junit::MAX_DOCUMENT_BYTES.saturating_sub(document.len());
+                *is_truncated |= bytes.len() > room;
                 document.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
             }
         }
@@ -221,17 +222,17 @@ impl Parser {
         out
     }
 
-    /// Whether there are lines with text, and none of them is of the format: the command prints something else than is
-    /// thought, or has not come so far. Not known of documents.
-    pub fn knows_nothing(&self) -> bool {
+    /// Returns whether there is text, but no line of the format: the command probably uses another format, or failed
+    /// early. Always `false` for documents.
+    pub fn recognizes_nothing(&self) -> bool {
         match &self.input {
             Input::Lines { seen, .. } => seen.text && !seen.format,
             Input::Document(..) => false,
         }
     }
 
-    /// Nothing more is printed.
-    pub fn finish(self) -> Rest {
+    /// Handles the end of the output, and returns the remaining events.
+    pub fn finish(self) -> FinalEvents {
         let mut out = Vec::new();
         let mut document = None;
         match self.input {
@@ -239,20 +240,20 @@ impl Parser {
                 lines.finish(|line| {
                     read.line(line, &mut out);
                 });
-                if lines.cut() > 0 {
-                    let text = format!("{} lines were too long and were cut", lines.cut());
+                if lines.truncated() > 0 {
+                    let text = format!("{} lines were too long and were truncated", lines.truncated());
                     out.push(Event::Problem(text));
                 }
                 read.finish(&mut out);
             }
             Input::Document(_, true) => {
-                let most = junit::LARGEST >> 20;
+                let most = junit::MAX_DOCUMENT_BYTES >> 20;
                 out.push(Event::Unreadable(format!(
-                    "the JUnit document exceeds {most} MiB, and is not read"
+                    "the JUnit document exceeds the maximum of {most} MiB, and was not read"
                 )));
             }
             Input::Document(bytes, false) => document = Some(junit::Document::new(bytes)),
         }
-        Rest { events: out.into_iter(), document, seen: self.seen }
+        FinalEvents { events: out.into_iter(), document, seen: self.seen }
     }
 }

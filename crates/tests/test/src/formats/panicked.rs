@@ -1,8 +1,8 @@
-//! The output of a failed Rust test: its message, place and stack out of what the panic hook has printed.
+//! Parsing of the output of a failed Rust test: the message, location and stack printed by the panic hook.
 
 use crate::formats::Detail;
 
-/// What is in the output of a failed test. A test that has returned an error has printed `Error: …`.
+/// Parses the output of a failed test. A test that returned an error has printed `Error: …`.
 pub(crate) fn read(output: &str) -> (Detail, Option<(String, u32)>) {
     let mut lines = output.lines();
     let mut detail = Detail::default();
@@ -45,7 +45,7 @@ pub(crate) fn read(output: &str) -> (Detail, Option<(String, u32)>) {
     (detail, None)
 }
 
-/// `thread 'name' (123) panicked at …`
+/// Splits `thread 'name' (123) panicked at …`.
 fn split_numbered(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix("thread '")?;
     rest.split_once(") panicked at ")
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_the_hook() {
+    fn both_forms_of_the_panic_message_are_parsed() {
         for head in ["thread 'a' panicked at src/a.rs:3:5:", "thread 'a' (77) panicked at src/a.rs:3:5:"] {
             let text =
                 format!("hello\n\n{head}\nleft\n right\nnote: run with `X`\nstack backtrace:\n   0: f\n");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_anything_else() {
+    fn errors_and_other_output_are_messages() {
         assert_eq!(read("x\nError: \"an\nerror\"\n").0.message, "\"an\nerror\"");
         assert_eq!(read("only text\n").0.message, "only text");
         assert_eq!(read(""), (Detail::default(), None));

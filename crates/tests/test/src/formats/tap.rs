@@ -1,12 +1,12 @@
-//! Test Anything Protocol, versions 13 and 14: test points, directives, diagnostics in YAML, subtests by indentation. A suite
-//! (`type: 'suite'` of node) is no test: its tests are. One that fails for another reason than its tests, such as a hook, is
-//! an error of its own.
+//! Test Anything Protocol, versions 13 and 14: test points, directives, diagnostics in YAML, subtests by indentation. A
+//! suite (`type: 'suite'` of node) is not reported as a test. A suite that fails for a reason other than its tests,
+//! such as a hook, is reported as an error.
 //!
-//! A subtest of node-tap comes behind its point, in braces: `ok 1 - name {`. What node says in a comment of an error after a
-//! test's end is the reason of the file that fails because of it, or else an error of its own.
+//! A subtest of node-tap follows its point in braces: `ok 1 - name {`. An error that node reports in a comment after
+//! the end of a test is added to the file that fails because of it, or else reported as an error.
 //!
-//! A test point whose directive is TODO or SKIP does not fail a run (TAP 14): one that is not ok counts as skipped. Directives
-//! are these two words only, in any case; other text behind `#` is a comment.
+//! A test point with the directive TODO or SKIP does not fail a run (TAP 14): a failed point with such a directive
+//! counts as skipped. Only these two words are directives, in any case; other text after `#` is a comment.
 
 mod levels;
 
@@ -14,43 +14,44 @@ use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
 
-use crate::formats::Read;
+use crate::formats::LineParser;
 use crate::formats::case::{self, Case, Detail, Event, Outcome};
 use crate::formats::yaml;
-use levels::{Levels, Within};
+use levels::{Levels, SubtestFailures};
 
-/// Deeper subtests than that are taken for text.
-const DEEPEST: usize = 100;
+/// The maximum depth of subtests; deeper ones are treated as text.
+const MAX_DEPTH: usize = 100;
 
-/// More of the diagnostics of a point is not read.
-const MOST_YAML: usize = 1 << 20;
+/// The maximum size of the diagnostics of a point, in bytes.
+const MAX_YAML_BYTES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tap {
-    /// The subtests that are open, by depth: `# Subtest: NAME`. Each has the names of those that it is in before its own.
+    /// The open subtests by depth (`# Subtest: NAME`). Each name includes the names of its parents.
     suites: Vec<Arc<str>>,
     levels: Levels,
-    /// Whether `# Subtest: NAME` is indented as the subtest is, as of pgTAP and of Perl before 5.26; known from the first one on.
+    /// Whether `# Subtest: NAME` is indented like the subtest, as in pgTAP and in Perl before 5.26. Known after the
+    /// first subtest.
     is_announced_within: Option<bool>,
     /// The point whose diagnostics may follow.
     point: Option<Point>,
-    /// The diagnostics that are read, and how far in they are: vitest's are further in than TAP has it.
+    /// The diagnostics that are being read, and their indentation: vitest indents them more than TAP specifies.
     yaml: Option<String>,
     yaml_indent: usize,
     has_bailed: bool,
-    /// Whether a failure was too deep to be read.
+    /// Whether a failure was nested too deeply.
     is_too_deep: bool,
-    /// What the line before counts, of a summary.
+    /// The word of the previous line, if it is part of a summary.
     after: Option<&'static str>,
-    /// Errors after the end of a test that are the reason of no file yet.
+    /// Errors after the end of a test that are not assigned to a file yet.
     late: Vec<String>,
 }
 
-/// Why node has given up a test or a suite.
+/// The failure type of tests and suites that node canceled.
 const CANCELLED: &str = "cancelledByParent";
 
-/// More errors after the end of tests say nothing more.
-const MOST_LATE: usize = 20;
+/// The maximum number of errors after the end of tests.
+const MAX_LATE: usize = 20;
 const LATE: &str = " generated asynchronous activity after the test ended";
 
 #[derive(Debug)]
@@ -59,8 +60,8 @@ struct Point {
     case: Case,
     is_ok: bool,
     /// The failures of its subtest.
-    within: Within,
-    /// What the point is if deeper ones follow: its name ends with a brace.
+    within: SubtestFailures,
+    /// The point if deeper points follow: its name then ends with a brace.
     opened: Option<(Case, Arc<str>)>,
 }
 
@@ -91,8 +92,8 @@ impl Tap {
             }
         }
         if is_suite {
-            // Failed tests are results already. A hook that never ends cancels its suite after the suite's tests have ended: only a
-            // cancelled test explains a cancelled suite.
+            // Failed tests have been reported. A hook that never ends cancels its suite after the suite's tests have
+            // ended, so only a canceled test explains a canceled suite.
             let is_explained = match failure_type.as_str() {
                 "subtestsFailed" => within.failed,
                 CANCELLED => within.cancelled,
@@ -178,7 +179,7 @@ impl Tap {
         let depth = depth.saturating_sub(usize::from(is_within));
         self.suites.truncate(depth);
         let suite = match self.suites.last() {
-            Some(outer) => format!("{outer} > {}", case::shortened(&name, case::LONGEST_SUITE)),
+            Some(outer) => format!("{outer} > {}", case::shortened(&name, case::MAX_SUITE_BYTES)),
             None => name,
         };
         let suite = case::suite(&suite);
@@ -187,12 +188,12 @@ impl Tap {
     }
 }
 
-impl Read for Tap {
+impl LineParser for Tap {
     fn line(&mut self, line: &str, out: &mut Vec<Event>) -> bool {
         let line = &*if self.yaml.is_some() { Cow::Borrowed(line) } else { without_tabs(line) };
         let text = line.trim_start_matches(' ');
         let indent = line.len() - text.len();
-        // Diagnostics are further in than their point: their end is missing.
+        // Diagnostics are indented more than their point: their end is missing.
         let is_missed_end =
             self.point.as_ref().is_some_and(|point| indent <= point.indent) && is_no_diagnostic(text);
         if self.yaml.is_some() && is_missed_end {
@@ -201,9 +202,9 @@ impl Read for Tap {
         if let (Some(yaml), Some(point)) = (&mut self.yaml, &self.point) {
             if text == "..." && indent <= self.yaml_indent.max(point.indent + 2) {
                 self.give(out);
-            } else if yaml.len() < MOST_YAML {
+            } else if yaml.len() < MAX_YAML_BYTES {
                 let line = line.get(indent.min(self.yaml_indent)..).unwrap_or_default();
-                let room = MOST_YAML - yaml.len();
+                let room = MAX_YAML_BYTES - yaml.len();
                 yaml.push_str(line.get(..line.floor_char_boundary(room)).unwrap_or_default());
                 yaml.push('\n');
             }
@@ -215,9 +216,11 @@ impl Read for Tap {
             return true;
         }
         let depth = indent / 4;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             if rest_of(text, "not ok").is_some() && !mem::replace(&mut self.is_too_deep, true) {
-                out.push(Event::Unreadable(format!("a test that failed is in more than {DEEPEST} subtests")));
+                out.push(Event::Unreadable(format!(
+                    "a failed test is nested in more than {MAX_DEPTH} subtests"
+                )));
             }
             return false;
         }
@@ -249,8 +252,8 @@ impl Read for Tap {
         } else if let Some(why) = bail_out(text) {
             self.give(out);
             self.has_bailed = true;
-            let why = case::shortened(why.trim(), case::LONGEST_NAME);
-            out.push(Event::Problem(format!("the tests were given up: {why}")));
+            let why = case::shortened(why.trim(), case::MAX_NAME_BYTES);
+            out.push(Event::Problem(format!("the tests were aborted: {why}")));
         } else if summary(text, "pass").is_some() {
             self.after = Some("pass");
         } else if let Some(failures) = summary(text, "fail").filter(|_| after == Some("pass")) {
@@ -262,8 +265,8 @@ impl Read for Tap {
             self.give(out);
             return self.levels.brace(depth, out);
         } else if let Some(error) = text.strip_prefix("# Error: ").filter(|error| error.contains(LATE)) {
-            if self.late.len() < MOST_LATE {
-                self.late.push(case::shortened(error, case::LONGEST_NAME));
+            if self.late.len() < MAX_LATE {
+                self.late.push(case::shortened(error, case::MAX_NAME_BYTES));
             }
         } else {
             return text.starts_with("TAP version ");
@@ -273,12 +276,12 @@ impl Read for Tap {
 
     fn finish(&mut self, out: &mut Vec<Event>) {
         if self.yaml.is_some() {
-            out.push(Event::Problem("the command ended within the diagnostics of a test".to_owned()));
+            out.push(Event::Problem("the output ended within the diagnostics of a test".to_owned()));
         }
         self.give(out);
         for error in mem::take(&mut self.late) {
             let test = error.split_once(LATE).map_or("", |(test, _)| test);
-            let name = format!("after the end of {}", case::shortened(test, case::LONGEST_REASON));
+            let name = format!("after the end of {}", case::shortened(test, case::MAX_REASON_BYTES));
             let detail = Detail { message: error, ..Detail::default() };
             out.push(Event::Ended(Box::new(Case::group(&name, detail))));
         }
@@ -288,7 +291,7 @@ impl Read for Tap {
     }
 }
 
-/// A tab of a line's indentation is as four spaces, if the line can be nothing else than one of a subtest.
+/// Replaces tabs in the indentation by four spaces, if the line can only be a line of a subtest.
 fn without_tabs(line: &str) -> Cow<'_, str> {
     let text = line.trim_start_matches([' ', '\t']);
     let indent = line.strip_suffix(text).unwrap_or_default();
@@ -299,7 +302,7 @@ fn without_tabs(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether it is a line that can't be meant as one of diagnostics.
+/// Returns whether the line cannot be part of diagnostics.
 fn is_no_diagnostic(text: &str) -> bool {
     let is_named = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with("- ");
     rest_of(text, "not ok")
@@ -314,22 +317,22 @@ fn bail_out(text: &str) -> Option<&str> {
     words.eq_ignore_ascii_case("Bail out!").then_some(why)
 }
 
-/// The number in `# fail 3`, as node, tape, mocha and others print it at the end.
+/// Returns the number in `# fail 3`, as printed at the end by node, tape, mocha and others.
 fn summary(text: &str, word: &str) -> Option<u64> {
     text.strip_prefix("# ")?.strip_prefix(word)?.strip_prefix(' ')?.trim().parse().ok()
 }
 
-/// What follows a word.
+/// Returns the text after a word.
 fn rest_of<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     text.strip_prefix(word).filter(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// A description and its directive, without their escapes.
+/// Splits a description and its directive, and removes escapes.
 fn directive(text: &str) -> (String, String) {
     let (name, rest) = unescaped(text);
     let mut directive = String::new();
     let mut rest = Some(rest);
-    // Other hashes are text of the directive.
+    // Further hashes belong to the directive.
     while let Some(text) = rest {
         let (part, more) = unescaped(text);
         directive.push_str(&part);
@@ -341,7 +344,7 @@ fn directive(text: &str) -> (String, String) {
     (name.trim_end().to_owned(), directive.trim().to_owned())
 }
 
-/// The text before the first hash that has no escape, and the text behind that.
+/// Splits the text at the first unescaped hash, and removes escapes before it.
 fn unescaped(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut chars = text.char_indices();
@@ -364,17 +367,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn diagnostics_without_end_are_kept_up_to_a_limit() {
+    fn unterminated_diagnostics_are_kept_up_to_a_limit() {
         let (mut tap, mut out) = (Tap::default(), Vec::new());
         tap.line("not ok 1 - a", &mut out);
         tap.line("  ---", &mut out);
         tap.line("  error: early", &mut out);
-        for _ in 0..3 * MOST_YAML {
+        for _ in 0..3 * MAX_YAML_BYTES {
             tap.line("", &mut out);
         }
-        let long = "  stack: ".to_owned() + &"é".repeat(MOST_YAML);
+        let long = "  stack: ".to_owned() + &"é".repeat(MAX_YAML_BYTES);
         tap.line(&long, &mut out);
-        assert_eq!(tap.yaml.as_ref().map(String::len), Some(MOST_YAML));
+        assert_eq!(tap.yaml.as_ref().map(String::len), Some(MAX_YAML_BYTES));
         tap.line("  ...", &mut out);
         let [Event::Ended(case)] = &out[..] else { panic!("{out:?}") };
         assert_eq!(case.detail.as_ref().unwrap().message, "early");

@@ -1,7 +1,7 @@
-//! The little of YAML that diagnostics of TAP are made of: keys, scalars in any quotes, blocks of text. Lists and maps within
-//! are passed over.
+//! The subset of YAML in diagnostics of TAP: keys, quoted and unquoted scalars, and text blocks. Nested lists and maps
+//! are skipped.
 
-/// Keys and values, of a text whose indentation of the whole is taken off.
+/// Returns the keys and values of a text without common indentation.
 pub(crate) fn read(text: &str) -> Vec<(&str, String)> {
     let lines: Vec<_> = text.lines().collect();
     let mut all = Vec::new();
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scalars_and_blocks() {
+    fn scalars_and_blocks_are_parsed() {
         let text = "a: 'it''s'\nb: \"x\\ny\"\nc: |-\n  one\n    two\n\n  three\nd:\n  - list\ne: 1.5\n- no\nf: >\n  x\n  y";
         let of = |key, value: &str| (key, value.to_owned());
         let expected = [

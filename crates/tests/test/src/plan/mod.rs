@@ -1,17 +1,18 @@
 //! Decides which tests run, where and in which order, for a runner of Microsoft.Testing.Platform applications.
 //!
-//! A *module* is a test application; a *test* is what the application calls a test node, with a uid that is unique in its
-//! module. The parts, each usable without the others:
+//! A *module* is a test application; a *test* is a test node of the application, with a uid that is unique in its
+//! module. The parts can be used independently:
 //!
 //! | part | question |
 //! | --- | --- |
 //! | [`Filter`] | does a test match the expression that the user wrote? |
-//! | [`Partition`] | is it this machine's turn to run a test? |
+//! | [`Partition`] | does a test belong to this part of the tests? |
 //! | [`History`] | how long did a test take, and how did it end, in earlier runs? |
 //! | [`schedule()`] | in which order do modules start, and which are split into several processes? |
-//! | [`Config`] | what does `runtap.toml` say? |
+//! | [`Config`] | which options does `runtap.toml` set? |
 //!
-//! Text, bytes and values only: nothing here starts a process, opens a file or reads a clock. Times are arguments.
+//! The module only handles texts, bytes and values: it starts no process, opens no file and reads no clock. Times are
+//! arguments.
 //!
 //! ```
 //! use runtap_test::plan::{Filter, Partition, Test, TestKey};
@@ -45,5 +46,5 @@ pub use history::{
     Outcome, Seen, TestHistory, add_run,
 };
 pub use partition::{Partition, PartitionError, TestKey};
-pub use schedule::{Module, Process, Schedule, ScheduleOptions, TestCost, Which, schedule};
+pub use schedule::{Module, Process, ProcessTests, Schedule, ScheduleOptions, TestCost, schedule};
 pub use test::Test;

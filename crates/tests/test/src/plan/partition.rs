@@ -1,7 +1,6 @@
-//! Which of several machines runs a test. Owns: the syntax `KIND:I/N` and the laws of each kind. Refuses to: know
-//! what the tests are.
+//! Partitioning of tests among several machines: the syntax `KIND:I/N`, and the kinds of partitions.
 //!
-//! For the same tests and the same `N`, the partitions `1/N` to `N/N` are disjoint and cover all tests.
+//! For equal tests and equal `N`, the partitions `1/N` to `N/N` are disjoint and cover all tests.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,21 +13,21 @@ use thiserror::Error;
 /// One of `N` parts of the tests: `count:1/3`, `hash:1/3`, `slice:1/3` or `timing:1/3`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partition {
-    kind: Kind,
-    /// From 1.
+    kind: PartitionKind,
+    /// The number of the part, starting at 1.
     index: u32,
     total: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PartitionKind {
     Count,
     Hash,
     Slice,
     Timing,
 }
 
-impl Kind {
+impl PartitionKind {
     const ALL: [(&'static str, Self); 4] =
         [("count", Self::Count), ("hash", Self::Hash), ("slice", Self::Slice), ("timing", Self::Timing)];
 
@@ -42,22 +41,22 @@ impl Kind {
     }
 }
 
-/// Why a text is no partition.
+/// An error that occurs when parsing a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PartitionError {
-    /// It does not have the form.
+    /// The text has another form.
     #[error("'{0}' is not a partition; write count:1/3, hash:1/3, slice:1/3 or timing:1/3")]
     Form(String),
-    /// The first word is none of the four.
-    #[error("'{0}' is not a kind of partition; there are count, hash, slice and timing")]
-    Kind(String),
-    /// Not one of 1 to N.
-    #[error("there is no partition {index} of {total}; the first number goes from 1 to the second")]
+    /// The kind is unknown.
+    #[error("'{0}' is not a kind of partition; valid kinds: count, hash, slice, timing")]
+    PartitionKind(String),
+    /// The number of the part is not between 1 and N.
+    #[error("there is no partition {index} of {total}; the first number must be between 1 and the second")]
     Range {
-        /// The number in front of the slash.
+        /// The number before the slash.
         index: u32,
-        /// The number behind it.
+        /// The number after the slash.
         total: u32,
     },
 }
@@ -68,8 +67,8 @@ impl FromStr for Partition {
     fn from_str(text: &str) -> Result<Self, PartitionError> {
         let form = || PartitionError::Form(text.to_owned());
         let (kind, rest) = text.split_once(':').ok_or_else(form)?;
-        let Some((_, kind)) = Kind::ALL.into_iter().find(|(name, _)| *name == kind) else {
-            return Err(PartitionError::Kind(kind.to_owned()));
+        let Some((_, kind)) = PartitionKind::ALL.into_iter().find(|(name, _)| *name == kind) else {
+            return Err(PartitionError::PartitionKind(kind.to_owned()));
         };
         let (index, total) = rest.split_once('/').ok_or_else(form)?;
         let number = |text: &str| {
@@ -90,69 +89,69 @@ impl Display for Partition {
     }
 }
 
-/// What a partition has to know of a test.
+/// The properties of a test that determine its partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestKey<'a> {
-    /// The name of the module, without its directory: the same on every machine.
+    /// The name of the module without its directory, which is equal on all machines.
     pub module: &'a str,
     /// The uid of the test.
     pub uid: &'a str,
-    /// How long the test took in earlier runs, if known. Only `timing` looks at it.
+    /// The duration in earlier runs, if known. Only used by `timing`.
     pub duration: Option<Duration>,
 }
 
 impl<'a> TestKey<'a> {
-    /// A test of which no duration is known.
+    /// Creates a test without a duration.
     pub fn new(module: &'a str, uid: &'a str) -> Self {
         Self { module, uid, duration: None }
     }
 }
 
 impl Partition {
-    /// Which part this is, from 1.
+    /// Returns the number of this part, starting at 1.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// Of how many parts.
+    /// Returns the number of parts.
     pub fn total(&self) -> u32 {
         self.total
     }
 
-    /// Whether [`TestKey::duration`] matters: then each machine must have the same history.
+    /// Returns whether [`TestKey::duration`] is used. All machines must then have the same history.
     pub fn needs_durations(&self) -> bool {
-        self.kind == Kind::Timing
+        self.kind == PartitionKind::Timing
     }
 
-    /// The positions of the tests of this part, in ascending order.
+    /// Returns the indexes of the tests of this part, in ascending order.
     ///
-    /// - `count`: the tests are dealt out one by one, in the order of module and uid.
-    /// - `slice`: parts of consecutive tests in the order of module and uid; their sizes differ by 1 at most.
-    /// - `hash`: by the 64-bit FNV-1a hash of the UTF-8 bytes of module, a zero byte and uid, modulo `N`. A test stays in
-    ///   its part whatever happens to the others; the parts are only roughly equal.
+    /// - `count`: tests are distributed one by one, in the order of module and uid.
+    /// - `slice`: parts of consecutive tests in the order of module and uid; their sizes differ by at most 1.
+    /// - `hash`: by the 64-bit FNV-1a hash of the UTF-8 bytes of module, a zero byte and uid, modulo `N`. A test stays
+    ///   in its part regardless of other tests; the sizes of the parts are only roughly equal.
     /// - `timing`: the longest test first, each to the part with the shortest total so far. Tests without a duration
     ///   count as the median of the others.
     ///
-    /// The result does not depend on the given order, which an application may choose anew on each machine, except among
-    /// tests with the same module and uid.
+    /// The result does not depend on the given order, which may differ between machines, except for tests with equal
+    /// module and uid.
     pub fn select(&self, tests: &[TestKey<'_>]) -> Vec<usize> {
         let (part, total) = (u64::from(self.index - 1), u64::from(self.total));
         match self.kind {
-            Kind::Count => by_place(tests, |place| place % u128::from(total) == u128::from(part)),
-            Kind::Slice => {
+            PartitionKind::Count => by_place(tests, |place| place % u128::from(total) == u128::from(part)),
+            PartitionKind::Slice => {
                 let bound = |part: u64| u128::from(part) * tests.len() as u128 / u128::from(total);
                 by_place(tests, |place| (bound(part)..bound(part + 1)).contains(&place))
             }
-            Kind::Hash => {
+            PartitionKind::Hash => {
                 let keys = tests.iter().enumerate();
                 keys.filter(|(_, key)| fnv1a(key) % total == part).map(|(at, _)| at).collect()
             }
-            Kind::Timing => by_timing(tests, part, total),
+            PartitionKind::Timing => by_timing(tests, part, total),
         }
     }
 }
 
-/// The 64-bit FNV-1a hash of module, zero byte and uid.
+/// Returns the 64-bit FNV-1a hash of module, zero byte and uid.
 fn fnv1a(key: &TestKey<'_>) -> u64 {
     hash(key.module.bytes().chain([0]).chain(key.uid.bytes()))
 }
@@ -161,7 +160,7 @@ fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The positions of the tests whose place in the order of module and uid is one of these.
+/// Returns the indexes of the tests whose position in the order of module and uid is in the range.
 fn by_place(tests: &[TestKey<'_>], is_mine: impl Fn(u128) -> bool) -> Vec<usize> {
     let mut order: Vec<_> = tests.iter().enumerate().map(|(at, test)| (test.module, test.uid, at)).collect();
     order.sort_unstable();
@@ -174,12 +173,12 @@ fn by_place(tests: &[TestKey<'_>], is_mine: impl Fn(u128) -> bool) -> Vec<usize>
 fn by_timing(tests: &[TestKey<'_>], part: u64, total: u64) -> Vec<usize> {
     let mut known: Vec<Duration> = tests.iter().filter_map(|test| test.duration).collect();
     known.sort_unstable();
-    // Without any record all tests are equal: then they are dealt out.
+    // Without any durations, all tests are equal and are distributed one by one.
     let median = known.get(known.len() / 2).copied().unwrap_or(Duration::from_millis(1));
     let mut order: Vec<(Duration, &TestKey<'_>, usize)> =
         tests.iter().enumerate().map(|(at, test)| (test.duration.unwrap_or(median), test, at)).collect();
     order.sort_by_key(|(duration, test, at)| (Reverse(*duration), test.module, test.uid, *at));
-    // Total so far, number of tests, part. There is no use for more parts than tests.
+    // Total so far, number of tests, part. More parts than tests are useless.
     let parts = total.min(tests.len() as u64);
     let mut parts: BinaryHeap<Reverse<(u128, usize, u64)>> =
         (0..parts).map(|part| Reverse((0, 0, part))).collect();
@@ -201,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_fnv1a() {
-        // Vectors of the authors of FNV.
+        // Test vectors of the FNV authors.
         for (text, expected) in
             [("", 0xcbf2_9ce4_8422_2325), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)]
         {
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn forms() {
+    fn partitions_are_parsed() {
         for text in ["count:1/1", "hash:2/3", "slice:3/3", "timing:1/4294967295"] {
             assert_eq!(text.parse::<Partition>().unwrap().to_string(), text);
         }
@@ -222,9 +221,9 @@ mod tests {
                 "hash:+1/2",
                 "'hash:+1/2' is not a partition; write count:1/3, hash:1/3, slice:1/3 or timing:1/3",
             ),
-            ("h:1/2", "'h' is not a kind of partition; there are count, hash, slice and timing"),
-            ("hash:0/2", "there is no partition 0 of 2; the first number goes from 1 to the second"),
-            ("hash:3/2", "there is no partition 3 of 2; the first number goes from 1 to the second"),
+            ("h:1/2", "'h' is not a kind of partition; valid kinds: count, hash, slice, timing"),
+            ("hash:0/2", "there is no partition 0 of 2; the first number must be between 1 and the second"),
+            ("hash:3/2", "there is no partition 3 of 2; the first number must be between 1 and the second"),
         ] {
             assert_eq!(text.parse::<Partition>().unwrap_err().to_string(), message);
         }
@@ -236,7 +235,7 @@ mod tests {
             duration: ms.map(Duration::from_millis),
             ..TestKey::new("M", uid)
         };
-        // Leaked: a test's few texts.
+        // Leaks a few texts.
         let keys: Vec<_> =
             uids.into_iter().map(|uid| &*uid.leak()).zip(durations).map(|(u, d)| key((u, d))).collect();
         partition.parse::<Partition>().unwrap().select(&keys)
@@ -258,14 +257,14 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_in_small() {
+    fn each_kind_partitions_a_small_example() {
         let none = [None; 5];
         assert_eq!(select("count:1/2", &none), [0, 2, 4]);
         assert_eq!(select("slice:1/2", &none), [0, 1]);
         assert_eq!(select("slice:2/2", &none), [2, 3, 4]);
         assert_eq!(select("timing:2/2", &none), [1, 3], "without a record they are dealt out");
         let known = [Some(100), Some(30), Some(40), Some(30), None];
-        // The median of the known ones is 40: 100 | 40, 40, 30 | and the other 30 where less is.
+        // The median of the known durations is 40: 100 | 40, 40, 30 | and the other 30 in the shorter part.
         assert_eq!(select("timing:1/2", &known), [0, 3]);
         assert_eq!(select("timing:2/2", &known), [1, 2, 4]);
         assert_eq!(select("timing:3/9", &[Some(1)]), [0_usize; 0], "more parts than tests");

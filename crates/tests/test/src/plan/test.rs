@@ -1,9 +1,9 @@
-//! Owns: what is known about a test before it runs. Refuses to: say how it ended.
+//! The properties of a test that are known before it runs.
 
 use std::borrow::Cow;
 
-/// What is known about a test. Everything except the uid and the display name depends on the framework and on the
-/// version of the platform: Microsoft.Testing.Platform sends the rest since 1.9, and only on request.
+/// The properties of a test. All except the uid and the display name depend on the framework and on the version of the
+/// platform: Microsoft.Testing.Platform sends the others since 1.9, and only on request.
 ///
 /// ```
 /// use runtap_test::plan::Test;
@@ -16,9 +16,9 @@ use std::borrow::Cow;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Test<'a> {
-    /// What the application calls the test; unique in its module, and the same in each run of the same file.
+    /// The id of the test, unique in its module, and stable across runs of the same file.
     pub uid: Cow<'a, str>,
-    /// The name for people. Two tests may have the same one.
+    /// The display name, not necessarily unique.
     pub name: Cow<'a, str>,
     /// The namespace of the class.
     pub namespace: Option<Cow<'a, str>>,
@@ -26,23 +26,23 @@ pub struct Test<'a> {
     pub class: Option<Cow<'a, str>>,
     /// The name of the method.
     pub method: Option<Cow<'a, str>>,
-    /// Keys and values that the author has attached, in the order in which they were sent; a key may occur several times.
+    /// The traits as keys and values, in the order in which they were sent; a key may occur several times.
     pub traits: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    /// The source file, as the compiler knew it.
+    /// The source file, as recorded by the compiler.
     pub file: Option<Cow<'a, str>>,
-    /// The line of the method in that file, from 1.
+    /// The line of the method in that file, starting at 1.
     pub line: Option<u32>,
     /// The module: its path or its name.
     pub module: Option<Cow<'a, str>>,
 }
 
 impl<'a> Test<'a> {
-    /// A test of which only the uid and the display name are known.
+    /// Creates a test with only a uid and a display name.
     pub fn new(uid: impl Into<Cow<'a, str>>, name: impl Into<Cow<'a, str>>) -> Self {
         Self { uid: uid.into(), name: name.into(), ..Self::default() }
     }
 
-    /// The same facts, borrowed from nobody.
+    /// Converts to an owned value.
     pub fn into_owned(self) -> Test<'static> {
         let own = |text: Cow<'a, str>| Cow::Owned(text.into_owned());
         Test {
@@ -58,11 +58,11 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// The class with its namespace, if the class is known.
+    /// Returns the class with its namespace, or `None` if the class is unknown.
     pub fn full_class(&self) -> Option<Cow<'_, str>> {
         let class = self.class.as_deref()?;
         match self.namespace.as_deref() {
-            // Some frameworks send the namespace with the class as well.
+            // Some frameworks include the namespace in the class.
             Some(namespace)
                 if !namespace.is_empty()
                     && !class.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('.')) =>
@@ -73,7 +73,8 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// `NAMESPACE.CLASS.METHOD`, if class and method are known: what `dotnet test` calls `FullyQualifiedName`.
+    /// Returns `NAMESPACE.CLASS.METHOD`, which `dotnet test` calls `FullyQualifiedName`. `None` if the class or the
+    /// method is unknown.
     pub fn full_name(&self) -> Option<Cow<'_, str>> {
         let method = self.method.as_deref()?;
         let class = self.full_class()?;
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owned_test_is_the_same() {
+    fn an_owned_test_is_equal() {
         let uid = String::from("1");
         let mut test = Test::new(uid.as_str(), "t");
         test.traits = vec![("k".into(), "v".into())];

@@ -1,4 +1,4 @@
-//! A command with a [keeper](runtap_os::reaper) and a process group of its own.
+//! A command in its own process group, supervised by a [keeper](runtap_os::reaper).
 
 use std::ffi::OsString;
 use std::io;
@@ -8,14 +8,14 @@ use runtap_os::reaper::{Control, ProcessReaper, SupervisedCommand};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What is going to be started.
+/// A command to start.
 pub(super) struct Command(ProcessReaper);
 
-/// All that the command has started.
+/// All processes that the command started.
 #[derive(Debug)]
 pub(super) struct Group(Control);
 
-/// The keeper.
+/// The keeper process.
 pub(super) struct Process(SupervisedCommand);
 
 impl Command {
@@ -27,7 +27,7 @@ impl Command {
         self.0.settings()
     }
 
-    /// Starts the keeper, and waits until that has started the command.
+    /// Starts the keeper, and waits until the keeper has started the command.
     pub(super) fn start(self) -> io::Result<(Group, Process)> {
         let kept = self.0.start()?;
         Ok((Group(kept.control()?), Process(kept)))
@@ -35,14 +35,14 @@ impl Command {
 }
 
 impl Process {
-    /// Waits until the keeper reports how the command has ended. The keeper ends itself then.
+    /// Waits until the keeper reports the exit status of the command. The keeper then exits.
     pub(super) fn wait(&mut self) -> io::Result<ExitStatus> {
         self.0.wait()
     }
 }
 
 impl Group {
-    /// The id of the group is free after that.
+    /// Reaps the keeper. The id of the group may be reused afterwards.
     pub(super) fn reap(
         &self,
         mut process: Process,
@@ -54,21 +54,21 @@ impl Group {
         process.0.process().wait().and(status)
     }
 
-    /// Asks all of it to end. Not to be called any more when the keeper was reaped.
-    pub(super) fn ask(&self) {
-        // Before the signal: the keeper knows then why the command ends.
+    /// Requests all processes to stop. Must not be called after the keeper was reaped.
+    pub(super) fn request_stop(&self) {
+        // Before the signal, so that the keeper knows why the command exits.
         self.0.will_end();
         self.0.signal(Signal::TERM);
     }
 
-    /// Has the keeper end all of it.
-    pub(super) fn end(&self) {
+    /// Makes the keeper terminate all processes.
+    pub(super) fn kill(&self) {
         self.0.end();
     }
 }
 
-/// Listens from now on; ready at the first signal.
-pub(super) fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send> {
+/// Starts listening for signals; the future is ready at the first signal.
+pub(super) fn stop_signal() -> io::Result<impl Future<Output = ()> + Send> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hang_up = signal(SignalKind::hangup())?;

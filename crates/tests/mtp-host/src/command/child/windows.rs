@@ -1,5 +1,5 @@
-//! A command in a job object, which ends all that it has started, also when we end without a word. No process has to watch
-//! over it.
+//! A command in a job object, which terminates all processes that the command started, even when this process is
+//! terminated. No keeper process is needed.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,20 +10,20 @@ use runtap_os::windows::console::interrupt;
 use runtap_os::windows::job::Job;
 use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close};
 
-/// `CREATE_NEW_PROCESS_GROUP`: Ctrl-C at the console reaches only us.
+/// `CREATE_NEW_PROCESS_GROUP`: Ctrl-C at the console reaches only this process.
 const NEW_GROUP: u32 = 0x0000_0200;
 
-/// What is going to be started.
+/// A command to start.
 pub(super) struct Command(process::Command);
 
-/// All that the command has started.
+/// All processes that the command started.
 #[derive(Debug)]
 pub(super) struct Group {
     job: Job,
     pid: u32,
 }
 
-/// The command itself.
+/// The process of the command.
 pub(super) struct Process(process::Child);
 
 impl Command {
@@ -38,12 +38,12 @@ impl Command {
         &mut self.0
     }
 
-    /// Starts it in a job.
+    /// Starts the command in a job.
     pub(super) fn start(mut self) -> io::Result<(Group, Process)> {
         let job = Job::new()?;
         let mut process = self.0.spawn()?;
         if let Err(error) = job.take_in(&process) {
-            // One that has ended already is in no job, and its end is all there is to be known.
+            // A process that has already exited cannot be added to a job, and needs none.
             if process.try_wait()?.is_none() {
                 process.kill()?;
                 return Err(error);
@@ -61,29 +61,29 @@ impl Process {
 }
 
 impl Group {
-    /// Nobody else has the id of the process until then.
+    /// Terminates the remaining processes. The id of the process is not reused before this.
     pub(super) fn reap(&self, process: Process, status: io::Result<ExitStatus>) -> io::Result<ExitStatus> {
-        // What it has left behind.
-        self.end();
+        // Processes that the command left behind.
+        self.kill();
         drop(process);
         status
     }
 
-    /// Asks all of it to end.
-    pub(super) fn ask(&self) {
-        // Without a console there is nobody to ask.
+    /// Requests all processes to stop.
+    pub(super) fn request_stop(&self) {
+        // Fails without a console.
         let _ = interrupt(self.pid);
     }
 
-    /// Ends all of it.
-    pub(super) fn end(&self) {
-        // It may have ended.
+    /// Terminates all processes.
+    pub(super) fn kill(&self) {
+        // The processes may have exited already.
         let _ = self.job.end();
     }
 }
 
-/// Listens from now on; ready when somebody asks us to end.
-pub(super) fn asked_to_end() -> io::Result<impl Future<Output = ()> + Send> {
+/// Starts listening for console events; the future is ready when this process is requested to stop.
+pub(super) fn stop_signal() -> io::Result<impl Future<Output = ()> + Send> {
     let (mut interrupt, mut stop, mut close) = (ctrl_c()?, ctrl_break()?, ctrl_close()?);
     Ok(async move {
         tokio::select! {

@@ -1,11 +1,11 @@
-//! By the times of the file, in units of 100 ns.
+//! File stamps from the times of the file, in units of 100 ns.
 
 use std::fs::Metadata;
 use std::os::windows::fs::MetadataExt as _;
 
-/// What a file looks like that was not written since.
-pub(super) type Look = (u64, u64, u64);
+/// Equal for a file that was not written between two calls.
+pub(super) type FileStamp = (u64, u64, u64);
 
-pub(super) fn look(there: &Metadata) -> Look {
-    (there.file_size(), there.creation_time(), there.last_write_time())
+pub(super) fn stamp(metadata: &Metadata) -> FileStamp {
+    (metadata.file_size(), metadata.creation_time(), metadata.last_write_time())
 }

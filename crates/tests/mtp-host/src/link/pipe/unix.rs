@@ -1,4 +1,4 @@
-//! Sockets of Unix.
+//! Unix domain sockets.
 
 use std::io;
 use std::path::Path;
@@ -6,12 +6,12 @@ use std::path::Path;
 use rustix::net::RecvFlags;
 
 #[cfg(target_os = "linux")]
-use super::{super::shown, lost};
+use super::{super::path_text, lost};
 use crate::HostError;
 
 pub(crate) use std::os::unix::net::UnixStream as Stream;
 
-/// Does not wait for a place in a full backlog: nobody may ever accept.
+/// Connects without blocking on a full backlog, because the server may never accept.
 #[cfg(target_os = "linux")]
 pub(super) fn connect(path: &Path) -> io::Result<Stream> {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -23,7 +23,7 @@ pub(super) fn connect(path: &Path) -> io::Result<Stream> {
     Ok(stream)
 }
 
-/// Elsewhere a full backlog refuses.
+/// On other systems, connecting fails if the backlog is full.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn connect(path: &Path) -> io::Result<Stream> {
     Stream::connect(path)
@@ -33,25 +33,26 @@ pub(super) fn is_gone(stream: &Stream) -> bool {
     let mut byte = [0_u8];
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     match rustix::net::recv(stream, &mut byte[..], flags) {
-        // Bytes that nobody has asked for are found with the next request.
+        // Unsolicited bytes are detected with the next request.
         Ok((count, _)) => count == 0,
         Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
     }
 }
 
-/// The platform's own hosts refuse a server of another user (.NET's `CurrentUserOnly`).
+/// Rejects a server of another user, like the platform's own hosts (.NET's `CurrentUserOnly`).
 #[cfg(target_os = "linux")]
 pub(super) fn check(stream: &Stream, path: &Path) -> Result<(), HostError> {
     let peer = rustix::net::sockopt::socket_peercred(stream).map_err(|error| lost(error.into()))?;
     if peer.uid == rustix::process::geteuid() {
         return Ok(());
     }
-    Err(HostError::NotOurUser { path: shown(path), uid: peer.uid.as_raw() })
+    Err(HostError::OtherUser { path: path_text(path), uid: peer.uid.as_raw() })
 }
 
-/// Only Linux has a safe way to ask; elsewhere the directory of the socket has to be private.
+/// Accepts every server: only Linux has a safe way to check. On other systems the directory of the socket must be
+/// private.
 #[cfg(not(target_os = "linux"))]
-#[expect(clippy::unnecessary_wraps, reason = "Linux can refuse")]
+#[expect(clippy::unnecessary_wraps, reason = "the Linux version can fail")]
 pub(super) fn check(_: &Stream, _: &Path) -> Result<(), HostError> {
     Ok(())
 }

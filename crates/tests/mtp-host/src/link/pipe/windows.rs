@@ -1,4 +1,4 @@
-//! Named pipes of Windows: a server's name stands for a pipe of this machine.
+//! Windows named pipes. The server's name refers to a local pipe.
 
 use std::io;
 use std::os::windows::io::AsHandle as _;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use runtap_os::windows::pipe::server_process;
 use runtap_os::windows::process::is_ours;
 
-use super::super::shown;
+use super::super::path_text;
 use crate::HostError;
 
 pub(crate) use runtap_os::windows::local::LocalStream as Stream;
 
-/// Stands for every user but ours: users have no numbers here.
-const ANOTHER: u32 = u32::MAX;
+/// Stands for any other user, because Windows users have no numeric ids.
+const UNKNOWN_UID: u32 = u32::MAX;
 
 pub(super) fn connect(name: &Path) -> io::Result<Stream> {
     let is_path = name.as_os_str().as_encoded_bytes().starts_with(br"\\");
@@ -26,12 +26,12 @@ pub(super) fn is_gone(stream: &Stream) -> bool {
     stream.is_at_end()
 }
 
-/// The platform's own hosts refuse a server of another user (.NET's `CurrentUserOnly`).
+/// Rejects a server of another user, like the platform's own hosts (.NET's `CurrentUserOnly`).
 pub(super) fn check(stream: &Stream, path: &Path) -> Result<(), HostError> {
     let server = server_process(stream.as_handle()).and_then(is_ours);
     if server.unwrap_or(false) {
         Ok(())
     } else {
-        Err(HostError::NotOurUser { path: shown(path), uid: ANOTHER })
+        Err(HostError::OtherUser { path: path_text(path), uid: UNKNOWN_UID })
     }
 }

@@ -1,4 +1,4 @@
-//! A file for us alone.
+//! Creation of a file that only the user can read.
 
 use std::fs::{File, OpenOptions};
 use std::io;

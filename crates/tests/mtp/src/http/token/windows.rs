@@ -1,4 +1,4 @@
-//! A file that whoever has its folder can read: the user alone, in the one for temporary files.
+//! Creation of a file with the permissions of its folder: only the user can read the folder for temporary files.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -1,4 +1,4 @@
-//! Files that an application has named, on Unix: those of our own user alone, and their modes.
+//! Opening of files that an application named, on Unix: only files of the current user.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -9,12 +9,12 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Opens a regular file of ours; no link.
+/// Opens a regular file of the current user; not a link.
 ///
 /// # Errors
-/// Why it is not opened.
+/// Returns the reason why the file is not opened.
 pub(super) fn open(path: &Path) -> Result<File, String> {
-    // Neither a terminal nor a pipe holds us up.
+    // Do not block on terminals and pipes.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(|error| {
@@ -25,17 +25,17 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
         }
     })?;
     match file.metadata() {
-        Ok(metadata) if !metadata.is_file() => Err("it is no regular file".to_owned()),
+        Ok(metadata) if !metadata.is_file() => Err("it is not a regular file".to_owned()),
         Ok(metadata) if metadata.uid() != geteuid().as_raw() => Err("another user owns it".to_owned()),
         Ok(_) => Ok(file),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Whoever may read the one may read the other.
+/// Copies the permissions of a file.
 ///
 /// # Errors
-/// The file system refuses.
+/// Returns an error if the file system rejects the change.
 pub(super) fn same_rights(from: &Metadata, to: &File) -> io::Result<()> {
     to.set_permissions(Permissions::from_mode(from.mode() & 0o777))
 }

@@ -1,5 +1,5 @@
-//! Files that an application has named, on Windows: on a disk of this machine, as asking another one would tell it who we
-//! are. Whose they are is not asked, and who can read a copy, its folder says.
+//! Opening of files that an application named, on Windows: only on local disks, because accessing another host would
+//! reveal the user's identity to it. The owner is not checked, and copies have the permissions of their folder.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Component, Path, Prefix};
 
 use runtap_os::output::open_ordinary;
 
-/// Opens a regular file; no link.
+/// Opens a regular file; not a link.
 ///
 /// # Errors
-/// Why it is not opened.
+/// Returns the reason why the file is not opened.
 pub(super) fn open(path: &Path) -> Result<File, String> {
     match path.components().next() {
         Some(Component::Prefix(prefix))
@@ -18,15 +18,15 @@ pub(super) fn open(path: &Path) -> Result<File, String> {
         {
             open_ordinary(path).map_err(|error| error.to_string())
         }
-        _ => Err("it is on no disk of this machine".to_owned()),
+        _ => Err("it is not on a local disk".to_owned()),
     }
 }
 
-/// Nothing is to be done.
+/// Does nothing.
 ///
 /// # Errors
-/// None.
-#[expect(clippy::unnecessary_wraps, reason = "the same as on Unix")]
+/// Never fails.
+#[expect(clippy::unnecessary_wraps, reason = "the Unix version can fail")]
 pub(super) fn same_rights(_from: &Metadata, _to: &File) -> io::Result<()> {
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! What is in the output of Go tests and packages: frames of go itself, places, messages, panics, the verdict.
+//! Parsing of the output of Go tests and packages: markers, locations, messages, panics and the verdict.
 
 use std::time::Duration;
 
 use crate::formats::case::{Detail, Outcome, seconds};
 
-/// What a panic in this output makes of a test.
+/// Returns the outcome according to a panic in the output.
 pub(super) fn outcome_of(text: &str) -> Option<Outcome> {
     match () {
         () if text.contains("panic: test timed out after ") => Some(Outcome::TimedOut),
@@ -16,7 +16,7 @@ pub(super) fn has_panic(text: &str) -> bool {
     text.lines().any(|line| line.starts_with("panic: ") || line.starts_with("fatal error: "))
 }
 
-/// `--- PASS: TestX (0.00s)` at the end of a line: what is before it, the test, its end and its duration.
+/// Parses `--- PASS: TestX (0.00s)` at the end of a line: the text before it, the test, the outcome and the duration.
 pub(super) fn end_within(line: &str) -> Option<(&str, &str, Outcome, Option<Duration>)> {
     let line = line.trim_end_matches('\n');
     let words =
@@ -29,7 +29,7 @@ pub(super) fn end_within(line: &str) -> Option<(&str, &str, Outcome, Option<Dura
     })
 }
 
-/// `=== RUN   TestX` at the end of a line that begins with something else: what that is, and the test.
+/// Parses `=== RUN   TestX` at the end of a line with other text: the text, and the test.
 pub(super) fn start_within(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_end_matches('\n');
     ["=== RUN   ", "=== CONT  ", "=== NAME  "].into_iter().find_map(|word| {
@@ -39,7 +39,7 @@ pub(super) fn start_within(line: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// What a package that failed has printed after its verdict `FAIL`, without the lines that failed tests explain. `None` if
+/// Returns the output of a failed package after its verdict `FAIL`, without lines that failed tests explain. `None` if
 /// there is no verdict.
 pub(super) fn after_verdict(output: &str) -> Option<String> {
     let (before, after) = split_at_line(output, |line| line.trim_end() == "FAIL")?;
@@ -53,7 +53,7 @@ pub(super) fn after_verdict(output: &str) -> Option<String> {
     Some(races.chain(more).collect::<Vec<_>>().join("\n"))
 }
 
-/// `=== RUN   TestX`, `--- FAIL: TestX (0.00s)`: what go itself says of a test.
+/// Returns whether the line is a marker of go, such as `=== RUN   TestX` or `--- FAIL: TestX (0.00s)`.
 fn is_frame(line: &str) -> bool {
     let line = line.trim_start();
     ["=== RUN", "=== PAUSE", "=== CONT", "=== NAME", "--- PASS", "--- FAIL", "--- SKIP"]
@@ -61,11 +61,11 @@ fn is_frame(line: &str) -> bool {
         .any(|frame| line.starts_with(frame))
 }
 
-/// `    shop_test.go:12: message`
+/// Parses the location in `    shop_test.go:12: message`.
 pub(super) fn place(line: &str) -> Option<(&str, u32)> {
     let (file, rest) = line.trim_start().split_once(':')?;
     let (number, _) = rest.split_once(": ")?;
-    // Output without an end of line may be before it.
+    // Output without a line end may precede the location.
     let file = file.rsplit(char::is_whitespace).next()?;
     file.strip_suffix(".go").and_then(|_| Some((file, number.parse().ok()?)))
 }
@@ -78,7 +78,7 @@ fn message_of(line: &str) -> &str {
     }
 }
 
-/// An output without go's own lines.
+/// Removes the markers of go.
 pub(super) fn without_frames(text: &str) -> String {
     let mut said = String::with_capacity(text.len());
     for line in text.lines().filter(|line| !is_frame(line)) {
@@ -88,7 +88,7 @@ pub(super) fn without_frames(text: &str) -> String {
     said
 }
 
-/// Lines without the places before them.
+/// Removes the locations before lines.
 pub(super) fn messages(text: &str) -> String {
     let mut all = String::new();
     for line in text.lines() {
@@ -99,7 +99,7 @@ pub(super) fn messages(text: &str) -> String {
     all
 }
 
-/// The text from the first such line on, and what is before it.
+/// Splits the text before the first line that matches.
 fn split_at_line(text: &str, is: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -111,7 +111,8 @@ fn split_at_line(text: &str, is: impl Fn(&str) -> bool) -> Option<(&str, &str)> 
     None
 }
 
-/// From the first place on, or from a panic on, whose goroutines are the stack; else all of it.
+/// Returns the message from the first location on, or from a panic on with the goroutines as the stack, or else the
+/// whole text.
 pub(super) fn detail(said: &str) -> Detail {
     let is_panic = |line: &str| line.starts_with("panic: ") || line.starts_with("fatal error: ");
     if let Some((_, panic)) = split_at_line(said, is_panic) {

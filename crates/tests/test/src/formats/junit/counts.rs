@@ -1,31 +1,31 @@
-//! What suites of a JUnit document count, beside what is in them.
+//! Comparison of the counts in attributes of suites with the content of the document.
 
-use crate::formats::case::{LONGEST_REASON, shortened};
+use crate::formats::case::{MAX_REASON_BYTES, shortened};
 
-/// More suites that lack something say nothing more.
-const MOST_NAMED: u64 = 10;
+/// The maximum number of incomplete suites that are named.
+const MAX_NAMED: u64 = 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// The suites that are open.
+    /// The open suites.
     suites: Vec<Suite>,
-    /// The first of those that lack something, and how many there are.
+    /// Descriptions of the first incomplete suites, and the number of all incomplete suites.
     lacks: Vec<String>,
     lacking: u64,
-    /// pytest counts the subtests of a test, and tests that fail after their end twice.
+    /// Whether pytest wrote the document: it counts subtests, and counts tests that fail after their end twice.
     is_pytest: bool,
 }
 
 #[derive(Debug, Default)]
 struct Suite {
     name: String,
-    /// What its attributes say.
-    said_tests: u64,
-    said_failures: u64,
-    /// What is in it, and in the suites in it.
+    /// The counts in attributes.
+    expected_tests: u64,
+    expected_failures: u64,
+    /// The counts of its content, including nested suites.
     tests: u64,
     failures: u64,
-    /// A suite in it lacks something.
+    /// Whether a nested suite is incomplete.
     has_lacking: bool,
 }
 
@@ -35,7 +35,7 @@ impl Suite {
     }
 }
 
-/// A count as writers have it: `3`, `+3`, `1,000` or `3.0`.
+/// Parses a count in the forms in use: `3`, `+3`, `1,000` or `3.0`.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim().replace(',', "");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
@@ -43,46 +43,46 @@ fn number(text: &str) -> Option<u64> {
 }
 
 impl Counts {
-    /// A suite begins, with its attributes `tests`, `failures` and `errors`.
+    /// Handles the start of a suite with its attributes `tests`, `failures` and `errors`.
     pub(super) fn open(&mut self, name: &str, [tests, failures, errors]: [Option<String>; 3]) {
         self.is_pytest |= matches!(name, "pytest" | "pytest tests");
-        let suite = Suite { name: shortened(name, LONGEST_REASON), ..Suite::default() };
+        let suite = Suite { name: shortened(name, MAX_REASON_BYTES), ..Suite::default() };
         let mut number = |what, text: Option<String>| {
             let Some(text) = text else { return 0 };
             number(&text).unwrap_or_else(|| {
-                let text = shortened(&text, LONGEST_REASON);
-                self.lack(format!("{} has {what}=\"{text}\", which is no count", suite.display()));
+                let text = shortened(&text, MAX_REASON_BYTES);
+                self.lack(format!("{} has {what}=\"{text}\", which is not a number", suite.display()));
                 0
             })
         };
-        let said_tests = number("tests", tests);
-        let said_failures = number("failures", failures).saturating_add(number("errors", errors));
-        self.suites.push(Suite { said_tests, said_failures, ..suite });
+        let expected_tests = number("tests", tests);
+        let expected_failures = number("failures", failures).saturating_add(number("errors", errors));
+        self.suites.push(Suite { expected_tests, expected_failures, ..suite });
     }
 
     pub(super) fn test(&mut self) {
         self.suites.iter_mut().last().into_iter().for_each(|suite| suite.tests += 1);
     }
 
-    /// An element `failure` or `error`, of a test or of a suite.
+    /// Counts an element `failure` or `error` of a test or of a suite.
     pub(super) fn failure(&mut self) {
         self.suites.iter_mut().last().into_iter().for_each(|suite| suite.failures += 1);
     }
 
-    /// The last suite that is open has ended.
+    /// Handles the end of the innermost suite.
     pub(super) fn close(&mut self) {
         let Some(suite) = self.suites.pop() else { return };
-        let Suite { said_tests, said_failures, tests, failures, has_lacking, .. } = suite;
-        let lacks_tests = said_tests > tests && !self.is_pytest;
-        let lacks = lacks_tests || said_failures > failures;
+        let Suite { expected_tests, expected_failures, tests, failures, has_lacking, .. } = suite;
+        let lacks_tests = expected_tests > tests && !self.is_pytest;
+        let lacks = lacks_tests || expected_failures > failures;
         if lacks && !has_lacking {
             let (what, said, there) = if lacks_tests {
-                ("tests", said_tests, tests)
+                ("tests", expected_tests, tests)
             } else {
-                ("failures and errors", said_failures, failures)
+                ("failures and errors", expected_failures, failures)
             };
             let suite = suite.display();
-            self.lack(format!("{suite} counts {said} {what}, of which the document has {there}"));
+            self.lack(format!("{suite} counts {said} {what}, but the document has {there}"));
         }
         if let Some(outer) = self.suites.last_mut() {
             outer.tests = outer.tests.saturating_add(tests);
@@ -93,16 +93,16 @@ impl Counts {
 
     fn lack(&mut self, what: String) {
         self.lacking += 1;
-        if self.lacking <= MOST_NAMED {
+        if self.lacking <= MAX_NAMED {
             self.lacks.push(what);
         }
     }
 
-    /// What the document lacks.
+    /// Describes what the document lacks; `None` if it is complete.
     pub(super) fn problem(&self) -> Option<String> {
-        let more = self.lacking.saturating_sub(MOST_NAMED);
+        let more = self.lacking.saturating_sub(MAX_NAMED);
         let mut lacks = self.lacks.clone();
-        lacks.extend((more > 0).then(|| format!("{more} more suites lack some")));
+        lacks.extend((more > 0).then(|| format!("{more} more incomplete suites")));
         (!lacks.is_empty()).then(|| lacks.join("; "))
     }
 }

@@ -1,12 +1,12 @@
-//! The names of tests that have failed, and the lines that may be the list of them.
+//! The names of failed tests, and the lines that may be the list of names.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 
-use crate::formats::case::{LONGEST_NAME, shortened};
+use crate::formats::case::{MAX_NAME_BYTES, shortened};
 
-/// The names of all failures of a binary, by their hashes, and where the first of each name is within those whose output is to
-/// follow; at their end if it is not one of them. Looking through these for each line of output would take too long.
+/// The hashes of the names of all failed tests of a binary, with the index of the first test of each name. Searching
+/// all names for each line of output would be too slow.
 #[derive(Debug, Default)]
 pub(super) struct FailedNames {
     hashes: RandomState,
@@ -18,9 +18,9 @@ impl FailedNames {
         self.places.entry(self.hashes.hash_one(name)).or_insert(place);
     }
 
-    /// `None` if no test of this name has failed.
+    /// Returns the index of the failed test with this name, or `None` if there is none.
     pub(super) fn get(&self, name: &str) -> Option<usize> {
-        let name = shortened(name, LONGEST_NAME);
+        let name = shortened(name, MAX_NAME_BYTES);
         self.places.get(&self.hashes.hash_one(name.as_str())).copied()
     }
 }

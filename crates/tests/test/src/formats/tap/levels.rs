@@ -1,16 +1,16 @@
-//! What TAP says of its own completeness, at each level of subtests: the plan, the numbers of points, and the summary. A level is
-//! compared with them when the point of its subtest comes, since nothing more belongs to it then.
+//! Checks of completeness at each level of TAP subtests: the plan, the numbers of points, and the summary. A level is
+//! checked at the point of its subtest, after which it has no more lines.
 
 use std::collections::HashSet;
 use std::mem;
 
 use crate::formats::case::{self, Event};
 
-/// The failures that a subtest reported as results, with those of its own subtests.
+/// The failures of a subtest that were reported, including nested subtests.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Within {
+pub(super) struct SubtestFailures {
     pub(super) failed: bool,
-    /// A test failed because the subtest or suite around it had ended.
+    /// Whether a test failed because the subtest or suite around it had ended.
     pub(super) cancelled: bool,
 }
 
@@ -22,44 +22,44 @@ struct Level {
     /// A second plan that differs from the first.
     other_plan: Option<u64>,
     numbers: HashSet<u64>,
-    /// The first number that came again, and the first that is above all plans.
+    /// The first repeated number, and the first number that is too large.
     repeated: Option<u64>,
     huge: Option<String>,
-    /// The points that are not ok, with those of subtests.
+    /// The number of failed points, including subtests.
     not_ok: u64,
-    within: Within,
-    /// What the summary counts.
+    within: SubtestFailures,
+    /// The counts in the summary.
     failures: Option<u64>,
     cancelled: u64,
-    /// A subtest that was announced in this level, whose point has not come.
+    /// An announced subtest of this level whose point is missing so far.
     announced: Option<String>,
-    /// The point that came before this subtest and has opened a brace: its uid, and whether it is ok.
+    /// The point that opened this subtest with a brace: its uid, and whether it passed.
     opener: Option<(String, bool)>,
 }
 
 impl Level {
-    /// Whether it is a subtest. Indented text may look like a point without a number.
+    /// Returns whether this is a subtest. Indented text may look like a point without a number.
     fn is_subtest(&self) -> bool {
         let has_points = self.opener.is_some() && self.count > 0;
         self.plan.is_some() || has_points || !self.numbers.is_empty() || self.huge.is_some()
     }
 
-    /// What is wrong with it, `subtest` being its name.
+    /// Returns the problem of this level. `subtest` is its name.
     fn problem(&self, subtest: Option<&str>) -> Option<Event> {
-        let subtest = subtest.map(|name| case::shortened(name, case::LONGEST_REASON));
+        let subtest = subtest.map(|name| case::shortened(name, case::MAX_REASON_BYTES));
         let (who, of) = match subtest {
             Some(name) => (format!("the subtest {name}"), format!(" of the subtest {name}")),
             None => ("the command".to_owned(), String::new()),
         };
         let Self { count, .. } = self;
         let Some(plan) = self.plan else {
-            return Some(Event::Problem(format!("there is no plan{of}: the end is missing")));
+            return Some(Event::Problem(format!("the plan{of} is missing: the output may be truncated")));
         };
         if *count < plan {
             return Some(Event::Problem(format!("{who} ended after {count} of {plan} tests")));
         }
         if *count > plan {
-            return Some(Event::Problem(format!("there were {count} tests{of}, and the plan says {plan}")));
+            return Some(Event::Problem(format!("there were {count} tests{of}, but the plan is {plan}")));
         }
         let beyond = || self.numbers.iter().filter(|number| !(1..=plan).contains(*number)).min();
         let failures = self.failures.unwrap_or(0).saturating_add(self.cancelled);
@@ -67,11 +67,11 @@ impl Level {
         let told = if let Some(number) = self.repeated {
             format!("several tests{of} have the number {number}")
         } else if let Some(number) = self.huge.clone().or_else(|| beyond().map(u64::to_string)) {
-            format!("a test{of} has the number {number}, and the plan is 1..{plan}")
+            format!("a test{of} has the number {number}, but the plan is 1..{plan}")
         } else if let Some(other) = self.other_plan {
             format!("there are two plans{of}: 1..{plan} and 1..{other}")
         } else if failures > not_ok {
-            format!("the summary{of} counts {failures} failures, and {not_ok} are there")
+            format!("the summary{of} counts {failures} failures, but there are {not_ok}")
         } else {
             return None;
         };
@@ -79,7 +79,7 @@ impl Level {
     }
 }
 
-/// The levels that are open, by depth.
+/// The open levels by depth.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     open: Vec<Level>,
@@ -90,15 +90,15 @@ impl Levels {
         while self.open.len() <= depth {
             self.open.push(Level::default());
         }
-        self.open.get_mut(depth).unwrap_or_else(|| unreachable!("it was pushed"))
+        self.open.get_mut(depth).unwrap_or_else(|| unreachable!("the level was pushed"))
     }
 
-    /// The points of a level with the next one.
+    /// Returns the number of the next point of a level.
     pub(super) fn next(&self, depth: usize) -> u64 {
         self.open.get(depth).map_or(0, |level| level.count) + 1
     }
 
-    /// A point, which is the end of the subtest before it. Returns the failures of that subtest.
+    /// Handles a point, which ends the subtest before it. Returns the failures of that subtest.
     pub(super) fn point(
         &mut self,
         depth: usize,
@@ -106,7 +106,7 @@ impl Levels {
         is_ok: bool,
         uid: &str,
         out: &mut Vec<Event>,
-    ) -> Within {
+    ) -> SubtestFailures {
         let is_announced = self.level(depth).announced.take().is_some();
         let within = self.close(depth + 1, Some((uid, is_ok)), is_announced, out);
         let level = self.level(depth);
@@ -117,17 +117,17 @@ impl Levels {
                 level.repeated.get_or_insert(number);
             }
             Err(_) if !number.is_empty() => {
-                level.huge.get_or_insert_with(|| case::shortened(number, case::LONGEST_REASON));
+                level.huge.get_or_insert_with(|| case::shortened(number, case::MAX_REASON_BYTES));
             }
             _ => {}
         }
         within
     }
 
-    /// Notes that the last point of a level is a failure.
+    /// Records that the last point of a level failed.
     pub(super) fn failed(&mut self, depth: usize, cancelled: bool) {
         let within = &mut self.level(depth).within;
-        *within = Within { failed: true, cancelled: cancelled || within.cancelled };
+        *within = SubtestFailures { failed: true, cancelled: cancelled || within.cancelled };
     }
 
     pub(super) fn plan(&mut self, depth: usize, plan: u64) {
@@ -139,15 +139,15 @@ impl Levels {
         }
     }
 
-    /// What was taken for the comment of a subtest and has no lines behind it may be one that a test has printed: the plan
-    /// tells whether a point is missing.
+    /// Forgets an announced subtest without lines: a test may have printed the comment, and the plan shows whether a
+    /// point is missing.
     fn forget_comment(&mut self, depth: usize) {
         if self.open.len() <= depth + 1 {
             self.level(depth).announced = None;
         }
     }
 
-    /// The subtest that begins in a level, by a comment.
+    /// Handles the announcement of a subtest by a comment.
     pub(super) fn announce(&mut self, depth: usize, name: &str, out: &mut Vec<Event>) {
         self.forget_comment(depth);
         match self.level(depth).announced.replace(name.to_owned()) {
@@ -161,12 +161,12 @@ impl Levels {
         }
     }
 
-    /// The subtest of a point that has opened a brace begins.
+    /// Handles the start of a subtest in braces.
     pub(super) fn open(&mut self, depth: usize, uid: &str, is_ok: bool) {
         self.level(depth).opener = Some((uid.to_owned(), is_ok));
     }
 
-    /// A closing brace. Returns whether a subtest ends with it.
+    /// Handles a closing brace. Returns whether it ends a subtest.
     pub(super) fn brace(&mut self, depth: usize, out: &mut Vec<Event>) -> bool {
         let Some(level) = self.open.get_mut(depth + 1) else { return false };
         let is_subtest = level.is_subtest();
@@ -175,31 +175,32 @@ impl Levels {
         true
     }
 
-    /// The failures that a summary counts. What has no points and no plan has none.
+    /// Handles the number of failures in a summary. Levels without points and plan have none.
     pub(super) fn failures(&mut self, depth: usize, failures: u64) {
         if let Some(level) = self.open.get_mut(depth) {
             (level.failures, level.cancelled) = (Some(failures), 0);
         }
     }
 
-    /// Follows [`failures`](Self::failures): node counts tests that it has given up apart.
+    /// Handles the number of canceled tests, which node counts separately, after [`failures`](Self::failures).
     pub(super) fn cancelled(&mut self, depth: usize, cancelled: u64) {
         if let Some(level) = self.open.get_mut(depth) {
             level.cancelled = cancelled;
         }
     }
 
-    /// Ends the levels from `depth` on. `parent` is the point after them, by uid and whether it is ok. Returns their failures.
+    /// Ends the levels from `depth` on. `parent` is the point after them: its uid, and whether it passed. Returns their
+    /// failures.
     fn close(
         &mut self,
         depth: usize,
         parent: Option<(&str, bool)>,
         is_announced: bool,
         out: &mut Vec<Event>,
-    ) -> Within {
+    ) -> SubtestFailures {
         self.close_braced(depth + 1, out);
         let mut levels = self.open.drain(depth.min(self.open.len())..).collect::<Vec<_>>().into_iter();
-        let Some(mut first) = levels.next() else { return Within::default() };
+        let Some(mut first) = levels.next() else { return SubtestFailures::default() };
         let inner: Vec<_> = levels.collect();
         for level in &inner {
             first.not_ok += level.not_ok;
@@ -208,7 +209,7 @@ impl Levels {
         let within = first.within;
         if let Some(outer) = depth.checked_sub(1).map(|outer| self.level(outer)) {
             outer.not_ok += first.not_ok;
-            // A cancelled test counts further out only if the point of this subtest was cancelled too.
+            // A canceled test counts for outer levels only if the point of this subtest was canceled too.
             outer.within.failed |= within.failed;
         }
         let is_subtest = is_announced || first.is_subtest();
@@ -217,7 +218,7 @@ impl Levels {
                 is_subtest.then(|| first.problem(Some(&uid)).unwrap_or_else(|| without_brace(&uid)))
             }
             (None, None) => first.is_subtest().then(nameless),
-            // A failed point says itself that its subtest is not as it should be: Perl's does if tests of its plan are missing.
+            // A failed point already reports that its subtest is incomplete, as Perl does if planned tests are missing.
             (None, Some((_, false))) => None,
             (None, Some((uid, true))) => {
                 let problem = is_subtest.then(|| first.problem(Some(uid))).flatten();
@@ -236,7 +237,7 @@ impl Levels {
         }
     }
 
-    /// Nothing more comes.
+    /// Handles the end of the output.
     pub(super) fn finish(&mut self, out: &mut Vec<Event>) {
         self.close_braced(0, out);
         let mut levels = mem::take(&mut self.open).into_iter();
@@ -247,7 +248,7 @@ impl Levels {
     }
 }
 
-/// A subtest in `first` whose own point has not come, if there is one.
+/// Returns a problem if `first` has a subtest without a point.
 fn without_point(first: Level, inner: Vec<Level>) -> Option<Event> {
     let mut outer = first;
     for level in inner {
@@ -267,11 +268,11 @@ fn nameless() -> Event {
 }
 
 fn without_brace(subtest: &str) -> Event {
-    let subtest = case::shortened(subtest, case::LONGEST_REASON);
+    let subtest = case::shortened(subtest, case::MAX_REASON_BYTES);
     Event::Problem(format!("the subtest {subtest} has no closing brace"))
 }
 
 fn no_point(subtest: &str) -> Event {
-    let subtest = case::shortened(subtest, case::LONGEST_REASON);
+    let subtest = case::shortened(subtest, case::MAX_REASON_BYTES);
     Event::Problem(format!("the subtest {subtest} has no test point of its own"))
 }

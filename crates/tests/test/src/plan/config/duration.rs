@@ -1,21 +1,21 @@
-//! Durations as people write them. Owns: `500ms`, `30s`, `1m30s`, `1.5h`, `2d`. Refuses to: take a number without a unit,
-//! because other tools mean milliseconds by it.
+//! Parsing of durations: `500ms`, `30s`, `1m30s`, `1.5h`, `2d`. A number without a unit is rejected, because other
+//! tools interpret it as milliseconds.
 
 use std::time::Duration;
 
-/// Longer than any run: ten years.
-const LONGEST: Duration = Duration::from_hours(10 * 365 * 24);
+/// The maximum duration: ten years.
+const MAX_DURATION: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// Units, longest first, with their seconds. `ms` comes before those that begin like it.
+/// The units with their seconds, the longest first. `ms` precedes units that start with the same letter.
 const UNITS: [(&str, f64); 5] = [("ms", 0.001), ("d", 86_400.0), ("h", 3_600.0), ("m", 60.0), ("s", 1.0)];
 
-/// A duration of more than 0, or what is wrong.
+/// Parses a duration greater than 0.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     let seconds =
         seconds(text).ok_or_else(|| format!("'{text}' is not a duration; write 500ms, 30s or 1m30s"))?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(Duration::ZERO) => Err("a duration of 0 is too short; write \"none\" for no limit".to_owned()),
-        Ok(duration) if duration <= LONGEST => Ok(duration),
+        Ok(duration) if duration <= MAX_DURATION => Ok(duration),
         Ok(_) | Err(_) => Err(format!("'{text}' is longer than ten years")),
     }
 }
@@ -29,14 +29,14 @@ fn seconds(text: &str) -> Option<f64> {
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, after) = rest.split_at_checked(end)?;
-        // At least one digit on each side of a point.
+        // Require digits on both sides of a decimal point.
         let parts = number.split('.').collect::<Vec<_>>();
         if parts.len() > 2 || parts.iter().any(|part| part.is_empty()) {
             return None;
         }
         let number: f64 = number.parse().ok()?;
         let (unit, size) = UNITS.into_iter().find(|(unit, _)| after.starts_with(unit))?;
-        // From large to small, each once: '1s1h' is more likely a mistake.
+        // Require descending units: '1s1h' is probably a mistake.
         if size >= largest {
             return None;
         }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations() {
+    fn durations_are_parsed() {
         for (text, ms) in [
             ("500ms", 500),
             ("30s", 30_000),

@@ -1,7 +1,7 @@
-//! What `runtap.toml` says about running tests.
+//! The options in `runtap.toml` for running tests.
 //!
-//! Owns: the options as values, and what takes precedence: the command line over a profile over `[test]`. Refuses to:
-//! read the file; know which formats of reports there are. `docs/test-config.md` describes every key for users.
+//! Defines the options, and their precedence: the command line over a profile over `[test]`. Reading the file and
+//! interpreting report formats is left to the caller. `docs/test-config.md` describes every key for users.
 
 mod duration;
 mod read;
@@ -42,111 +42,111 @@ pub struct Config {
     profiles: BTreeMap<String, Options>,
 }
 
-/// The options of a run. What is `None` was not said.
+/// The options of a run. `None` if not specified.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// How many processes run at the same time.
+    /// The number of processes that run at the same time.
     pub parallel: Option<NonZeroUsize>,
-    /// How often a test that failed is run again.
+    /// The maximum number of retries of a failed test.
     pub retries: Option<u32>,
-    /// After how many failed tests the run is stopped.
+    /// The number of failed tests after which the run is stopped.
     pub max_fail: Option<Limit<NonZeroU32>>,
-    /// After how much time a test is reported as slow.
+    /// The time after which a running test is reported as slow.
     pub slow: Option<Limit<Duration>>,
-    /// After how much time a test is ended.
+    /// The time after which a running test is stopped.
     pub timeout_per_test: Option<Limit<Duration>>,
     /// Whether a slow module may be run by several processes at the same time.
     pub split: Option<bool>,
-    /// With fewer tests the run fails.
+    /// The minimum number of tests; fewer tests make the run fail.
     pub minimum_expected_tests: Option<u32>,
-    /// Which tests run.
+    /// The filter of the tests that run.
     pub filter: Option<Filter>,
-    /// Tests whose failures are reported and do not count.
+    /// The tests whose failures are reported but do not count.
     pub quarantine: Option<Vec<Filter>>,
-    /// Reports to write.
+    /// The reports to write.
     pub reports: Option<Vec<Report>>,
-    /// What a test is that passed only when it was run again.
+    /// The outcome of a test that passed only after a retry.
     pub flaky: Option<Flaky>,
-    /// Exceptions for some tests; of those that match a test, the first one that says something counts.
+    /// Exceptions for some tests. For each option, the first matching override that specifies it applies.
     pub overrides: Vec<Override>,
 }
 
 /// A limit that can be switched off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit<T> {
-    /// There is none.
+    /// No limit.
     None,
-    /// It is reached here.
+    /// A limit.
     At(T),
 }
 
-/// What a test is that passed only when it was run again.
+/// The outcome of a test that passed only after a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flaky {
-    /// It passed.
+    /// The test passed.
     Pass,
-    /// It failed.
+    /// The test failed.
     Fail,
 }
 
 /// A report to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The name of the format, as it was written.
+    /// The name of the format, as written in the file.
     pub format: String,
-    /// Where to write it; `None` where the format has a place of its own.
+    /// The path, or `None` for the default path of the format.
     pub path: Option<String>,
 }
 
 /// Exceptions for some tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
-    /// For which tests.
+    /// The filter of the tests.
     pub filter: Filter,
-    /// How often such a test is run again.
+    /// The maximum number of retries of such a test.
     pub retries: Option<u32>,
-    /// After how much time such a test is ended.
+    /// The time after which such a test is stopped.
     pub timeout_per_test: Option<Limit<Duration>>,
-    /// After how much time such a test is reported as slow.
+    /// The time after which such a test is reported as slow.
     pub slow: Option<Limit<Duration>>,
 }
 
 /// The options of one test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerTest {
-    /// How often it is run again.
+    /// The maximum number of retries.
     pub retries: Option<u32>,
-    /// After how much time it is ended.
+    /// The time after which the test is stopped.
     pub timeout_per_test: Option<Limit<Duration>>,
-    /// After how much time it is reported as slow.
+    /// The time after which the test is reported as slow.
     pub slow: Option<Limit<Duration>>,
 }
 
-/// What is wrong with a configuration, and where.
+/// An error in a configuration, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {message}")]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// The line, from 1.
+    /// The line, starting at 1.
     pub line: usize,
-    /// The character of that line, from 1.
+    /// The column in characters, starting at 1.
     pub column: usize,
-    /// The filter that is wrong, if it is one; [`FilterError::caret`] shows where.
+    /// The error of a filter, if the error is in a filter; [`FilterError::caret`] shows its location.
     pub filter: Option<FilterError>,
 }
 
-/// There is no profile of this name.
+/// An error that occurs when a profile does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("there is no profile '{name}' in the configuration{}", hint(nearest.as_deref(), known))]
 #[non_exhaustive]
 pub struct ProfileError {
-    /// The name.
+    /// The name of the profile.
     pub name: String,
-    /// The profile that was probably meant.
+    /// The most similar profile, if any.
     pub nearest: Option<String>,
-    /// All profiles.
+    /// The names of all profiles.
     pub known: Vec<String>,
 }
 
@@ -154,7 +154,7 @@ fn hint(nearest: Option<&str>, known: &[String]) -> String {
     match nearest {
         Some(near) => format!("; is it '{near}'?"),
         None if known.is_empty() => "; it has none".to_owned(),
-        None => format!("; there are {}", known.join(", ")),
+        None => format!("; valid profiles: {}", known.join(", ")),
     }
 }
 
@@ -167,15 +167,16 @@ impl std::str::FromStr for Config {
 }
 
 impl Config {
-    /// The names of the profiles, sorted.
+    /// Returns the names of the profiles, sorted.
     pub fn profiles(&self) -> impl Iterator<Item = &str> {
         self.profiles.keys().map(String::as_str)
     }
 
-    /// The options of a profile over those of `[test]`; without a profile, or with `default`, those of `[test]`.
+    /// Returns the options of a profile, with those of `[test]` as defaults. Without a profile, or with `default`,
+    /// returns those of `[test]`.
     ///
     /// # Errors
-    /// If there is no such profile.
+    /// Returns an error if the profile does not exist.
     pub fn options(&self, profile: Option<&str>) -> Result<Options, ProfileError> {
         let Some(name) = profile.filter(|name| *name != DEFAULT_PROFILE) else {
             return Ok(self.default.clone());
@@ -189,12 +190,12 @@ impl Config {
     }
 }
 
-/// What people call the options of `[test]`.
+/// The name of the options of `[test]`.
 const DEFAULT_PROFILE: &str = "default";
 
 impl Options {
-    /// These options, and what they do not say from `base`. A list replaces the other one; only the overrides of both
-    /// count, these first.
+    /// Returns these options, with unspecified options taken from `base`. Lists are replaced, except that the overrides
+    /// of both apply, these first.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         let mut overrides = self.overrides;
@@ -215,7 +216,7 @@ impl Options {
         }
     }
 
-    /// What holds for a test: for each option, the first override that matches the test and says something, else these
+    /// Returns the options of a test: for each option, the first matching override that specifies it, or else these
     /// options.
     pub fn for_test(&self, test: &Test<'_>) -> PerTest {
         let mut result = PerTest::default();
@@ -231,7 +232,7 @@ impl Options {
         }
     }
 
-    /// Whether a failure of this test does not count.
+    /// Returns whether failures of this test do not count.
     pub fn is_quarantined(&self, test: &Test<'_>) -> bool {
         self.quarantine.iter().flatten().any(|filter| filter.matches(test))
     }

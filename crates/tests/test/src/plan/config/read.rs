@@ -1,4 +1,4 @@
-//! From the text of `runtap.toml` to options. Owns: what each key may hold, and where in the text something is wrong.
+//! Parsing of `runtap.toml`, with the types of all keys and the locations of errors.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-/// The entries of a table in the order of the text, so that the first mistake is told first.
+/// Returns the entries of a table in text order, so that the first error is reported first.
 fn entries<'a, 't>(table: &'a DeTable<'t>) -> Vec<(&'a str, usize, &'a Value<'t>)> {
     let entry = |(key, value): (&'a Spanned<_>, &'a Value<'t>)| {
         let name: &std::borrow::Cow<'t, str> = key.get_ref();
@@ -41,7 +41,7 @@ fn entries<'a, 't>(table: &'a DeTable<'t>) -> Vec<(&'a str, usize, &'a Value<'t>
 
 const PROFILE: &str = "profile";
 
-/// Those of a profile, sorted.
+/// The keys of a profile, sorted.
 const KEYS: [&str; 12] = [
     "filter",
     "flaky",
@@ -172,7 +172,7 @@ impl Reader<'_> {
         match self.string(value, "flaky")? {
             "pass" => Ok(Flaky::Pass),
             "fail" => Ok(Flaky::Fail),
-            other => Err(self.wrong(value, format!("'flaky' is \"pass\" or \"fail\", not \"{other}\""))),
+            other => Err(self.wrong(value, format!("'flaky' must be \"pass\" or \"fail\", not \"{other}\""))),
         }
     }
 
@@ -194,10 +194,10 @@ impl Reader<'_> {
         let Some(integer) = value.get_ref().as_integer() else {
             return Err(self.other_type(value, key, "a whole number"));
         };
-        // Its text has neither prefix nor underscores.
+        // The text has neither prefix nor underscores.
         let number = u32::from_str_radix(integer.as_str(), integer.radix()).ok();
         number.filter(|number| *number >= least).ok_or_else(|| {
-            self.wrong(value, format!("'{key}' is a whole number from {least} to {}", u32::MAX))
+            self.wrong(value, format!("'{key}' must be a whole number from {least} to {}", u32::MAX))
         })
     }
 
@@ -220,16 +220,19 @@ impl Reader<'_> {
     }
 
     fn other_type(&self, value: &Value<'_>, key: &str, wanted: &str) -> ConfigError {
-        self.wrong(value, format!("'{key}' is {wanted}, this is of the type {}", value.get_ref().type_str()))
+        self.wrong(
+            value,
+            format!("'{key}' must be {wanted}, but has the type {}", value.get_ref().type_str()),
+        )
     }
 
     fn unknown(&self, at: usize, key: &str, place: &str, known: &[&str]) -> ConfigError {
         let message = match (nearest(key, known.iter().copied()), known) {
             (Some(near), _) => format!("there is no key '{key}' in {place}; is it '{near}'?"),
             (None, [others @ .., last]) if !others.is_empty() => {
-                format!("there is no key '{key}' in {place}; there are {} and {last}", others.join(", "))
+                format!("there is no key '{key}' in {place}; valid keys: {}, {last}", others.join(", "))
             }
-            (None, known) => format!("there is no key '{key}' in {place}; there is {}", known.join(", ")),
+            (None, known) => format!("there is no key '{key}' in {place}; valid key: {}", known.join(", ")),
         };
         self.error(at, message)
     }
@@ -246,7 +249,7 @@ impl Reader<'_> {
     }
 }
 
-/// `"none"`, or what is read otherwise.
+/// Parses `"none"`, or a limit with `read`.
 fn limit<T>(
     value: &Value<'_>,
     read: impl Fn(&Value<'_>) -> Result<T, ConfigError>,

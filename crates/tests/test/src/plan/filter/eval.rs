@@ -1,28 +1,28 @@
-//! Whether a test meets a condition. Owns: the forms of a field, and what is known from the module alone.
+//! Evaluation of filters.
 
 use super::{Comparison, Field, Filter, Node, Op};
 use crate::plan::test::Test;
 
-/// What a filter says of the tests of a module before they are known.
+/// The result of a filter for the tests of a module before they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModuleMatch {
-    /// Every test of the module meets it.
+    /// All tests of the module match.
     All,
-    /// None does: the module need not be started.
+    /// No test matches, so the module need not be started.
     None,
-    /// It depends on the test.
+    /// The result depends on the test.
     Depends,
 }
 
 impl Filter {
-    /// Whether a test meets the condition.
+    /// Returns whether a test matches the filter.
     pub fn matches(&self, test: &Test<'_>) -> bool {
-        // With a test at hand, no comparison is left open.
+        // For a known test, every comparison has a result.
         self.root.eval(&|comparison| Some(comparison.meets(test)), &|text| Some(has_text(test, text)))
             == Some(true)
     }
 
-    /// What is known of the tests of a module by its path or name.
+    /// Returns whether the tests of a module match, given only its path or name.
     ///
     /// ```
     /// use runtap_test::plan::{Filter, ModuleMatch};
@@ -45,13 +45,13 @@ impl Filter {
 }
 
 impl Node {
-    /// `None` if it depends on what is left open.
+    /// Evaluates the node. `None` if the result is unknown.
     fn eval(
         &self,
         compare: &impl Fn(&Comparison) -> Option<bool>,
         text: &impl Fn(&str) -> Option<bool>,
     ) -> Option<bool> {
-        // One node with this result decides, else one that is open keeps the whole open.
+        // One node with this result decides; otherwise an unknown node makes the result unknown.
         let decided_by = |nodes: &[Self], decides: bool| {
             let mut result = Some(!decides);
             for node in nodes {
@@ -84,7 +84,7 @@ impl Comparison {
             return if self.op == Op::Equal { form == value } else { form.contains(&value) };
         }
         match self.op {
-            // The compiler of another system has other separators.
+            // Paths of other systems have other separators.
             Op::Equal if self.field == Field::File => {
                 form.replace('\\', "/") == self.value.replace('\\', "/")
             }
@@ -98,7 +98,7 @@ impl Comparison {
 }
 
 impl Field {
-    /// Whether one of the forms of a field fits. A field that is not known has none.
+    /// Returns whether one of the forms of a field matches. An unknown field has no forms.
     pub(super) fn any_form(&self, test: &Test<'_>, op: Op, mut fits: impl FnMut(&str) -> bool) -> bool {
         match self {
             Self::Uid => fits(&test.uid),
@@ -119,7 +119,7 @@ impl Field {
                 let stem = file.strip_suffix(".dll").or_else(|| file.strip_suffix(".exe"));
                 fits(path) || fits(file) || stem.is_some_and(fits)
             }),
-            // Only equality needs to be told where a directory begins.
+            // Only equality depends on the start of a directory.
             Self::File if op == Op::Equal => test.file.as_deref().is_some_and(|path| {
                 let below = path.match_indices(['/', '\\']).filter_map(|(at, _)| path.get(at + 1..));
                 fits(path) || below.into_iter().any(fits)

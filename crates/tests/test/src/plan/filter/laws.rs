@@ -1,4 +1,4 @@
-//! Laws of filters: what is printed is parsed to the same condition, and no text is too strange.
+//! Property tests of filters: printing and parsing are inverse, and any text is handled.
 
 use proptest::prelude::*;
 use regex_lite::Regex;
@@ -6,7 +6,7 @@ use regex_lite::Regex;
 use super::{Comparison, Field, Filter, ModuleMatch, Node, Op, Property};
 use crate::plan::test::Test;
 
-/// Texts that are likely to be read wrongly.
+/// Texts that are likely to be parsed incorrectly.
 fn texts() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "a", "and", "or", "NOT", " ", "\t", "\"", "'", "\\", "(", ")", "&", "|", "=", "!", "~", "^", "$",
@@ -28,7 +28,7 @@ fn comparisons() -> impl Strategy<Value = Comparison> {
             3 => (Op::Contains, value),
             _ => (Op::Matches, regex_lite::escape(&value)),
         };
-        // Only these have a negated form.
+        // Only these operators have a negated form.
         let negated = negated && matches!(op, Op::Equal | Op::Matches);
         let regex = (op == Op::Matches).then(|| Regex::new(&value).unwrap());
         Comparison { field, op, negated, value, regex, property: None }
@@ -71,7 +71,7 @@ fn tests() -> impl Strategy<Value = Test<'static>> {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_parsed_to_the_same(root in nodes()) {
+    fn a_printed_filter_parses_to_an_equal_filter(root in nodes()) {
         let filter = Filter { root };
         let text = filter.to_string();
         let again: Filter = text.parse().map_err(|error| TestCaseError::fail(format!("{text:?}: {error}")))?;
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_filter_or_an_error_with_a_place(
+    fn any_text_is_a_filter_or_an_error_with_a_location(
         text in prop_oneof![".{0,40}", prop::collection::vec(texts(), 0..8).prop_map(|parts| parts.concat())]
     ) {
         match text.parse::<Filter>() {

@@ -1,34 +1,35 @@
-//! Words of a filter. Owns: where a word ends, quotes and escapes. Refuses to: know fields.
+//! The lexer of filters: words, quotes and escapes.
 
 use super::{FilterError, Op};
 
-/// What ends a word and has to be quoted, besides blanks, quotes and the operators that begin with `^`, `$` or `*`.
+/// Characters that end a word and must be quoted, besides white space, quotes and the operators that start with `^`,
+/// `$` or `*`.
 const SPECIAL: &str = "()&|=!~";
 
-/// Whether a word would be read as it is.
+/// Returns whether a word can be written without quotes.
 pub(super) fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && !text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\'') || SPECIAL.contains(c))
         && keyword(text).is_none()
 }
 
-/// `and`, `or` and `not` in any case.
+/// Returns the keyword `and`, `or` or `not`, which is not case-sensitive.
 pub(super) fn keyword(word: &str) -> Option<&'static str> {
     ["and", "or", "not"].into_iter().find(|keyword| word.eq_ignore_ascii_case(keyword))
 }
 
-/// A word and where it is.
+/// A word and its location.
 #[derive(Debug)]
 pub(super) struct Word {
-    /// Without quotes.
+    /// The text without quotes.
     pub(super) text: String,
-    /// Whether it was quoted from its first letter on: then it is never a keyword.
+    /// Whether the word starts with a quote; it is then never a keyword.
     pub(super) quoted: bool,
     pub(super) offset: usize,
     pub(super) length: usize,
 }
 
-/// The text and how far it has been read.
+/// The text and the current position.
 #[derive(Debug, Clone)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
@@ -62,14 +63,14 @@ impl<'a> Scanner<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Reads this text, if it comes next.
+    /// Consumes this text if it comes next.
     pub(super) fn take(&mut self, wanted: &str) -> bool {
         let found = self.rest().starts_with(wanted);
         self.at += if found { wanted.len() } else { 0 };
         found
     }
 
-    /// Reads this keyword, if it comes next, behind any blanks.
+    /// Consumes this keyword if it comes next, after optional white space.
     pub(super) fn take_keyword(&mut self, wanted: &str) -> bool {
         self.skip_blanks();
         let mut ahead = self.clone();
@@ -81,10 +82,11 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Reads an operator, if one comes next, behind any blanks: the operator, and whether it is negated.
+    /// Consumes an operator if one comes next, after optional white space. Returns the operator and whether it is
+    /// negated.
     pub(super) fn operator(&mut self) -> Option<(Op, bool)> {
         const OPERATORS: [(&str, Op, bool); 8] = [
-            // '==' is what programmers write.
+            // '==' is familiar to programmers.
             ("==", Op::Equal, false),
             ("=", Op::Equal, false),
             ("!=", Op::Equal, true),
@@ -110,7 +112,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A word: letters up to the next blank or special character, with quoted parts in it. `None` if there is none.
+    /// Reads a word: characters up to the next white space or special character, with quoted parts. `None` if there is
+    /// none.
     pub(super) fn word(&mut self) -> Result<Option<Word>, FilterError> {
         self.skip_blanks();
         let offset = self.at;
@@ -126,26 +129,26 @@ impl<'a> Scanner<'a> {
         Ok((length > 0).then_some(Word { text, quoted, offset, length }))
     }
 
-    /// A quoted part, from its first quote on.
+    /// Reads a quoted part, starting at its first quote.
     pub(super) fn quoted(&mut self, into: &mut String) -> Result<(), FilterError> {
         let offset = self.at;
         let quote = self.bump();
         loop {
             match self.bump() {
                 end if end == quote => return Ok(()),
-                // Only what would end the text can be escaped: regular expressions have backslashes of their own.
+                // Only quotes can be escaped, because regular expressions contain backslashes.
                 Some('\\') if self.peek() == quote => into.extend(self.bump()),
                 Some(c) => into.push(c),
                 None => {
-                    let message = format!("the text is not ended by {}", quote.unwrap_or('"'));
+                    let message = format!("missing closing {}", quote.unwrap_or('"'));
                     return Err(self.error(message, offset, self.at - offset));
                 }
             }
         }
     }
 
-    /// The value of a property of `dotnet test --filter`: it may contain blanks, and a backslash takes away the meaning
-    /// of a special character.
+    /// Reads the value of a property of `dotnet test --filter`: it may contain white space, and a backslash escapes a
+    /// special character.
     pub(super) fn property_value(&mut self) -> Result<Option<Word>, FilterError> {
         self.skip_blanks();
         if matches!(self.peek(), Some('"' | '\'')) {
@@ -153,7 +156,7 @@ impl<'a> Scanner<'a> {
         }
         let offset = self.at;
         let mut text = String::new();
-        // Where the value ends in both texts if only blanks follow.
+        // The end of the value if only white space follows.
         let (mut end, mut length) = (offset, 0);
         while let Some(c) = self.peek().filter(|c| !"&|()".contains(*c)) {
             if c.is_whitespace() && ["and", "or"].into_iter().any(|word| self.clone().take_keyword(word)) {
@@ -178,11 +181,11 @@ impl<'a> Scanner<'a> {
         FilterError { message, offset, length, text: self.text.to_owned() }
     }
 
-    /// The error that something else was expected here.
+    /// Creates the error that something else was expected here.
     pub(super) fn expected(&mut self, expected: &str) -> FilterError {
         self.skip_blanks();
         let offset = self.at;
-        // An unusual end of the word does not matter here.
+        // An unterminated word does not matter here.
         let length = match self.clone().word() {
             Ok(Some(word)) => word.length,
             Ok(None) => self.peek().map_or(0, char::len_utf8),
@@ -190,7 +193,7 @@ impl<'a> Scanner<'a> {
         };
         let message = match self.text.get(offset..offset + length) {
             Some(found) if !found.is_empty() => format!("{expected}, found '{found}'"),
-            _ => format!("{expected}, and the filter ends"),
+            _ => format!("{expected}, but the filter ends"),
         };
         self.error(message, offset, length)
     }

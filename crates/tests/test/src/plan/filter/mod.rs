@@ -1,4 +1,4 @@
-//! Conditions on tests, as people write them.
+//! Filters: conditions on tests, as written by users.
 //!
 //! ```text
 //! filter     := or
@@ -12,21 +12,21 @@
 //! text       := VALUE
 //! ```
 //!
-//! `~` is a regular expression that matches a part of the text, `^=` means "begins with", `$=` "ends with" and `*=`
-//! "contains". Case counts. A negated operator is `not` in front of the comparison: a test without a class meets
-//! `class != X`. A text without a field is looked for in the display name and in the full name of the method, without
-//! regard to case.
+//! `~` is a regular expression that matches a part of the text, `^=` means "starts with", `$=` "ends with" and `*=`
+//! "contains". Comparisons are case-sensitive. A negated operator is equivalent to `not` before the comparison: a test
+//! without a class meets `class != X`. A text without a field is searched for in the display name and in the full name
+//! of the method, ignoring case.
 //!
-//! Several fields have more than one form; one that fits is enough: `class` with and without namespace
-//! and arguments of the fixture (`NUnit` sends `ShelfTests("oak")`), `module` as path,
-//! file name and name without extension, `file` with any number of directories in front. `category` is what `MSTest` and
-//! `NUnit` call a category: a trait `TestCategory` or `Category` with this value, or a trait with this key and no value,
-//! which is what `MSTest` and `NUnit` send.
+//! Several fields have more than one form, and match if one of the forms does: `class` with and without namespace and
+//! arguments of the fixture (`NUnit` sends `ShelfTests("oak")`), `module` as path, file name and name without
+//! extension, `file` with any number of parent directories. `category` matches a trait `TestCategory` or `Category`
+//! with this value, or a trait with this key and no value, as `MSTest` and `NUnit` send categories.
 //!
-//! The grammar of `dotnet test --filter` is understood too. Its properties are `FullyQualifiedName`, `DisplayName`, `Name`,
-//! `ClassName`, `TestCategory`, `Category` and `Priority`, with `=`, `!=`, `~` (*contains*, not a regular expression) and
-//! `!~`, without regard to case. A value of theirs may contain blanks and ends at `&`, `|`, a parenthesis or a separate
-//! `and` or `or`; a backslash takes away the meaning of the special character after it. The lowercase `name` is the field above.
+//! The grammar of `dotnet test --filter` is supported too. Its properties are `FullyQualifiedName`, `DisplayName`,
+//! `Name`, `ClassName`, `TestCategory`, `Category` and `Priority`, with the operators `=`, `!=`, `~` (*contains*, not a
+//! regular expression) and `!~`, which ignore case. Their values may contain white space, and end at `&`, `|`, a
+//! parenthesis or a separate `and` or `or`; a backslash escapes a special character. The lowercase `name` is the field
+//! above.
 
 mod eval;
 #[cfg(test)]
@@ -65,9 +65,9 @@ pub struct Filter {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Node {
-    /// At least two.
+    /// At least two nodes.
     Or(Vec<Self>),
-    /// At least two.
+    /// At least two nodes.
     And(Vec<Self>),
     Not(Box<Self>),
     Compare(Comparison),
@@ -79,12 +79,12 @@ enum Node {
 struct Comparison {
     field: Field,
     op: Op,
-    /// `!=` and `!~`.
+    /// Whether the operator is negated (`!=` and `!~`).
     negated: bool,
     value: String,
-    /// There is one if `op` is [`Op::Matches`]: what `value` means.
+    /// The compiled `value` if `op` is [`Op::Matches`].
     regex: Option<Regex>,
-    /// Written with a property of `dotnet test --filter`: case does not count.
+    /// The property if the comparison uses the syntax of `dotnet test --filter`, which ignores case.
     property: Option<Property>,
 }
 
@@ -102,7 +102,7 @@ impl Eq for Comparison {}
 enum Field {
     Uid,
     Name,
-    /// Only as a property.
+    /// Only available as a property.
     FullName,
     Class,
     Namespace,
@@ -114,7 +114,7 @@ enum Field {
 }
 
 impl Field {
-    /// Those with a fixed name, in the order of the documentation.
+    /// The fields with a fixed name, in the order of the documentation.
     const NAMED: [(&'static str, Self); 8] = [
         ("uid", Self::Uid),
         ("name", Self::Name),
@@ -136,13 +136,12 @@ enum Op {
     Contains,
 }
 
-/// A property that `dotnet test --filter` knows
-/// (<https://learn.microsoft.com/dotnet/core/testing/selective-unit-tests>).
+/// A property of `dotnet test --filter` (<https://learn.microsoft.com/dotnet/core/testing/selective-unit-tests>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Property {
     FullyQualifiedName,
     DisplayName,
-    /// The same as `DisplayName`: the test platform calls the property `TestCase.DisplayName` and labels it `Name`.
+    /// An alias of `DisplayName`: the test platform names the property `TestCase.DisplayName` and labels it `Name`.
     Name,
     ClassName,
     TestCategory,
@@ -172,35 +171,35 @@ impl Property {
     }
 }
 
-/// What is wrong with a filter, and where.
+/// An error in a filter, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message} (column {})", self.column())]
 #[non_exhaustive]
 pub struct FilterError {
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Byte offset of the wrong word in the text.
+    /// The offset of the invalid word in the text, in bytes.
     pub offset: usize,
-    /// Its length in bytes; 0 at the end of the text.
+    /// The length of the invalid word in bytes; 0 at the end of the text.
     pub length: usize,
-    /// The text.
+    /// The text of the filter.
     pub text: String,
 }
 
 impl FilterError {
-    /// The number of the wrong character, from 1.
+    /// Returns the column of the invalid word in characters, starting at 1.
     pub fn column(&self) -> usize {
         self.text.get(..self.offset).map_or(0, |before| before.chars().count()) + 1
     }
 
-    /// The text with the wrong word marked: `class >>>is<<< X`.
+    /// Returns the text with the invalid word marked: `class >>>is<<< X`.
     pub fn marked(&self) -> String {
         let end = self.offset + self.length;
         let part = |from, to| self.text.get(from..to).unwrap_or_default();
         format!("{}>>>{}<<<{}", part(0, self.offset), part(self.offset, end), part(end, self.text.len()))
     }
 
-    /// The text on one line, and on the next a `^` under each wrong character, at least one.
+    /// Returns the text on one line, and on the next line a `^` under each invalid character, at least one.
     pub fn caret(&self) -> String {
         let line: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let wrong = self.text.get(self.offset..self.offset + self.length).unwrap_or_default();
@@ -218,12 +217,12 @@ impl std::str::FromStr for Filter {
 }
 
 impl Filter {
-    /// A condition that a test meets if it meets one of these; `None` if there are none.
+    /// Combines filters with `or`; `None` if there are none.
     pub fn any(filters: impl IntoIterator<Item = Self>) -> Option<Self> {
         Self::join(filters, Node::Or)
     }
 
-    /// A condition that a test meets if it meets all of these; `None` if there are none.
+    /// Combines filters with `and`; `None` if there are none.
     pub fn all(filters: impl IntoIterator<Item = Self>) -> Option<Self> {
         Self::join(filters, Node::And)
     }
@@ -238,8 +237,8 @@ impl Filter {
         Some(Self { root: with(nodes) })
     }
 
-    /// The uids, if the filter consists of alternatives of the form `uid = …` and nothing else. Then the tests can be
-    /// run without a discovery; for any other filter, the tests have to be known first.
+    /// Returns the uids, if the filter consists only of alternatives of the form `uid = …`. Tests can then be run
+    /// without discovery; any other filter needs the properties of tests.
     ///
     /// ```
     /// use runtap_test::plan::Filter;
@@ -254,8 +253,8 @@ impl Filter {
         self.root.uids(&mut uids).then_some(uids)
     }
 
-    /// Whether uid, display name and module are all that has to be known of a test. They are known when it ends, without
-    /// a discovery.
+    /// Returns whether the filter depends only on uid, display name and module, which are known without discovery when
+    /// a test ends.
     ///
     /// ```
     /// use runtap_test::plan::Filter;

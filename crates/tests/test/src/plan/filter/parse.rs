@@ -1,4 +1,4 @@
-//! From text to a condition.
+//! The parser of filters.
 
 use regex_lite::Regex;
 
@@ -6,7 +6,7 @@ use super::lex::{Scanner, Word};
 use super::{Comparison, Field, FilterError, Node, Op, Property};
 use crate::plan::nearest::nearest;
 
-/// Deepest nesting of parentheses and `not`.
+/// The maximum nesting of parentheses and `not`.
 const MAX_DEPTH: u32 = 100;
 
 pub(super) fn parse(text: &str) -> Result<Node, FilterError> {
@@ -98,7 +98,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The key of a trait, up to the bracket behind it.
+    /// Reads the key of a trait and the closing bracket.
     fn key(&mut self) -> Result<String, FilterError> {
         self.scanner.skip_blanks();
         let mut key = String::new();
@@ -124,7 +124,7 @@ impl Parser<'_> {
         let properties = Property::ALL.iter().map(|(name, _)| *name);
         let message = match nearest(name, known.iter().copied().chain(properties)) {
             Some(near) => format!("there is no field '{name}'; is it '{near}'?"),
-            None => format!("there is no field '{name}'; there are {}", known.join(", ")),
+            None => format!("there is no field '{name}'; valid fields: {}", known.join(", ")),
         };
         self.scanner.error(message, word.offset, word.length)
     }
@@ -146,11 +146,12 @@ impl Parser<'_> {
     fn property(&mut self, property: Property, op: Op, negated: bool) -> Result<Node, FilterError> {
         let op = match op {
             Op::Equal => Op::Equal,
-            // What '~' means to `dotnet test`.
+            // For `dotnet test`, '~' means "contains".
             Op::Matches => Op::Contains,
             Op::Begins | Op::Ends | Op::Contains => {
                 let at = self.scanner.at();
-                let message = "a property of 'dotnet test --filter' has the operators = != ~ !~".to_owned();
+                let message =
+                    "properties of 'dotnet test --filter' support only the operators = != ~ !~".to_owned();
                 return Err(self.scanner.error(message, at - 2, 2));
             }
         };

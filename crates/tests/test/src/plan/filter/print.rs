@@ -1,4 +1,4 @@
-//! From a condition to text that means the same. Owns: what has to be quoted or parenthesized.
+//! Formatting of filters as text that parses to the same filter.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,7 +6,7 @@ use super::lex::is_plain;
 use super::{Comparison, Field, Filter, Node, Op, Property};
 
 impl Display for Filter {
-    /// A text that is parsed to the same filter.
+    /// Formats the filter as text that parses to an equal filter.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.root.fmt(f)
     }
@@ -73,7 +73,7 @@ impl Display for Field {
                 f.write_str("trait:")?;
                 quoted(f, key)
             }
-            // It has no field: only properties use it, and they have a name.
+            // Has no field name: only properties use it.
             Self::FullName => f.write_str("FullyQualifiedName"),
             named => {
                 let name = Self::NAMED.iter().find(|(_, field)| field == named).map(|(name, _)| *name);
@@ -91,7 +91,7 @@ impl Property {
 }
 
 fn quoted(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
-    // A backslash in front of the last quote would escape it.
+    // A backslash before the last quote would escape it.
     let body = text.trim_end_matches('\\');
     write!(f, "\"{}\"", body.replace('"', "\\\""))?;
     f.write_str(text.get(body.len()..).unwrap_or_default())

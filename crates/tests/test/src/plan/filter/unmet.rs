@@ -1,4 +1,4 @@
-//! Why a filter matches nothing. Owns: which of its conditions no test meets, and what was probably meant by them.
+//! Explanations of filters that match no tests.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::plan::test::Test;
 pub struct Unmet {
     /// The condition, as a filter.
     pub condition: String,
-    /// The same with a value that there is and that is much alike.
+    /// The condition with the most similar existing value, if any.
     pub nearest: Option<String>,
 }
 
 impl Filter {
-    /// `uid = UID`.
+    /// Creates the filter `uid = UID`.
     pub fn of_uid(uid: &str) -> Self {
         let (field, op, value) = (Field::Uid, Op::Equal, uid.to_owned());
         Self {
@@ -24,8 +24,8 @@ impl Filter {
         }
     }
 
-    /// The conditions of this filter that none of these tests meets, in the order of the filter. Those behind a `not` are
-    /// not among them.
+    /// Returns the conditions of this filter that no test meets, in the order of the filter, without negated
+    /// conditions.
     ///
     /// ```
     /// use runtap_test::plan::{Filter, Test};
@@ -68,7 +68,7 @@ impl Node {
 }
 
 impl Comparison {
-    /// The same with the value of a test that is most like this one's.
+    /// Returns the comparison with the most similar value of a test.
     fn nearest(&self, tests: &[Test<'_>]) -> Option<Self> {
         if self.op != Op::Equal {
             return None;
@@ -101,9 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_no_test_meets_are_named_with_what_was_meant() {
+    fn unmet_conditions_are_reported_with_suggestions() {
         let nothing_like_it = |condition: &str| vec![(condition.to_owned(), None)];
-        assert_eq!(unmet("class = CartTests and name = Pays"), [], "each is met by some test");
+        assert_eq!(unmet("class = CartTests and name = Pays"), [], "each condition is met by some test");
         assert_eq!(unmet("class = Billing"), nothing_like_it("class = Billing"));
         assert_eq!(unmet("category = Slow"), nothing_like_it("category = Slow"));
         assert_eq!(unmet("name ~ '^Sells'"), nothing_like_it("name ~ ^Sells"));

@@ -1,7 +1,7 @@
-//! Adds a run to a file test by test, so that neither the file nor what becomes of it is in memory.
+//! Adding of a run to a file test by test, so that neither the file nor the result is kept in memory.
 //!
-//! Owns: the merge of the tests of a file with those of a run, both in the order of their ids. Refuses to: deal with what
-//! only a hand can have made of a file, and with what has to be thrown away by age; [`History`](super::History) does that, in memory.
+//! Merges the tests of a file with those of a run, both sorted by id. Unsorted files, and files from which entries must
+//! be removed by age, are left to [`History`](super::History), which works in memory.
 
 use std::io::{self, BufRead, Write};
 use std::iter::Peekable;
@@ -11,27 +11,28 @@ use thiserror::Error;
 use super::file::{Line, Lined, Lines};
 use super::{Finished, HistoryError, Limits, ModuleHistory, ModuleKey, ModuleRun, TestHistory};
 
-/// Why a run was not added. What was written by then is of no use.
+/// An error that occurs when adding a run. The output written so far is unusable.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// It can only be added in memory, by [`History::record`](super::History::record): modules or tests do not ascend, or
-    /// something has to be forgotten since there is too much.
+    /// The run can only be added in memory, by [`History::record`](super::History::record): modules or tests are not
+    /// sorted, or entries must be removed because of limits.
     #[error("the run can't be added to the test history test by test")]
     InMemoryOnly,
-    /// The file can't be read or is damaged.
+    /// The file cannot be read or is damaged.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// The result can't be written.
+    /// The result cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Copies a file of earlier runs (`None`: there is none) and adds a run of a module to it: the same bytes as those of
-/// [`History::record`](super::History::record) and [`History::prune`](super::History::prune). `tests` ascend by their ids.
+/// Copies a file of earlier runs (`None` if there is none) and adds a run of a module. Writes the same bytes as
+/// [`History::record`](super::History::record) and [`History::prune`](super::History::prune). `tests` must be sorted by
+/// id.
 ///
 /// # Errors
-/// The file is damaged, the run can't be added this way, or the result can't be written.
+/// Returns an error if the file is damaged, if the run cannot be added this way, or if the result cannot be written.
 pub fn add_run<'t>(
     earlier: Option<impl BufRead>,
     key: &ModuleKey,
@@ -58,7 +59,7 @@ pub fn add_run<'t>(
                         return Err(AddError::InMemoryOnly);
                     }
                     if adding.current.is_none() {
-                        return Err(lines.wrong("a test of no module").into());
+                        return Err(lines.wrong("a test without a module").into());
                     }
                     adding.old_test(&uid, test)?;
                     last = Some(uid);
@@ -75,10 +76,10 @@ struct Adding<'a, 't, W, I: Iterator> {
     run: &'a ModuleRun<'a>,
     tests: Ascending<'t, I>,
     limits: &'a Limits,
-    /// The module that has run was written.
+    /// Whether the module of the run was written.
     added: bool,
     modules: usize,
-    /// The module that is being written, and the run before whose time its tests are forgotten.
+    /// The module that is being written, and the time of the run before which its tests are forgotten.
     current: Option<ModuleKey>,
     oldest: u64,
 }
@@ -130,7 +131,7 @@ impl<'t, W: Write, I: Iterator<Item = Finished<'t>>> Adding<'_, 't, W, I> {
         self.test(uid, &test)
     }
 
-    /// Writes tests that the file does not have, those before this one.
+    /// Writes new tests whose ids precede `until`.
     fn new_tests(&mut self, until: Option<&str>) -> Result<(), AddError> {
         while let Some(uid) = self.tests.next_uid().filter(|uid| until.is_none_or(|until| *uid < until)) {
             let mut test = TestHistory::default();
@@ -174,7 +175,7 @@ impl<'t, I: Iterator<Item = Finished<'t>>> Ascending<'t, I> {
         self.tests.peek().map(|test| test.uid)
     }
 
-    /// Adds all that the run says of a test.
+    /// Adds all results of a test.
     fn add_to(&mut self, uid: &str, at: u64, known: &mut TestHistory) -> Result<(), AddError> {
         while let Some(test) = self.tests.next_if(|test| test.uid == uid) {
             if self.last.is_some_and(|last| last > test.uid) {

@@ -1,6 +1,6 @@
-//! The bytes of a history file. Owns: the schema `runtap.test-history/1` and what is wrong with a file.
+//! The format of a history file, with the schema `runtap.test-history/1`, and its errors.
 //!
-//! A line for each thing, in UTF-8 JSON, so that a file can be read and written without being in memory:
+//! Each entry is a line of UTF-8 JSON, so that a file can be read and written without being kept in memory:
 //!
 //! ```text
 //! {"schema":"runtap.test-history/1"}           the first line
@@ -8,19 +8,19 @@
 //!   "fingerprint":"…",                         text of the caller's choice; may be absent
 //!   "start_us":310000,                         start of the process to the first test, microseconds; may be absent
 //!   "wall_us":5200000,                         all tests in one process, microseconds; may be absent
-//!   "broken":true,                             there may be failures that are not known; absent if not
-//!   "updated":1790000000000,                   when the run began that told these, milliseconds since 1970
-//!   "runs":[1790000000000],                    when the last complete runs began, ascending, at most 32
-//!   "listed":[1790000000000,"…"]}}             time and fingerprint of the run from which all tests are known; may be absent
+//!   "broken":true,                             there may be unknown failures; absent if not
+//!   "updated":1790000000000,                   start of the run with these values, milliseconds since 1970
+//!   "runs":[1790000000000],                    starts of the last complete runs, ascending, at most 32
+//!   "listed":[1790000000000,"…"]}}             start and fingerprint of the run with all tests; may be absent
 //! {"test":{"uid":"…",                          a test of the module above
 //!   "class":"Shop.OrderTests","duration_us":40000,"last_seen":1790000000000,
 //!   "outcomes":[[1790000000000,"passed"]]}}    oldest first, at most 10
-//! {"end":{"tests":1}}                          the last line: so many tests
+//! {"end":{"tests":1}}                          the last line, with the number of tests
 //! ```
 //!
-//! Modules ascend by name and framework, the tests of a module by uid. Outcomes are `passed`, `skipped`, `flaky`,
-//! `failed` and `timed-out`. Unknown members are ignored: a later minor change may add some. A change that an older
-//! program would misunderstand gets another number in the schema.
+//! Modules are sorted by name and framework, the tests of a module by uid. Outcomes are `passed`, `skipped`, `flaky`,
+//! `failed` and `timed-out`. Unknown members are ignored, because later minor changes may add some. A change that older
+//! programs would misunderstand gets another number in the schema.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -31,33 +31,33 @@ use thiserror::Error;
 
 use super::{History, Listing, ModuleHistory, ModuleKey, Outcome, Seen, TestHistory, merge};
 
-/// What the member `schema` says.
+/// The value of the member `schema`.
 const SCHEMA: &str = "runtap.test-history/1";
 
-/// What it begins with in every version.
+/// The prefix of the value in all versions.
 const SCHEMA_NAME: &str = "runtap.test-history/";
 
-/// Why bytes are no history. Nothing is lost but the order of the next run, so a caller may go on without.
+/// An error that occurs when reading a history. A run is still possible without a history, in an arbitrary order.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HistoryError {
-    /// A later version of runtap has written it.
+    /// The file was written by a later version of runtap.
     #[error("the test history has the schema '{0}', which is newer than this program ('{SCHEMA}')")]
     Newer(String),
-    /// Something else.
+    /// The file has another schema.
     #[error("this is not a test history: its member 'schema' is '{0}' instead of '{SCHEMA}'")]
     OtherSchema(String),
-    /// Not JSON, or a member is missing or has another type.
+    /// The file is not JSON, or a member is missing or has another type.
     #[error("the test history is damaged at line {line}, column {column}: {what}")]
     Damaged {
-        /// The line, from 1.
+        /// The line, starting at 1.
         line: usize,
-        /// The column in bytes, from 1; 0 if it is the whole line.
+        /// The column in bytes, starting at 1; 0 for the whole line.
         column: usize,
-        /// What is wrong there.
+        /// The reason.
         what: String,
     },
-    /// It can't be read to its end.
+    /// The file cannot be read.
     #[error("the test history can't be read: {0}")]
     Unreadable(String),
 }
@@ -132,18 +132,18 @@ enum OutcomeWord {
 #[derive(Serialize, Deserialize)]
 struct Word(#[serde(with = "OutcomeWord")] Outcome);
 
-/// Reads a file line by line.
+/// A reader of a file line by line.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     input: R,
-    /// The last line, and its number from 1.
+    /// The last line, and its number, starting at 1.
     line: Vec<u8>,
     number: usize,
     tests: usize,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Begins with the schema.
+    /// Reads the schema.
     pub(super) fn open(input: R) -> Result<Self, HistoryError> {
         let mut lines = Self { input, line: Vec::new(), number: 0, tests: 0 };
         lines.read()?;
@@ -159,7 +159,7 @@ impl<R: BufRead> Lines<R> {
         })
     }
 
-    /// The next module or test; `None` at the end of a whole file.
+    /// Returns the next module or test, or `None` at the end of a complete file.
     pub(super) fn next(&mut self) -> Result<Option<Line>, HistoryError> {
         self.read()?;
         let member = serde_json::from_slice(&self.line).map_err(|error| self.damaged(&error))?;
@@ -187,7 +187,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// A line that is damaged as a whole.
+    /// Creates the error of a damaged line.
     pub(super) fn wrong(&self, what: impl Into<String>) -> HistoryError {
         HistoryError::Damaged { line: self.number, column: 0, what: what.into() }
     }
@@ -204,14 +204,14 @@ impl<R: BufRead> Lines<R> {
             return self.wrong("the file ends too early");
         }
         let what = error.to_string();
-        // serde_json puts the place behind the message, which has one of its own here.
+        // serde_json appends the location to the message, which is stored separately here.
         let place = format!(" at line {} column {}", error.line(), error.column());
         let what = what.strip_suffix(&place).unwrap_or(&what).to_owned();
         HistoryError::Damaged { line: self.number, column: error.column(), what }
     }
 }
 
-/// Writes a file line by line.
+/// A writer of a file line by line.
 #[derive(Debug)]
 pub(super) struct Lined<W> {
     out: W,
@@ -234,7 +234,7 @@ impl<W: Write> Lined<W> {
         self.line(&Member::Test(Test::of(uid, test)))
     }
 
-    /// How many tests were written.
+    /// Returns the number of written tests.
     pub(super) fn tests(&self) -> usize {
         self.tests
     }
@@ -251,10 +251,10 @@ impl<W: Write> Lined<W> {
 }
 
 impl History {
-    /// Reads a file. Needs memory in proportion to it.
+    /// Reads a file. The memory usage is proportional to the size of the file.
     ///
     /// # Errors
-    /// If it can't be read, is damaged, something else, or written by a later version.
+    /// Returns an error if the file cannot be read, is damaged, is not a history, or was written by a later version.
     pub fn read(input: impl BufRead) -> Result<Self, HistoryError> {
         let mut lines = Lines::open(input)?;
         let mut history = Self::default();
@@ -262,7 +262,7 @@ impl History {
         while let Some(line) = lines.next()? {
             match line {
                 Line::Module(key, module) => {
-                    // The same module twice, which we never write: both count.
+                    // A duplicate module, which is never written by runtap: merge both.
                     let one = Self { modules: BTreeMap::from([(key.clone(), module)]) };
                     history.merge(one);
                     current = history.modules.get_mut(&key);
@@ -276,10 +276,10 @@ impl History {
         Ok(history)
     }
 
-    /// Writes a file: the same bytes for equal histories.
+    /// Writes a file. Equal histories produce equal bytes.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns errors of the writer.
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut lined = Lined::begin(out)?;
         for (key, module) in &self.modules {
@@ -317,7 +317,7 @@ impl Module {
             listing: self.listed.map(|(at, fingerprint)| Listing { at, fingerprint }),
             ..ModuleHistory::default()
         };
-        // What a hand has put out of order is put in order.
+        // Sort entries of files that were edited manually.
         for run in self.runs {
             merge::insert_run(&mut module.runs, run);
         }
@@ -346,7 +346,7 @@ impl Test {
     }
 }
 
-/// A duration that the caller has set may be longer than what is stored.
+/// Limits a duration to the maximum that can be stored.
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

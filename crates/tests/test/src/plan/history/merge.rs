@@ -1,12 +1,12 @@
-//! One history out of two. Owns: which of two records of the same thing stays, so that order does not matter.
+//! Merging of two histories, independent of their order.
 
 use std::collections::btree_map::Entry;
 
 use super::{History, KEPT_OUTCOMES, KEPT_RUNS, ModuleHistory, Seen, TestHistory};
 
 impl History {
-    /// Adds what another history knows, for example that of another machine. Of averages and facts the newer one stays,
-    /// outcomes and runs of both are kept.
+    /// Adds another history, for example of another machine. Averages and facts of the newer history are kept; outcomes
+    /// and runs of both are kept.
     pub fn merge(&mut self, other: Self) {
         for (key, module) in other.modules {
             match self.modules.entry(key) {
@@ -21,7 +21,7 @@ impl History {
 
 impl ModuleHistory {
     pub(super) fn merge(&mut self, other: Self) {
-        // Of two equally old records any rule will do, as long as it is the same in both directions.
+        // For equally old records, any symmetric rule is suitable.
         let facts = |of: &Self| (of.updated, of.fingerprint.clone(), of.start, of.wall, of.broken);
         if facts(&other) > facts(self) {
             (self.updated, self.broken) = (other.updated, other.broken);
@@ -36,7 +36,7 @@ impl ModuleHistory {
         }
     }
 
-    /// Adds a test, or what else is known of it.
+    /// Adds a test, or merges it with an existing test.
     pub(super) fn put(&mut self, uid: String, test: TestHistory) {
         match self.tests.entry(uid) {
             Entry::Vacant(entry) => {
@@ -60,7 +60,7 @@ impl TestHistory {
     }
 }
 
-/// Adds a run, in order and once; the oldest goes.
+/// Adds a run in order without duplicates, and removes the oldest run beyond the limit.
 pub(super) fn insert_run(runs: &mut Vec<u64>, at: u64) {
     if let Err(place) = runs.binary_search(&at) {
         runs.insert(place, at);
@@ -68,7 +68,7 @@ pub(super) fn insert_run(runs: &mut Vec<u64>, at: u64) {
     }
 }
 
-/// Adds an outcome, in order; the worse of two of a run stays, and the oldest goes.
+/// Adds an outcome in order. Of two outcomes of a run, the worse is kept. Removes the oldest outcome beyond the limit.
 pub(super) fn insert_outcome(outcomes: &mut Vec<Seen>, seen: Seen) {
     match outcomes.binary_search_by_key(&seen.at, |seen| seen.at) {
         Ok(place) => {
@@ -77,7 +77,7 @@ pub(super) fn insert_outcome(outcomes: &mut Vec<Seen>, seen: Seen) {
             }
         }
         Err(place) => {
-            // Mostly there are many tests with one each.
+            // Usually there are many tests with one outcome each.
             outcomes.reserve_exact(1);
             outcomes.insert(place, seen);
             outcomes.drain(..outcomes.len().saturating_sub(KEPT_OUTCOMES));

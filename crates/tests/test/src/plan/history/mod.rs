@@ -1,11 +1,11 @@
-//! What is remembered of earlier runs: durations, outcomes, the cost of starting a module.
+//! The history of runs: durations and outcomes of tests, and start times of modules.
 //!
-//! Owns: the values, how a run adds to them, how two histories become one, how little is kept. Refuses to: read or write
-//! a file; `file.rs` has the bytes of one, `add.rs` adds a run to them.
+//! This module defines the values, the adding of runs, merging, and limits. `file.rs` defines the file format, and
+//! `add.rs` adds a run to a file.
 //!
-//! Times are milliseconds since 1970 (UTC) and come from the caller. A run is known by the time at which it began, so
-//! histories of several machines can be merged: the result is the same in any order, and merging a history twice
-//! changes nothing.
+//! Times are milliseconds since 1970 (UTC) and come from the caller. A run is identified by its start time, so
+//! histories of several machines can be merged: the result does not depend on the order, and merging a history twice
+//! has no effect.
 
 mod add;
 mod file;
@@ -23,7 +23,7 @@ const KEPT_RUNS: usize = 32;
 /// The number of outcomes that are kept of a test.
 const KEPT_OUTCOMES: usize = 10;
 
-/// Modules with what is remembered of their tests.
+/// The history of modules and their tests.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,105 +47,105 @@ pub struct History {
     modules: BTreeMap<ModuleKey, ModuleHistory>,
 }
 
-/// Which module: the same tests built for two frameworks are two modules.
+/// The key of a module. Tests built for two frameworks are two modules.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleKey {
-    /// The name of the module, without directory: the same on every machine.
+    /// The name of the module without its directory, which is equal on all machines.
     pub name: String,
-    /// The target framework, for example `net10.0`; empty if it is not known.
+    /// The target framework, for example `net10.0`; empty if unknown.
     pub framework: String,
 }
 
 impl ModuleKey {
-    /// A module of this name and framework.
+    /// Creates a key.
     pub fn new(name: impl Into<String>, framework: impl Into<String>) -> Self {
         Self { name: name.into(), framework: framework.into() }
     }
 }
 
-/// What is remembered of a module.
+/// Returns the history of a module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModuleHistory {
-    /// Identifies the content of its file, for example by a hash. With the same fingerprint the module has the same tests.
+    /// Identifies the content of the module's file, for example by a hash. Equal fingerprints mean equal tests.
     pub fingerprint: Option<String>,
-    /// How long it takes from the start of its process to its first test.
+    /// The time from the start of its process to its first test.
     pub start: Option<Duration>,
-    /// How long all its tests take in one process, without the start: less than the sum of the tests if the framework
-    /// runs some of them at the same time. Only complete runs tell.
+    /// The time of all tests in one process, without the start: less than the sum of the tests if the framework runs
+    /// tests in parallel. Only set by complete runs.
     pub wall: Option<Duration>,
-    /// Whether there may be failures that are not known: a run was cut short or broken and no complete one came after it, or
-    /// a failed test was forgotten.
+    /// Whether there may be unknown failures: a run was stopped or broken without a later complete run, or a failed
+    /// test was forgotten.
     pub broken: bool,
-    /// When the last module run began that told fingerprint, start or wall.
+    /// The start of the last run that set fingerprint, start or wall.
     updated: u64,
-    /// When the last complete runs began, ascending.
+    /// The starts of the last complete runs, ascending.
     runs: Vec<u64>,
-    /// The last complete run with a known fingerprint, if all its tests are still kept.
+    /// The last complete run with a known fingerprint, if all of its tests are still kept.
     listing: Option<Listing>,
     tests: BTreeMap<String, TestHistory>,
 }
 
-/// A run from which all tests of a file are known: those that were seen since.
+/// A run that contained all tests of a file: the tests that were seen since.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Listing {
     at: u64,
     fingerprint: String,
 }
 
-/// What is remembered of a test.
+/// Returns the history of a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TestHistory {
-    /// Its class, if known: tests of a class share fixtures.
+    /// The class, if known: tests of a class share fixtures.
     pub class: Option<String>,
-    /// How long it takes: an exponential average, in which the newest run counts a third.
+    /// The duration: an exponential moving average, in which the newest run has a weight of one third.
     pub duration: Option<Duration>,
     /// The last outcomes, oldest first.
     outcomes: Vec<Seen>,
-    /// When the last run began in which the test occurred.
+    /// The start of the last run with the test.
     last_seen: u64,
 }
 
-/// How a test ended in a run.
+/// The outcome of a test in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
-    /// When the run began, in milliseconds since 1970.
+    /// The start of the run, in milliseconds since 1970.
     pub at: u64,
-    /// How the test ended.
+    /// The outcome of the test.
     pub outcome: Outcome,
 }
 
-/// How a test ended, after all retries.
+/// The outcome of a test after all retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// It passed at once.
+    /// The test passed at the first attempt.
     Passed,
-    /// It was skipped.
+    /// The test was skipped.
     Skipped,
-    /// It failed first, then passed.
+    /// The test failed first, and then passed.
     Flaky,
-    /// It failed, also if by an error outside of the test.
+    /// The test failed, including errors outside of the test.
     Failed,
-    /// It took too long, or its process ended before it did.
+    /// The test timed out, or its process exited before it ended.
     TimedOut,
 }
 
 impl Outcome {
-    /// Whether the test has to run again before the whole is green.
+    /// Returns whether the test must run again for a successful run.
     pub fn is_failure(self) -> bool {
         matches!(self, Self::Failed | Self::TimedOut)
     }
 }
 
-/// What is told of a run of a module.
+/// The result of a module in a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModuleRun<'a> {
-    /// When the run began, in milliseconds since 1970: the same number for all modules of a run.
+    /// The start of the run, in milliseconds since 1970; equal for all modules of a run.
     pub at: u64,
-    /// Whether all tests of the module ran to their end: no filter, no partition, not cut short.
+    /// Whether all tests of the module ran completely: no filter, no partition, not stopped.
     pub complete: bool,
-    /// Whether it was cut short or broken.
+    /// Whether the run was stopped or broken.
     pub broken: bool,
-    /// The fingerprint of its file.
+    /// The fingerprint of the module's file.
     pub fingerprint: Option<&'a str>,
     /// The time from the start of the process to the first test.
     pub start: Option<Duration>,
@@ -153,48 +153,48 @@ pub struct ModuleRun<'a> {
     pub wall: Option<Duration>,
 }
 
-/// What is told of a test that ran.
+/// The result of a test in a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished<'a> {
-    /// Its uid.
+    /// The uid.
     pub uid: &'a str,
-    /// Its class, if known.
+    /// The class, if known.
     pub class: Option<&'a str>,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How long it took; ignored if it was skipped.
+    /// The duration; ignored if the test was skipped.
     pub duration: Option<Duration>,
 }
 
 impl<'a> Finished<'a> {
-    /// A test of which neither class nor duration are known.
+    /// Creates a result without class and duration.
     pub fn new(uid: &'a str, outcome: Outcome) -> Self {
         Self { uid, class: None, outcome, duration: None }
     }
 }
 
-/// How often a test changed its mind.
+/// Statistics about changing outcomes of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flakiness {
-    /// Runs in which it was not skipped, as far as they are kept.
+    /// The number of kept runs in which the test was not skipped.
     pub runs: usize,
-    /// Those in which it failed to the end.
+    /// The number of runs in which the test failed despite retries.
     pub failed: usize,
-    /// Those in which only a retry passed.
+    /// The number of runs in which the test passed only after a retry.
     pub flaky: usize,
-    /// How often a run in which it passed came next to one in which it failed to the end.
+    /// The number of changes between a run in which the test passed and one in which it failed despite retries.
     pub changes: usize,
 }
 
-/// How much is kept.
+/// Limits on the size of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A test that did not occur in so many complete runs of its module is forgotten: 1 to 32.
+    /// The number of complete runs of its module without a test after which the test is forgotten: 1 to 32.
     pub unseen_runs: usize,
-    /// The number of tests in all modules together; those whose last outcome is a failure stay, then those that were seen
-    /// last.
+    /// The maximum number of tests in all modules together. Tests whose last outcome is a failure are kept first, then
+    /// those that were seen last.
     pub tests: usize,
-    /// The number of modules; those with the newest run stay.
+    /// The maximum number of modules. Modules with the newest runs are kept.
     pub modules: usize,
 }
 
@@ -205,17 +205,17 @@ impl Default for Limits {
 }
 
 impl History {
-    /// The modules, by name and framework.
+    /// Returns the modules, sorted by name and framework.
     pub fn modules(&self) -> impl Iterator<Item = (&ModuleKey, &ModuleHistory)> {
         self.modules.iter()
     }
 
-    /// What is remembered of a module.
+    /// The history of a module.
     pub fn module(&self, key: &ModuleKey) -> Option<&ModuleHistory> {
         self.modules.get(key)
     }
 
-    /// Adds what happened in a run of a module. A test that is told twice keeps the worse outcome and both durations count.
+    /// Adds a run of a module. If a test is reported twice, the worse outcome is kept, and both durations count.
     pub fn record<'a>(
         &mut self,
         key: ModuleKey,
@@ -229,7 +229,7 @@ impl History {
         }
     }
 
-    /// Forgets what exceeds the limits. The longer something was not seen, the sooner it is forgotten.
+    /// Removes entries beyond the limits. Entries that were not seen for longest are removed first.
     pub fn prune(&mut self, limits: &Limits) {
         for module in self.modules.values_mut() {
             if let Some(oldest) = module.forget_listing(limits) {
@@ -243,7 +243,7 @@ impl History {
             self.modules.remove(key);
         }
         if self.modules.values().map(|module| module.tests.len()).sum::<usize>() <= limits.tests {
-            // Mostly; a list of all of them takes as much memory as they do.
+            // The common case: a sorted list of all tests would double the memory usage.
             return;
         }
         let tests = self.modules.iter().flat_map(|(key, module)| {
@@ -255,7 +255,7 @@ impl History {
         for (_, key, uid) in by_age.iter().take(by_age.len().saturating_sub(limits.tests)) {
             if let Some(module) = self.modules.get_mut(key) {
                 let Some(gone) = module.tests.remove(uid) else { continue };
-                // A list with gaps is no list.
+                // An incomplete list is useless.
                 module.listing.take_if(|list| gone.last_seen >= list.at);
                 module.broken |= gone.has_failed();
             }
@@ -264,7 +264,7 @@ impl History {
 }
 
 impl ModuleHistory {
-    /// What a run says of the module itself.
+    /// Adds the properties of the module in a run.
     fn begin(&mut self, run: &ModuleRun<'_>) {
         if run.at >= self.updated {
             self.updated = run.at;
@@ -283,8 +283,8 @@ impl ModuleHistory {
         }
     }
 
-    /// Forgets the listing if it is too old. Returns the run that is old enough: a test that was last seen before it is
-    /// forgotten.
+    /// Removes the listing if it is too old. Returns the start of the oldest relevant run: tests that were last seen
+    /// before are forgotten.
     fn forget_listing(&mut self, limits: &Limits) -> Option<u64> {
         let kept = limits.unseen_runs.clamp(1, KEPT_RUNS);
         let oldest = self.runs.len().checked_sub(kept).and_then(|at| self.runs.get(at)).copied()?;
@@ -292,49 +292,49 @@ impl ModuleHistory {
         Some(oldest)
     }
 
-    /// The tests, by uid.
+    /// Returns the tests, sorted by uid.
     pub fn tests(&self) -> impl Iterator<Item = (&str, &TestHistory)> {
         self.tests.iter().map(|(uid, test)| (uid.as_str(), test))
     }
 
-    /// What is remembered of a test.
+    /// The history of a test.
     pub fn test(&self, uid: &str) -> Option<&TestHistory> {
         self.tests.get(uid)
     }
 
-    /// All tests of the module, if the last complete run was one of a file with this fingerprint. Names that a module makes
-    /// up anew in each run (of random test data, for example) can't be known this way.
+    /// Returns all tests of the module, if the last complete run was of a file with this fingerprint. Tests whose names
+    /// differ in each run (for example because of random test data) are not covered.
     pub fn listed(&self, fingerprint: &str) -> Option<impl Iterator<Item = (&str, &TestHistory)>> {
         let list = self.listing.as_ref().filter(|list| list.fingerprint == fingerprint)?;
         Some(self.tests().filter(|(_, test)| test.last_seen >= list.at))
     }
 
-    /// How many tests the module runs at the same time, on average, in percent: the sum of its tests by [`Self::wall`].
-    /// 100 if that is not known.
+    /// Returns the average number of tests that the module runs at the same time, in percent: the sum of its tests
+    /// divided by [`Self::wall`]. 100 if unknown.
     pub fn concurrency_percent(&self) -> u32 {
         let last = self.runs.last().copied().unwrap_or_default();
         let tests = self.tests.values().filter(|test| test.last_seen >= last);
         let sum: u128 = tests.filter_map(|test| test.duration).map(|duration| duration.as_micros()).sum();
         let wall = self.wall.map_or(0, |wall| wall.as_micros());
         let percent = sum.saturating_mul(100).checked_div(wall).unwrap_or(100);
-        // More than that is a mistake in the measurement.
+        // A larger value is a measurement error.
         u32::try_from(percent.clamp(100, 100_000)).unwrap_or(100)
     }
 
-    /// When the last run of the module began, in milliseconds since 1970; 0 if nothing is known.
+    /// Returns the start of the last run of the module, in milliseconds since 1970; 0 if unknown.
     pub fn last_run(&self) -> u64 {
         let tests = self.tests.values().map(|test| test.last_seen);
         tests.chain(self.runs.last().copied()).fold(self.updated, u64::max)
     }
 
-    /// The tests that have to run again: whose last outcome is a failure.
+    /// Returns the tests whose last outcome is a failure.
     pub fn failed(&self) -> impl Iterator<Item = &str> {
         self.tests().filter(|(_, test)| test.has_failed()).map(|(uid, _)| uid)
     }
 }
 
 impl TestHistory {
-    /// Adds what a run that began then says of the test.
+    /// Adds the result of a run that started at `at`.
     fn add(&mut self, at: u64, test: &Finished<'_>) {
         self.last_seen = self.last_seen.max(at);
         if let Some(class) = test.class {
@@ -346,22 +346,22 @@ impl TestHistory {
         merge::insert_outcome(&mut self.outcomes, Seen { at, outcome: test.outcome });
     }
 
-    /// Whether its last outcome is a failure.
+    /// Returns whether the last outcome is a failure.
     fn has_failed(&self) -> bool {
         self.outcomes.last().is_some_and(|seen| seen.outcome.is_failure())
     }
 
-    /// The last outcomes, oldest first.
+    /// Returns the last outcomes, oldest first.
     pub fn outcomes(&self) -> &[Seen] {
         &self.outcomes
     }
 
-    /// When the last run began in which the test occurred, in milliseconds since 1970.
+    /// Returns the start of the last run with the test, in milliseconds since 1970.
     pub fn last_seen(&self) -> u64 {
         self.last_seen
     }
 
-    /// How often it changed its mind in the runs that are kept.
+    /// Returns statistics about the kept outcomes.
     pub fn flakiness(&self) -> Flakiness {
         let mut result = Flakiness::default();
         let mut before = None;
@@ -376,11 +376,11 @@ impl TestHistory {
     }
 }
 
-/// The exponential average: the newest value counts a third.
+/// Returns the exponential moving average: the newest value has a weight of one third.
 fn average(before: Option<Duration>, now: Option<Duration>) -> Option<Duration> {
     match (before, now) {
         (Some(before), Some(now)) => {
-            // Whole microseconds: that is what is stored.
+            // Round to whole microseconds, as in the file.
             let micros = (before.as_micros() * 2 + now.as_micros()) / 3;
             Some(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
         }

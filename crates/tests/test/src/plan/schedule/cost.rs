@@ -1,39 +1,38 @@
-//! What a module costs. Owns: medians in the place of what is not known. All times are whole microseconds; sums that do
-//! not fit are the largest number.
+//! The costs of modules, with medians for unknown durations. Times are whole microseconds; sums saturate.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::{Module, ScheduleOptions};
 
-/// A uid and all that it stands for: it is never divided.
+/// A uid with all of its tests, which is never divided.
 #[derive(Debug)]
 pub(super) struct Atom<'a> {
     pub(super) uid: &'a str,
-    /// Tests with the same number have the same class.
+    /// Tests with equal numbers have the same class.
     pub(super) class: usize,
     pub(super) time: u64,
 }
 
-/// A module in numbers.
+/// The costs of a module.
 #[derive(Debug)]
 pub(super) struct Cost<'a> {
-    /// The position of the module.
+    /// The index of the module.
     pub(super) module: usize,
     pub(super) start: u64,
     concurrency_percent: u32,
-    /// In the order of the module; empty if it can't be split.
+    /// The tests in the order of the module; empty if the module cannot be split.
     pub(super) atoms: Vec<Atom<'a>>,
-    /// The sum of its tests.
+    /// The sum of the durations of its tests.
     pub(super) work: u64,
-    /// One process for all, also if that is only assumed.
+    /// The estimated duration of one process for all tests, which may be assumed.
     pub(super) estimate: u64,
-    /// Whether anything is known of how long its tests take.
+    /// Whether any duration of its tests is known.
     pub(super) known: bool,
 }
 
 impl<'a> Cost<'a> {
-    /// Those of all modules that need a process.
+    /// Returns the costs of all modules that need a process.
     pub(super) fn all(modules: &[Module<'a>], options: &ScheduleOptions) -> Vec<Self> {
         let durations = |module: &Module<'_>| -> Vec<u64> {
             module.tests.iter().filter_map(|test| test.duration).map(micros).collect()
@@ -52,7 +51,7 @@ impl<'a> Cost<'a> {
         let assumed = median(known).unwrap_or_default();
         for cost in costs.iter_mut().filter(|cost| !cost.known && cost.estimate < assumed) {
             cost.estimate = assumed;
-            // There is nothing to go by when it comes to dividing it.
+            // Without durations, the module cannot be divided sensibly.
             cost.atoms.clear();
         }
         costs
@@ -70,7 +69,7 @@ impl<'a> Cost<'a> {
                 atom.time = atom.time.saturating_add(time);
                 continue;
             }
-            // A test without a class is alone.
+            // A test without a class forms its own group.
             let new = classes.len();
             let class = *classes.entry(test.class.ok_or(test.uid)).or_insert(new);
             atoms.push(Atom { uid: test.uid, class, time });
@@ -91,7 +90,7 @@ impl<'a> Cost<'a> {
         cost
     }
 
-    /// What a process costs that runs tests of this sum, the longest of which takes `longest`.
+    /// Returns the cost of a process with tests of this sum, the longest of which takes `longest`.
     pub(super) fn process(&self, sum: u64, longest: u64) -> u64 {
         let shared = u128::from(sum) * 100 / u128::from(self.concurrency_percent);
         self.start.saturating_add(u64::try_from(shared).unwrap_or(u64::MAX).max(longest))

@@ -1,21 +1,21 @@
-//! The tests of a module in several processes. Owns: what stays together.
+//! Distribution of the tests of a module to several processes, which keeps related tests together.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::cost::{Atom, Cost};
 
-/// By how many percent the longest process may become longer so that tests of a class stay together.
-const PRICE_OF_CLASSES: u64 = 10;
+/// The percentage by which the longest process may become longer to keep tests of a class together.
+const CLASS_COST_PERCENT: u64 = 10;
 
 /// The tests of a process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Piece {
-    /// Positions among the atoms of the module, ascending.
+    /// The indexes of the atoms of the module, ascending.
     pub(super) atoms: Vec<usize>,
     sum: u64,
     longest: u64,
-    /// What the process costs.
+    /// The cost of the process.
     pub(super) estimate: u64,
 }
 
@@ -33,8 +33,8 @@ impl Piece {
     }
 }
 
-/// The tests of a module in at most `parts` processes, each of them once: whole classes if that is good enough, else
-/// with the largest classes divided, else test by test.
+/// Distributes the tests of a module to at most `parts` processes: whole classes if that is good enough, else with the
+/// largest classes divided, else test by test.
 pub(super) fn pack(cost: &Cost<'_>, parts: usize) -> Vec<Piece> {
     let singles = cost.atoms.iter().enumerate().map(|(position, atom)| {
         let mut single = Piece::default();
@@ -44,7 +44,7 @@ pub(super) fn pack(cost: &Cost<'_>, parts: usize) -> Vec<Piece> {
     let by_test = deal(cost, singles.collect(), parts);
     let longest = |pieces: &[Piece]| pieces.iter().map(|piece| piece.estimate).max().unwrap_or_default();
     let best = longest(&by_test);
-    let good_enough = best.saturating_add(best / 100 * PRICE_OF_CLASSES);
+    let good_enough = best.saturating_add(best / 100 * CLASS_COST_PERCENT);
     let share = cost.work / u64::try_from(parts.max(1)).unwrap_or(u64::MAX);
     for limit in [u64::MAX, share] {
         let by_class = deal(cost, classes(cost, limit), parts);
@@ -55,7 +55,7 @@ pub(super) fn pack(cost: &Cost<'_>, parts: usize) -> Vec<Piece> {
     by_test
 }
 
-/// The tests by class, in runs of consecutive tests that together take no more than `limit` (or are one test).
+/// Groups tests by class, in runs of consecutive tests that take at most `limit` together (or are a single test).
 fn classes(cost: &Cost<'_>, limit: u64) -> Vec<Piece> {
     let mut open: BTreeMap<usize, Piece> = BTreeMap::new();
     let mut full = Vec::new();
@@ -70,11 +70,11 @@ fn classes(cost: &Cost<'_>, limit: u64) -> Vec<Piece> {
     full
 }
 
-/// Puts groups together to at most `parts` pieces: the longest first, each to the piece with the least work.
+/// Combines groups to at most `parts` pieces: the longest first, each to the piece with the least work.
 fn deal(cost: &Cost<'_>, mut groups: Vec<Piece>, parts: usize) -> Vec<Piece> {
     groups.sort_by_key(|group| (Reverse(group.sum), group.atoms.first().copied()));
     let mut pieces = vec![Piece::default(); parts.min(groups.len())];
-    // The number of groups decides between equals: tests that take no time at all are dealt out too.
+    // Equal work is decided by the number of groups, so that tests of zero duration are distributed too.
     let mut least: BinaryHeap<Reverse<(u64, usize, usize)>> =
         (0..pieces.len()).map(|at| Reverse((0, 0, at))).collect();
     for group in groups {

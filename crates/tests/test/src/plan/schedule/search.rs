@@ -1,4 +1,4 @@
-//! The search for the splits with which the run ends first. Owns: when a split pays.
+//! The search for the splits with the shortest run, and the decision whether a split pays.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use super::cost::Cost;
 use super::pack::{Piece, pack};
-use super::{Process, Schedule, ScheduleOptions, Which};
+use super::{Process, ProcessTests, Schedule, ScheduleOptions};
 
-/// How many targets for the longest process are tried between the best run that is conceivable and no split at all.
+/// The number of targets for the longest process that are tried between the theoretical optimum and no split.
 const TARGETS_ABOVE: u64 = 16;
 
-/// How many are tried below the best run. Smaller processes leave smaller gaps at the end: ten modules of the same length
-/// on sixteen places need thirty processes, not twenty.
+/// The number of targets that are tried below the optimum. Smaller processes leave smaller gaps at the end: ten modules
+/// of equal length on sixteen slots need thirty processes, not twenty.
 const TARGETS_BELOW: u64 = 8;
 
-/// Into how many processes each module is split; 1 is none.
+/// The number of processes of each module; 1 means no split.
 type Parts = Vec<usize>;
 
 pub(super) struct Search<'s, 'a> {
     costs: &'s [Cost<'a>],
     options: &'s ScheduleOptions,
-    /// By module and number of parts: the same division is asked for often.
+    /// The divisions by module and number of parts, because the same division is requested often.
     packed: BTreeMap<(usize, usize), Vec<Piece>>,
     best: Parts,
     makespan: u64,
@@ -37,13 +37,13 @@ impl<'s, 'a> Search<'s, 'a> {
         search
     }
 
-    /// Looks for splits that pay.
+    /// Searches for splits that pay.
     pub(super) fn run(&mut self) {
         if !self.options.split || self.options.parallel.get() == 1 {
             return;
         }
         let total: u128 = self.costs.iter().map(|cost| u128::from(cost.estimate)).sum();
-        // As if all work could be divided among all places without a rest.
+        // Assume that all work can be divided evenly among the slots.
         let ideal = u64::try_from(total / self.options.parallel.get() as u128).unwrap_or(u64::MAX);
         let above = self.unsplit.saturating_sub(ideal);
         let part = |of: u64, step: u64, steps: u64| {
@@ -78,13 +78,14 @@ impl<'s, 'a> Search<'s, 'a> {
         gain > 0 && percent && Duration::from_micros(gain) >= self.options.min_gain
     }
 
-    /// The fewest parts with which each process stays below the target, as far as that is possible and useful.
+    /// Returns the minimum number of parts with which each process stays below the target, as far as this is possible
+    /// and useful.
     fn parts_for(&self, target: u64) -> Parts {
         let parts = |cost: &Cost<'_>| {
             if cost.atoms.len() < 2 || cost.estimate <= target {
                 return 1;
             }
-            // A process has to do at least as much as its start costs.
+            // The tests of a process must take at least as long as its start.
             let work = cost.estimate.saturating_sub(cost.start);
             let useful = work / cost.start.max(1);
             let needed = work.div_ceil(target.saturating_sub(cost.start).max(1)).max(2);
@@ -94,7 +95,7 @@ impl<'s, 'a> Search<'s, 'a> {
         self.costs.iter().map(parts).collect()
     }
 
-    /// Takes back splits that do not shorten the run.
+    /// Reverts splits that do not shorten the run.
     fn economize(&mut self, parts: &mut Parts, shortest: &mut u64) {
         for module in 0..parts.len() {
             loop {
@@ -112,7 +113,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// When the last process ends.
+    /// Returns the time at which the last process ends.
     fn makespan(&mut self, parts: &Parts) -> u64 {
         let order = self.order(parts);
         let places = self.options.parallel.get().min(order.len());
@@ -127,7 +128,7 @@ impl<'s, 'a> Search<'s, 'a> {
         last
     }
 
-    /// The processes in the order in which they start.
+    /// Returns the processes in the order in which they start.
     fn order(&mut self, parts: &Parts) -> Vec<Started> {
         let mut order = Vec::new();
         for (index, (cost, parts)) in self.costs.iter().zip(parts).enumerate() {
@@ -143,7 +144,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 estimate: piece.estimate,
             }));
         }
-        // Stable: what is equal starts in the order of the modules. What is unknown has no length to go by.
+        // Stable: equal processes start in the order of modules, and unknown durations cannot be compared.
         order.sort_by_key(|started| {
             (started.known, Reverse(if started.known { started.estimate } else { 0 }))
         });
@@ -163,7 +164,7 @@ impl<'s, 'a> Search<'s, 'a> {
             };
             Some(Process {
                 module: cost.module,
-                which: piece.map_or(Which::All, |piece| Which::Uids(uids(piece))),
+                which: piece.map_or(ProcessTests::All, |piece| ProcessTests::Uids(uids(piece))),
                 estimate: started.known.then_some(Duration::from_micros(started.estimate)),
             })
         };
@@ -175,11 +176,11 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 }
 
-/// A process in the order of starting.
+/// A process in the start order.
 struct Started {
-    /// Position among the costs.
+    /// The index of its costs.
     index: usize,
-    /// Which piece of the module, if it is split.
+    /// The piece of the module, if it is split.
     piece: Option<usize>,
     known: bool,
     estimate: u64,

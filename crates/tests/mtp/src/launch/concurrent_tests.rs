@@ -1,17 +1,17 @@
-//! Tests that ran beside one that took too long: their process was ended because of that one, so they are run again without it.
-//! What they report meanwhile is held back. It counts if no other process has run its row.
+//! Tests that ran beside a test that timed out. Their process was stopped because of that test, so they are run again
+//! without it. Results that they report meanwhile are held back, and count only if no other process has run their rows.
 
 use std::collections::HashSet;
 
-use super::supervise::{Because, Ending, Supervisor};
-use super::{can_be_asked_for, named};
+use super::supervise::{KillReason, StopState, Supervisor};
+use super::{can_be_requested, named};
 use crate::event::TestResult;
 use crate::run::HeldResult;
 
-/// Limit in bytes of the results that are held back. Further results count at once.
-const MOST_BYTES: usize = 64 << 20;
+/// The maximum size of the results that are held back, in bytes. Further results count immediately.
+const MAX_BYTES: usize = 64 << 20;
 
-/// The results of a process that are held back, in their order.
+/// The results of a process that are held back, in order.
 #[derive(Debug, Default)]
 pub(super) struct HeldResults {
     all: Vec<TestResult>,
@@ -20,10 +20,10 @@ pub(super) struct HeldResults {
 }
 
 impl HeldResults {
-    /// Gives the result back if there is no room for it.
+    /// Adds a result, or returns it if the limit is exceeded.
     fn push(&mut self, result: TestResult) -> Option<TestResult> {
         let bytes = self.bytes + bytes_of(&result);
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             return Some(result);
         }
         self.bytes = bytes;
@@ -33,7 +33,7 @@ impl HeldResults {
     }
 }
 
-/// What a result takes in memory, its texts included.
+/// Returns the memory size of a result, including its texts.
 fn bytes_of(result: &TestResult) -> usize {
     let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let exceptions = result
@@ -51,8 +51,8 @@ fn bytes_of(result: &TestResult) -> usize {
 }
 
 impl Supervisor<'_> {
-    /// Holds back a failure of a test that ran beside one over its limit, reported after their process was asked to end, and
-    /// all that the test reports after it. Returns the result if it counts now.
+    /// Holds back a failure of a test that ran beside a test that timed out, if it was reported after the process was
+    /// requested to stop, and all later results of that test. Returns the result if it counts now.
     pub(super) fn hold_back(&mut self, result: TestResult) -> Option<TestResult> {
         let TestResult { uid, state, .. } = &result;
         let is_disturbed = self.overdue
@@ -62,7 +62,7 @@ impl Supervisor<'_> {
         if is_disturbed { self.held.push(result) } else { Some(result) }
     }
 
-    /// Lets the results count whose tests are not run again. Returns the others.
+    /// Counts the results whose tests are not run again. Returns the others.
     pub(super) fn release_held(&mut self, run_again: &[String]) -> Vec<HeldResult> {
         let run_again: HashSet<&str> = run_again.iter().map(String::as_str).collect();
         let held = std::mem::take(&mut self.held).all;
@@ -75,11 +75,11 @@ impl Supervisor<'_> {
         held.into_iter().map(|result| HeldResult { launch, attempt, result }).collect()
     }
 
-    /// Takes the tests that a process was running when it was ended because of another test. Returns their ids.
-    pub(super) fn take_neighbours(&mut self) -> Vec<String> {
-        let was_told = match self.ending {
-            Ending::Asked { .. } | Ending::Killed(Because::Stubborn) => true,
-            Ending::No | Ending::Killed(Because::Useless | Because::Stopped) => false,
+    /// Removes the tests that a process was running when it was stopped because of another test. Returns their ids.
+    pub(super) fn take_concurrent_tests(&mut self) -> Vec<String> {
+        let was_told = match self.stop_state {
+            StopState::Requested { .. } | StopState::Killed(KillReason::IgnoredStop) => true,
+            StopState::Running | StopState::Killed(KillReason::Failed | KillReason::RunStopped) => false,
         };
         if !self.overdue || self.run_stopped || !was_told {
             return Vec::new();
@@ -92,8 +92,8 @@ impl Supervisor<'_> {
         if !uids.is_empty() {
             let count = if uids.len() == 1 { "1 test" } else { &format!("{} tests", uids.len()) };
             let all: Vec<_> = uids.iter().map(String::as_str).collect();
-            self.tell(format!(
-                "it was ended because of a test that took too long; {count} that ran at the same time will be run again \
+            self.notify(format!(
+                "the process was stopped because a test timed out; {count} that ran at the same time will be run again \
                  without that test: {}",
                 named(&all)
             ));
@@ -101,8 +101,8 @@ impl Supervisor<'_> {
         uids
     }
 
-    /// Whether another process can run the test again. Rows of a test that have results would be counted twice.
+    /// Returns whether another process can run the test again. Rows of a test with results would be counted twice.
     fn can_run_again(&self, uid: &str) -> bool {
-        !self.seen.contains(uid) && can_be_asked_for(uid)
+        !self.seen.contains(uid) && can_be_requested(uid)
     }
 }

@@ -1,24 +1,24 @@
-//! What has begun and not ended: in the order in which it began, and found by the id of its test.
+//! Started tests that have not ended, in start order and indexed by test id.
 
 use std::borrow::Borrow;
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, Hash};
 
-/// Any number of tests, of which several may have the same id: rows of one test, by their names.
+/// A collection of running tests. Several may have the same id: rows of one test, distinguished by name.
 #[derive(Debug)]
-pub struct Begun<T> {
-    /// Each with the hash of its row.
+pub struct ActiveTests<T> {
+    /// The tests by number, each with the hash of its row.
     all: BTreeMap<u64, (u64, T)>,
-    /// The numbers of those with an id, and of those of a row.
+    /// The numbers of the tests by id, and by row.
     by_uid: HashMap<String, BTreeSet<u64>>,
     by_row: HashMap<u64, BTreeSet<u64>>,
     keys: RandomState,
-    /// How many there ever were.
+    /// The number of tests that were ever started.
     count: u64,
 }
 
-impl<T> Default for Begun<T> {
+impl<T> Default for ActiveTests<T> {
     fn default() -> Self {
         Self {
             all: BTreeMap::new(),
@@ -30,8 +30,9 @@ impl<T> Default for Begun<T> {
     }
 }
 
-impl<T> Begun<T> {
-    /// A test with this id begins, or a row of it with this name. Returns its number: that of a later one is higher.
+impl<T> ActiveTests<T> {
+    /// Adds a test with this id, or a row of it with this name. Returns the test's number; later tests have higher
+    /// numbers.
     pub fn begin(&mut self, uid: String, name: &str, test: T) -> u64 {
         let number = self.count;
         self.count += 1;
@@ -42,8 +43,8 @@ impl<T> Begun<T> {
         number
     }
 
-    /// Ends the first row of the test with this name. If no row has this name, ends the first row of the test, which may have begun
-    /// under another name.
+    /// Removes the first row of the test with this name. If no row has this name, removes the first row of the test,
+    /// which may have started under another name.
     pub fn end(&mut self, uid: &str, name: &str) -> Option<(u64, T)> {
         self.end_row(uid, name).or_else(|| {
             let number = *self.by_uid.get(uid)?.first()?;
@@ -51,7 +52,7 @@ impl<T> Begun<T> {
         })
     }
 
-    /// Ends the first row of the test with this name.
+    /// Removes the first row of the test with this name.
     pub fn end_row(&mut self, uid: &str, name: &str) -> Option<(u64, T)> {
         let number = *self.by_row.get(&self.keys.hash_one((uid, name)))?.first()?;
         self.remove(uid, number)
@@ -64,48 +65,48 @@ impl<T> Begun<T> {
         Some((number, test))
     }
 
-    /// Whether a test with this id has begun and not ended.
+    /// Returns whether a test with this id is running.
     pub fn contains(&self, uid: &str) -> bool {
         self.by_uid.contains_key(uid)
     }
 
-    /// The one with this number, while it has not ended.
+    /// Returns the test with this number, or `None` if it has ended.
     pub fn get(&self, number: u64) -> Option<&T> {
         self.all.get(&number).map(|(_, test)| test)
     }
 
-    /// See [`get`](Self::get).
+    /// Returns the test with this number, or `None` if it has ended.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         self.all.get_mut(&number).map(|(_, test)| test)
     }
 
-    /// All of them; the first began first.
+    /// Returns all running tests in start order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.all.values().map(|(_, test)| test)
     }
 
-    /// See [`iter`](Self::iter).
+    /// Returns all running tests in start order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.all.values_mut().map(|(_, test)| test)
     }
 
-    /// See [`iter`](Self::iter).
+    /// Returns all running tests in start order.
     pub fn into_values(self) -> impl Iterator<Item = T> {
         self.all.into_values().map(|(_, test)| test)
     }
 
-    /// How many there are.
+    /// Returns the number of running tests.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether all have ended.
+    /// Returns whether no test is running.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 }
 
-/// Takes a number from a set, and the set away with its last one.
+/// Removes a number from a set, and the set if it becomes empty.
 fn forget<K, Q>(sets: &mut HashMap<K, BTreeSet<u64>>, key: &Q, number: u64)
 where
     K: Borrow<Q> + Eq + Hash,
@@ -124,8 +125,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_tests_with_one_id_the_first_ends_first() {
-        let mut begun = Begun::default();
+    fn the_first_of_tests_with_equal_ids_ends_first() {
+        let mut begun = ActiveTests::default();
         let numbers =
             [("a", 1), ("b", 2), ("a", 3)].map(|(uid, test)| begun.begin(uid.to_owned(), uid, test));
         assert!(numbers.is_sorted() && begun.contains("a"));
@@ -141,15 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn of_the_rows_of_a_test_the_named_one_ends() {
-        let mut begun = Begun::default();
+    fn the_row_with_the_given_name_ends() {
+        let mut begun = ActiveTests::default();
         for (number, name) in ["x", "y", "z", "y"].into_iter().enumerate() {
             begun.begin("a".to_owned(), name, number);
         }
         assert_eq!(begun.end_row("a", "w"), None);
         let mut end = |name: &str| begun.end("a", name).map(|(_, number)| number);
         assert_eq!([end("y"), end("y")], [Some(1), Some(3)]);
-        // Of a name that has not begun, it is the first.
+        // For an unknown name, the first row ends.
         assert_eq!([end("y"), end("z"), end("z")], [Some(0), Some(2), None]);
         assert!(begun.by_uid.is_empty() && begun.by_row.is_empty());
     }

@@ -1,7 +1,7 @@
-//! What a host may say once the server has accepted it: the guidelines of the specification, each with the id of its rule.
+//! Checks of what a host may send: the guidelines of the specification, each with the id of its rule.
 //!
-//! Owns: the mode, the kind of host, both ids, sessions, and what the fields of a message must be. Refuses to: know
-//! connections; the order of requests and replies is its caller's.
+//! Covers the mode, the host type, both ids, the sessions, and the fields of each message. The order of requests and
+//! replies is checked by the caller.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::{
     SessionEventType, Version, Versions,
 };
 
-/// What a handshake must say. Before MTP 2.3 hosts do not say their mode.
-const NEEDED: [HandshakeKey; 6] = [
+/// The properties that a handshake must have. Hosts before MTP 2.3 do not send their mode.
+const REQUIRED_PROPERTIES: [HandshakeKey; 6] = [
     HandshakeKey::ARCHITECTURE,
     HandshakeKey::FRAMEWORK,
     HandshakeKey::SUPPORTED_VERSIONS,
@@ -24,25 +24,27 @@ const NEEDED: [HandshakeKey; 6] = [
     HandshakeKey::INSTANCE_ID,
 ];
 
-/// What a host has said that later messages have to fit to.
+/// Checks requests against the handshake and the messages sent before.
 #[derive(Debug, Default)]
-pub(super) struct Conduct {
+pub(super) struct RequestChecker {
     execution_id: Option<String>,
     instance_id: Option<String>,
     host_type: Option<HostType>,
     mode: Option<ExecutionMode>,
     offered: Versions,
-    /// Whether the server wants to hear of tests that run.
+    /// Whether the server requested events of running tests.
     is_ide: bool,
-    /// Those that have begun: whether they go on.
+    /// The sessions that were started, and whether each is still open.
     sessions: BTreeMap<String, bool>,
 }
 
-impl Conduct {
-    /// Whether a handshake may be sent.
+impl RequestChecker {
+    /// Checks whether a handshake may be sent.
     pub(super) fn check_handshake(handshake: &Handshake) -> Result<(), RequestError> {
         let broken = |rule, detail: String| Err(broken(rule, MessageId::HANDSHAKE, detail));
-        if let Some(key) = NEEDED.into_iter().find(|key| handshake.get(*key).is_none_or(str::is_empty)) {
+        if let Some(key) =
+            REQUIRED_PROPERTIES.into_iter().find(|key| handshake.get(*key).is_none_or(str::is_empty))
+        {
             return broken(Rule::HandshakeProperty, format!("{key} is missing"));
         }
         if let Some(HostType::Other(other)) = handshake.host_type() {
@@ -58,17 +60,17 @@ impl Conduct {
         }
     }
 
-    /// Whether the handshake has offered this version.
+    /// Returns whether the handshake offered this version.
     pub(super) fn has_offered(&self, version: Version) -> bool {
         self.offered.contains(version)
     }
 
-    /// The server has accepted the handshake, and said whether it wants to hear of tests that run.
+    /// Records that the server accepted the handshake, and whether it requested events of running tests.
     pub(super) fn accepted(&mut self, is_ide: bool) {
         self.is_ide = is_ide;
     }
 
-    /// Whether a message of this kind may be sent, whatever is in it.
+    /// Checks whether a message with this id may be sent, regardless of its fields.
     pub(super) fn check_kind(&self, id: MessageId) -> Result<(), RequestError> {
         let is_about_tests = matches!(
             id,
@@ -97,7 +99,7 @@ impl Conduct {
         Err(broken(rule, id, String::new()))
     }
 
-    /// Whether a message says what it must.
+    /// Checks a message and its fields.
     pub(super) fn check(&self, message: &Message) -> Result<(), RequestError> {
         let id = message.id();
         if let Message::Handshake(handshake) = message {
@@ -124,9 +126,9 @@ impl Conduct {
                 };
                 Err(broken(rule, id, format!("session {}", quote(uid))))
             }
-            Message::TestResults(results) => match self.outside(results) {
+            Message::TestResults(results) => match self.closed_session(results) {
                 Some(uid) => {
-                    Err(broken(Rule::OutsideSession, id, format!("session {} does not go on", quote(uid))))
+                    Err(broken(Rule::OutsideSession, id, format!("session {} is not open", quote(uid))))
                 }
                 None => Ok(()),
             },
@@ -134,8 +136,8 @@ impl Conduct {
         }
     }
 
-    /// The same for the frame of a message that was written elsewhere. Of results and lists, which may be long, only the ids
-    /// are read.
+    /// Checks the frame of a message that was encoded elsewhere. Of test results and discovered tests, which may be
+    /// long, only the ids are read.
     pub(super) fn check_frame(
         &self,
         frame: &Frame<'_>,
@@ -143,7 +145,7 @@ impl Conduct {
     ) -> Result<Option<Message>, RequestError> {
         if let MessageId::TEST_RESULTS | MessageId::DISCOVERED_TESTS = frame.id {
             self.check_kind(frame.id)?;
-            self.check_ids(frame.id, Ids::in_front(frame).unwrap_or_default())?;
+            self.check_ids(frame.id, Ids::read_leading(frame).unwrap_or_default())?;
             return Ok(None);
         }
         let message = Message::decode(frame, limits)
@@ -152,12 +154,12 @@ impl Conduct {
         Ok(Some(message))
     }
 
-    /// Whether the ids of a message are those of the handshake.
+    /// Checks whether the ids of a message match those of the handshake.
     fn check_ids(&self, id: MessageId, ids: Ids<'_>) -> Result<(), RequestError> {
         let wrong = |rule, given: Option<&str>, own: &Option<String>| {
             let given = given.map_or_else(|| "none".to_owned(), quote);
             let own = own.as_deref().map_or_else(|| "none".to_owned(), quote);
-            Err(broken(rule, id, format!("it is {given}, that of the handshake {own}")))
+            Err(broken(rule, id, format!("got {given}, but the handshake has {own}")))
         };
         let Ids { execution, instance, has_instance } = ids;
         if execution.is_none() || execution != self.execution_id.as_deref() {
@@ -169,8 +171,8 @@ impl Conduct {
         Ok(())
     }
 
-    /// The message is sent.
-    pub(super) fn said(&mut self, message: &Message) {
+    /// Records a message that is sent.
+    pub(super) fn record(&mut self, message: &Message) {
         match message {
             Message::Handshake(handshake) => {
                 self.execution_id = handshake.execution_id().map(str::to_owned);
@@ -194,8 +196,8 @@ impl Conduct {
         self.sessions.values().any(|is_open| *is_open)
     }
 
-    /// The session of a result that does not go on.
-    fn outside<'r>(&self, results: &'r TestResults) -> Option<&'r str> {
+    /// Returns the first session of a result that is not open.
+    fn closed_session<'r>(&self, results: &'r TestResults) -> Option<&'r str> {
         let successful = results.successful.iter().flatten().map(|test| &test.session_uid);
         let failed = results.failed.iter().flatten().map(|test| &test.session_uid);
         let named = successful.chain(failed).filter_map(|uid| uid.as_deref());
@@ -203,24 +205,24 @@ impl Conduct {
     }
 }
 
-/// The ids that a message has.
+/// The ids in a message.
 #[derive(Debug, Clone, Copy)]
 struct Ids<'m> {
     execution: Option<&'m str>,
     instance: Option<&'m str>,
-    /// Whether such a message must have the second one.
+    /// Whether the message must have an InstanceId.
     has_instance: bool,
 }
 
 impl Default for Ids<'_> {
-    /// Both are missing.
+    /// Returns missing ids.
     fn default() -> Self {
         Self { execution: None, instance: None, has_instance: true }
     }
 }
 
 impl<'m> Ids<'m> {
-    /// Of a message that must have them.
+    /// Returns the ids of a message, or `None` if the message needs none.
     fn of(message: &'m Message) -> Option<Self> {
         let execution = match message {
             Message::DiscoveredTests(DiscoveredTests { execution_id, .. })
@@ -234,8 +236,8 @@ impl<'m> Ids<'m> {
         Some(Self { execution: execution.as_deref(), instance: message.instance_id(), has_instance })
     }
 
-    /// Those with which the body of results and of a list begins.
-    fn in_front(frame: &Frame<'m>) -> Option<Self> {
+    /// Reads the ids at the start of test results or discovered tests. `None` if the body is malformed.
+    fn read_leading(frame: &Frame<'m>) -> Option<Self> {
         let mut reader = frame.reader();
         let mut ids = Self::default();
         for _ in 0..reader.u16("field count").ok()?.min(2) {
@@ -255,7 +257,7 @@ fn broken(rule: Rule, message: MessageId, detail: String) -> RequestError {
     RequestError::Broken { rule, message, detail }
 }
 
-/// What the other errors break, too.
+/// Returns the rule that a request with this error would break.
 pub(super) fn rule(error: &RequestError) -> Option<Rule> {
     Some(match error {
         RequestError::InFlight(_) => Rule::Overlap,

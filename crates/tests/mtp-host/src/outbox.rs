@@ -1,5 +1,5 @@
-//! The thread that owns the connection: it sends what is in the queue, one request at a time, and learns that the server is
-//! gone. Tests do not wait for replies; only who ends a session does.
+//! The thread that owns the connection: it sends queued messages, one request at a time, and detects a lost server.
+//! Tests do not wait for replies; only the end of a session does.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -13,58 +13,58 @@ use crate::link::Link;
 use crate::queue::{Due, Entry, Queue, Request};
 use crate::{Cancel, CancelReason, HostError};
 
-/// So often an idle connection is looked at.
-const IDLE: Duration = Duration::from_millis(250);
+/// Poll interval of an idle connection.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Results wait for room beyond this many bytes: a server may be slow. It is not made faster by more.
-const ROOM: usize = 1 << 20;
-/// They wait until there is room for many: to be woken for each message takes longer than to make its results.
-const ENOUGH_ROOM: usize = ROOM / 2;
+/// The queue size in bytes above which producers block. A larger queue does not make a slow server faster.
+const MAX_QUEUE_BYTES: usize = 1 << 20;
+/// Wait deadline half the queue is free: waking the producer for every message costs more than producing it.
+const RESUME_QUEUE_BYTES: usize = MAX_QUEUE_BYTES / 2;
 
-/// What the thread needs to know.
+/// The state of the sending thread.
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub(crate) link: Link,
     pub(crate) connection: Connection,
-    /// When the run has taken too long.
+    /// When the run times out.
     pub(crate) deadline: Option<Instant>,
     pub(crate) log: Log,
 }
 
 #[derive(Debug)]
-struct State {
+struct OutboxState {
     queue: Queue,
     is_sending: bool,
     is_closing: bool,
-    /// Results wait for room.
+    /// Whether producers are blocked.
     is_full: bool,
     failure: Option<HostError>,
-    /// How many requests there were.
+    /// The number of sent requests.
     requests: u64,
 }
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
-    /// There is something to do for the thread.
+    state: Mutex<OutboxState>,
+    /// Signals work for the thread.
     work: Condvar,
-    /// There is room for results, or nobody wants them any more.
+    /// Signals space in the queue, or a failure.
     room: Condvar,
-    /// Everything is sent, or nothing will be.
+    /// Signals an empty queue, or a failure.
     sent: Condvar,
 }
 
-/// The queue, and the thread that empties it.
+/// The queue of outgoing messages, and the thread that sends them.
 #[derive(Debug)]
-pub(crate) struct Post {
+pub(crate) struct Outbox {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Post {
+impl Outbox {
     pub(crate) fn new(sender: Sender, queue: Queue, cancel: Cancel) -> Result<Self, HostError> {
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+            state: Mutex::new(OutboxState {
                 queue,
                 is_sending: false,
                 is_closing: false,
@@ -83,10 +83,10 @@ impl Post {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Hands something over. Waits only while there is too much already.
+    /// Queues an entry. Blocks only while the queue is full.
     pub(crate) fn push(&self, entry: Entry) -> Result<(), HostError> {
         let mut state = self.shared.state();
-        state.is_full |= state.queue.bytes() > ROOM;
+        state.is_full |= state.queue.bytes() > MAX_QUEUE_BYTES;
         while state.failure.is_none() && state.is_full {
             state = wait(&self.shared.room, state);
         }
@@ -101,7 +101,7 @@ impl Post {
         pushed.map_err(RequestError::from).map_err(HostError::from)
     }
 
-    /// Waits until everything is sent and answered.
+    /// Waits deadline everything has been sent and acknowledged.
     pub(crate) fn flush(&self) -> Result<(), HostError> {
         let mut state = self.shared.state();
         let flushed = state.queue.flush();
@@ -115,30 +115,30 @@ impl Post {
         }
     }
 
-    /// How many requests were sent.
+    /// Returns the number of sent requests.
     pub(crate) fn requests(&self) -> u64 {
         self.shared.state().requests
     }
 }
 
-impl Drop for Post {
+impl Drop for Outbox {
     fn drop(&mut self) {
         self.shared.state().is_closing = true;
         self.shared.work.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic there was said already.
+            // A panic of the thread has already been printed.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self, mut sender: Sender, cancel: &Cancel) {
-        let mut looked = Instant::now();
+        let mut polled = Instant::now();
         loop {
             let mut state = self.state();
             let now = Instant::now();
@@ -148,23 +148,23 @@ impl Shared {
                 cancel.request(CancelReason::Timeout);
                 continue;
             }
-            // Who closes without a flush has given up on what is left.
+            // Closing without a flush discards the queue.
             if state.is_closing {
                 return;
             }
-            let until = match state.queue.due() {
+            let deadline = match state.queue.due() {
                 Due::At(at) if at > now => at,
-                Due::Never => now + IDLE,
+                Due::Never => now + IDLE_POLL_INTERVAL,
                 Due::Now | Due::At(_) => {
                     let request = state.queue.take();
                     state.is_sending = true;
-                    if state.is_full && state.queue.bytes() <= ENOUGH_ROOM {
+                    if state.is_full && state.queue.bytes() <= RESUME_QUEUE_BYTES {
                         state.is_full = false;
                         self.room.notify_all();
                     }
                     drop(state);
                     let sent = sender.send(request);
-                    looked = Instant::now();
+                    polled = Instant::now();
                     let mut state = self.state();
                     state.is_sending = false;
                     state.requests += 1;
@@ -181,21 +181,21 @@ impl Shared {
                     continue;
                 }
             };
-            if looked + IDLE <= now {
-                looked = now;
+            if polled + IDLE_POLL_INTERVAL <= now {
+                polled = now;
                 if sender.link.is_gone() {
                     sender.log.problem(&HostError::Gone);
                     self.fail(state, HostError::Gone, cancel);
                     return;
                 }
             }
-            let until = sender.deadline.map_or(until, |deadline| until.min(deadline));
-            let left = until.saturating_duration_since(now);
+            let deadline = sender.deadline.map_or(deadline, |deadline| deadline.min(deadline));
+            let left = deadline.saturating_duration_since(now);
             drop(self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner));
         }
     }
 
-    fn fail(&self, mut state: MutexGuard<'_, State>, error: HostError, cancel: &Cancel) {
+    fn fail(&self, mut state: MutexGuard<'_, OutboxState>, error: HostError, cancel: &Cancel) {
         state.failure = Some(error);
         state.queue.clear();
         drop(state);
@@ -205,16 +205,16 @@ impl Shared {
     }
 }
 
-fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+fn wait<'a>(condition: &Condvar, state: MutexGuard<'a, OutboxState>) -> MutexGuard<'a, OutboxState> {
     condition.wait(state).unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Sender {
-    /// Gives back the frame that was sent.
+    /// Sends a request and returns its frame for reuse.
     fn send(&mut self, request: Result<Option<Request>, EncodeError>) -> Result<Vec<u8>, HostError> {
         let Some(Request { id, frame }) = request.map_err(RequestError::from)? else { return Ok(Vec::new()) };
-        self.log.detail(format_args!("sends {id}, {} bytes", frame.len()));
-        self.connection.begin(&frame)?;
+        self.log.detail(format_args!("sending {id}, {} bytes", frame.len()));
+        self.connection.begin_frame(&frame)?;
         let answered = self.link.exchange(&frame, &mut self.connection);
         answered.inspect_err(|error| self.log.problem(error))?;
         Ok(frame)

@@ -1,4 +1,4 @@
-//! From what a command has said to what a server is told.
+//! Conversion of a command's parsed output to reports for the server.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,28 +8,29 @@ use runtap_test::formats::{Case, Event, Outcome as Seen, without_number};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
-pub(crate) struct Teller<'a> {
+pub(crate) struct ResultReporter<'a> {
     session: &'a Session<'a>,
-    /// The names of the tests that the server wants, without the numbers of those that share one; `None`: all.
+    /// The names of the requested tests, without the numbers that distinguish tests with equal names. `None` for all
+    /// tests.
     wanted: Option<HashSet<String>>,
-    /// Where the command runs; where we do otherwise.
+    /// The working directory of the command. `None` for the current directory.
     directory: Option<PathBuf>,
-    /// The same without links, which its files have to be below.
+    /// The canonical working directory. Artifacts must be below it.
     real_directory: Option<PathBuf>,
-    /// The command can't list its tests: what a result does not say of a test is told before the result.
+    /// Whether the command cannot list its tests, so that details that results lack are sent before each result.
     introduces: bool,
     problems: Vec<String>,
-    /// Some of them say that tests have not come to their end.
-    has_cut: bool,
+    /// Whether a problem says that tests did not finish.
+    has_incomplete_tests: bool,
     has_failures: bool,
-    /// Tests have failed that nobody wants to know of: the command's exit code is theirs.
+    /// Whether tests failed that were not requested. They explain the exit code of the command.
     has_other_failures: bool,
 }
 
-/// More problems than that say nothing more.
-const MOST: usize = 20;
+/// The maximum number of reported problems.
+const MAX_PROBLEMS: usize = 20;
 
-impl<'a> Teller<'a> {
+impl<'a> ResultReporter<'a> {
     pub(crate) fn new(
         session: &'a Session<'a>,
         wanted: Option<&[String]>,
@@ -44,16 +45,16 @@ impl<'a> Teller<'a> {
             real_directory,
             introduces,
             problems: Vec::new(),
-            has_cut: false,
+            has_incomplete_tests: false,
             has_failures: false,
             has_other_failures: false,
         }
     }
 
-    pub(crate) fn tell(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), HostError> {
+    pub(crate) fn report_events(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), HostError> {
         for event in events {
             match event {
-                Event::Begun { uid, .. } if !self.session.is_discovery() && self.wants(&uid) => {
+                Event::Started { uid, .. } if !self.session.is_discovery() && self.wants(&uid) => {
                     self.session.begin(&TestNode::new(uid))?;
                 }
                 Event::Listed(case) if self.session.is_discovery() && self.wants(&case.uid) => {
@@ -68,16 +69,16 @@ impl<'a> Teller<'a> {
                         if is_group { (case.uid.clone(), case.detail.clone()) } else { Default::default() };
                     let result = result(*case);
                     if !is_wanted && is_group {
-                        // Tests that are wanted may be in it.
+                        // The group may contain requested tests.
                         let why = detail.map(|detail| format!(": {}", detail.message)).unwrap_or_default();
-                        self.problem(format!("{name} has failed{why}"));
+                        self.problem(format!("{name} failed{why}"));
                         continue;
                     }
                     if !is_wanted {
                         self.has_other_failures |= result.is_failure();
                         continue;
                     }
-                    // A command that is run for its list fails because of them, too.
+                    // Also in discovery: a command that is run for its list fails because of failed tests.
                     self.has_failures |= result.is_failure();
                     if self.session.is_discovery() {
                         self.session.discovered(&node)?;
@@ -92,7 +93,7 @@ impl<'a> Teller<'a> {
                     }
                 }
                 Event::Problem(text) => {
-                    self.has_cut = true;
+                    self.has_incomplete_tests = true;
                     self.problem(text);
                 }
                 Event::Unreadable(text) => self.problem(text),
@@ -102,19 +103,19 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// Which one of several tests of one name comes first, and has no number, can differ from run to run: who wants one of them
-    /// gets all.
+    /// Returns whether a test was requested. The order of tests with equal names can differ between runs, so a request
+    /// for one of them selects all.
     fn wants(&self, uid: &str) -> bool {
         self.wanted.as_ref().is_none_or(|wanted| wanted.contains(without_number(uid)))
     }
 
     fn problem(&mut self, text: String) {
-        if self.problems.len() < MOST {
+        if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(text);
         }
     }
 
-    /// A file of a test. One that is not there is of no use to anybody.
+    /// Reports a file of a test. Missing files are ignored.
     fn artifact(&self, node: &TestNode, path: &Path) -> Result<(), HostError> {
         let path = match &self.directory {
             Some(directory) => directory.join(path),
@@ -126,8 +127,8 @@ impl<'a> Teller<'a> {
         self.session.test_artifact(node, &named(path))
     }
 
-    /// Whether it is there, below the command's directory, wherever links lead. A document is written by whatever the tests
-    /// print: it must not name other files of the user, which servers copy.
+    /// Returns whether the file exists below the working directory, after links are resolved. The tests control the
+    /// report: it must not name other files of the user, which servers copy.
     fn is_below(&self, path: &Path) -> bool {
         match (path.canonicalize(), &self.real_directory) {
             (Ok(path), Some(directory)) => path.starts_with(directory),
@@ -135,30 +136,30 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// The file that the command has left its results in.
-    pub(crate) fn report(&self, path: &Path) -> Result<(), HostError> {
+    /// Reports the file with the command's results.
+    pub(crate) fn report_file(&self, path: &Path) -> Result<(), HostError> {
         if self.session.is_discovery() {
             return Ok(());
         }
         self.session.artifact(&named(path.to_owned()).description("the report of the command"))
     }
 
-    /// What was wrong with the run.
+    /// Returns the problems of the run.
     pub(crate) fn problems(&self) -> &[String] {
         &self.problems
     }
 
-    /// Whether tests have not come to their end.
-    pub(crate) fn has_cut(&self) -> bool {
-        self.has_cut
+    /// Returns whether tests did not finish.
+    pub(crate) fn has_incomplete_tests(&self) -> bool {
+        self.has_incomplete_tests
     }
 
-    /// Whether a test that is wanted has failed.
+    /// Returns whether a requested test failed.
     pub(crate) fn has_failures(&self) -> bool {
         self.has_failures
     }
 
-    /// Whether another one has.
+    /// Returns whether a test failed that was not requested.
     pub(crate) fn has_other_failures(&self) -> bool {
         self.has_other_failures
     }
@@ -169,7 +170,8 @@ fn named(path: PathBuf) -> Artifact {
     Artifact::new(path).display_name(name)
 }
 
-/// The namespace and the class of `tests.test_shop.TestCart`. A Go package, a binary and a title are classes as they are.
+/// Splits `tests.test_shop.TestCart` into namespace and class. `None` for Go packages, binaries and titles, which are
+/// used unchanged as the class.
 fn namespace_of(suite: &str) -> Option<(&str, &str)> {
     let is_path = suite.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
     suite.rsplit_once('.').filter(|(namespace, name)| is_path && !namespace.is_empty() && !name.is_empty())
@@ -197,7 +199,7 @@ fn result(case: Case) -> TestResult {
         }
         let mut stack = detail.stack;
         if let Some((file, line)) = &case.place {
-            // Results have no field for a place, and servers know one by this form.
+            // Results have no field for a location, and servers parse this form.
             let end = if stack.is_empty() { "" } else { "\n" };
             stack = format!("   at {} in {file}:line {line}{end}{stack}", case.name);
         }

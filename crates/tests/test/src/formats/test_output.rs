@@ -1,29 +1,29 @@
-//! What tests have printed, kept until it is known what became of them. A test can print without end.
+//! The output of tests, kept with a size limit until the tests end.
 
-/// The most that is kept of one test, and of all tests that have not ended.
-const MOST: usize = 16 << 20;
-const MOST_OF_ALL: usize = 64 << 20;
+/// The maximum size of the output of one test, and of all running tests, in bytes.
+const MAX_TEST_BYTES: usize = 16 << 20;
+const MAX_TOTAL_BYTES: usize = 64 << 20;
 
-/// What stands at the end of an output that is not kept to its end.
+/// The mark at the end of truncated output.
 const MARK: &str = "\n[the output was longer, and is truncated here]\n";
 
-/// How much the tests of one command have printed that have not ended.
+/// The size of the output of all running tests of a command.
 #[derive(Debug, Default)]
-pub(crate) struct Held(usize);
+pub(crate) struct OutputSize(usize);
 
 /// The output of one test.
 #[derive(Debug, Default)]
-pub(crate) struct Printed {
+pub(crate) struct TestOutput {
     text: String,
     is_truncated: bool,
 }
 
-impl Printed {
-    pub(crate) fn push(&mut self, text: &str, held: &mut Held) {
+impl TestOutput {
+    pub(crate) fn push(&mut self, text: &str, held: &mut OutputSize) {
         if self.is_truncated {
             return;
         }
-        let room = MOST.saturating_sub(self.text.len()).min(MOST_OF_ALL.saturating_sub(held.0));
+        let room = MAX_TEST_BYTES.saturating_sub(self.text.len()).min(MAX_TOTAL_BYTES.saturating_sub(held.0));
         let kept = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
         self.text.push_str(kept);
         held.0 = held.0.saturating_add(kept.len());
@@ -34,8 +34,8 @@ impl Printed {
         &self.text
     }
 
-    /// The text, which is no longer held.
-    pub(crate) fn take(self, held: &mut Held) -> String {
+    /// Returns the text, and releases its size.
+    pub(crate) fn take(self, held: &mut OutputSize) -> String {
         held.0 = held.0.saturating_sub(self.text.len());
         let mut text = self.text;
         if self.is_truncated {
@@ -50,19 +50,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_and_all_are_bounded_and_what_has_ended_makes_room() {
-        let mut held = Held::default();
-        let long = "é".repeat(MOST);
-        let print = |text: &str, held: &mut Held| {
-            let mut printed = Printed::default();
+    fn output_is_limited_per_test_and_in_total() {
+        let mut held = OutputSize::default();
+        let long = "é".repeat(MAX_TEST_BYTES);
+        let print = |text: &str, held: &mut OutputSize| {
+            let mut printed = TestOutput::default();
             printed.push(text, held);
             printed.push(text, held);
             printed
         };
         let all: Vec<_> = (0..6).map(|_| print(&long, &mut held)).collect();
-        assert_eq!(held.0, MOST_OF_ALL);
+        assert_eq!(held.0, MAX_TOTAL_BYTES);
         let sizes: Vec<_> = all.into_iter().map(|it| it.take(&mut held).len() - MARK.len()).collect();
-        assert_eq!(sizes, [MOST, MOST, MOST, MOST, 0, 0]);
+        assert_eq!(sizes, [MAX_TEST_BYTES, MAX_TEST_BYTES, MAX_TEST_BYTES, MAX_TEST_BYTES, 0, 0]);
         assert_eq!(held.0, 0);
         assert_eq!(print("ab", &mut held).take(&mut held), "abab");
     }

@@ -1,9 +1,9 @@
-//! What .NET's own hosts print when they can't start an application: the launcher that is built beside each `.dll`, and
-//! `dotnet exec`. Their codes alone say nothing, since any program may end with them.
+//! Detection of errors of .NET's hosts, which are the launcher that is built beside each `.dll`, and `dotnet exec`.
+//! Exit codes alone are ambiguous, because any program may use them.
 
 use crate::event::HostError;
 
-/// The reason that the host gives on standard error, if it has ended with the code for that reason.
+/// Returns the reason that the host printed to standard error, if it exited with the code for that reason.
 pub(super) fn error(code: i32, stderr: &str) -> Option<HostError> {
     let says = |start| stderr.lines().find_map(|line| line.trim_end().strip_prefix(start));
     match code {
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_host_says_counts() {
+    fn only_messages_of_a_host_are_recognized() {
         let missing = "The application to execute does not exist: '/a/it's here/b.dll'.\r\n";
         assert_eq!(error(154, missing), Some(HostError::NoApplication("/a/it's here/b.dll".to_owned())));
         assert_eq!([error(1, missing), error(154, "no\n"), error(154, "")], [None, None, None]);

@@ -1,8 +1,9 @@
-//! Chosen tests that have no result although their process has ended well: it may be because of the id of another one. `NUnit`'s
-//! adapter, for example, makes one filter of all ids, and what follows an id with `\\"` in it is lost.
+//! Regrouping of selected tests that have no result although their process exited normally: the id of another test may
+//! be the cause. `NUnit`'s adapter, for example, combines all ids into one filter, and ignores the part after an id
+//! with `\\"`.
 
-/// Groups of the tests without a result that are to be run apart from each other; none if that is no use, since the ids are not
-/// the reason, or the only one was run alone.
+/// Returns groups of the tests without a result that should be run separately. Empty if this would not help, because no
+/// id is suspicious, or the only suspicious test was already run alone.
 pub(super) fn groups(
     chosen: &[String],
     mut explicit: impl Iterator<Item = impl AsRef<str>>,
@@ -20,7 +21,7 @@ pub(super) fn groups(
     [plain, odd, others].into_iter().filter(|uids| !uids.is_empty()).collect()
 }
 
-/// Whether an id has what ends or escapes something in the filter languages of adapters.
+/// Returns whether an id has characters that end or escape a word in the filter languages of adapters.
 fn is_odd(uid: &str) -> bool {
     uid.contains(|char: char| char.is_whitespace() || char == '\\')
 }
@@ -35,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_ids_are_apart_first_and_halves_then() {
+    fn suspicious_ids_are_separated_first_and_then_halved() {
         assert_eq!(groups_of(&["a", r"b\", "c"], &[], &["a"]), [vec!["c"], vec![r"b\"]]);
         assert_eq!(groups_of(&["a", "b b", r"c\", "d"], &[], &[]), [vec!["a", "d"], vec!["b b", r"c\"]]);
         assert_eq!(groups_of(&["b b", r"c\", "d d"], &[], &[]), [vec!["b b"], vec![r"c\", "d d"]]);
@@ -45,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ids_are_not_the_reason() {
+    fn ordinary_ids_are_not_suspected() {
         assert!(groups_of(&["a", "b", "c"], &["d"], &["a"]).is_empty());
         assert!(groups_of(&["a", "b b"], &[], &["a", "b b"]).is_empty());
     }

@@ -1,5 +1,5 @@
-//! Results and discovered tests that are written one by one, as they come: a test needs to be nowhere but in the bytes of the
-//! message that it is going to be in. The frame is the same as that of the whole [`TestResults`](super::TestResults) or
+//! Incremental encoding of test results and discovered tests: a test is encoded when it is added, and need not be kept.
+//! The frame is identical to that of a complete [`TestResults`](super::TestResults) or
 //! [`DiscoveredTests`](super::DiscoveredTests).
 
 use runtap_wire::Writer;
@@ -9,7 +9,7 @@ use crate::EncodeError;
 use crate::envelope::{Envelope, put_length};
 use crate::frame;
 
-/// The elements of one list.
+/// The encoded elements of one list.
 #[derive(Debug, Clone, Default)]
 struct Elements {
     count: usize,
@@ -22,7 +22,7 @@ impl Elements {
         element.write(&mut self.writer);
     }
 
-    /// Appends the list as a field. No list is written for no elements.
+    /// Appends the list as a field, or nothing if it is empty.
     fn put(&self, writer: &mut Writer, id: u16) {
         if self.count > 0 {
             writer.u16(id);
@@ -32,14 +32,14 @@ impl Elements {
         }
     }
 
-    /// The memory is kept.
+    /// Removes all elements and keeps the allocation.
     fn clear(&mut self) {
         self.count = 0;
         self.writer.clear();
     }
 }
 
-/// The head of both messages, and their lists, in memory that is used again.
+/// Encodes a message with the given ids and lists, reusing the allocation of `memory`.
 fn frame_of(
     id: MessageId,
     memory: Vec<u8>,
@@ -47,8 +47,8 @@ fn frame_of(
     lists: &mut [(u16, &mut Elements)],
 ) -> Result<Vec<u8>, EncodeError> {
     let mut writer = frame::start_in(memory, id);
-    let there = lists.iter().filter(|(_, elements)| elements.count > 0).count();
-    writer.u16(2 + u16::try_from(there).unwrap_or(u16::MAX));
+    let present = lists.iter().filter(|(_, elements)| elements.count > 0).count();
+    writer.u16(2 + u16::try_from(present).unwrap_or(u16::MAX));
     for (id, text) in (1..).zip(ids) {
         writer.u16(id);
         put_length(&mut writer, text.len());
@@ -61,7 +61,7 @@ fn frame_of(
     frame::finish(writer)
 }
 
-/// A message of results in the making.
+/// A writer of one test results message at a time.
 #[derive(Debug, Clone, Default)]
 pub struct TestResultsWriter {
     successful: Elements,
@@ -69,48 +69,48 @@ pub struct TestResultsWriter {
 }
 
 impl TestResultsWriter {
-    /// A message without results.
+    /// Creates a writer without results.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more for the list of [successful](super::TestResults::successful) tests.
+    /// Adds a test to the list of [successful](super::TestResults::successful) tests.
     pub fn successful(&mut self, test: &SuccessfulTest) {
         self.successful.push(test);
     }
 
-    /// One more for the list of [failed](super::TestResults::failed) tests, which comes behind the other.
+    /// Adds a test to the list of [failed](super::TestResults::failed) tests.
     pub fn failed(&mut self, test: &FailedTest) {
         self.failed.push(test);
     }
 
-    /// How many results it has.
+    /// Returns the number of results that were added since the last frame.
     pub fn len(&self) -> usize {
         self.successful.count + self.failed.count
     }
 
-    /// Whether it has none.
+    /// Returns whether no result was added since the last frame.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes the results have.
+    /// Returns the size of the encoded results, in bytes.
     pub fn bytes(&self) -> usize {
         self.successful.writer.len() + self.failed.writer.len()
     }
 
-    /// The frame of all that was added since the last one; the next has none of it.
+    /// Encodes all results that were added since the last frame, and removes them.
     ///
     /// # Errors
-    /// A frame of 2 GiB and more, whose results are lost.
+    /// Returns an error if the frame is 2 GiB or larger. Its results are lost.
     pub fn finish(&mut self, execution_id: &str, instance_id: &str) -> Result<Vec<u8>, EncodeError> {
         self.finish_in(Vec::new(), execution_id, instance_id)
     }
 
-    /// As [`finish`](Self::finish), in the memory of a frame that is no longer needed.
+    /// Like [`finish`](Self::finish), but reuses the allocation of `memory`, whose content is discarded.
     ///
     /// # Errors
-    /// As of [`finish`](Self::finish).
+    /// Fails like [`finish`](Self::finish).
     pub fn finish_in(
         &mut self,
         memory: Vec<u8>,
@@ -122,50 +122,50 @@ impl TestResultsWriter {
     }
 }
 
-/// A message of discovered tests in the making.
+/// A writer of one discovered tests message at a time.
 #[derive(Debug, Clone, Default)]
 pub struct DiscoveredTestsWriter {
     tests: Elements,
 }
 
 impl DiscoveredTestsWriter {
-    /// A message without tests.
+    /// Creates a writer without tests.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more test.
+    /// Adds a test.
     pub fn push(&mut self, test: &DiscoveredTest) {
         self.tests.push(test);
     }
 
-    /// How many tests it has.
+    /// Returns the number of tests that were added since the last frame.
     pub fn len(&self) -> usize {
         self.tests.count
     }
 
-    /// Whether it has none.
+    /// Returns whether no test was added since the last frame.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many bytes the tests have.
+    /// Returns the size of the encoded tests, in bytes.
     pub fn bytes(&self) -> usize {
         self.tests.writer.len()
     }
 
-    /// The frame of all that was added since the last one; the next has none of it.
+    /// Encodes all tests that were added since the last frame, and removes them.
     ///
     /// # Errors
-    /// A frame of 2 GiB and more, whose tests are lost.
+    /// Returns an error if the frame is 2 GiB or larger. Its tests are lost.
     pub fn finish(&mut self, execution_id: &str, instance_id: &str) -> Result<Vec<u8>, EncodeError> {
         self.finish_in(Vec::new(), execution_id, instance_id)
     }
 
-    /// As [`finish`](Self::finish), in the memory of a frame that is no longer needed.
+    /// Like [`finish`](Self::finish), but reuses the allocation of `memory`, whose content is discarded.
     ///
     /// # Errors
-    /// As of [`finish`](Self::finish).
+    /// Fails like [`finish`](Self::finish).
     pub fn finish_in(
         &mut self,
         memory: Vec<u8>,

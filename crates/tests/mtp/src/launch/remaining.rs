@@ -1,37 +1,37 @@
-//! Which tests a process did not come to that was to run all of them: those that its application lists, without those that
-//! have a result.
+//! The tests that a process did not run although it should have run all tests: the tests that its application lists,
+//! without those that have a result.
 
 use std::collections::{BTreeMap, HashSet};
 
 use runtap_mtp_proto::server::Mode;
 
-use super::{LaunchSpec, begin};
-use crate::digest::Uids;
+use super::{LaunchSpec, start_process};
+use crate::digest::UidSet;
 use crate::event::{ModuleFailure, RunEvent, TestInfo};
 use crate::run::Timeouts;
 use crate::stop::Stop;
 
-/// What is left for another process.
+/// The tests that are left for another process.
 #[derive(Debug, Default)]
-pub(super) struct Rest {
+pub(super) struct RemainingTests {
     pub uids: Option<Vec<String>>,
-    /// Explicit tests beside those.
+    /// Explicit tests beside `uids`.
     pub explicit: Vec<TestInfo>,
     /// The names of `uids`.
     pub names: BTreeMap<String, String>,
-    /// Ids and names of rows without a result, of tests that have results for others of their rows.
+    /// The ids and names of rows without a result, of tests with results for other rows.
     pub rows: Vec<(String, String)>,
-    /// It can't be found out: tests that nobody knows are not run.
+    /// A failure if the remaining tests are unknown, and therefore not run.
     pub unknown: Option<ModuleFailure>,
 }
 
-/// Asks the application.
-pub(super) fn find(spec: &LaunchSpec<'_>, seen: &Uids, stop: &Stop) -> Rest {
+/// Lists the tests of the application, and returns those without a result.
+pub(super) fn find(spec: &LaunchSpec<'_>, seen: &UidSet, stop: &Stop) -> RemainingTests {
     let unknown = |why: String| {
-        let text = format!("those that it did not come to are not known, since it can't list them: {why}");
-        Rest { unknown: Some(ModuleFailure::NotRun(text)), ..Rest::default() }
+        let text = format!("the remaining tests are unknown because the application cannot list them: {why}");
+        RemainingTests { unknown: Some(ModuleFailure::NotRun(text)), ..RemainingTests::default() }
     };
-    // Nobody waits for a list without an end.
+    // Limit the time of the listing.
     let timeouts = Timeouts { whole: Some(spec.timeouts.start), ..spec.timeouts };
     let application = &spec.application.only_known_lists();
     let asking = LaunchSpec { mode: Mode::Discover, live_output: false, timeouts, application, ..*spec };
@@ -39,7 +39,7 @@ pub(super) fn find(spec: &LaunchSpec<'_>, seen: &Uids, stop: &Stop) -> Rest {
     let mut known = HashSet::new();
     let (mut rows, mut with_results) = (Vec::new(), HashSet::new());
     let mut has_seen = seen.is_empty();
-    let listed = begin(&asking, stop).map(|begun| {
+    let listed = start_process(&asking, stop).map(|begun| {
         begun.supervise(&asking, None, &mut |events: Vec<RunEvent>| {
             for event in events {
                 let RunEvent::Discovered { test, .. } = event else { continue };
@@ -61,25 +61,31 @@ pub(super) fn find(spec: &LaunchSpec<'_>, seen: &Uids, stop: &Stop) -> Rest {
             }
         })
     });
-    // If no listed name of a test has a result, the names of its results differ from the listed ones, and nothing is known.
+    // If no listed name of a test has a result, results use other names than the list, and missing rows are unknown.
     rows.retain(|(uid, _)| with_results.contains(uid));
     match listed {
-        // It was told to end itself: nothing is begun any more.
-        _ if stop.level().is_some() => Rest::default(),
+        // The run was stopped: nothing more is started.
+        _ if stop.level().is_some() => RemainingTests::default(),
         Ok(listed) => match listed.done.failures.first() {
             Some(failure) => {
                 let printed = [listed.end.stdout.trim_end(), listed.end.stderr.trim_end()];
                 let printed = printed.into_iter().filter(|text| !text.is_empty()).map(str::to_owned);
                 unknown(std::iter::once(shortly(failure)).chain(printed).collect::<Vec<_>>().join("\n"))
             }
-            None if !has_seen => unknown("its list has none of the tests that have results".to_owned()),
-            None => Rest { uids: (!left.is_empty()).then_some(left), explicit, names, rows, unknown: None },
+            None if !has_seen => unknown("the list has none of the tests that have results".to_owned()),
+            None => RemainingTests {
+                uids: (!left.is_empty()).then_some(left),
+                explicit,
+                names,
+                rows,
+                unknown: None,
+            },
         },
         Err(error) => unknown(error.to_string()),
     }
 }
 
-/// What a process has failed by, in a few words.
+/// Describes a failure in a few words.
 fn shortly(failure: &ModuleFailure) -> String {
     match failure {
         ModuleFailure::NotStarted(why) | ModuleFailure::Unresponsive(why) | ModuleFailure::NotRun(why) => {

@@ -1,4 +1,4 @@
-//! One connection of an application: bytes in, replies out, and what they say.
+//! The server side of one application: reads bytes, writes replies, and reports messages.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -9,23 +9,23 @@ use runtap_mtp_proto::{MessageId, Rule, Severity as RuleSeverity, Violation};
 
 use runtap_transport::LocalStream;
 
-use super::Happening;
-use super::gate::Gate;
-use super::sent::Sent;
+use super::Signal;
+use super::backpressure::BackpressureQueue;
+use super::recent_bytes::RecentBytes;
 use super::translate::translate;
-use crate::budget::{Budget, SMALL, Share};
+use crate::budget::{Budget, SMALL_MESSAGE_BYTES, Share};
 use crate::event::{
     AppOption, Artifact, Introduction, ModuleFailure, ModuleId, Severity, TestInfo, TestResult,
 };
 use crate::identity::server_settings;
 use crate::run::ArtifactKeeper;
 
-/// Of what a message says, so much is handed on at a time.
-const BATCH: usize = 256;
+/// The number of events that are sent at a time.
+const BATCH_SIZE: usize = 256;
 
-/// What an application says, in the runner's words.
+/// A message of an application as an event of the runner.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum AppEvent {
     Introduced(Introduction),
     Discovered(TestInfo),
     Started {
@@ -38,74 +38,74 @@ pub(crate) enum Heard {
     Option(AppOption),
     SessionStarted,
     SessionEnded,
-    /// It has connected, and not introduced itself yet.
+    /// A process connected, and has sent no handshake yet.
     Connected,
-    /// It was rejected, and why.
+    /// The handshake was rejected.
     Rejected,
-    /// A rule that is broken, and by which the module has not failed.
+    /// A violation of a rule that does not make the module fail.
     Warning(Rule, String),
-    /// Something by which the module has failed.
+    /// A failure of the module.
     Failure(ModuleFailure),
-    /// The connection is of no use any more.
-    Over {
-        /// It was closed by us: nothing sensible can come.
-        refused: bool,
+    /// The connection cannot be used any more.
+    Disconnected {
+        /// Whether runtap closed the connection, because further bytes would be invalid.
+        rejected: bool,
     },
 }
 
 /// The frame of the void reply.
 const VOID: [u8; 8] = [4, 0, 0, 0, 0, 0, 0, 0];
 
-/// Speaks with all processes of one application.
+/// The server that communicates with all processes of one application.
 #[derive(Debug)]
-pub(crate) struct Speaker {
+pub(crate) struct AppServer {
     application: Mutex<Application>,
-    /// Held from before a message is answered until it was handed on: what another process says after that answer comes
-    /// after it.
+    /// Held until the events of an answered message were sent, so that events of later messages of other processes
+    /// follow them.
     order: Mutex<()>,
     /// The runner's attempt.
     attempt: u32,
-    /// Keeps the files of this module.
+    /// Keeps copies of the files of this module.
     keeper: Option<(Arc<dyn ArtifactKeeper>, ModuleId)>,
-    /// For messages that are not complete.
+    /// The memory budget of incomplete messages.
     budget: Budget,
 }
 
-impl Speaker {
+impl AppServer {
     pub(crate) fn new(mode: Mode, control: Option<&Path>, attempt: u32) -> Self {
         let settings = server_settings(mode, control);
         let application = Mutex::new(Application::new(settings));
         Self { application, order: Mutex::default(), attempt, keeper: None, budget: Budget::default() }
     }
 
-    /// Has files kept before the application goes on.
+    /// Sets a keeper that copies files before the application continues.
     pub(crate) fn keeping(self, keeper: Option<Arc<dyn ArtifactKeeper>>, module: ModuleId) -> Self {
         Self { keeper: keeper.map(|keeper| (keeper, module)), ..self }
     }
 
-    fn keep(&self, heard: Heard) -> Heard {
+    fn keep(&self, heard: AppEvent) -> AppEvent {
         match (heard, &self.keeper) {
-            (Heard::Artifact(mut artifact), Some((keeper, module))) => {
+            (AppEvent::Artifact(mut artifact), Some((keeper, module))) => {
                 artifact.path = keeper.keep(*module, &artifact.path).unwrap_or(artifact.path);
-                Heard::Artifact(artifact)
+                AppEvent::Artifact(artifact)
             }
             (heard, _) => heard,
         }
     }
 
-    /// Whether these bytes, which are one whole frame, name files that are to be kept.
+    /// Returns whether these bytes, which are one complete frame, name files that must be kept.
     fn names_files(&self, frame: &[u8]) -> bool {
         let id = frame.get(4..8).and_then(|id| id.try_into().ok()).map(i32::from_le_bytes);
         self.keeper.is_some() && id == Some(MessageId::FILE_ARTIFACTS.0)
     }
 
     /// Serves a connection until its end.
-    pub(crate) fn serve(&self, mut stream: &LocalStream, gate: &Gate) {
+    pub(crate) fn serve(&self, mut stream: &LocalStream, queue: &BackpressureQueue) {
         let mut connection = self.application().connect(Pipe::Data);
-        let mut sent = Sent::default();
+        let mut sent = RecentBytes::default();
         let mut buffer = vec![0; 64 << 10];
         let mut share = None;
-        if !gate.say(Happening::Heard(vec![Heard::Connected])) {
+        if !queue.send(Signal::Messages(vec![AppEvent::Connected])) {
             return;
         }
         loop {
@@ -118,69 +118,70 @@ impl Speaker {
             sent.push(bytes);
             let order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
             let handling = self.budget.handling();
-            // First, so that the application goes on while its message is looked at; but not before other connections go on.
+            // Reply early, so that the application continues while its message is handled, but not before other
+            // connections continue.
             let early = connection.is_void_due(bytes) && !self.names_files(bytes) && send_now(stream, &VOID);
             let mut output = self.application().handle_bytes(&mut connection, bytes);
-            let (reply, refused) = (std::mem::take(&mut output.transmit), output.close);
-            // Who says too much waits here.
-            let listened = self.say(output, &connection, &sent, gate);
+            let (reply, rejected) = (std::mem::take(&mut output.transmit), output.close);
+            // Blocks while the queue is full.
+            let listened = self.say(output, &connection, &sent, queue);
             drop((handling, order));
             let answered = early || reply.is_empty() || stream.write_all(&reply).is_ok();
-            if refused {
-                gate.say(Happening::Heard(vec![Heard::Over { refused }]));
+            if rejected {
+                queue.send(Signal::Messages(vec![AppEvent::Disconnected { rejected }]));
             }
-            if !listened || refused {
+            if !listened || rejected {
                 return;
             }
             if !answered {
                 break;
             }
             if !self.has_memory(connection.unfinished(), &mut share) {
-                gate.say(Happening::Heard(self.exhausted()));
+                queue.send(Signal::Messages(self.exhausted()));
                 return;
             }
         }
         let output = self.application().handle_close(&mut connection);
-        let cut = !output.events.is_empty();
-        self.say(output, &connection, &sent, gate);
-        if cut {
-            gate.say(Happening::Heard(vec![Heard::Over { refused: false }]));
+        let truncated = !output.events.is_empty();
+        self.say(output, &connection, &sent, queue);
+        if truncated {
+            queue.send(Signal::Messages(vec![AppEvent::Disconnected { rejected: false }]));
         }
     }
 
-    /// Waits for memory for the rest of a message, given by its offset and size, if it is a large one. `share` is what the
-    /// connection has for the message at an offset. Returns whether there is memory.
+    /// Waits for memory for the rest of a large message, given by its offset and size. `share` is the share of the
+    /// message at an offset. Returns whether there is memory.
     fn has_memory(&self, unfinished: Option<(u64, usize)>, share: &mut Option<(u64, Share)>) -> bool {
-        let large = unfinished.filter(|(_, size)| *size > SMALL);
+        let large = unfinished.filter(|(_, size)| *size > SMALL_MESSAGE_BYTES);
         let Some((offset, size)) = large else {
             *share = None;
             return true;
         };
         if share.as_ref().is_none_or(|(of, _)| *of != offset) {
-            // The message before it is complete: nothing is kept while this one waits.
+            // The previous message is complete: release its share while this one waits.
             *share = None;
-            *share = self.budget.ask(size).wait().map(|share| (offset, share));
+            *share = self.budget.request(size).wait().map(|share| (offset, share));
         }
         share.is_some()
     }
 
-    /// What is heard if a connection has to wait for memory for too long.
-    pub(super) fn exhausted(&self) -> Vec<Heard> {
+    /// Returns the events of a connection that timed out while waiting for memory.
+    pub(super) fn exhausted(&self) -> Vec<AppEvent> {
         let failure = ModuleFailure::Unresponsive(self.budget.exhausted());
-        vec![Heard::Failure(failure), Heard::Over { refused: true }]
+        vec![AppEvent::Failure(failure), AppEvent::Disconnected { rejected: true }]
     }
 
-    /// The memory for messages that are not complete.
+    /// Returns the memory budget of incomplete messages.
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// What is wrong with the whole, once it has ended.
+    /// Returns the violations of the application as a whole, after its exit.
     pub(crate) fn finish(&self, code: Option<i32>) -> Vec<Violation> {
         self.application().handle_exit(code).violations().cloned().collect()
     }
 
-    /// Bytes of the largest frame that is accepted, without its length word.
+    /// Returns the maximum size of a frame without its length word, in bytes.
     pub(crate) fn largest_frame(&self) -> u32 {
         self.application().settings().limits.frame
     }
@@ -189,32 +190,38 @@ impl Speaker {
         self.application.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands on what was said. Returns whether anybody listens.
-    pub(crate) fn say(&self, output: Output, connection: &Connection, sent: &Sent, gate: &Gate) -> bool {
+    /// Sends the events of an output. Returns whether there is a receiver.
+    pub(crate) fn say(
+        &self,
+        output: Output,
+        connection: &Connection,
+        sent: &RecentBytes,
+        queue: &BackpressureQueue,
+    ) -> bool {
         let (mut heard, mut listened) = (Vec::new(), true);
-        // Those of the application itself, if it counts them, go beyond the runner's.
+        // Attempts that the application counts take precedence over the runner's.
         let own = connection.peer().and_then(|peer| peer.attempt);
         let attempt = own.map_or(self.attempt, |own| own.max(self.attempt));
-        let mut hear = |one: Heard| {
+        let mut hear = |one: AppEvent| {
             heard.push(self.keep(one));
-            if heard.len() >= BATCH {
-                listened &= gate.say(Happening::Heard(std::mem::take(&mut heard)));
+            if heard.len() >= BATCH_SIZE {
+                listened &= queue.send(Signal::Messages(std::mem::take(&mut heard)));
             }
         };
         for event in output.events {
             match event {
-                Event::Connected(peer) => hear(Heard::Introduced(introduction(&peer))),
+                Event::Connected(peer) => hear(AppEvent::Introduced(introduction(&peer))),
                 Event::Message(message) => translate(message, attempt, own, &mut hear),
                 Event::Violation(violation) if violation.rule.severity() == RuleSeverity::Error => {
                     let bytes = violation.offset.and_then(|offset| sent.around(offset));
-                    hear(Heard::Failure(failure(&violation, bytes)));
+                    hear(AppEvent::Failure(failure(&violation, bytes)));
                 }
-                Event::Violation(violation) => hear(Heard::Warning(violation.rule, violation.to_string())),
-                Event::Rejected(_) => hear(Heard::Rejected),
+                Event::Violation(violation) => hear(AppEvent::Warning(violation.rule, violation.to_string())),
+                Event::Rejected(_) => hear(AppEvent::Rejected),
                 _ => {}
             }
         }
-        listened && (heard.is_empty() || gate.say(Happening::Heard(heard)))
+        listened && (heard.is_empty() || queue.send(Signal::Messages(heard)))
     }
 }
 
@@ -229,7 +236,7 @@ fn introduction(peer: &Peer) -> Introduction {
     }
 }
 
-/// For people: which rule, what there was, and the bytes.
+/// Converts a violation to a failure with a readable text: the rule, the details, and the bytes.
 pub(crate) fn failure(violation: &Violation, bytes: Option<String>) -> ModuleFailure {
     let mut text = format!("{}: {}\n{}", violation.rule.id(), violation.rule.summary(), violation.detail);
     if matches!(violation.rule, Rule::NoCommonVersion | Rule::OldPlatform) {
@@ -241,16 +248,16 @@ pub(crate) fn failure(violation: &Violation, bytes: Option<String>) -> ModuleFai
     ModuleFailure::Protocol(text)
 }
 
-/// Sends a few bytes if the other side has room for all of them. One that reads no replies holds up itself only.
+/// Sends a few bytes without blocking. A process that reads no replies must only delay itself.
 #[cfg(unix)]
 fn send_now(stream: &LocalStream, bytes: &[u8]) -> bool {
     use rustix::net::{SendFlags, send};
 
-    // A socket takes so few bytes together or not at all.
+    // A socket accepts so few bytes completely or not at all.
     send(stream, bytes, SendFlags::DONTWAIT).is_ok_and(|sent| sent == bytes.len())
 }
 
-/// Pipes wait for room.
+/// Pipes may block.
 #[cfg(windows)]
 fn send_now(mut stream: &LocalStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
@@ -266,22 +273,22 @@ mod tests {
 
     const SIZE: usize = 1 << 20;
 
-    fn speaker(patience: Duration) -> Arc<Speaker> {
-        let speaker = Speaker::new(Mode::Run, None, 1);
-        Arc::new(Speaker { budget: Budget::new(2 * (SIZE + 4), patience), ..speaker })
+    fn server(patience: Duration) -> Arc<AppServer> {
+        let server = AppServer::new(Mode::Run, None, 1);
+        Arc::new(AppServer { budget: Budget::new(2 * (SIZE + 4), patience), ..server })
     }
 
     struct Peer {
         stream: LocalStream,
         serving: JoinHandle<()>,
-        said: Receiver<Happening>,
+        said: Receiver<Signal>,
     }
 
-    /// A connection that has begun a message, whose other bytes are to come.
-    fn peer(speaker: &Arc<Speaker>) -> Peer {
+    /// Opens a connection and sends the start of a message.
+    fn peer(server: &Arc<AppServer>) -> Peer {
         let (mut stream, served) = LocalStream::pair().unwrap();
-        let ((send, said), speaker) = (channel(), Arc::clone(speaker));
-        let serving = thread::spawn(move || speaker.serve(&served, &Gate::new(send)));
+        let ((send, said), server) = (channel(), Arc::clone(server));
+        let serving = thread::spawn(move || server.serve(&served, &BackpressureQueue::new(send)));
         stream.write_all(&u32::try_from(SIZE).unwrap().to_le_bytes()).unwrap();
         Peer { stream, serving, said }
     }
@@ -293,19 +300,19 @@ mod tests {
     }
 
     #[test]
-    fn large_messages_wait_until_there_is_memory_for_all_of_their_bytes() {
-        let speaker = speaker(Duration::from_mins(10));
-        let mut peers: Vec<_> = (0..6).map(|_| peer(&speaker)).collect();
-        until(|| speaker.budget.used() == (2 * (SIZE + 4), 4));
+    fn large_messages_wait_for_memory_for_all_of_their_bytes() {
+        let server = server(Duration::from_mins(10));
+        let mut peers: Vec<_> = (0..6).map(|_| peer(&server)).collect();
+        until(|| server.budget.used() == (2 * (SIZE + 4), 4));
         // A small message does not wait.
         let (mut small, served) = LocalStream::pair().unwrap();
         let (send, said) = channel();
-        let own = Arc::clone(&speaker);
-        let serving = thread::spawn(move || own.serve(&served, &Gate::new(send)));
+        let own = Arc::clone(&server);
+        let serving = thread::spawn(move || own.serve(&served, &BackpressureQueue::new(send)));
         small.write_all(&VOID).unwrap();
         serving.join().unwrap();
-        assert!(said.try_iter().any(|it| matches!(it, Happening::Heard(all) if is_failure(&all))));
-        // Each is complete in the end, in whatever order they are written.
+        assert!(said.try_iter().any(|it| matches!(it, Signal::Messages(all) if is_failure(&all))));
+        // All messages are completed, regardless of the order of writing.
         let writing: Vec<_> = peers
             .drain(..)
             .rev()
@@ -317,37 +324,38 @@ mod tests {
             })
             .collect();
         while !writing.iter().all(JoinHandle::is_finished) {
-            assert!(speaker.budget.used().0 <= 2 * (SIZE + 4));
+            assert!(server.budget.used().0 <= 2 * (SIZE + 4));
             thread::yield_now();
         }
         for thread in writing {
             thread.join().unwrap();
         }
-        assert_eq!(speaker.budget.used(), (0, 0));
+        assert_eq!(server.budget.used(), (0, 0));
     }
 
-    fn is_failure(all: &[Heard]) -> bool {
-        all.iter().any(|heard| matches!(heard, Heard::Failure(_)))
+    fn is_failure(all: &[AppEvent]) -> bool {
+        all.iter().any(|heard| matches!(heard, AppEvent::Failure(_)))
     }
 
     #[test]
-    fn messages_that_are_never_complete_end_the_application() {
-        let speaker = speaker(Duration::from_millis(50));
-        let mut peers: Vec<_> = (0..3).map(|_| peer(&speaker)).collect();
+    fn messages_that_are_never_completed_stop_the_application() {
+        let server = server(Duration::from_millis(50));
+        let mut peers: Vec<_> = (0..3).map(|_| peer(&server)).collect();
         until(|| peers.iter().any(|peer| peer.serving.is_finished()));
         let place = peers.iter().position(|peer| peer.serving.is_finished()).unwrap();
         let said: Vec<_> = peers.remove(place).said.try_iter().collect();
-        let [.., Happening::Heard(last)] = &said[..] else { panic!("{said:?}") };
-        let [Heard::Failure(ModuleFailure::Unresponsive(text)), Heard::Over { refused: true }] = &last[..]
+        let [.., Signal::Messages(last)] = &said[..] else { panic!("{said:?}") };
+        let [AppEvent::Failure(ModuleFailure::Unresponsive(text)), AppEvent::Disconnected { rejected: true }] =
+            &last[..]
         else {
             panic!("{last:?}")
         };
-        assert!(text.contains("take 2 MiB, which is the limit"), "{text}");
-        assert_eq!(speaker.budget.used(), (2 * (SIZE + 4), 0));
+        assert!(text.contains("exceed the limit of 2 MiB"), "{text}");
+        assert_eq!(server.budget.used(), (2 * (SIZE + 4), 0));
         for peer in peers {
             drop(peer.stream);
             peer.serving.join().unwrap();
         }
-        assert_eq!(speaker.budget.used(), (0, 0));
+        assert_eq!(server.budget.used(), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! The tests that applications list before a run. Owns: asking them, and what the lists say of how tests can be chosen.
+//! Discovery of tests before a run, and facts about the lists that affect selection.
 
 use std::collections::HashSet;
 
@@ -6,30 +6,30 @@ use crate::{Mode, ModuleId, RunEvent, RunSpec, Stop, TestInfo, run};
 
 use crate::suite::plan::PlanError;
 
-/// A test of a module.
-pub(crate) type Known = (ModuleId, TestInfo);
+/// A discovered test and its module.
+pub(crate) type DiscoveredTest = (ModuleId, TestInfo);
 
-/// Explicit tests that are chosen beside others of their module, and all others.
-pub(crate) fn apart(tests: Vec<&Known>) -> (Vec<&Known>, Vec<&Known>) {
+/// Splits tests into explicit tests that are selected beside others of their module, and all other tests.
+pub(crate) fn split_explicit(tests: Vec<&DiscoveredTest>) -> (Vec<&DiscoveredTest>, Vec<&DiscoveredTest>) {
     let usual = tests.iter().filter(|(_, test)| !test.is_explicit()).map(|(module, _)| *module);
     let usual: HashSet<_> = usual.collect();
     tests.into_iter().partition(|(module, test)| test.is_explicit() && usual.contains(module))
 }
 
-/// The modules that have tests and tell only names of them.
-pub(crate) fn untold(known: &[Known]) -> Vec<ModuleId> {
-    let is_told = |test: &TestInfo| {
+/// Returns the modules whose tests have no properties except names.
+pub(crate) fn names_only(known: &[DiscoveredTest]) -> Vec<ModuleId> {
+    let has_properties = |test: &TestInfo| {
         let facts = [&test.namespace, &test.type_name, &test.method, &test.file];
         facts.into_iter().any(Option::is_some) || !test.traits.is_empty()
     };
-    // They are in the order of their modules.
+    // Tests are sorted by module.
     let of_modules = known.chunk_by(|(one, _), (other, _)| one == other);
-    let silent = of_modules.filter(|tests| !tests.iter().any(|(_, test)| is_told(test)));
+    let silent = of_modules.filter(|tests| !tests.iter().any(|(_, test)| has_properties(test)));
     silent.filter_map(|tests| tests.first()).map(|(module, _)| *module).collect()
 }
 
-/// All tests of the modules that have a job, in the order of their modules.
-pub(crate) fn discover(spec: &RunSpec, stop: &Stop) -> Result<Vec<Known>, PlanError> {
+/// Discovers the tests of all modules with a job, sorted by module.
+pub(crate) fn discover(spec: &RunSpec, stop: &Stop) -> Result<Vec<DiscoveredTest>, PlanError> {
     let asking = RunSpec { mode: Mode::Discover, max_failed: None, minimum_expected: 0, ..spec.clone() };
     let (mut found, mut failed) = (Vec::new(), None);
     let outcome = run(&asking, stop, |event| match event {

@@ -1,34 +1,35 @@
-//! What a connection has sent last, for people who have to find a mistake in it.
+//! The last bytes received on a connection, to help users find an error in them.
 
 use std::fmt::Write as _;
 
-/// So much is kept of what came before the last piece.
-const KEPT: usize = 4 << 10;
-/// Shown before the place that is wrong, and from there on.
-const BEFORE: usize = 16;
-const FROM: usize = 32;
+/// The number of bytes kept before the last chunk.
+const MAX_KEPT_BYTES: usize = 4 << 10;
+/// The number of bytes shown before the invalid offset, and from the offset on.
+const SHOWN_BEFORE: usize = 16;
+const SHOWN_FROM: usize = 32;
 
 /// The last bytes of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct RecentBytes {
     bytes: Vec<u8>,
-    /// Offset of the first of them.
+    /// The offset of the first byte.
     start: u64,
 }
 
-impl Sent {
-    /// Takes in what has come.
-    pub(crate) fn push(&mut self, piece: &[u8]) {
-        let excess = self.bytes.len().saturating_sub(KEPT);
+impl RecentBytes {
+    /// Appends received bytes.
+    pub(crate) fn push(&mut self, chunk: &[u8]) {
+        let excess = self.bytes.len().saturating_sub(MAX_KEPT_BYTES);
         self.bytes.drain(..excess);
         self.start += excess as u64;
-        self.bytes.extend_from_slice(piece);
+        self.bytes.extend_from_slice(chunk);
     }
 
-    /// The bytes around an offset, as a line: those before, `|`, those from there on. Nothing if they are gone.
+    /// Formats the bytes around an offset on one line: the bytes before it, `|`, and the bytes from it on. `None` if
+    /// the bytes are no longer available.
     pub(crate) fn around(&self, offset: u64) -> Option<String> {
         let at = usize::try_from(offset.checked_sub(self.start)?).ok()?;
-        let before = self.bytes.get(at.saturating_sub(BEFORE)..at)?;
+        let before = self.bytes.get(at.saturating_sub(SHOWN_BEFORE)..at)?;
         let from = self.bytes.get(at..)?;
         if before.is_empty() && from.is_empty() {
             return None;
@@ -41,7 +42,7 @@ impl Sent {
             })
         };
         let mark = if before.is_empty() { "" } else { " |" };
-        let shown = from.get(..FROM).unwrap_or(from);
+        let shown = from.get(..SHOWN_FROM).unwrap_or(from);
         let more = if shown.len() < from.len() { " …" } else { "" };
         let start = offset - before.len() as u64;
         Some(format!("bytes from offset {start}:{}{mark}{}{more}", hex(before), hex(shown)))
@@ -53,8 +54,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_around_a_place_are_shown_while_they_are_there() {
-        let mut sent = Sent::default();
+    fn bytes_around_an_offset_are_shown_while_they_are_available() {
+        let mut sent = RecentBytes::default();
         assert_eq!(sent.around(0), None);
         sent.push(&[1, 2]);
         sent.push(&[3, 0xff]);
@@ -64,11 +65,11 @@ mod tests {
         assert_eq!(sent.around(5), None);
         sent.push(&[7; 100]);
         let long = sent.around(4).unwrap();
-        assert!(long.ends_with("07 …") && long.matches("07").count() == FROM, "{long}");
-        sent.push(&vec![8; 2 * KEPT]);
+        assert!(long.ends_with("07 …") && long.matches("07").count() == SHOWN_FROM, "{long}");
+        sent.push(&vec![8; 2 * MAX_KEPT_BYTES]);
         sent.push(&[9]);
-        assert_eq!(sent.around(4), None, "it is gone");
-        assert!(sent.around(104 + 2 * KEPT as u64).unwrap().ends_with("08 | 09"));
-        assert!(sent.bytes.len() <= 3 * KEPT);
+        assert_eq!(sent.around(4), None, "the bytes are no longer available");
+        assert!(sent.around(104 + 2 * MAX_KEPT_BYTES as u64).unwrap().ends_with("08 | 09"));
+        assert!(sent.bytes.len() <= 3 * MAX_KEPT_BYTES);
     }
 }
