@@ -33,7 +33,7 @@ pub(crate) struct Dump {
     /// Also write FILE.crashreport.json: all threads with their native and managed frames
     #[arg(long)]
     pub(crate) crashreport: bool,
-    /// Output file, or a directory for it [default: core_yyyyMMdd_HHmmss]
+    /// Output file, or a directory for it [default: `core_yyyyMMdd_HHmmss`]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]

@@ -125,7 +125,7 @@ Examples:
   runtap jvm agent -o /opt/lib/agent.so
   java -agentpath:/opt/lib/agent.so=host=127.0.0.1,port=8765 -jar service.jar")]
 pub(crate) struct JvmAgent {
-    /// Output file [default: libruntap_jvm_agent.so]
+    /// Output file [default: `libruntap_jvm_agent.so`]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 }
