@@ -68,25 +68,91 @@ pub(crate) use self::trace::{Recording, StoppingEvent, Tail, Trace};
 use crate::cmd::complete;
 use crate::units::parse_megabytes;
 
+/// Help of the program: `{subcommands}` would be one list in the order of the enum. A test compares the lists with the verbs.
+macro_rules! help_template {
+    ($perfmap:literal) => {
+        concat!(
+            "{about-with-newline}\n{usage-heading} {usage}\n\n\
+\x1b[1m\x1b[4mProcesses:\x1b[0m
+  ps             List .NET and Java processes
+  info           Show the runtime and command line of a process
+  env            Show the environment variables of a process
+  doctor         Explain why a process can't be reached
+
+\x1b[1m\x1b[4mRecord a .NET process:\x1b[0m
+  trace          Record events and CPU samples to a file
+  collect        Alias of 'trace', as in dotnet-trace
+  tail           Show events as they happen
+  dump           Write a core dump
+  list-profiles  List the profiles for 'trace --profile'
+
+\x1b[1m\x1b[4mChange a .NET process:\x1b[0m
+  set-env        Set or remove environment variables
+  resume         Resume a process suspended at startup
+  profiler       Load a profiler
+",
+            $perfmap,
+            "  startup-hook   Load an assembly and run its startup hook
+
+\x1b[1m\x1b[4mRead recordings:\x1b[0m
+  report         Summarize a recording: CPU, GC, HTTP …
+  events         Show or count the events of a recording
+  convert        Convert a recording to other formats
+  diff           Compare two recordings
+  repair         Repair a truncated or damaged recording
+  inspect        Show a recording block by block
+
+\x1b[1m\x1b[4mJava programs:\x1b[0m
+  jvm            Trace the calls of a Java program
+
+\x1b[1m\x1b[4mTests:\x1b[0m
+  test           Run .NET test applications without an SDK
+  mtp            Record and check what test applications send
+
+\x1b[1m\x1b[4mConnect tools:\x1b[0m
+  router         Connect tools and runtimes over TCP
+  record         Record what tools and a runtime exchange
+  replay         Play back what 'record' has recorded
+
+\x1b[1m\x1b[4mMore:\x1b[0m
+  demo           Try runtap on a built-in program
+  completions    Print a completion script for a shell
+  man            Print or write the manual pages
+  licenses       Show the licenses of runtap's components
+  version        Show version, commit and target
+  help           Show the help of a command
+
+\x1b[1m\x1b[4mOptions:\x1b[0m
+{options}{after-help}"
+        )
+    };
+}
+
+#[cfg(unix)]
+const HELP_TEMPLATE: &str = help_template!("  perfmap        Write perf maps of JIT-compiled code\n");
+#[cfg(not(unix))]
+const HELP_TEMPLATE: &str = help_template!("");
+
 const AFTER_HELP: &str = "\
 Examples:
-  runtap demo                                      try everything on a built-in program
-  runtap ps                                        what can be tapped
+  runtap demo                    record a built-in program
+  runtap ps                      list .NET and Java processes
   runtap trace -p 1234 --duration 5s --to speedscope
   runtap trace -n MyService --profile gc-verbose
   runtap convert trace.nettrace --to flamegraph
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 no such target, 4 refused by the target, 5 partial result,
-6 command unknown to the target's runtime, 125 or the command's own with '-- COMMAND', 130 interrupted.";
+Exit codes: 0 success, 1 failure, 2 wrong usage, 3 target not found or not reachable, \
+4 rejected by the target, 5 partial result, 6 not supported by the target's runtime, \
+130 interrupted. With '-- COMMAND': the command's own exit code, or 125 if runtap failed.";
 
 const INFO_AND_ENV: &str = "\
 Examples:
   runtap info 1234
   runtap env -n MyService --format json";
 
-/// Diagnoses running .NET programs: profiles, events and dumps, without an SDK.
+/// Diagnose running .NET and Java programs and run .NET tests, without an SDK or JDK
 #[derive(Debug, Parser)]
-#[command(name = "runtap", version, after_help = AFTER_HELP, max_term_width = 100, subcommand_required = true,
+#[command(name = "runtap", version, help_template = HELP_TEMPLATE, after_help = AFTER_HELP, max_term_width = 100, subcommand_required = true,
     arg_required_else_help = true, disable_help_subcommand = false, infer_long_args = false)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -104,7 +170,7 @@ pub(crate) struct Global {
     /// Print more detail; repeat for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// When to use colour (`NO_COLOR` and `CLICOLOR_FORCE` are honoured)
+    /// When to use color (`NO_COLOR` and `CLICOLOR_FORCE` are honored)
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: Color,
 }
@@ -118,70 +184,70 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// List .NET and JVM processes
+    /// List .NET and Java processes
     Ps(Deferred<Ps>),
-    /// Show the runtime, command line and platform of a process
+    /// Show the runtime and command line of a process
     #[command(after_help = INFO_AND_ENV)]
     Info(Deferred<Processes>),
-    /// Show the current environment variables of a process
+    /// Show the environment variables of a process
     #[command(after_help = INFO_AND_ENV)]
     Env(Deferred<Processes>),
-    /// Explain why a process can't be reached, and how to fix it
+    /// Explain why a process can't be reached
     #[command(after_help = "\
-Without a target, it checks all processes that look like .NET, and the machine.
-It changes nothing. Exit code 3: the process can't be reached.
+Reports the cause and a command that fixes it. Without a target, checks the machine and all \
+processes that look like .NET. Changes nothing. Exit code 3: the process can't be reached.
 
 Examples:
   runtap doctor
   runtap doctor 1234
   sudo runtap doctor MyService --format json | jq -r '.findings[] | .code + \": \" + .fix'")]
     Doctor(Deferred<Processes>),
-    /// Set or remove environment variables of a process
+    /// Set or remove environment variables
     SetEnv(Deferred<SetEnv>),
-    /// Resume a process that is suspended at startup
+    /// Resume a process suspended at startup
     Resume(Deferred<Resume>),
-    /// Write a core dump of a process
+    /// Write a core dump
     Dump(Deferred<Dump>),
-    /// Load a profiler into a process
+    /// Load a profiler
     #[command(subcommand)]
     Profiler(Deferred<Profiler>),
-    /// Write perf maps for code that the JIT compiles
+    /// Write perf maps of JIT-compiled code
     #[cfg(unix)]
     #[command(subcommand, name = "perfmap")]
     PerfMap(Deferred<PerfMap>),
-    /// Load an assembly into a process and run its startup hook
+    /// Load an assembly and run its startup hook
     StartupHook(Deferred<StartupHook>),
-    /// Record events and CPU samples of a process to a file
+    /// Record events and CPU samples to a file
     Trace(Deferred<Box<Trace>>),
-    /// The same as 'trace', by dotnet-trace's name
-    // An alias would take the place of the verb where a shell asks for all verbs.
+    /// Alias of 'trace', as in dotnet-trace
+    // A verb of its own: in completions, a clap alias would replace 'trace'.
     Collect(Deferred<Box<Trace>>),
-    /// Show the events of a running process while they happen
+    /// Show events as they happen
     Tail(Deferred<Box<Tail>>),
     /// Convert a recording to other formats
     Convert(Deferred<Convert>),
-    /// Compare two recordings: what takes more, what takes less
+    /// Compare two recordings
     Diff(Deferred<Diff>),
-    /// Summarize a recording: CPU time, allocations, exceptions, collections, waits …
+    /// Summarize a recording: CPU, GC, HTTP …
     Report(Deferred<Report>),
-    /// Show the events of a recording, or count them
+    /// Show or count the events of a recording
     Events(Deferred<Events>),
-    /// Repair a truncated or damaged recording so that other tools can read it
+    /// Repair a truncated or damaged recording
     Repair(Deferred<Repair>),
-    /// Show the blocks of a recording with their offsets
+    /// Show a recording block by block
     Inspect(Deferred<Inspect>),
-    /// Route tools to a runtime over sockets and TCP, as dotnet-dsrouter does
+    /// Connect tools and runtimes over TCP
     #[command(subcommand)]
     Router(Deferred<Router>),
-    /// Record what tools and a runtime send each other, as a transcript
+    /// Record what tools and a runtime exchange
     Record(Deferred<Box<Record>>),
-    /// Play back a transcript, as the runtime to tools or as the client to a runtime
+    /// Play back what 'record' has recorded
     Replay(Deferred<Box<Replay>>),
-    /// Run test applications of Microsoft.Testing.Platform
+    /// Run .NET test applications without an SDK
     Test(Deferred<Box<Test>>),
-    /// Record, show, check and play back what test applications and their server say
+    /// Record and check what test applications send
     Mtp(Deferred<Box<Mtp>>),
-    /// Trace what Java programs call: collect from Bytefrog agents
+    /// Trace the calls of a Java program
     Jvm(Deferred<Jvm>),
     #[cfg(not(unix))]
     #[command(flatten)]
@@ -190,23 +256,23 @@ Examples:
     Demo(Deferred<Demo>),
     /// Print a completion script for a shell
     Completions(Deferred<Completions>),
-    /// Print the manual page, or write one for each verb into a directory
+    /// Print or write the manual pages
     Man(Deferred<Man>),
-    /// Resume every runtime that connects to a port, until no process is left that could
+    /// Resume every runtime that connects to a port, until no process that inherited the port is left
     #[cfg(unix)]
     #[command(hide = true)]
     GuardPort(Deferred<GuardPort>),
-    /// List the profiles for --profile, and the providers of each
+    /// List the profiles for 'trace --profile'
     #[command(after_help = "\
 Examples:
   runtap list-profiles
   runtap list-profiles --format json | jq -r '.profiles[].name'")]
     ListProfiles(Deferred<ResultFormat>),
-    /// Show the licences of runtap and its components
+    /// Show the licenses of runtap's components
     #[command(after_help = "\
 Examples:
   runtap licenses | less
-  runtap licenses --format json | jq -r '.packages[] | .name + \": \" + .license'")]
+  runtap licenses --format json | jq -r '.packages[].name'")]
     Licenses(Deferred<ResultFormat>),
     /// Show version, commit and target
     #[command(after_help = "\
@@ -278,7 +344,7 @@ pub(crate) const STDIN: &str = "/dev/stdin";
 /// The limit for input that is compressed.
 #[derive(Debug, Args, Clone, Copy)]
 pub(crate) struct InputSize {
-    /// Read at most this much of the file, decompressed [default: all, of a compressed file at most 1,000 times its size]
+    /// Maximum size to read, after decompression [default: no limit; for compressed files 1,000 times their size]
     #[arg(long, value_name = "MB", value_parser = parse_megabytes)]
     pub(crate) max_size: Option<u32>,
 }
@@ -322,19 +388,20 @@ Examples:
   runtap ps --watch
   runtap ps --format json | jq '.processes[] | select(.reachable)'")]
 pub(crate) struct Ps {
-    /// Show only processes of this name, or with this process id; or those of another machine: `runtap://HOST:PORT`
+    /// Show only processes with this name or process id, or the processes behind a router: `runtap://HOST:PORT`
     #[arg(value_name = "NAME", add = ArgValueCompleter::new(complete::targets))]
     pub(crate) name: Option<String>,
     /// Do not truncate lines to the width of the terminal
     #[arg(long)]
     pub(crate) wide: bool,
-    /// Processes of all users, including those that can't be reached
+    /// Show processes of all users, including those that can't be reached
     #[arg(long)]
     pub(crate) all_users: bool,
-    /// Keep running and print processes that start, end or change; JSON output has one process per line
+    /// Keep running and print processes that start, exit or change. JSON output is one process per line
     #[arg(short, long)]
     pub(crate) watch: bool,
-    /// For `runtap://…`: the router's token, in a file that only you can read; by default the variable `RUNTAP_TOKEN`
+    /// File with the router's access token (must not be readable by others). Only for `runtap://` targets [default: the
+    /// value of `$RUNTAP_TOKEN`]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
     #[command(flatten)]
@@ -357,7 +424,7 @@ pub(crate) struct Processes {
 pub(crate) struct GuardPort {
     /// The socket
     pub(crate) path: std::ffi::OsString,
-    /// Users whose processes it serves, besides our own and root
+    /// Users whose processes are resumed, besides the current user and root
     pub(crate) users: Vec<u32>,
 }
 
@@ -367,7 +434,7 @@ Examples:
   source <(runtap completions bash)
   runtap completions fish > ~/.config/fish/completions/runtap.fish")]
 pub(crate) struct Completions {
-    /// bash, elvish, fish, powershell or zsh
+    /// The shell
     #[arg(value_name = "SHELL", value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
     pub(crate) shell: String,
 }

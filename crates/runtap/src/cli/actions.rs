@@ -10,37 +10,37 @@ use crate::units::parse_duration;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The runtime has its own copy of the environment: child processes get the new value, and so does managed code unless
-it has read the variable already; native getenv does not see it. Needs .NET 6 or later.
+Changes the runtime's copy of the environment: child processes and managed code that has not read \
+the variable yet see the new value; native getenv does not. Requires .NET 6 or later.
 
 Examples:
   runtap set-env 1234 LOG_LEVEL=debug
-  runtap set-env -n MyService A=1 B= C          sets A, empties B, removes C")]
+  runtap set-env -n MyService A=1 B= C    set A, empty B, remove C")]
 pub(crate) struct SetEnv {
     #[command(flatten)]
     pub(crate) target: TargetOptions,
     #[command(flatten)]
     pub(crate) all: All,
-    /// The process, where no option names it; then what to set: NAME=VALUE, or NAME to remove it
+    /// The process (unless selected by an option), then the variables: NAME=VALUE sets one, NAME removes it
     #[arg(value_name = "TARGET|NAME[=VALUE]", required = true)]
     pub(crate) words: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A runtime waits at startup for every diagnostic port that it was given without 'nosuspend'. If the tool that listened
-there is gone, runtap takes over the port and resumes every runtime that connects; ports still in use are left alone.
-Resuming a running program has no effect.
+At startup, a runtime waits for a tool on each of its diagnostic ports that is not marked \
+'nosuspend'. If the tool of such a port has exited, runtap takes over the port and resumes every \
+runtime that connects; ports still in use are left alone. Resuming a running program has no effect.
 
 Examples:
   runtap resume 1234
-  runtap resume --diagnostic-port /run/my/p,listen   every runtime that connects there, for --duration")]
+  runtap resume --diagnostic-port /run/my/p,listen    all that connect in 3 s")]
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) all: All,
-    /// With a port: how long to wait for runtimes that connect
+    /// With a port: how long to wait for runtimes to connect
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
     pub(crate) duration: Duration,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Resume {
 pub(crate) enum Profiler {
     /// Load a profiler into a running process
     Attach(AttachProfiler),
-    /// Set a profiler that a suspended process loads when it is resumed
+    /// Set the profiler that a suspended process loads when it resumes
     Startup(StartupProfiler),
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct ProfilerLibrary {
     /// Class id of the profiler: 00000000-0000-0000-0000-000000000000, with or without braces
     #[arg(long, value_name = "GUID")]
     pub(crate) clsid: String,
-    /// Absolute path of its library, as seen by the target
+    /// Absolute path of the profiler's library, as seen by the target
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) path: PathBuf,
 }
@@ -67,8 +67,8 @@ pub(crate) struct ProfilerLibrary {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  runtap profiler attach 1234 --clsid 12345678-9abc-def0-1234-56789abcdef0 --path /opt/prof/libprof.so
-  runtap profiler attach -n MyService --clsid … --path … --data 'mode=fast' --timeout 30s")]
+  runtap profiler attach 1234 --clsid GUID --path /opt/prof/libprof.so
+  runtap profiler attach -n MyService --clsid GUID --path … --data 'mode=fast'")]
 pub(crate) struct AttachProfiler {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -86,11 +86,12 @@ pub(crate) struct AttachProfiler {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Start the program suspended (DOTNET_DefaultDiagnosticPortSuspend=1), set the profiler, then 'runtap resume' it.
-A program that is already running would ignore the command, so it is refused.
+Start the program suspended (DOTNET_DefaultDiagnosticPortSuspend=1), set the profiler, then resume \
+the program. For a program that is already running, the command is rejected, because its runtime \
+would ignore it.
 
 Examples:
-  runtap profiler startup 1234 --clsid 12345678-9abc-def0-1234-56789abcdef0 --path /opt/prof/libprof.so
+  runtap profiler startup 1234 --clsid GUID --path /opt/prof/libprof.so
   runtap resume 1234")]
 pub(crate) struct StartupProfiler {
     #[command(flatten)]
@@ -103,9 +104,10 @@ pub(crate) struct StartupProfiler {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The assembly has a class StartupHook (in no namespace) with a static void Initialize(). It runs at once, or before
-Main if the program is suspended at startup. Since a hook that can't be loaded ends .NET 9 and later, the file is
-checked first. A hook that throws, or lacks an assembly that it needs, ends them all the same.
+The assembly needs a class StartupHook (in no namespace) with a method static void Initialize(). The \
+method runs immediately, or before Main if the program is suspended at startup. runtap checks the \
+assembly first, because .NET 9 and later exit if a hook can't be loaded. They also exit if the hook \
+throws or a dependency of the assembly is missing; runtap can't check that.
 
 Examples:
   runtap startup-hook 1234 /opt/hooks/Hook.dll
@@ -115,7 +117,8 @@ pub(crate) struct StartupHook {
     pub(crate) target: TargetOptions,
     #[command(flatten)]
     pub(crate) all: All,
-    /// The process, where no option names it; then the path of the assembly, as seen by the target; a relative path counts from this directory
+    /// The process (unless selected by an option), then the path of the assembly as seen by the target. Relative paths
+    /// start at the current directory
     #[arg(value_name = "TARGET|PATH", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
 }

@@ -14,9 +14,9 @@ use crate::units::parse_duration;
     args_conflicts_with_subcommands = true,
     after_help = "\
 Examples:
-  runtap demo                        record the built-in program, end with a flame graph
-  runtap demo jvm                    trace a built-in Java-like program, with the live view
-  runtap demo serve --seconds 60     be a diagnosable process that any .NET tool can tap"
+  runtap demo                       record the program, make a flame graph
+  runtap demo jvm                   trace an imitated Java program, live
+  runtap demo serve --seconds 60    a target for any .NET diagnostics tool"
 )]
 pub(crate) struct Demo {
     #[command(subcommand)]
@@ -27,13 +27,13 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DemoVerb {
-    /// Record the built-in program and make a flame graph of it (the default)
+    /// Record the built-in program and make a flame graph (default)
     Trace(DemoTrace),
-    /// Run a diagnosable process
+    /// Run the built-in program as a target for diagnostics tools
     Serve(DemoServe),
-    /// Collect what a built-in program calls that acts as a Java program with an agent
+    /// Trace a built-in program that imitates a Java program with an agent
     Jvm(DemoJvm),
-    /// Be that program
+    /// Run the program that 'demo jvm' traces
     #[command(hide = true)]
     JvmAgent(DemoJvmAgent),
 }
@@ -63,10 +63,10 @@ pub(crate) struct DemoJvm {
     /// How long the program runs
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     pub(crate) duration: Duration,
-    /// The version of the protocol that its agent speaks
+    /// Protocol version of the imitated agent
     #[arg(long, value_name = "VERSION", default_value = "f1")]
     pub(crate) version: AgentVersion,
-    /// Lines instead of the live view, also on a terminal
+    /// Print lines instead of the live view, even on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
     #[command(flatten)]
@@ -101,7 +101,7 @@ pub(crate) struct DemoTrace {
     /// How long to record
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "3s")]
     pub(crate) duration: Duration,
-    /// Where to write; the extensions of the formats are appended
+    /// Output file; the extension of each format is appended [default: runtap-demo]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 }

@@ -10,30 +10,30 @@ use super::{All, ResultFormat, Target};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The process writes the dump itself (by createdump) and is paused meanwhile. FILE is a path on your side: if the process
-cannot reach it, it writes to its own temporary directory and runtap fetches the file. createdump reports its progress
-on the target's standard output, with --diag in detail: if that is a full pipe that is not read, createdump and
-the target block.
+The target's runtime runs createdump, which pauses the process while it writes. FILE is a path as \
+you see it: if the target can't write there, it writes to its own temporary directory and runtap \
+copies the file. createdump prints its progress to the target's stdout; if that is a full pipe \
+that no process reads, createdump and the target block.
 
 Examples:
-  runtap dump 1234                              a new file in this directory
+  runtap dump 1234                              to core_DATE_TIME
   runtap dump -n MyService --type heap -o /var/dumps/my.core
-  runtap dump 1234 --type mini --crashreport    also a JSON file with all stacks")]
+  runtap dump 1234 --type mini --crashreport    also all stacks, as JSON")]
 pub(crate) struct Dump {
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) all: All,
     /// What to include
-    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true, value_parser = choice::<DumpKind>())]
-    pub(crate) r#type: DumpKind,
-    /// Have createdump report in detail, on the target's standard output
+    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true, value_parser = choice::<Kind>())]
+    pub(crate) r#type: Kind,
+    /// Enable createdump's verbose output (written to the target's stdout)
     #[arg(long)]
     pub(crate) diag: bool,
-    /// Write FILE.crashreport.json too: all threads with their native and managed frames
+    /// Also write FILE.crashreport.json: all threads with their native and managed frames
     #[arg(long)]
     pub(crate) crashreport: bool,
-    /// The file, or a directory for it
+    /// Output file, or a directory for it [default: `core_yyyyMMdd_HHmmss`]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]

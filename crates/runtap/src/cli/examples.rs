@@ -1,4 +1,4 @@
-//! Every command that the documentation shows is one that the program takes: in the help, the README and docs/.
+//! Tests of the help texts, and of the commands shown in the help, the README and docs/.
 
 use std::fs;
 
@@ -19,12 +19,48 @@ fn in_help(command: &Command, name: &str, shown: &mut Shown) {
     }
 }
 
+/// The program's command with the options of all verbs.
+fn built() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
+
+#[test]
+fn help_lists_every_verb_once_with_its_description() {
+    let mut command = built();
+    let help = command.render_help().to_string();
+    for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help") {
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        let line = format!("  {:<13}  {about}\n", verb.get_name());
+        assert_eq!(help.matches(&line).count(), 1, "{line}{help}");
+    }
+}
+
+fn check_paragraphs(command: &Command, name: &str) {
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    for (line, next) in help.lines().zip(help.lines().skip(1)) {
+        let wrapped = [line, next].iter().all(|line| !line.is_empty() && !line.starts_with(' '));
+        assert!(!wrapped, "{name} has a newline within a paragraph: {line}\n{next}");
+    }
+    for line in help.lines().filter(|line| line.starts_with(' ')) {
+        assert!(line.chars().count() <= 90, "{name} has a long example: {line}");
+    }
+    for verb in command.get_subcommands() {
+        check_paragraphs(verb, &format!("{name} {}", verb.get_name()));
+    }
+}
+
+/// clap wraps paragraphs at the width of the terminal.
+#[test]
+fn paragraphs_of_help_have_no_newlines() {
+    check_paragraphs(&built(), "runtap");
+}
+
 #[test]
 fn every_command_that_is_shown_is_taken() {
     let mut shown = Shown::new();
-    let mut all = Cli::command();
-    // Some verbs have no options before.
-    all.build();
+    let all = built();
     in_help(&all, "runtap", &mut shown);
     let in_help = shown.len();
     assert!(in_help > 50, "{in_help}");

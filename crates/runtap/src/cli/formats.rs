@@ -54,22 +54,22 @@ impl std::str::FromStr for AnyFormat {
 /// What a converted file holds.
 #[derive(Debug, Args, Clone, Copy, Default)]
 pub(crate) struct Content {
-    /// Which samples or events a converted file shows
+    /// Samples or events to include in converted files
     #[arg(long, value_name = "VIEW", value_parser = choice::<View>(), help_heading = "Output")]
     pub(crate) view: Option<View>,
-    /// Write speedscope files as frames that open and close, instead of samples
+    /// Write speedscope files with open and close events instead of samples
     #[arg(long, help_heading = "Output")]
     pub(crate) evented: bool,
     /// Merge all threads in folded stacks and flame graphs
     #[arg(long, help_heading = "Output")]
     pub(crate) merge_threads: bool,
-    /// Reproduce another program's conversion exactly: its frames, its rounding, its losses
+    /// Reproduce another program's conversion exactly, including its rounding and omissions
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["view", "evented"], help_heading = "Output")]
     pub(crate) compat: Option<Compat>,
-    /// Maximum number of frames per stack; deeper stacks lose their middle; 0 for no limit [default: 1024]
+    /// Maximum number of frames per stack; frames in the middle of deeper stacks are omitted; 0 for no limit [default: 1024]
     #[arg(long, value_name = "N", help_heading = "Output")]
     pub(crate) max_depth: Option<usize>,
-    /// Approximate maximum size of a converted file, which is cut there; 0 for no limit [default: 1GB, or 32 times the
+    /// Approximate size at which a converted file is truncated; 0 for no limit [default: 1GB, or 32 times the size of the
     /// recording]
     #[arg(long, value_name = "MB", value_parser = parse_limit_megabytes, help_heading = "Output")]
     pub(crate) max_size: Option<u32>,

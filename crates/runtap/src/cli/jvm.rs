@@ -21,13 +21,13 @@ pub(crate) struct Jvm {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JvmVerb {
-    /// Collect what Bytefrog agents trace: who calls whom, how often, for how long
+    /// Collect calls from Bytefrog agents: callers, counts and durations
     Hq(Box<JvmHq>),
     #[command(flatten)]
     Agents(JvmAgents),
-    /// Answer from a recording: methods, call tree, exceptions, differences, files for viewers
+    /// Report on a recording: methods, call tree, exceptions, coverage, differences
     Report(Box<JvmReport>),
-    /// Play a recording back through the collector, and print what it comes to
+    /// Replay a recording through the collector and print the report
     Replay(JvmReplay),
 }
 
@@ -78,15 +78,15 @@ impl Jvm {
 pub(crate) enum JvmMode {
     /// Every call
     Full,
-    /// How often each method is called: no times, callers, threads or exceptions
+    /// Number of calls of each method: no times, callers, threads or exceptions
     Counts,
-    /// Which methods and lines have run at all
+    /// Which methods and lines ran
     Coverage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JvmClock {
-    /// Milliseconds: costs the program less
+    /// Milliseconds, with less overhead in the program
     Ms,
     /// Nanoseconds
     Ns,
@@ -94,11 +94,11 @@ pub(crate) enum JvmClock {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WhenSlow {
-    /// The program waits
+    /// Block the program's threads until the collector catches up
     Block,
-    /// Events are dropped, and their number is told
+    /// Drop events and report their number
     Drop,
-    /// Go on with counts only
+    /// Continue with counts only
     Counts,
 }
 
@@ -106,24 +106,24 @@ pub(crate) enum WhenSlow {
 #[derive(Debug, Args, Clone)]
 #[command(next_help_heading = "Tracing")]
 pub(crate) struct JvmTracing {
-    /// Trace these classes only; with --exclude, these in spite of it. A Java regular expression for names with slashes,
-    /// anchored at the beginning; repeatable. 'run' and 'attach' trace classes of the JDK if one names them: '^java/util/'
+    /// Trace only classes that match; takes precedence over --exclude; repeatable. A Java regular expression for class names
+    /// with slashes, anchored at the start. 'run' and 'attach' also trace JDK classes that match, such as '^java/util/'
     #[arg(long, value_name = "REGEX")]
     pub(crate) include: Vec<String>,
-    /// Leave these classes alone; repeatable
+    /// Do not trace classes that match; repeatable
     #[arg(long, value_name = "REGEX")]
     pub(crate) exclude: Vec<String>,
-    /// Data connections of each agent
+    /// Number of data connections of each agent
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) senders: u8,
-    /// What agents of runtap record
+    /// What to record (runtap's agent only; the original agents record all calls)
     #[arg(long, value_name = "MODE", default_value = "full")]
     pub(crate) mode: JvmMode,
-    /// The clock of runtap's agents; the original ones have milliseconds
+    /// Resolution of times (runtap's agent only; the original agents send milliseconds)
     #[arg(long, value_name = "UNIT", default_value = "ns")]
     pub(crate) clock: JvmClock,
-    /// What runtap's agents do when this side takes less than they have; with the original ones, programs wait
-    /// [default: block; for 'jvm attach': counts, so that a program that runs already never waits]
+    /// What to do if the collector is slower than the program (runtap's agent only; the original agents block)
+    /// [default: block; for 'jvm attach': counts, so that a running program is never blocked]
     #[arg(long, value_name = "WHAT")]
     pub(crate) when_slow: Option<WhenSlow>,
 }
@@ -131,17 +131,20 @@ pub(crate) struct JvmTracing {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(after_help = "\
-Agents dial in: 'runtap jvm attach PID --hq ADDR:PORT' loads one into a program that runs, 'runtap jvm
-agent' writes it for java -agentpath:, and the original ones are java -javaagent:bytefrog-tracer.jar=ADDR:PORT.
-'runtap jvm run' and 'runtap jvm attach' need no collector.
-The protocol has no password. On a loopback address only agents of your own user and root are accepted
-(on Linux; --allow-user adds others); beyond it, whoever reaches the address is taken for an agent.
+Agents connect to the collector. To load runtap's agent: 'runtap jvm attach PID --hq ADDR:PORT', or \
+'runtap jvm agent' and java -agentpath:. To load the original agent: \
+java -javaagent:bytefrog-tracer.jar=ADDR:PORT. 'runtap jvm run', and 'runtap jvm attach' without --hq, \
+need no separate collector.
 
-On a terminal there is a live view: '?' shows its keys. Ctrl-C stops the agents, waits for what
-they still have and prints the report; once more: at once.
---send takes: status, quit; report, snapshot, start, stop, pause, unpause, suspend, unsuspend with
-the number of an agent, or without for all; begin NAME and end NAME for a part of the recording;
-configure [AGENT] {\"include\": […], \"exclude\": […]} before start.
+The protocol has no password. On a loopback address, only agents of your own user and root are \
+accepted (on Linux; --allow-user adds users). On any other address, all connections are accepted.
+
+On a terminal there is a live view; '?' shows its keys. Ctrl-C stops the agents, waits for their \
+remaining data and prints the report; a second Ctrl-C skips the wait.
+
+Commands for --send: status, quit; report, snapshot, start, stop, pause, unpause, suspend, unsuspend, \
+each with the number of an agent or, for all agents, without; begin NAME and end NAME, which mark a \
+part of the recording; and, before start, configure [AGENT] {\"include\": […], \"exclude\": […]}.
 
 Examples:
   runtap jvm hq --include '^com/example/'
@@ -150,45 +153,45 @@ Examples:
   runtap jvm hq --no-start --control /tmp/hq.sock
   runtap jvm hq --control /tmp/hq.sock --send 'suspend 0'")]
 pub(crate) struct JvmHq {
-    /// Where agents dial
+    /// Address to listen on for agents
     #[arg(long, value_name = "ADDR:PORT", default_value = DEFAULT_ADDRESS)]
     pub(crate) listen: String,
-    /// Listen beyond this machine: unencrypted, and open to whoever reaches the address
+    /// Allow a non-loopback address. Traffic is unencrypted and all connections are accepted
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// On a loopback address: also accept agents of this user, or of 'all' users [default: only yours and root's]; repeatable
+    /// On a loopback address: also accept agents of this user, or of 'all' users, besides yours and root's; repeatable
     #[arg(long, value_name = "NAME|UID")]
     pub(crate) allow_user: Vec<String>,
     #[command(flatten)]
     pub(crate) tracing: JvmTracing,
-    /// Do not start programs: they wait for the live view or the control socket
+    /// Do not start programs; start them in the live view or with --send start
     #[arg(long)]
     pub(crate) no_start: bool,
-    /// End with the first agent
+    /// Stop when the first agent stops
     #[arg(long)]
     pub(crate) once: bool,
-    /// End after this time
+    /// Stop after this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Log calls that take this long
+    /// Log calls that take at least this long
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
     pub(crate) slow: Duration,
-    /// Print a summary this often; 0: never
+    /// Interval of printed summaries; 0 for none
     #[arg(long, value_name = "TIME", value_parser = parse_interval, default_value = "10s")]
     pub(crate) interval: Duration,
-    /// Lines instead of the live view, also on a terminal
+    /// Print lines instead of the live view, even on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Rows of each table of the report; 0 for all
+    /// Maximum number of rows of each table; 0 for all
     #[arg(long, alias = "number", value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
-    /// Write what is received to this directory, for 'jvm replay' and 'jvm report'
+    /// Record all data to this directory, for 'jvm report' and 'jvm replay'
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) record: Option<PathBuf>,
     /// Listen for commands on this socket
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) control: Option<PathBuf>,
-    /// Send a command to the collector at --control, print its answer and end
+    /// Send a command to the collector at --control and print the reply
     #[arg(long, value_name = "COMMAND", requires = "control")]
     pub(crate) send: Option<String>,
     #[command(flatten)]

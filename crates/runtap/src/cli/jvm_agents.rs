@@ -19,13 +19,13 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JvmAgents {
-    /// Run a Java program with the agent, and print what it called
+    /// Run a Java program with the agent and report its calls
     Run(Box<JvmRun>),
-    /// Trace a Java program that runs: load the agent, and unload it at the end
+    /// Trace a running Java program: load the agent, unload it at the end
     Attach(Box<JvmAttach>),
-    /// Write the agent's library to a file, for java -agentpath:
+    /// Write the agent library to a file, for java -agentpath:
     Agent(JvmAgent),
-    /// Unload an agent that was left in a program
+    /// Unload an agent from a running program
     Detach(JvmDetach),
 }
 
@@ -43,13 +43,13 @@ impl JvmAgents {
 /// What is said of calls, at the end and meanwhile.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct JvmShown {
-    /// Log calls that take this long
+    /// Log calls that take at least this long
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
     pub(crate) slow: Duration,
-    /// Rows of each table of the report; 0 for all
+    /// Maximum number of rows of each table; 0 for all
     #[arg(long, alias = "number", value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
-    /// Write what is received to this directory, for 'jvm replay' and 'jvm report'
+    /// Record all data to this directory, for 'jvm report' and 'jvm replay'
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
@@ -58,9 +58,9 @@ pub(crate) struct JvmShown {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A command called 'java' gets -agentpath: as its first argument. With any other one the option goes into
-JAVA_TOOL_OPTIONS: every JVM that it starts is traced, and prints a line that says so.
-Exits with the command's exit code.
+If the command is named 'java', -agentpath: is added as its first argument. For any other command, \
+the option is added to JAVA_TOOL_OPTIONS: every JVM that the command starts is traced, and prints a \
+line about that variable. Exits with the command's exit code.
 
 Examples:
   runtap jvm run --include '^com/example/' -- java -jar service.jar
@@ -79,26 +79,26 @@ pub(crate) struct JvmRun {
 #[derive(Debug, Args, Clone, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct JvmTarget {
-    /// Process id, or the name of a Java program: its main class, or its archive with .jar
+    /// Process id, or name of a Java program: its main class or jar file
     #[arg(value_name = "TARGET", conflicts_with_all = ["process_id", "name"], required_unless_present_any = ["process_id", "name"])]
     pub(crate) word: Option<String>,
     /// Process id
     #[arg(short, long, value_name = "PID", value_parser = parse_pid, conflicts_with = "name")]
     pub(crate) process_id: Option<u32>,
-    /// Exact name of the program; only your own processes, even as root
+    /// Exact name of the program; matches only your own processes (as root: only root's)
     #[arg(short, long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The agent is loaded over the JVM's attach socket, with no JDK. At the end (Ctrl-C, --duration) the
-agent leaves, the classes are as they were, and the report is printed.
+The agent is loaded through the JVM's attach socket; no JDK is required. At the end (Ctrl-C or \
+--duration) the agent restores all classes and is unloaded, and the report is printed.
 
 Examples:
   runtap jvm attach 1234 --include '^com/example/' --duration 10s
   runtap jvm attach -n com.example.Main --mode coverage --format json
-  runtap jvm attach 1234 --hq 127.0.0.1:8765      for a collector that runs already")]
+  runtap jvm attach 1234 --hq 127.0.0.1:8765    send to a running collector")]
 pub(crate) struct JvmAttach {
     #[command(flatten)]
     pub(crate) target: JvmTarget,
@@ -109,23 +109,23 @@ pub(crate) struct JvmAttach {
     /// Detach after this time
     #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "hq")]
     pub(crate) duration: Option<Duration>,
-    /// Have the agent dial a collector that runs ('jvm hq'), which says what is traced, and leave it in the program
+    /// Connect the agent to a running collector ('jvm hq'), which selects what to trace, and leave the agent loaded
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["include", "exclude", "senders", "mode", "clock", "when_slow", "slow", "limit", "record", "format"])]
     pub(crate) hq: Option<String>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Its options are key=value, separated by commas: host, port, include, exclude, mode, clock, when-slow, wait, boot.
-It asks the collector ('jvm hq') at host and port what to trace; without an expression on either side, that is
-all classes but the JDK's own.
+Agent options are key=value, separated by commas: host, port, include, exclude, mode, clock, \
+when-slow, wait, boot. The agent requests from the collector ('jvm hq') at host and port what to \
+trace. Without expressions on either side, it traces all classes except those of the JDK.
 
 Examples:
   runtap jvm agent
   runtap jvm agent -o /opt/lib/agent.so
-  java -agentpath:/opt/lib/agent.so=host=127.0.0.1,port=8765,include=^com/example/ -jar service.jar")]
+  java -agentpath:/opt/lib/agent.so=host=127.0.0.1,port=8765 -jar service.jar")]
 pub(crate) struct JvmAgent {
-    /// Where to write it; by default `libruntap_jvm_agent.so` in this directory
+    /// Output file [default: `libruntap_jvm_agent.so`]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 }

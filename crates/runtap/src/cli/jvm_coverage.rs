@@ -20,7 +20,7 @@ pub(crate) struct CoverageFile {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Coverage")]
 pub(crate) struct JvmCoverage {
-    /// Write a coverage file: lcov, jacoco or cobertura [default path: RECORDING.EXT; '-' is stdout]; repeatable
+    /// Write a coverage file in the format lcov, jacoco or cobertura; '-' is stdout; repeatable [default file: RECORDING.EXT]
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = coverage_file,
         add = ArgValueCompleter::new(complete::coverage_files),
         conflicts_with_all = ["kind", "and", "minus", "diff", "to", "output"])]
@@ -29,23 +29,23 @@ pub(crate) struct JvmCoverage {
     #[arg(long, value_name = "JAR|DIR", value_hint = ValueHint::AnyPath,
         conflicts_with_all = ["kind", "and", "minus", "diff", "to", "output"])]
     pub(crate) never_called: Vec<PathBuf>,
-    /// Jar or class directory of the program, for what --coverage has missed; repeatable
+    /// Jar or class directory of the program, from which --coverage adds code that did not run; repeatable
     #[arg(long, value_name = "JAR|DIR", value_hint = ValueHint::AnyPath, requires = "coverage")]
     pub(crate) classes: Vec<PathBuf>,
-    /// Directory of sources, for the paths in coverage files; repeatable
+    /// Source directory, for the paths in coverage files; repeatable
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "coverage")]
     pub(crate) sources: Vec<PathBuf>,
-    /// These classes only; with --exclude, these in spite of it: as 'jvm run' has it. A regular expression for names with
-    /// slashes (demo/Program$Inner), anchored at the beginning; repeatable
+    /// Include only classes that match; takes precedence over --exclude; repeatable. A regular expression for class names
+    /// with slashes (demo/Program$Inner), anchored at the start
     #[arg(long, value_name = "REGEX")]
     pub(crate) include: Vec<String>,
-    /// Leave these classes out; repeatable
+    /// Exclude classes that match; repeatable
     #[arg(long, value_name = "REGEX")]
     pub(crate) exclude: Vec<String>,
-    /// Methods that the compiler has made too
+    /// Include methods that the compiler generated
     #[arg(long)]
     pub(crate) compiler_methods: bool,
-    /// Without line visits, count the first line of each method in their place
+    /// For recordings without line numbers: count a call as a visit of the method's first line
     #[arg(long, requires = "coverage")]
     pub(crate) entry_lines: bool,
 }

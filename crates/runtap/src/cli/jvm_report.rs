@@ -14,13 +14,13 @@ use crate::units::{parse_duration, parse_limit_megabytes, parse_rows};
 /// What to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JvmKind {
-    /// Methods: calls, time with and without callees
+    /// Methods: number of calls, time with and without callees
     Methods,
-    /// Who calls whom
+    /// Call tree
     Tree,
-    /// Exceptions: thrown, raised, swallowed and escaped where
+    /// Exceptions: where they were thrown, raised, swallowed and escaped
     Exceptions,
-    /// Segments between markers, and the parts that were marked
+    /// Segments between markers, and marked parts
     Segments,
     /// The slowest calls, with their callers
     Slow,
@@ -28,7 +28,7 @@ pub(crate) enum JvmKind {
     Threads,
     /// Classes: transformed, ignored, failed
     Classes,
-    /// What is missing, and the rules that were broken
+    /// Missing events and protocol violations
     Losses,
 }
 
@@ -65,46 +65,46 @@ pub(crate) enum JvmView {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-RECORDING is a directory of 'jvm hq --record', one of its .bin files, or DIR/AGENT for one agent.
-RECORDING#PART is a part of it: NAME (marked while it was recorded), KEY=VALUE (segments that this
-marker begins; KEY= for any value), or FROM..UNTIL (1.5s, 250ms or KEY=VALUE on either side).
+RECORDING is a directory written by --record, one of its .bin files, or DIR/AGENT for one agent. \
+PART selects a part of it: NAME (marked during the recording), KEY=VALUE (the segments that start \
+with this marker; KEY= for any value), or FROM..UNTIL (each 1.5s, 250ms or KEY=VALUE).
 
---or, --and and --minus compare which methods ran, in that order: what ran in RECORDING or in one of
---or, and in each of --and, and in none of --minus. --diff compares how often and how long.
+--or, --and and --minus list methods that ran in RECORDING or any --or recording, and in every --and \
+recording, and in no --minus recording. --diff compares numbers of calls and times.
 
 Examples:
   runtap jvm report run.dir
   runtap jvm report run.dir tree -n 50
-  runtap jvm report run.dir methods --sort calls --format json | jq '.agents[].methods[:3]'
-  runtap jvm report run.dir#checkout --minus run.dir#idle       what ran for this feature
+  runtap jvm report run.dir methods --sort calls --format json | jq '.agents[]'
+  runtap jvm report run.dir#checkout --minus run.dir#idle    code of a feature
   runtap jvm report new.dir --diff old.dir --sort total
-  runtap jvm report run.dir#request=7 --to speedscope           writes run.dir.speedscope.json
+  runtap jvm report run.dir#request=7 --to speedscope
   runtap jvm report run.dir --to pprof --view calls -o calls.pb.gz
-  runtap jvm report run.dir --never-called app.jar              dead code, as far as this run shows it
-  runtap jvm report run.dir --or night.dir --coverage lcov=app.info --classes app.jar --sources src")]
+  runtap jvm report run.dir --never-called app.jar
+  runtap jvm report run.dir --coverage lcov=app.info --classes app.jar")]
 pub(crate) struct JvmReport {
-    /// The recording, or a part of it
+    /// The recording, or a part of the recording
     #[arg(value_name = "RECORDING[#PART]", value_hint = ValueHint::AnyPath)]
     pub(crate) recording: String,
-    /// What to report [default: all but the tree, shortly; in JSON runtap.jvm/1]
+    /// What to report [default: a summary of all kinds except the tree; in JSON runtap.jvm/1]
     #[arg(value_name = "KIND")]
     pub(crate) kind: Option<JvmKind>,
-    /// Only this agent of the recording; repeat it for several
+    /// Only this agent of the recording; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Vec<String>,
-    /// All agents of the recording as one, such as the JVMs that a test run has forked: what they have called is added up
+    /// Add up all agents of the recording, such as the JVMs that a test run has started
     #[arg(long)]
     pub(crate) merge_agents: bool,
-    /// Sort methods, or what --diff has found, by this [default: self; calls, where nothing is known of times]
+    /// Sort methods, or the rows of --diff, by this value [default: self; calls if times are unknown]
     #[arg(long, value_name = "WHAT")]
     pub(crate) sort: Option<JvmSort>,
-    /// Only the tree of the thread with this number
+    /// Only the call tree of this thread
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<u32>,
-    /// How many rows of each list to show; 0 for all [default: 30 in a table, all in JSON]
+    /// Maximum number of rows of each list; 0 for all [default: 30 in a table, all in JSON]
     #[arg(short, long, alias = "limit", value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
-    /// Calls that take this long are slow [default: 100ms]
+    /// Minimum duration of slow calls [default: 100ms]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) slow: Option<Duration>,
     #[command(flatten)]
@@ -117,7 +117,7 @@ pub(crate) struct JvmReport {
     pub(crate) coverage: JvmCoverage,
     #[command(flatten)]
     pub(crate) files: JvmFiles,
-    /// Format of the result, text or json; a file format is taken as --to
+    /// Format of the result, text or json; a file format works as --to
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<AnyFormat>,
 }
@@ -138,13 +138,13 @@ impl JvmReport {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Which methods ran")]
 pub(crate) struct JvmSets {
-    /// Add what ran in this one, to coverage too; repeatable
+    /// Add methods that ran in this recording, also for coverage; repeatable
     #[arg(long, value_name = "RECORDING[#PART]", value_hint = ValueHint::AnyPath, conflicts_with_all = ["kind", "to", "output"])]
     pub(crate) or: Vec<String>,
-    /// Keep what ran in this one too; repeatable
+    /// Keep only methods that also ran in this recording; repeatable
     #[arg(long, value_name = "RECORDING[#PART]", value_hint = ValueHint::AnyPath, conflicts_with_all = ["kind", "to", "output"])]
     pub(crate) and: Vec<String>,
-    /// Leave out what ran in this one; repeatable
+    /// Remove methods that ran in this recording; repeatable
     #[arg(long, value_name = "RECORDING[#PART]", value_hint = ValueHint::AnyPath, conflicts_with_all = ["kind", "to", "output"])]
     pub(crate) minus: Vec<String>,
 }
@@ -153,7 +153,7 @@ pub(crate) struct JvmSets {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct JvmFiles {
-    /// Write a profile in this format instead of a report; repeat it for several
+    /// Write a profile in this format instead of a report; repeatable
     #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', conflicts_with = "kind",
         value_parser = choice_of::<FileFormat>(|format| format.sink().is_some()))]
     pub(crate) to: Vec<FileFormat>,
@@ -166,30 +166,30 @@ pub(crate) struct JvmFiles {
     /// Merge all threads in folded stacks and flame graphs
     #[arg(long)]
     pub(crate) merge_threads: bool,
-    /// Maximum number of frames per stack; deeper stacks lose their middle; 0 for no limit [default: 1024]
+    /// Maximum number of frames per stack; frames in the middle of deeper stacks are omitted; 0 for no limit [default: 1024]
     #[arg(long, value_name = "N")]
     pub(crate) max_depth: Option<usize>,
-    /// Approximate maximum size of a file, which is cut there; 0 for no limit [default: 1GB, or 32 times the recording]
+    /// Approximate size at which a file is truncated; 0 for no limit [default: 1GB, or 32 times the size of the recording]
     #[arg(long, value_name = "MB", value_parser = parse_limit_megabytes)]
     pub(crate) max_size: Option<u32>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It gives the recorded bytes to the same machines that listen to agents, in the order of their times,
-and prints what they come to: each time the same.
+Processes the recorded bytes, in order of time, exactly as 'jvm hq' processes those of agents. The \
+report is the same each time.
 
 Examples:
   runtap jvm replay run.dir
-  runtap jvm replay run.dir/agent0 other.dir --format json | jq '.agents[].entries'")]
+  runtap jvm replay run.dir/agent0 --format json | jq '.agents[].entries'")]
 pub(crate) struct JvmReplay {
-    /// Recordings: directories of 'jvm hq --record', .bin files, or DIR/AGENT for one agent
+    /// Recordings: directories written by --record, .bin files, or DIR/AGENT for one agent
     #[arg(value_name = "RECORDING", value_hint = ValueHint::AnyPath, required = true)]
     pub(crate) recordings: Vec<PathBuf>,
-    /// How many rows of each list to show; 0 for all [default: 30 in a table, all in JSON]
+    /// Maximum number of rows of each list; 0 for all [default: 30 in a table, all in JSON]
     #[arg(short, long, alias = "limit", value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
-    /// Log calls that take this long
+    /// Log calls that take at least this long
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
     pub(crate) slow: Duration,
     #[command(flatten)]

@@ -24,17 +24,17 @@ pub(crate) struct Mtp {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MtpVerb {
-    /// Record what a test application and its server say
+    /// Record the messages between a test application and its server
     Record(MtpRecord),
-    /// Play the application's part of a recording to any server
+    /// Send the application's side of a recording to a server
     Replay(MtpReplay),
-    /// Show a recording, every message decoded
+    /// Show a recording with every message decoded
     Inspect(MtpInspect),
     /// Check a recording against the rules of the protocol
     Lint(MtpLint),
-    /// Make a test application of any test command
+    /// Make a test application from any test command
     Host(MtpHost),
-    /// Run a command, and end all that it has started when whoever is at the other end of stdin is gone
+    /// Run a command; when stdin is closed, kill all processes that the command started
     #[command(hide = true)]
     Keep(MtpKeep),
 }
@@ -55,27 +55,28 @@ impl Mtp {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-If the application's arguments name a server (--dotnet-test-pipe PATH), everything is passed on \
-between both and written down. Otherwise runtap is the server, as 'runtap test' is. The exit code \
-is the application's.
+If the application's arguments name a server (--dotnet-test-pipe PATH), runtap forwards all messages \
+and records them. Otherwise runtap is the server, as in 'runtap test'. Exits with the application's \
+exit code.
 
-With --write-module nothing is run: the script that is written records the application when a \
-server runs the script in the application's place. The script is started once for each run, list \
-or retry; '%p' in FILE keeps the recordings apart. Only a script of runtap is replaced.
+With --write-module, nothing is run. runtap writes a script that a server can run in place of the \
+application; the script runs the application and records it. A server starts the script once for \
+each run, list or retry; '%p' in FILE gives each start its own recording. An existing file is \
+replaced only if it is such a script.
 
 Examples:
   runtap mtp record -o talk.jsonl -- bin/Shop.Tests.dll --treenode-filter '/*/*/*/*'
-  runtap mtp record -o talk-%p.jsonl --write-module shop-recorded -- bin/Shop.Tests.dll
-  dotnet test --test-modules shop-recorded
-  runtap test ./shop-recorded")]
+  runtap mtp record -o talk-%p.jsonl --write-module recorded -- bin/Shop.Tests.dll
+  dotnet test --test-modules recorded
+  runtap test ./recorded")]
 pub(crate) struct MtpRecord {
-    /// The recording; '%p' is the recorder's process id
+    /// The recording; '%p' is replaced by runtap's process id
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// Write an executable script that records the application in its place, instead of running it
+    /// Write a script that records the application, instead of running the application
     #[arg(long, value_name = "MODULE", value_hint = ValueHint::FilePath)]
     pub(crate) write_module: Option<PathBuf>,
-    /// The dotnet host for a .dll [default: found as dotnet itself is]
+    /// The dotnet host for a .dll [default: searched as dotnet itself does]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) dotnet: Option<PathBuf>,
     /// The test application: a .dll or a program, with its arguments
@@ -87,9 +88,9 @@ pub(crate) struct MtpRecord {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Each recorded request is sent once the one before it is answered, on as many connections as there \
-were. Everything is sent as it was recorded, but for the ExecutionId, where the server has given \
-one (TESTINGPLATFORM_DOTNETTEST_EXECUTIONID). The exit code is the recorded one.
+Opens as many connections as were recorded. On each, a request is sent when the previous request \
+has been answered. Messages are sent as recorded, except for the ExecutionId if the server has set \
+one (TESTINGPLATFORM_DOTNETTEST_EXECUTIONID). Exits with the recorded exit code.
 
 Examples:
   runtap mtp replay talk.jsonl --write-module shop-replay
@@ -102,16 +103,16 @@ pub(crate) struct MtpReplay {
     /// The server's socket
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) pipe: Option<PathBuf>,
-    /// Leave out the recorded pauses
+    /// Skip the recorded pauses
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Name artifacts of this machine outside the working directory, too: a server may copy them
+    /// Also send artifacts whose files exist outside the working directory, which a server may copy
     #[arg(long)]
     pub(crate) allow_artifacts: bool,
-    /// Write an executable script that plays the recording, for servers that run test applications
+    /// Write a script that replays the recording, for servers that run test applications
     #[arg(long, value_name = "MODULE", value_hint = ValueHint::FilePath, conflicts_with = "pipe")]
     pub(crate) write_module: Option<PathBuf>,
-    /// Arguments as a server gives them to a test application: --dotnet-test-pipe PATH counts
+    /// Arguments that a server passes to a test application; only --dotnet-test-pipe PATH is used
     #[arg(last = true, value_name = "APP-OPTIONS", conflicts_with = "pipe")]
     pub(crate) arguments: Vec<OsString>,
     #[command(flatten)]
@@ -122,13 +123,13 @@ pub(crate) struct MtpReplay {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A line for each message; with -v all of its fields, with their offsets. Files compressed with \
-zstd or gzip are read too.
+Prints one line per message; with -v also all fields with their offsets. Also reads files that are \
+compressed with zstd or gzip.
 
 Examples:
   runtap mtp inspect talk.jsonl
   runtap mtp inspect -v talk.jsonl | less
-  runtap mtp inspect talk.jsonl --format json | jq '.rows[] | select(.name == \"TestResultMessages\")'")]
+  runtap mtp inspect talk.jsonl --format json | jq '.rows[].name'")]
 pub(crate) struct MtpInspect {
     /// The recording
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -141,8 +142,8 @@ pub(crate) struct MtpInspect {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The rules and their sources are in docs/mtp-rules.md. Exit code 1: a rule was broken whose \
-severity is error.
+The rules and their sources are in docs/mtp-rules.md. Exit code 1: a rule of severity error was \
+violated.
 
 Examples:
   runtap mtp lint talk.jsonl
@@ -177,44 +178,45 @@ impl ValueEnum for Printed {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The command runs as it is; its results are read from what it prints and told to the server: the \
-real dotnet test, runtap test, or another one. Servers start the script that --write-module leaves, \
-in any directory; the command runs in the current one. A command that can't be read to its end, or \
-fails without a failed test, fails the application. With -v, which the script keeps, standard error \
-has the negotiated version of the protocol.
+Runs the command unchanged, reads the test results from its output and sends them to the server: \
+dotnet test, runtap test, or another server. --write-module writes the script that servers run; it \
+works from any directory and runs the command in the current directory. The application fails if \
+the output can't be read to its end, or if the command fails without a failed test. With -v (which \
+is kept in the script), the negotiated protocol version is printed to stderr.
 
-A script of your own passes the server's options on, before '--': they are the platform's \
-(--server dotnettestcli --dotnet-test-pipe PATH, --list-tests, --help, --filter-uid UID…, --timeout \
-TIME, --maximum-failed-tests N, --ignore-exit-code N, --diagnostic and so on), as are the exit codes.
+If you write a script yourself, pass the server's options before '--': \
+--server dotnettestcli --dotnet-test-pipe PATH, --list-tests, --help, --filter-uid UID…, --timeout \
+TIME, --maximum-failed-tests N, --ignore-exit-code N, --diagnostic and so on. Options and exit codes \
+are those of Microsoft.Testing.Platform.
 
 Examples:
-  runtap mtp host --from libtest --write-module rust-tests -- cargo test --no-fail-fast
+  runtap mtp host --from libtest --write-module rust-tests -- cargo test
   runtap mtp host --from go-json --write-module go-tests -- go test -json ./...
-  runtap mtp host --from tap --write-module node-tests -- node --test --test-reporter=tap
-  runtap mtp host --from junit --report out.xml --write-module py-tests -- pytest --junitxml out.xml
+  runtap mtp host --from tap --write-module js-tests -- node --test --test-reporter=tap
+  runtap mtp host --from junit --report o.xml --write-module py -- pytest --junitxml o.xml
   dotnet test --test-modules rust-tests
   runtap test ./rust-tests bin/Shop.Tests.dll
   exec runtap mtp host --from tap \"$@\" -- node --test --test-reporter=tap")]
 pub(crate) struct MtpHost {
-    /// What the command prints
+    /// Output format of the command
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) from: Printed,
     /// Write an executable script that is the test application
     #[arg(long, value_name = "MODULE", value_hint = ValueHint::FilePath)]
     pub(crate) write_module: Option<PathBuf>,
-    /// The file that the command leaves its results in, if it does not print them
+    /// File to which the command writes its results, if it does not print them
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
-    /// Where the command runs [default: the current directory]
+    /// Working directory of the command [default: the current directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: Option<PathBuf>,
-    /// Arguments with which the command lists its tests [default: what libtest takes; others are run]
+    /// Arguments with which the command lists its tests [default: those of libtest; other commands are run]
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     pub(crate) list_arguments: Option<String>,
-    /// The file that servers show
+    /// File that is reported to servers as the application
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) module: Option<PathBuf>,
-    /// How many words are the command's; what follows is the server's
+    /// Number of arguments that belong to the command; the rest are the server's options
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) words: Option<usize>,
     /// The test command with its arguments
@@ -224,7 +226,7 @@ pub(crate) struct MtpHost {
 
 #[derive(Debug, Args)]
 pub(crate) struct MtpKeep {
-    /// Leave the rest of its process group alone if it ends by itself
+    /// Do not kill the rest of the process group if the command exits by itself
     #[arg(long)]
     pub(crate) leave_group: bool,
     /// The command with its arguments

@@ -17,13 +17,13 @@ pub(crate) enum JvmAgents {
     /// Run a Java program with the agent
     #[command(hide = true)]
     Run(Words),
-    /// Trace a Java program that runs
+    /// Trace a running Java program
     #[command(hide = true)]
     Attach(Words),
-    /// Write the agent's library to a file
+    /// Write the agent library to a file
     #[command(hide = true)]
     Agent(Words),
-    /// Unload an agent that was left in a program
+    /// Unload an agent from a running program
     #[command(hide = true)]
     Detach(Words),
 }

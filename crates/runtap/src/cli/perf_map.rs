@@ -8,9 +8,9 @@ use super::{All, Processes, ResultFormat, Target};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PerfMap {
-    /// Write the addresses of compiled methods, including those compiled already
+    /// Write the addresses of compiled methods, including methods compiled earlier
     Enable(EnablePerfMap),
-    /// Stop writing; existing files are kept
+    /// Stop writing perf maps; existing files are kept
     #[command(after_help = "\
 Examples:
   runtap perfmap disable 1234")]
@@ -19,18 +19,19 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The files are written into the target's /tmp, or where DOTNET_PerfMapJitDumpPath points. Needs .NET 8 or later on Linux;
-.NET 8 and 9 can't be asked while they are suspended at startup (set DOTNET_PerfMapEnabled=1 for them).
+The files are written to the target's /tmp or to its DOTNET_PerfMapJitDumpPath. Requires .NET 8 or \
+later on Linux. Rejected for .NET 8 and 9 while they are suspended at startup; set \
+DOTNET_PerfMapEnabled=1 for them instead.
 
 Examples:
-  runtap perfmap enable 1234 --type perfmap     then: perf record -g -p 1234
+  runtap perfmap enable 1234 --type perfmap    then: perf record -g -p 1234
   runtap perfmap disable 1234")]
 pub(crate) struct EnablePerfMap {
     #[command(flatten)]
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) all: All,
-    /// Which files
+    /// Files to write
     #[arg(long, value_name = "TYPE", default_value = "all", ignore_case = true, value_parser = choice::<PerfMapType>())]
     pub(crate) r#type: PerfMapType,
     #[command(flatten)]

@@ -17,17 +17,17 @@ use crate::units::parse_rows;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  runtap convert trace.nettrace --to speedscope        writes trace.speedscope.json beside it
-  runtap convert trace.nettrace -o trace.svg           the extension selects the format
+  runtap convert trace.nettrace --to speedscope    to trace.speedscope.json
+  runtap convert trace.nettrace -o trace.svg       format by extension
   runtap convert trace.nettrace --to folded -o - | head
   zcat trace.nettrace.gz | runtap convert - --to folded -o -
-  runtap convert old.netperf --to nettrace             for tools that no longer read the oldest format")]
+  runtap convert old.netperf --to nettrace         for newer tools")]
 pub(crate) struct Convert {
     /// The recording; '-' is stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
-    /// Format to write; repeat it for several
+    /// Format to write; repeatable
     #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', value_parser = choice::<FileFormat>())]
     pub(crate) to: Vec<FileFormat>,
     /// Output file; '-' is stdout
@@ -35,20 +35,20 @@ pub(crate) struct Convert {
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) content: Content,
-    /// A file format, as in dotnet-trace: the same as --to
+    /// A file format, as in dotnet-trace; works as --to
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<AnyFormat>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-It compares shares of each recording's total, so the recordings need not be equally long.
+Compares shares of each recording's total, so the recordings can have different lengths.
 
 Examples:
   runtap diff old.nettrace new.nettrace
   runtap diff old.nettrace new.nettrace --inclusive -n 10
-  runtap diff old.nettrace new.nettrace --to flamegraph    writes new.diff.svg
-  runtap diff old.nettrace new.nettrace --format json | jq '.frames[] | select(.self_share.significant)'")]
+  runtap diff old.nettrace new.nettrace --to flamegraph    to new.diff.svg
+  runtap diff old.nettrace new.nettrace --format json | jq '.frames[:10]'")]
 pub(crate) struct Diff {
     /// The baseline recording
     #[arg(value_name = "BEFORE", value_hint = ValueHint::FilePath, value_parser = input_file(),
@@ -58,7 +58,7 @@ pub(crate) struct Diff {
     #[arg(value_name = "AFTER", value_hint = ValueHint::FilePath, value_parser = input_file(),
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) after: PathBuf,
-    /// Which samples to compare [default: cpu]
+    /// Samples to compare [default: cpu]
     #[arg(long, value_name = "VIEW", value_parser = choice::<View>())]
     pub(crate) view: Option<View>,
     /// Compare absolute times (or bytes, or counts) instead of shares
@@ -67,16 +67,16 @@ pub(crate) struct Diff {
     /// Sort by total (inclusive) instead of self (exclusive)
     #[arg(long)]
     pub(crate) inclusive: bool,
-    /// How many frames to show [default: 30 in a table, all in JSON]
+    /// Maximum number of frames to show [default: 30 in a table, all in JSON]
     #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
-    /// Also write the stacks: folded (with two numbers) or flamegraph (red for more, blue for less)
+    /// Also write the stacks: folded (with two values) or flamegraph (red: increased, blue: decreased)
     #[arg(long, value_name = "FORMAT", ignore_case = true, value_delimiter = ',', value_parser = choice::<FileFormat>())]
     pub(crate) to: Vec<FileFormat>,
     /// Output file for --to; '-' is stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// Format of the result, text or json; a file format is taken as --to
+    /// Format of the result, text or json; a file format works as --to
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<AnyFormat>,
 }
@@ -87,22 +87,22 @@ Examples:
   runtap report trace.nettrace cpu
   runtap report trace.nettrace cpu --inclusive -n 10
   runtap report trace.nettrace gc
-  runtap report trace.nettrace exceptions --format json | jq '.types[] | {type, thrown_count}'")]
+  runtap report trace.nettrace exceptions --format json | jq '.types[].type'")]
 pub(crate) struct Report {
     /// The recording; '-' is stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// What to report
-    #[arg(value_name = "KIND", value_parser = choice::<ReportKind>())]
-    pub(crate) kind: ReportKind,
-    /// How many rows of each list to show [default: 30 in a table, all in JSON]
+    #[arg(value_name = "KIND", value_parser = choice::<Kind>())]
+    pub(crate) kind: Kind,
+    /// Maximum number of rows of each list [default: 30 in a table, all in JSON]
     #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,
-    /// cpu: sort by total (inclusive) instead of self (exclusive)
+    /// For cpu: sort by total (inclusive) instead of self (exclusive)
     #[arg(long)]
     pub(crate) inclusive: bool,
-    /// cpu: which samples to count [default: cpu]
+    /// For cpu: samples to count [default: cpu]
     #[arg(long, value_name = "VIEW", value_parser = choice::<View>())]
     pub(crate) view: Option<View>,
     #[command(flatten)]
@@ -111,14 +111,14 @@ pub(crate) struct Report {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A filter compares fields: FIELD OP VALUE, joined by and, or, not and parentheses. OP is = != < <= > >= or ~ (regular
-expression). FIELD is a member of the JSON line (provider, name, id, level, thread, ts_ns, time …), payload.NAME for a
-field of the event, or stack for the names on its stack.
+A filter is FIELD OP VALUE, combined with and, or, not and parentheses. OP is = != < <= > >= or ~ \
+(regular expression). FIELD is a member of the JSON line (provider, name, id, level, thread, ts_ns, \
+time …), payload.NAME for a field of the event, or stack for the method names of its stack.
 
 Examples:
   runtap events trace.nettrace | jq 'select(.name == \"GC/Start\")'
-  runtap events trace.nettrace --filter 'name = Exception/Start and payload.ExceptionType ~ Timeout' --stacks
-  runtap events trace.nettrace --provider Microsoft-Extensions-Logging --format text
+  runtap events trace.nettrace --stacks --filter 'payload.ExceptionType ~ Timeout'
+  runtap events trace.nettrace --provider Microsoft-Extensions-Logging
   runtap events trace.nettrace --count
   runtap events trace.nettrace --count --format json | jq '.lost'")]
 pub(crate) struct Events {
@@ -132,13 +132,13 @@ pub(crate) struct Events {
     /// Show only events that match this condition
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Option<String>,
-    /// Show only events of this provider; repeat it for several
+    /// Show only events of this provider; repeatable
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) provider: Vec<String>,
     /// Include the stack of each event, innermost frame first
     #[arg(long)]
     pub(crate) stacks: bool,
-    /// Format of the lines: json (the default), csv or text; of the counts: text (the default) or json
+    /// json (default), csv or text; with --count: text (default) or json
     #[arg(long, value_name = "FORMAT", hide_possible_values = true, value_parser = choice::<Style>())]
     pub(crate) format: Option<Style>,
 }

@@ -10,8 +10,9 @@ use crate::units::parse_duration;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
-The first word of a mode is the side of the tools (IPC), the second that of the runtime: a server is dialled, a client dials.
-Options are those of dotnet-dsrouter, whose short forms (-ipcs, -ipcc, -tcps, -tcpc, -rt) are taken too.
+The first word of a mode is the tools' side (IPC), the second word the runtime's side. On a 'server' \
+side, the router listens; on a 'client' side, the router connects. Options are those of \
+dotnet-dsrouter, including its short forms (-ipcs, -ipcc, -tcps, -tcpc, -rt).
 
 Examples:
   runtap router server-server --tcp-server 127.0.0.1:9000
@@ -19,42 +20,42 @@ Examples:
   runtap router server-client -n MyService
   runtap router client-server --ipc-client /tmp/tool.sock --tcp-server 127.0.0.1:9000")]
 pub(crate) enum Router {
-    /// Offer all your runtimes on one port to runtaps of other machines that have the token
+    /// Serve all your .NET processes to runtap on other machines (token required)
     #[command(after_help = "\
-The token is a secret of at least 16 characters in a file that only you can read. It is never sent; everything else is
-sent without encryption.
+The token is a secret of at least 16 bytes, in a file that only you can read. The token itself is \
+never sent; all other data is sent unencrypted.
 
 Examples:
   (umask 077; head -c 32 /dev/urandom | base64 > ~/.runtap-token)
   runtap router listen 127.0.0.1:9000 --token-file ~/.runtap-token
   RUNTAP_TOKEN=$(cat ~/.runtap-token) runtap ps runtap://127.0.0.1:9000
-  runtap trace runtap://127.0.0.1:9000/MyService --token-file ~/.runtap-token")]
+  runtap trace runtap://127.0.0.1:9000/MyApp --token-file ~/.runtap-token")]
     Listen(Listen),
-    /// Tools dial a socket, a runtime dials in
+    /// Listen for tools on a socket, and for a runtime
     #[command(after_help = "\
 Examples:
   runtap router server-server --tcp-server 127.0.0.1:9000
-  runtap router server-server --ipc-server /run/user/1000/app.sock --diagnostic-port /run/user/1000/port")]
+  runtap router server-server --ipc-server /run/my/app --dport /run/my/port")]
     ServerServer(ServerServer),
-    /// Tools dial a socket, a runtime is dialled
+    /// Listen for tools on a socket, connect to a runtime
     #[command(after_help = "\
 Examples:
   runtap router server-client --tcp-client 127.0.0.1:9000
   runtap router server-client -p 1234 --ipc-server /run/user/1000/app.sock")]
     ServerClient(ServerClient),
-    /// A tool that listens is dialled, a runtime dials in
+    /// Connect to a tool that listens, listen for a runtime
     #[command(after_help = "\
 Examples:
   dotnet-trace collect --diagnostic-port /tmp/tool.sock
   runtap router client-server --ipc-client /tmp/tool.sock --tcp-server 127.0.0.1:9000")]
     ClientServer(ClientServer),
-    /// A tool that listens is dialled, and so is a runtime
+    /// Connect to a tool that listens, and to a runtime
     #[command(after_help = "\
 Examples:
   runtap router client-client --ipc-client /tmp/tool.sock --tcp-client 127.0.0.1:9000
   runtap router client-client --ipc-client /tmp/tool.sock -p 1234")]
     ClientClient(ClientClient),
-    // What dotnet-dsrouter has besides: refused with a reason.
+    // Modes of dotnet-dsrouter that runtap rejects with a reason.
     #[command(hide = true)]
     ServerWebsocket(Unsupported),
     #[command(hide = true)]
@@ -71,16 +72,16 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct Listen {
-    /// Where to listen
+    /// Address to listen on
     #[arg(value_name = "HOST:PORT")]
     pub(crate) address: String,
-    /// The token, in a file that only you can read; by default the variable `RUNTAP_TOKEN`
+    /// File with the access token (must not be readable by others) [default: the value of `$RUNTAP_TOKEN`]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
-    /// Address of a tunnel or proxy in front of the router, if clients connect to that; can be repeated
+    /// Address of a tunnel or proxy through which clients connect; repeatable
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) public_address: Vec<String>,
-    /// Listen beyond this machine: what passes is not encrypted
+    /// Allow a non-loopback address. Traffic is unencrypted
     #[arg(long)]
     pub(crate) insecure: bool,
     #[command(flatten)]
@@ -137,7 +138,7 @@ pub(crate) struct ClientClient {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tools")]
 pub(crate) struct IpcServer {
-    /// The socket that tools dial; by default one by which they find the router as a process: `-p ROUTER_PID`
+    /// Socket to which tools connect [default: one that tools find with `-p ROUTER_PID`]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) ipc_server: Option<PathBuf>,
 }
@@ -145,7 +146,7 @@ pub(crate) struct IpcServer {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tools")]
 pub(crate) struct IpcClient {
-    /// The socket on which a tool listens (its --diagnostic-port)
+    /// Socket on which a tool listens (the tool's --diagnostic-port)
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) ipc_client: PathBuf,
 }
@@ -153,10 +154,10 @@ pub(crate) struct IpcClient {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Runtime")]
 pub(crate) struct RuntimeDials {
-    /// Where a runtime dials in by TCP
+    /// TCP address to listen on for a runtime
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) tcp_server: Option<String>,
-    /// Where a runtime of this machine dials in instead: PATH of a socket
+    /// Socket path to listen on for a local runtime, instead of TCP
     #[arg(long, visible_alias = "dport", value_name = "PATH", conflicts_with = "tcp_server")]
     pub(crate) diagnostic_port: Option<String>,
 }
@@ -164,7 +165,7 @@ pub(crate) struct RuntimeDials {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Runtime")]
 pub(crate) struct RuntimeListens {
-    /// Where a runtime listens by TCP
+    /// TCP address on which a runtime listens
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["process_id", "name", "diagnostic_port"])]
     pub(crate) tcp_client: Option<String>,
     #[command(flatten)]
@@ -173,13 +174,13 @@ pub(crate) struct RuntimeListens {
 
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// End when no runtime has been connected for this long (exit code 3)
+    /// Exit with code 3 if no runtime is connected for this long
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) runtime_timeout: Option<Duration>,
-    /// Use TCP beyond this machine: unencrypted, and open to whoever reaches the address
+    /// Allow non-loopback TCP addresses. Traffic is unencrypted, and anyone who can connect controls the process
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Refused: ports of phones and emulators are forwarded by their own tools
+    /// Rejected: use the tools of the phone or emulator to forward ports
     #[arg(long, value_name = "DEVICE", hide = true)]
     pub(crate) forward_port: Option<String>,
     #[command(flatten)]

@@ -10,11 +10,11 @@ use crate::cmd::complete;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What is whole is copied as it is; a block that is cut or damaged keeps what comes before the damage. The recording itself
-is not touched.
+Copies intact blocks unchanged. Of a truncated or damaged block, the part before the damage is kept. \
+The recording itself is not modified.
 
 Examples:
-  runtap repair cut.nettrace                           writes cut.repaired.nettrace beside it
+  runtap repair cut.nettrace                  to cut.repaired.nettrace
   runtap repair cut.nettrace -o whole.nettrace
   runtap repair cut.nettrace --format json | jq .partial")]
 pub(crate) struct Repair {
@@ -34,15 +34,14 @@ pub(crate) struct Repair {
 Examples:
   runtap inspect trace.nettrace | head -30
   runtap inspect trace.nettrace --format json | jq '.blocks[] | select(.damage)'
-  runtap inspect trace.nettrace --format json | jq '[.blocks[].definitions[]?] | length'
-  runtap inspect talk.jsonl                            what 'runtap record' has written, decoded
-  runtap inspect talk.jsonl --format json | jq '.rows[] | select(.what == \"request\") | .name'")]
+  runtap inspect talk.jsonl                    a transcript of 'runtap record'
+  runtap inspect talk.jsonl --format json | jq '.rows[].name'")]
 pub(crate) struct Inspect {
     /// The recording or transcript; '-' is stdin
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = input_file(),
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
-    /// Of a transcript: show the values of environment variables, which may be secrets
+    /// For transcripts: show the values of environment variables, which may contain secrets
     #[arg(long)]
     pub(crate) show_values: bool,
     #[command(flatten)]

@@ -12,8 +12,7 @@ use crate::units::parse_pid;
 #[derive(Debug, Args, Clone, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct Target {
-    /// Process id, or the exact name of a process or its entry assembly; or `runtap://HOST:PORT[/PID|NAME]`, a process
-    /// behind the router of another machine
+    /// Process id, exact name of a process or its entry assembly, or a remote process: `runtap://HOST:PORT[/PID|NAME]`
     #[arg(value_name = "TARGET", conflicts_with_all = ["process_id", "name", "diagnostic_port"], add = ArgValueCompleter::new(complete::targets))]
     pub(crate) word: Option<String>,
     #[command(flatten)]
@@ -27,17 +26,18 @@ pub(crate) struct TargetOptions {
     /// Process id
     #[arg(short, long, value_name = "PID", value_parser = parse_pid, conflicts_with = "name", add = ArgValueCompleter::new(complete::pids))]
     pub(crate) process_id: Option<u32>,
-    /// Exact name of the process or of its entry assembly; only your own processes, even as root
+    /// Exact name of the process or its entry assembly; matches only your own processes (as root: only root's)
     #[arg(short, long, value_name = "NAME", add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: Option<String>,
-    /// With --name: select this user's processes
+    /// With a name: select processes of this user
     #[arg(long, value_name = "NAME|UID", conflicts_with_all = ["process_id", "diagnostic_port"], add = ArgValueCompleter::new(complete::users))]
     pub(crate) user: Option<String>,
-    /// A diagnostic port: connect to the socket of a runtime (`,connect`), or wait for a runtime on one (`,listen`): PATH,
-    /// uds:PATH or `file://PATH`. Also `runtap://HOST:PORT[/PID|NAME]`
+    /// Diagnostic port: PATH, uds:PATH or `file://PATH`, followed by `,connect` to connect to a runtime or `,listen` to
+    /// wait for one; or a remote process, `runtap://HOST:PORT[/PID|NAME]`
     #[arg(long, visible_alias = "dport", value_name = "ADDR[,MODE]", conflicts_with_all = ["process_id", "name"])]
     pub(crate) diagnostic_port: Option<String>,
-    /// For `runtap://…`: the router's token, in a file that only you can read; by default the variable `RUNTAP_TOKEN`
+    /// File with the router's access token (must not be readable by others). Only for `runtap://` targets [default: the
+    /// value of `$RUNTAP_TOKEN`]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct TargetOptions {
 #[derive(Debug, Args, Clone, Copy, Default)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct All {
-    /// All processes of that name, of one user; JSON output has one document per line
+    /// Select all processes with this name (of a single user). JSON output is one document per line
     #[arg(long)]
     pub(crate) all: bool,
 }

@@ -16,9 +16,9 @@ use crate::units::{parse_limit, parse_parallel, parse_time_limit};
 /// How tests are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListFormat {
-    /// Names, by application
+    /// Test names, grouped by application
     Text,
-    /// One document
+    /// One JSON document
     Json,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum TestTransport {
     /// A local socket
     #[default]
     Pipe,
-    /// Requests to a port of this machine, for version 2.4 of the platform and later
+    /// HTTP requests to a local port; requires platform 2.4 or later
     Http,
 }
 
@@ -47,18 +47,18 @@ pub(crate) enum Detail {
 /// Which earlier run is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Rerun {
-    /// The failed tests of the last one
+    /// The failed tests of the latest run
     Latest,
 }
 
 /// What a run without a test is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum NoTests {
-    /// It passed
+    /// The run passes
     Pass,
-    /// It passed, with a warning
+    /// The run passes, with a warning
     Warn,
-    /// It failed
+    /// The run fails
     #[default]
     Fail,
 }
@@ -66,9 +66,9 @@ pub(crate) enum NoTests {
 /// What a test is that has passed only when it was run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FlakyResult {
-    /// It passed
+    /// The test passes
     Pass,
-    /// It failed
+    /// The test fails
     Fail,
 }
 
@@ -76,10 +76,10 @@ pub(crate) enum FlakyResult {
 #[command(
     disable_help_flag = true,
     after_help = "\
-A path is a .dll, run by a dotnet host, or a program; a pattern ('*', '**', '?') matches only \
-test applications. What follows '--' goes to each of them. Exit codes are those of \
-Microsoft.Testing.Platform: 2 tests failed, 3 stopped, 5 wrong usage, 7 an application died, \
-8 no tests, 9 fewer than expected, 13 stopped by --max-fail.
+PATH is a program, a .dll (run by a dotnet host), or a pattern ('*', '**', '?') that matches only \
+test applications. Arguments after '--' are passed to each application. Exit codes are those of \
+Microsoft.Testing.Platform: 2 tests failed, 3 stopped, 5 wrong usage, 7 an application crashed, \
+8 no tests, 9 fewer tests than expected, 13 stopped by --max-fail.
 
 Examples:
   runtap test bin/Release/net10.0/Shop.Tests.dll
@@ -91,25 +91,25 @@ Examples:
 )]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 pub(crate) struct Test {
-    /// Test applications: files, patterns, '!PATTERN' to leave some out
+    /// Test applications: files or patterns; '!PATTERN' excludes applications
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) paths: Vec<String>,
-    /// The same, separated by ';'
+    /// Test applications as in PATH, separated by ';'
     #[arg(long = "test-modules", value_name = "PATTERNS", help_heading = "Applications")]
     pub(crate) patterns: Option<String>,
-    /// The directory to which patterns are relative [default: the current one]
+    /// Directory to which patterns are relative [default: the current directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Applications")]
     pub(crate) root_directory: Option<PathBuf>,
-    /// The dotnet host for .dll files [default: found as dotnet itself is]
+    /// The dotnet host for .dll files [default: searched as dotnet itself does]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Applications")]
     pub(crate) dotnet: Option<PathBuf>,
-    /// Set a variable for the applications
+    /// Set an environment variable for the applications
     #[arg(short, long = "environment", value_name = "NAME=VALUE", help_heading = "Applications")]
     pub(crate) environment: Vec<String>,
-    /// Where applications put their files
+    /// Directory for the files that applications write
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Applications")]
     pub(crate) results_directory: Option<PathBuf>,
-    /// Copy the files that tests and applications leave into a directory for each application [default: test-artifacts in
+    /// Copy the artifacts of tests and applications to a directory per application [default: test-artifacts in
     /// --results-directory]
     #[arg(
         long,
@@ -125,7 +125,7 @@ pub(crate) struct Test {
     /// A testconfig.json for all applications
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Applications")]
     pub(crate) config_file: Option<PathBuf>,
-    /// Where the platform logs to
+    /// Directory for the platform's diagnostic logs
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Applications")]
     pub(crate) diagnostic_output_directory: Option<PathBuf>,
     /// How applications send their results
@@ -135,16 +135,16 @@ pub(crate) struct Test {
     #[arg(last = true, value_name = "APP-OPTIONS", help_heading = "Applications")]
     pub(crate) arguments: Vec<OsString>,
 
-    /// Only these tests, by their ids
+    /// Run only the tests with these ids
     #[arg(long, value_name = "UID", num_args = 1.., help_heading = "Tests")]
     pub(crate) filter_uid: Vec<String>,
-    /// Only tests for which this holds, such as "class = Cart and not category = Slow"; or as for dotnet test
+    /// Run only tests that match, such as "class = Cart and not category = Slow"; also accepts filters of dotnet test
     #[arg(long, value_name = "EXPR", help_heading = "Tests", conflicts_with = "filter_uid")]
     pub(crate) filter: Option<String>,
-    /// Only a part of the tests, for one of several machines: count:1/3, hash:1/3, slice:1/3, timing:1/3
+    /// Run only a part of the tests, to distribute them over machines: count:1/3, hash:1/3, slice:1/3, timing:1/3
     #[arg(long, value_name = "PART", help_heading = "Tests")]
     pub(crate) partition: Option<String>,
-    /// Only the tests that failed when they were last run
+    /// Run only the tests that failed in their latest run
     #[arg(
         long,
         value_name = "RUN",
@@ -154,7 +154,7 @@ pub(crate) struct Test {
         help_heading = "Tests"
     )]
     pub(crate) rerun: Option<Rerun>,
-    /// Report failures of these tests, but do not count them
+    /// Report failures of tests that match, but do not count them
     #[arg(long, value_name = "EXPR", help_heading = "Tests")]
     pub(crate) quarantine: Vec<String>,
     /// List the tests instead of running them
@@ -168,7 +168,7 @@ pub(crate) struct Test {
     )]
     pub(crate) list_tests: Option<ListFormat>,
 
-    /// As many applications at a time [default: the number of processors]
+    /// Number of applications to run in parallel [default: the number of processors]
     #[arg(
         short = 'j',
         long,
@@ -178,16 +178,16 @@ pub(crate) struct Test {
         help_heading = "Running"
     )]
     pub(crate) max_parallel_test_modules: Option<NonZeroUsize>,
-    /// Run a slow application in several processes, by the durations of earlier runs
+    /// Run slow applications in several processes, based on durations of earlier runs
     #[arg(long, help_heading = "Running")]
     pub(crate) split: bool,
-    /// Run a test that has failed again, so many times
+    /// Run failed tests again, up to N times
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Running")]
     pub(crate) retries: Option<u32>,
-    /// What a test is that has passed only when it was run again [default: pass]
+    /// Result of tests that pass only on a retry [default: pass]
     #[arg(long, value_name = "RESULT", help_heading = "Running")]
     pub(crate) flaky: Option<FlakyResult>,
-    /// Stop after so many failed tests; 0: never
+    /// Stop after N failed tests; 0 for no limit
     #[arg(
         long,
         alias = "maximum-failed-tests",
@@ -196,47 +196,47 @@ pub(crate) struct Test {
         help_heading = "Running"
     )]
     pub(crate) max_fail: Option<u32>,
-    /// Fewer tests are a failure
+    /// Fail if fewer than N tests run
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Running")]
     pub(crate) minimum_expected_tests: Option<u32>,
-    /// What a run is in which no test was run
+    /// Result of a run without tests
     #[arg(long, value_name = "RESULT", default_value = "fail", help_heading = "Running")]
     pub(crate) no_tests: NoTests,
-    /// Exit codes that are no failure, separated by ';', as in dotnet test
+    /// Exit codes to treat as success, separated by ';', as in dotnet test
     #[arg(long, value_name = "CODES", value_delimiter = ';', help_heading = "Running")]
     pub(crate) ignore_exit_code: Vec<i32>,
-    /// Stop the run after this time: 90s, 10m, 500ms; a number alone is seconds
+    /// Stop the run after this time: 90s, 10m, 500ms, or plain seconds
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
     pub(crate) timeout: Option<Duration>,
-    /// End a test that takes longer, with its process; none: never
+    /// Terminate the process of a test that takes longer; none for no limit
     #[arg(long = "timeout-per-test", value_name = "TIME", value_parser = parse_limit, help_heading = "Running")]
     pub(crate) limit_of_each: Option<Limit<Duration>>,
-    /// Kill an application that has not introduced itself by then [default: 2m]
+    /// Kill an application that does not complete the handshake within this time [default: 2m]
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
     pub(crate) start_timeout: Option<Duration>,
-    /// Kill an application that was told to end and has not by then [default: 10s]
+    /// Kill an application that does not exit within this time after a request to stop [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = parse_time_limit, help_heading = "Running")]
     pub(crate) grace: Option<Duration>,
-    /// Kill an application whose session is over and that has not ended by then; none: wait [default: 2m]
+    /// Kill an application that does not exit within this time after its session ends; none for no limit [default: 2m]
     #[arg(long, value_name = "TIME", value_parser = parse_limit, help_heading = "Running")]
     pub(crate) exit_timeout: Option<Limit<Duration>>,
-    /// Say which tests take longer; none: say nothing [default: 30s]
+    /// Report running tests that take longer; none to report no tests [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_limit, help_heading = "Running")]
     pub(crate) slow: Option<Limit<Duration>>,
-    /// Options of this profile in runtap.toml
+    /// Use the options of this profile in runtap.toml
     #[arg(long, value_name = "NAME", help_heading = "Running")]
     pub(crate) profile: Option<String>,
-    /// A runtap.toml [default: the nearest one in the directory or above it]
+    /// Configuration file [default: runtap.toml in the current directory or the nearest parent that has one]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Running")]
     pub(crate) config: Option<PathBuf>,
-    /// The directory of earlier runs [default: one for each working directory, in ~/.local/state/runtap]
+    /// Directory with the results of earlier runs [default: one per working directory, in ~/.local/state/runtap]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Running")]
     pub(crate) history: Option<PathBuf>,
-    /// Neither read nor keep how tests went
+    /// Do not read or store results of earlier runs
     #[arg(long, conflicts_with = "history", help_heading = "Running")]
     pub(crate) no_history: bool,
 
-    /// How much to say of tests
+    /// Tests to show
     #[arg(
         long,
         value_name = "DETAIL",
@@ -245,22 +245,23 @@ pub(crate) struct Test {
         help_heading = "Output"
     )]
     pub(crate) output: Detail,
-    /// No progress in place
+    /// Do not show progress
     #[arg(long, help_heading = "Output")]
     pub(crate) no_progress: bool,
-    /// Neither progress nor colours
+    /// Show no progress and no colors
     #[arg(long, help_heading = "Output")]
     pub(crate) no_ansi: bool,
-    /// Write a report: junit, junit10, trx, ctrf, html, jsonl [default path: test-results.EXT in --results-directory; - is stdout], or github
+    /// Write a report: junit, junit10, trx, ctrf, html, jsonl or github; '-' is stdout; repeatable [default file:
+    /// test-results.EXT in --results-directory]
     #[arg(long, value_name = "FORMAT[=FILE]", add = ArgValueCompleter::new(complete::test_reports), help_heading = "Output")]
     pub(crate) report: Vec<String>,
-    /// With --format json: one document at the end instead of a line for each event
+    /// With --format json: print one document at the end instead of one line per event
     #[arg(long, help_heading = "Output")]
     pub(crate) summary: bool,
-    /// What was said in the words of dotnet test and means nothing here
+    /// Option of dotnet test that has no effect in runtap
     #[arg(long = "option-of-dotnet-test", require_equals = true, hide = true)]
     pub(crate) without_meaning: Vec<String>,
-    /// Print help; with PATH, the applications' own options as well
+    /// Print help; with PATH, also the options of the applications
     #[arg(short, long)]
     pub(crate) help: bool,
     #[command(flatten)]
