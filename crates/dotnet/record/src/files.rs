@@ -130,7 +130,7 @@ struct Conversion {
 
 impl Conversion {
     /// Converts the streams. Returns the files, and what they lack of the recording.
-    fn run(self) -> Result<(Made, Option<Partial>), Error> {
+    fn run(self) -> Result<(WrittenFiles, Option<Partial>), Error> {
         let Self { sources, outlets, content, reporter } = self;
         if outlets.is_empty() || sources.is_empty() {
             return Ok((WrittenFiles::default(), None));
@@ -141,7 +141,7 @@ impl Conversion {
         for (recording, profile) in sources {
             let Profile { trace, recording, .. } = Profile::read(recording, &content, &profile, &mut tell)?;
             // What is missing in the stream itself is reported elsewhere.
-            if recording.is_cut_short()
+            if recording.is_incomplete()
                 && let Some(partial) = recording.partial()
             {
                 let path = recording.path().to_owned();

@@ -11,8 +11,8 @@ use std::thread;
 
 use common::{LONG, hq, until};
 use runtap_bytefrog::hq::{Event, Hq, Options};
-use rustix::net::{AddressFamily, SocketType, connect, socket};
 use rustix::io::write;
+use rustix::net::{AddressFamily, SocketType, connect, socket};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 /// The limit of descriptors of the process.

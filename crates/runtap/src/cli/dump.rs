@@ -25,8 +25,8 @@ pub(crate) struct Dump {
     #[command(flatten)]
     pub(crate) all: All,
     /// What to include
-    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true, value_parser = choice::<Kind>())]
-    pub(crate) r#type: Kind,
+    #[arg(long, value_name = "TYPE", default_value = "full", ignore_case = true, value_parser = choice::<DumpKind>())]
+    pub(crate) r#type: DumpKind,
     /// Enable createdump's verbose output (written to the target's stdout)
     #[arg(long)]
     pub(crate) diag: bool,

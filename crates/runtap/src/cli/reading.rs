@@ -94,8 +94,8 @@ pub(crate) struct Report {
         add = ArgValueCompleter::new(complete::recordings))]
     pub(crate) file: PathBuf,
     /// What to report
-    #[arg(value_name = "KIND", value_parser = choice::<Kind>())]
-    pub(crate) kind: Kind,
+    #[arg(value_name = "KIND", value_parser = choice::<ReportKind>())]
+    pub(crate) kind: ReportKind,
     /// Maximum number of rows of each list [default: 30 in a table, all in JSON]
     #[arg(short, long, value_name = "N", value_parser = parse_rows)]
     pub(crate) number: Option<usize>,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use runtap_diag_proto::tap::{Piece, PieceKind, Side, Tap};
-use runtap_transport::{ConnectError, Descriptor, BorrowedDescriptor, Peer, Stream, lend};
+use runtap_transport::{BorrowedDescriptor, ConnectError, Descriptor, Peer, Stream, lend};
 
 use super::log::ConnectionLog;
 use super::silent::Leave;

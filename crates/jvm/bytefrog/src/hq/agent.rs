@@ -118,7 +118,8 @@ impl Agent {
         let _next = locked(&self.writing);
         let bytes = self.with(command)?;
         self.tape.write(Side::Hq, now, &bytes);
-        let socket = locked(&self.socket).clone().ok_or(io::ErrorKind::NotConnected).map_err(io::Error::from)?;
+        let socket =
+            locked(&self.socket).clone().ok_or(io::ErrorKind::NotConnected).map_err(io::Error::from)?;
         (&*socket).write_all(&bytes).inspect_err(|_| {
             // The bytes may have been written in part, so further ones would be misread.
             self.close();

@@ -45,9 +45,8 @@ use agent::Agent;
 use shared::{Shared, locked};
 
 pub use options::Options;
-pub use slots::max_closing;
-pub use places::most_ending;
 pub use record::{Connection, Recorder, Tape};
+pub use slots::max_closing;
 
 /// The time for which connections continue to read what has already arrived, after HQ closes or their agent is
 /// displaced.

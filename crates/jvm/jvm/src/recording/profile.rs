@@ -16,7 +16,8 @@ use crate::recording::find::RecordedAgent;
 use crate::recording::replay::{Options, ReplayedAgent, replay_with};
 
 /// The time in methods without their callees, which adds up to all of the time in traced calls.
-pub const SELF_TIME: KindInfo = KindInfo { class: SampleClass::Weighted, name: "time", unit: Unit::Nanoseconds };
+pub const SELF_TIME: KindInfo =
+    KindInfo { class: SampleClass::Weighted, name: "time", unit: Unit::Nanoseconds };
 /// The number of calls that have begun.
 pub const CALLS: KindInfo = KindInfo { class: SampleClass::Weighted, name: "calls", unit: Unit::Count };
 
