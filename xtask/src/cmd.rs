@@ -24,6 +24,7 @@ mod size;
 mod sweep;
 mod test;
 mod wine;
+mod words;
 
 use anyhow::Result;
 
@@ -84,6 +85,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         usage: "",
         about: "check the dependencies between crates",
         run: layers::command,
+    },
+    Command {
+        name: "words",
+        usage: "[--list]",
+        about: "count words and names that the project avoids",
+        run: words::command,
     },
     Command {
         name: "advisories",

@@ -15,7 +15,7 @@ use self::outside::Outside;
 use crate::args::Args;
 use crate::cmd::{
     advisories, bench, book, conformance, cross, doc, extras, fmt, fuzz, layers, licenses, lint, packages,
-    peers, qemu, size, test, wine,
+    peers, qemu, size, test, wine, words,
 };
 use crate::output;
 use crate::process;
@@ -33,6 +33,7 @@ const STEPS: &[(&str, Check)] = &[
     ("clippy", lint::clippy),
     ("cross", cross::check),
     ("layers", layers::check),
+    ("words", words::check),
     ("licenses", licenses::check),
     ("machete", extras::machete),
     ("deny", extras::deny),

@@ -149,7 +149,7 @@ fn a_report_without_an_end_is_not_read() {
     }
     let attacks: [(Attack, [&str; 2]); 4] = [
         (zeros, ["not complete JSON", "symbolic link"]),
-        (fifo, ["not complete JSON", "no ordinary file"]),
+        (fifo, ["not complete JSON", "not a regular file"]),
         (endless, ["more than", "more than"]),
         (nested, ["not complete JSON", "not complete JSON"]),
     ];
@@ -202,7 +202,7 @@ fn a_file_that_was_there_before_is_not_taken() {
                     fs::hard_link(&there, name).unwrap();
                 }
             });
-            let what = if is_report { "the crash report" } else { "can't be taken" };
+            let what = if is_report { "the crash report" } else { "can't be copied" };
             told.expect_code(1).says(what).says(why);
             assert_eq!(files.len(), usize::from(is_report), "{files:?}");
         }
@@ -261,7 +261,7 @@ sys.stdin.read()";
     assert!(holder.try_wait().unwrap().is_none());
     drop(holder.stdin.take());
     holder.wait().unwrap();
-    told.expect_code(1).says("by a lease");
+    told.expect_code(1).says("holds a lease");
     assert_eq!(files, []);
 }
 

@@ -63,7 +63,7 @@ fn manual_pages_go_where_no_link_of_others_leads() {
         assert_eq!(fs::metadata(&output).unwrap().mode() & 0o444, umask & 0o444, "as open as the pages");
     }
     assert!(own.path().join("real/share/man/man1/runtap.1").is_file());
-    man(Path::new("/dev/null")).expect_code(2).says("no folder");
+    man(Path::new("/dev/null")).expect_code(2).says("is not a directory");
 }
 
 /// The folder in which a socket for everybody is made. Its name was that of the process, and a number.

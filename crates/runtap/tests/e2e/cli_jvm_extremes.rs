@@ -312,7 +312,7 @@ fn agents_are_configured_again_until_they_start() {
     }
     send("start 0").expect_code(0);
     let late = send(r#"configure 0 {"include": ["^late/"]}"#);
-    assert!(late.expect_code(4).text().contains("can't be changed after start"), "{late}");
+    assert!(late.expect_code(4).text().contains("cannot be changed after start"), "{late}");
     let [first, ..] = &mut agents;
     first
         .run(&[Step::Await(Command::Start), Step::Dial, Step::Data(0, [entry(0, 1), exit(1, 1)].concat())])

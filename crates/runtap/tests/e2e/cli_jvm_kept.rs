@@ -93,11 +93,11 @@ fn what_is_no_file_is_not_read() {
     let marks = dir.path().join("marks/marks.tsv");
     symlink("/dev/zero", &marks).unwrap();
     let told = runtap(["jvm", "report", &path]).expect_code(5).stderr.clone();
-    assert!(told.contains("marks.tsv can't be read: it is a symbolic link"), "{told}");
+    assert!(told.contains("marks.tsv cannot be read: it is a symbolic link"), "{told}");
     fs::remove_file(&marks).unwrap();
     pipe(&marks);
     let told = runtap(["jvm", "report", &path]).expect_code(5).stderr.clone();
-    assert!(told.contains("marks.tsv can't be read: it is not a regular file"), "{told}");
+    assert!(told.contains("marks.tsv cannot be read: it is not a regular file"), "{told}");
     fs::remove_file(&marks).unwrap();
     fs::write(&marks, "1\tbegin\tlogin\nnonsense\n2\tend\tlogin\n").unwrap();
     let told = runtap(["jvm", "report", &path, "segments"]);
@@ -220,7 +220,7 @@ fn options_without_an_effect_are_refused() {
         refused(&[&[&*path], words].concat(), 2, "has no effect here");
     }
     for part in ["5s..1s", "1s..1s"] {
-        refused(&[&format!("{path}#{part}")], 2, "has nothing in it");
+        refused(&[&format!("{path}#{part}")], 2, "its end is not after its start");
     }
     refused(&[&path, "--to", "nettrace"], 2, "possible values: speedscope");
     let zero = runtap(["jvm", "hq", "--interval", "0", "--listen", "127.0.0.1:0", "--duration", "10ms"]);

@@ -56,7 +56,7 @@ fn a_port_that_no_runtime_can_reach_is_refused() {
         let file = path(&folder, "x.nettrace");
         let output: &[&str] = if verb == "trace" { &["-o", &file] } else { &[] };
         let arguments = [&[verb, "--diagnostic-port", &listen], output].concat();
-        runtap(arguments).expect_code(1).says("the path has 108 bytes").says("at most 107");
+        runtap(arguments).expect_code(1).says("the path is 108 bytes long").says("at most 107");
     }
 }
 
@@ -85,7 +85,7 @@ fn a_port_has_many_forms() {
         ("uds:", "the address is missing"),
         ("vsock://host:1", "'vsock:' is not a kind of port"),
         ("/p,suspend", "'suspend' is not a mode"),
-        ("/p,connect,nosuspend", "',nosuspend' is too much"),
+        ("/p,connect,nosuspend", "unexpected ',nosuspend' after the mode"),
         ("namedpipe:p", "a named pipe is of Windows"),
         (r"\\.\pipe\p,connect", "a named pipe is of Windows"),
     ] {

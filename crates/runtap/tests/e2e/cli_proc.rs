@@ -79,7 +79,7 @@ fn the_proc_of_other_processes_is_told() {
         let mut entered = Command::new("nsenter");
         entered.args(["--target", &pid, "--mount"]).arg(place.path().join("runtap")).args(words);
         let refused = run(entered);
-        refused.expect_code(3).says("that of another pid namespace").says("nsenter");
+        refused.expect_code(3).says("belongs to another PID namespace").says("nsenter");
     }
     assert!(!output.exists());
     run(command(["info", &pid])).expect_code(0);

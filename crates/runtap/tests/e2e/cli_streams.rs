@@ -17,7 +17,7 @@ fn a_cut_recording_is_repaired() {
     let done = runtap(["repair", file.to_str().unwrap()]);
     let repaired = folder.path().join("cut.repaired.nettrace");
     let line = format!("{}  ", repaired.display());
-    assert!(done.expect_code(0).says("cut off").text().starts_with(&line), "{done}");
+    assert!(done.expect_code(0).says("truncated").text().starts_with(&line), "{done}");
     let after = counts(&repaired, 0);
     assert_eq!((&after["events"], &after["counts"]), (&before["events"], &before["counts"]));
     assert_eq!(after["partial"], Value::Null);
@@ -86,7 +86,7 @@ fn a_recording_with_a_hole_is_repaired() {
     let document = repair().expect_code(0).json();
     assert_eq!((&document["start_added"], &document["bytes_skipped"]), (&json!(true), &json!(0)));
     assert_eq!(fs::read(&repaired).unwrap(), bytes);
-    runtap(["repair", file.to_str().unwrap()]).expect_code(0).says("the first bytes");
+    runtap(["repair", file.to_str().unwrap()]).expect_code(0).says("missing first bytes");
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn the_doctor_of_a_process_that_is_not_there() {
     "#);
     let told = runtap(["doctor", "4294967295"]);
     insta::assert_snapshot!(told.expect_code(3).text(), @r"
-    process 4294967295 can't be reached
+    process 4294967295 cannot be reached
       no-such-process  does not exist
         fix: 'runtap ps' lists the processes that can be tapped
     ");

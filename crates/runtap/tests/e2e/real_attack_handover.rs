@@ -190,7 +190,7 @@ fn a_port_behind_a_link_of_others_is_refused(runtime: &RealRuntime) -> Result<()
     can_run(&SETPRIV, runtime)?;
     let trap = Trap::new()?;
     let before = trap.states();
-    for (who, why) in [(&["env"][..], "belongs to another user"), (&SETPRIV[..], "has to resume it")] {
+    for (who, why) in [(&["env"][..], "belongs to another user"), (&SETPRIV[..], "must resume it")] {
         for socket in &trap.sockets {
             let port = trap.theirs.join("runtap-0000000000000000").join(socket.file_name().unwrap());
             let program = waiting(runtime, trap.place.path(), &port, who)?;
