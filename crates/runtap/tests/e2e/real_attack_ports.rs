@@ -81,7 +81,7 @@ fn stale_sockets_of_root_stay_as_they_are(runtime: &RealRuntime) -> Result<(), S
         }
         let before = state(&file);
         let waiting = Waiting::start(runtime, &place, &port)?;
-        waiting.resume().expect_code(4).says("has to resume it");
+        waiting.resume().expect_code(4).says("must resume it");
         assert_eq!(state(&file), before, "{}", port.display());
         no_guard_for(&port);
     }

@@ -101,7 +101,7 @@ fn a_healthy_process_has_no_errors(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut there = command(["doctor", &target.p()]);
     there.env("TMPDIR", target.temp.path());
     let text = run(there);
-    assert!(text.expect_code(0).text().contains("nothing is wrong"), "{text}");
+    assert!(text.expect_code(0).text().contains("No problems found"), "{text}");
     target.still_answers();
     Ok(())
 }
@@ -115,7 +115,7 @@ fn real_processes_that_are_none() {
         stat.contains(") Z ").then_some(())
     });
     let document = doctor(child.id(), 3);
-    says(&finding(&document, "no-such-process"), "detail", "has ended");
+    says(&finding(&document, "no-such-process"), "detail", "has exited");
     child.wait().unwrap();
     assert_eq!(codes(&doctor(child.id(), 3)), ["no-such-process"]);
 
@@ -252,7 +252,7 @@ fn a_long_temporary_directory(runtime: &RealRuntime) -> Result<(), Skip> {
         assert_eq!(codes(&document), [] as [&str; 0], "{document:#}");
         let truncated = |it: &&Value| it["detail"].as_str().unwrap().contains("truncated name");
         let finding = document["findings"].as_array().unwrap().iter().find(truncated).unwrap();
-        says(finding, "detail", &format!("TMPDIR has {length} bytes"));
+        says(finding, "detail", &format!("TMPDIR is {length} bytes long"));
         assert_eq!(ps_row(program.id())["reachable"], true);
         runtap(["info", &program.id().to_string()]).expect_code(0);
     }
@@ -268,7 +268,7 @@ fn a_port_that_is_ignored(runtime: &RealRuntime) -> Result<(), Skip> {
     let document = doctor(target.pid(), 0);
     assert_eq!(codes(&document), ["diagnostic-ports"]);
     says(&finding(&document, "diagnostic-ports"), "detail", "ignored");
-    says(&finding(&document, "diagnostic-ports"), "fix", "leave 'listen' out");
+    says(&finding(&document, "diagnostic-ports"), "fix", "remove 'listen'");
     Ok(())
 }
 

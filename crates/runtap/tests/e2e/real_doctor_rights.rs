@@ -182,7 +182,7 @@ fn a_container_of_our_own_user(runtime: &RealRuntime) -> Result<(), Skip> {
     let pid = child_of(&program);
     let document = place.doctor(&NOBODY, pid, 0);
     assert_eq!(codes(&document), [] as [&str; 0]);
-    says(&finding(&document, "other-namespace"), "detail", "its number is 1");
+    says(&finding(&document, "other-namespace"), "detail", "its PID is 1");
     assert_eq!(codes(&doctor(pid, 0)), [] as [&str; 0]);
 
     let p = pid.to_string();
@@ -249,6 +249,6 @@ fn a_temporary_directory_of_somebody_else(runtime: &RealRuntime) -> Result<(), S
     let program = idle(runtime)?.env("TMPDIR", &temp).wrapped_by(&NOBODY).spawn();
     let document = doctor(program.id(), 3);
     assert_eq!(codes(&document), ["tmp-read-only"]);
-    says(&finding(&document, "tmp-read-only"), "detail", "may not write");
+    says(&finding(&document, "tmp-read-only"), "detail", "not permitted to write");
     Ok(())
 }

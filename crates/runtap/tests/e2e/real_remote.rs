@@ -205,7 +205,7 @@ fn what_is_passed_on_is_refused(runtime: &RealRuntime) -> Result<(), Skip> {
     let mut ps = command(["ps", &format!("runtap://{at}")]);
     ps.env("RUNTAP_TOKEN", SECRET);
     let told = run(ps);
-    told.expect_code(3).says("was passed on").says(&format!("connected to {at}, not {there}"));
+    told.expect_code(3).says("was relayed").says(&format!("connected to {at}, not {there}"));
     told.says("--public-address");
     relaying.join().unwrap();
     offered.end();
