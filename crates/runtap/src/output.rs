@@ -91,8 +91,8 @@ impl Output {
     }
 
     /// Starts a JSON document that contains a list whose elements are written one at a time.
-    pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> List<H> {
-        List { head, name: list, document: None }
+    pub(crate) fn list<H: Serialize>(self, head: H, list: &'static str) -> ListWriter<H> {
+        ListWriter { head, name: list, document: None }
     }
 
     /// Writes a result as one line of JSON.
@@ -241,13 +241,13 @@ impl Output {
 
 /// A JSON document with a long list on stdout. Nothing is printed before the first element or the end, so that an
 /// unreadable input leaves no document.
-pub(crate) struct List<H> {
+pub(crate) struct ListWriter<H> {
     head: H,
     name: &'static str,
     document: Option<json::ListDocument<io::StdoutLock<'static>>>,
 }
 
-impl<H: Serialize> List<H> {
+impl<H: Serialize> ListWriter<H> {
     fn document(&mut self) -> io::Result<&mut json::ListDocument<io::StdoutLock<'static>>> {
         let document = match self.document.take() {
             Some(document) => document,
@@ -270,7 +270,7 @@ impl<H: Serialize> List<H> {
 
 /// Returns a writer to stdout that may be used beside other writers. Each flush is written under the lock of stdout, so
 /// lines stay intact if writers flush between lines only.
-pub(crate) fn stdout_in_turns() -> BufWriter<impl Write> {
+pub(crate) fn shared_stdout() -> BufWriter<impl Write> {
     struct Stdout;
 
     impl Write for Stdout {

@@ -14,7 +14,7 @@ pub(super) const NAMES: &str = "the runtime sends them only if the program still
      'runtap trace --method-names' also records the names of methods that are compiled meanwhile, but not those of precompiled code";
 
 /// Formats the warning that the view 'cpu' shows only some of the samples.
-pub(super) fn few(shown: u64, all: u64) -> String {
+pub(super) fn few_samples(shown: u64, all: u64) -> String {
     format!(
         "the view 'cpu' shows {} of {} samples; the others are marked as waiting. --view thread-time shows all of them",
         Count(shown),
@@ -31,7 +31,7 @@ pub(super) const FULL_OR_TOO_LARGE: &str = "because its buffer was full (use a l
      64 KiB (.NET drops such events with any --buffersize)";
 
 /// Formats the warning that the view 'cpu' may lack many samples.
-pub(super) fn doubtful(shown: u64, doubtful: u64) -> String {
+pub(super) fn doubtful_samples(shown: u64, doubtful: u64) -> String {
     format!(
         "the view 'cpu' shows {}; {} more ended in the same methods and are marked as waiting: the threads waited there, or \
          this runtime marks running threads as waiting (.NET 8 and 9 do). --view thread-time shows all of them, --view cpu \
@@ -46,7 +46,7 @@ pub(super) const RESUMPTIONS: &str =
     "'--providers System.Threading.Tasks.TplEventSource:0xeb:4' records where it ran (keyword 0x20)";
 
 /// Prints the notes about a profile, with how to record missing data.
-pub(super) fn say_notes(trace: &Trace, output: Output) {
+pub(super) fn print_notes(trace: &Trace, output: Output) {
     for note in runtap_convert::notes(trace) {
         convert::say(&note, output);
     }
@@ -114,7 +114,7 @@ pub(super) fn for_report(kind: ReportKind, view: View) -> &'static str {
 }
 
 /// Returns the subject of a report as a plural noun for use in a sentence.
-pub(super) fn subject(kind: ReportKind) -> &'static str {
+pub(super) fn report_subject(kind: ReportKind) -> &'static str {
     match kind {
         ReportKind::Cpu => "samples",
         ReportKind::Gc => "collections",

@@ -109,7 +109,7 @@ pub(super) fn unreachable(event: &StopEvent, why: &Unreachable) -> String {
 }
 
 /// Formats why the options do not form a session.
-pub(super) fn mistake(error: &RequestError) -> String {
+pub(super) fn request_error(error: &RequestError) -> String {
     match error {
         RequestError::Unreadable { part, source } => format!("{}: {source}", option_of_part(*part)),
         RequestError::Merge { part, source } => format!("{}: {source}", option_of_part(*part)),
@@ -125,7 +125,7 @@ pub(super) fn mistake(error: &RequestError) -> String {
 
 /// Formats why no tracepoints can be assigned.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "user_events are of Linux"))]
-pub(super) fn user_events_mistake(error: &TracepointsError) -> String {
+pub(super) fn user_events_error(error: &TracepointsError) -> String {
     match error {
         TracepointsError::NotChosen { spec, provider } => {
             format!("--user-events: '{spec}' names {provider}, which is not recorded: {CHOOSE}")
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_their_option() {
+    fn errors_name_their_option() {
         for (line, message) in [
             ("--providers :1", "--providers: missing provider name in ':1'"),
             (
@@ -174,14 +174,14 @@ mod tests {
                 "--event-filter: A is there twice: list all its events in one",
             ),
         ] {
-            assert_eq!(mistake(&resolve(line).unwrap_err()), message);
+            assert_eq!(request_error(&resolve(line).unwrap_err()), message);
         }
         for (line, beginning) in [
             ("--clreventlevel loud", "--clreventlevel: 'loud' is not an event level; use 0 to 5"),
             ("--profile gc-colect", "--profile: 'gc-colect' is not a profile; did you mean"),
         ] {
-            let mistake = mistake(&resolve(line).unwrap_err());
-            assert!(mistake.starts_with(beginning), "{mistake}");
+            let error = request_error(&resolve(line).unwrap_err());
+            assert!(error.starts_with(beginning), "{error}");
         }
         for (specs, message) in [
             (
@@ -191,7 +191,7 @@ mod tests {
             (&["x", "y"], "--user-events: 'y': every provider already has a tracepoint for these events"),
         ] {
             let specs: Vec<String> = specs.iter().map(ToString::to_string).collect();
-            assert_eq!(user_events_mistake(&user_events_config(&[], &specs, 42).unwrap_err()), message);
+            assert_eq!(user_events_error(&user_events_config(&[], &specs, 42).unwrap_err()), message);
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn pids(current: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Returns the value of `--user` in the words of the command line so far.
-fn user_among(words: impl IntoIterator<Item = OsString>) -> Option<String> {
+fn user_option(words: impl IntoIterator<Item = OsString>) -> Option<String> {
     let mut words = words.into_iter().map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = words.next() {
         match word.strip_prefix("--user") {
@@ -62,7 +62,7 @@ fn user_among(words: impl IntoIterator<Item = OsString>) -> Option<String> {
 
 /// Completes `-n`, only with names of processes that the option would select.
 pub(crate) fn names(current: &OsStr) -> Vec<CompletionCandidate> {
-    let user = user_among(std::env::args_os());
+    let user = user_option(std::env::args_os());
     safe_words(current, running::names(UserFilter(user.as_deref())))
 }
 
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn user_option_is_found_in_the_words() {
-        let user = |line: &str| user_among(line.split(' ').map(OsString::from));
+        let user = |line: &str| user_option(line.split(' ').map(OsString::from));
         assert_eq!(user("runtap -- runtap info -n x"), None);
         assert_eq!(user("runtap -- runtap info --user ann -n x").as_deref(), Some("ann"));
         assert_eq!(user("runtap info --user=33 -n").as_deref(), Some("33"));

@@ -12,7 +12,7 @@ use runtap_text::document::{ConvertDocument, OutputFile};
 use runtap_text::units::Nanoseconds;
 
 use super::advice;
-use super::recording::{lost, partial_of, warn_if_partial};
+use super::recording::{lost_message, partial_of, warn_if_partial};
 use crate::cli::{AnyFormat, Convert, STDIN};
 use crate::exit::{self, usage};
 use crate::output::Output;
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
     let mut print_result = Ok(());
     let mut on_note = |note: Note| match &note {
         Note::Written(file) => {
-            let line = written(file, output);
+            let line = print_written(file, output);
             if print_result.is_ok() {
                 print_result = line;
             }
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Convert, output: Output) -> anyhow::Result<u8> {
 }
 
 /// Prints the line of a written file, unless the result is a JSON document.
-fn written(file: &runtap_convert::OutputFile, output: Output) -> anyhow::Result<()> {
+fn print_written(file: &runtap_convert::OutputFile, output: Output) -> anyhow::Result<()> {
     if output.json() { Ok(()) } else { output.print(&output_file(file), &output.options()) }
 }
 
@@ -112,7 +112,7 @@ pub(super) fn say(note: &Note, output: Output) {
             "{} left out: the payload can't be read",
             Things(*events, "event")
         )),
-        Note::Lost { events, skipped } => output.warning(lost(*events, *skipped)),
+        Note::Lost { events, skipped } => output.warning(lost_message(*events, *skipped)),
         Note::Nameless { nameless, all } => output.note(format_args!(
             "{} of {} frames are addresses without a method name: {}",
             Count(*nameless),
@@ -152,7 +152,7 @@ pub(super) fn say(note: &Note, output: Output) {
             Bytes(*max_bytes)
         )),
         Note::Doubtful { format, shown, doubtful } => {
-            output.warning(format_args!("{}: {}", format.name(), advice::doubtful(*shown, *doubtful)));
+            output.warning(format_args!("{}: {}", format.name(), advice::doubtful_samples(*shown, *doubtful)));
         }
         Note::AllSamples { format, view, shown, all } => output.warning(format_args!(
             "only {} of {} samples are in the view '{view}', so {} shows all of them: the threads waited, or this runtime \

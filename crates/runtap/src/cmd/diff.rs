@@ -15,7 +15,7 @@ use runtap_sinks::Format;
 use runtap_text::DiffText;
 use runtap_text::document;
 
-use super::recording::{loss, partial_of, warn_if_partial};
+use super::recording::{loss_message, partial_of, warn_if_partial};
 use super::report::table_options;
 use super::{advice, convert};
 use crate::cli::{AnyFormat, Diff};
@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Diff, output: Output) -> anyhow::Result<u8> {
     if options.view.is_none() && view == View::Cpu {
         for (trace, source) in [(&before, &first), (&after, &second)] {
             if let Some(doubtful) = trace.doubtful_ticks() {
-                let doubt = advice::doubtful(trace.ticks(view), doubtful);
+                let doubt = advice::doubtful_samples(trace.ticks(view), doubtful);
                 output.warning(format_args!("{}: {doubt}", source.file.display()));
             }
         }
@@ -102,7 +102,7 @@ fn read<'a>(file: &'a Path, options: &Diff, output: Output) -> anyhow::Result<(T
     let mut on_note = |note: Note| convert::say(&note, output);
     let Profile { trace, recording, .. } =
         Profile::read(Recording::open(file)?, &content, &ProfileOptions::default(), &mut on_note)?;
-    if let Some(loss) = loss(&recording) {
+    if let Some(loss) = loss_message(&recording) {
         output.warning(format_args!("{}: {loss}", file.display()));
     }
     warn_if_partial(&recording, output);

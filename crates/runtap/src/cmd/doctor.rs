@@ -71,7 +71,7 @@ async fn findings(findings: &[Finding]) -> Vec<FindingRow<'_>> {
             code: finding.code.name(),
             severity: finding.severity.name(),
             detail: &finding.detail,
-            fix: fix::text_after_a_look(&finding.fixes).await,
+            fix: fix::text_after_checking_jvm(&finding.fixes).await,
         });
     }
     rows

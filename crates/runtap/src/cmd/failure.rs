@@ -10,7 +10,7 @@ use crate::exit::{self, expected};
 /// Converts an error of the client to one with an exit code and a hint.
 pub(super) fn explain(error: Error) -> anyhow::Error {
     // `of_runtime` examines the process, so the finding of the doctor replaces a guess.
-    of_recording(runtap_record::Error::of_runtime(error))
+    recording_error(runtap_record::Error::of_runtime(error))
 }
 
 /// Converts an error of the client without examining the process.
@@ -28,7 +28,7 @@ fn explain_unexamined(error: &Error) -> anyhow::Error {
 }
 
 /// Converts an error of a recording to one with an exit code and a hint.
-pub(super) fn of_recording(error: runtap_record::Error) -> anyhow::Error {
+pub(super) fn recording_error(error: runtap_record::Error) -> anyhow::Error {
     match error {
         // The process has already been examined.
         runtap_record::Error::Runtime(error) => explain_unexamined(&error),
@@ -49,7 +49,7 @@ pub(super) fn not_reached(pid: u32, finding: &Finding) -> anyhow::Error {
 }
 
 /// Adds the process id to an error of one of several processes, unless the message already starts with it.
-pub(super) fn about(pid: Option<u32>, error: &anyhow::Error) -> anyhow::Error {
+pub(super) fn with_pid(pid: Option<u32>, error: &anyhow::Error) -> anyhow::Error {
     let (text, label) = (format!("{error:#}"), pid.map(|pid| format!("process {pid}")));
     match label.filter(|label| !text.starts_with(label)) {
         Some(label) => anyhow::anyhow!("{label}: {text}"),

@@ -14,7 +14,7 @@ pub(super) fn text(fixes: &[Fix]) -> String {
 }
 
 /// Formats several fixes, after checking whether the Java programs among them support attaching.
-pub(super) async fn text_after_a_look(fixes: &[Fix]) -> String {
+pub(super) async fn text_after_checking_jvm(fixes: &[Fix]) -> String {
     let mut texts = Vec::new();
     for fix in fixes {
         let instead = match fix {

@@ -14,12 +14,14 @@ pub(crate) fn partial_of(recording: &Recording) -> Option<Partial> {
 }
 
 /// Formats how many events are missing at least, and why; `None` if none are missing.
-pub(crate) fn loss(recording: &Recording) -> Option<String> {
-    Some(recording.lost()).filter(|lost| *lost > 0).map(|events| lost(events, recording.has_skipped()))
+pub(crate) fn loss_message(recording: &Recording) -> Option<String> {
+    Some(recording.lost())
+        .filter(|lost| *lost > 0)
+        .map(|events| lost_message(events, recording.has_skipped()))
 }
 
 /// Formats that at least this number of events is missing, and why.
-pub(super) fn lost(events: u64, skipped: bool) -> String {
+pub(super) fn lost_message(events: u64, skipped: bool) -> String {
     if skipped {
         format!(
             "at least {} missing: dropped by the target, or in blocks that were skipped",

@@ -12,7 +12,7 @@ use runtap_text::document::ReportDocument;
 use runtap_text::{Print, TextOptions};
 
 use super::advice;
-use super::recording::{loss, partial_of, warn_if_partial};
+use super::recording::{loss_message, partial_of, warn_if_partial};
 use crate::cli;
 use crate::exit::usage;
 use crate::output::Output;
@@ -43,14 +43,14 @@ pub(crate) fn run(options: &cli::Report, output: Output) -> anyhow::Result<u8> {
         ReportKind::Cpu => reporter.profile(options.view.unwrap_or(View::Cpu)),
         ReportKind::Alloc => reporter.alloc(),
         ReportKind::Contention => reporter.contention(),
-        ReportKind::Gc => reporter.collected::<Gc>(),
-        ReportKind::Exceptions => reporter.collected::<Exceptions>(),
-        ReportKind::Jit => reporter.collected::<Jit>(),
-        ReportKind::Threadpool => reporter.collected::<ThreadPool>(),
-        ReportKind::Http => reporter.collected::<Http>(),
-        ReportKind::Counters => reporter.collected::<Counters>(),
-        ReportKind::Logs => reporter.collected::<Logs>(),
-        ReportKind::Events => reporter.collected::<EventCounts>(),
+        ReportKind::Gc => reporter.report_collected::<Gc>(),
+        ReportKind::Exceptions => reporter.report_collected::<Exceptions>(),
+        ReportKind::Jit => reporter.report_collected::<Jit>(),
+        ReportKind::Threadpool => reporter.report_collected::<ThreadPool>(),
+        ReportKind::Http => reporter.report_collected::<Http>(),
+        ReportKind::Counters => reporter.report_collected::<Counters>(),
+        ReportKind::Logs => reporter.report_collected::<Logs>(),
+        ReportKind::Events => reporter.report_collected::<EventCounts>(),
         ReportKind::Loss => {
             reporter.read(Loss::default(), Loss::item, |it, recording| it.report(recording.lost()))
         }
@@ -72,14 +72,14 @@ impl Reporter<'_> {
     }
 
     /// Reads the recording into a collector and prints its report.
-    fn collected<C: Collect<Report: Print>>(&self) -> anyhow::Result<u8> {
+    fn report_collected<C: Collect<Report: Print>>(&self) -> anyhow::Result<u8> {
         self.read(C::default(), C::item, |it, _| it.finish())
     }
 
     fn profile(&self, view: View) -> anyhow::Result<u8> {
         self.read(ProfileBuilder::of(view), ProfileBuilder::item, |builder, recording| {
             let trace = finish(builder, recording);
-            advice::say_notes(&trace, self.output);
+            advice::print_notes(&trace, self.output);
             // Show all samples if the view has almost none.
             let view = if self.options.view.is_none() && trace.shows_little_in(view) {
                 self.output.warning(format_args!(
@@ -92,11 +92,11 @@ impl Reporter<'_> {
                 if self.options.view.is_none()
                     && let Some(doubtful) = trace.doubtful_ticks()
                 {
-                    self.output.warning(advice::doubtful(trace.ticks(view), doubtful));
+                    self.output.warning(advice::doubtful_samples(trace.ticks(view), doubtful));
                 } else if self.options.view.is_none() && view == View::Cpu {
                     let (shown, all) = (trace.ticks(view), trace.ticks(View::ThreadTime));
                     if shown > 0 && shown.saturating_mul(FEW_SAMPLES_RATIO) < all {
-                        self.output.note(advice::few(shown, all));
+                        self.output.note(advice::few_samples(shown, all));
                     }
                 }
                 view
@@ -127,7 +127,7 @@ impl Reporter<'_> {
         let cli::Report { kind, view, .. } = self.options;
         let view = view.unwrap_or(View::Cpu);
         let of_view = if *kind == ReportKind::Cpu { format!(" in the view '{view}'") } else { String::new() };
-        let subject = advice::subject(*kind);
+        let subject = advice::report_subject(*kind);
         let advice = match view {
             // Without an explicit view, all samples are shown.
             View::Cpu if *kind == ReportKind::Cpu && self.options.view.is_some() => {
@@ -142,7 +142,7 @@ impl Reporter<'_> {
         let Self { options, output } = self;
         let lost = recording.lost();
         let nothing = report.is_empty().then(|| self.empty_message());
-        if let Some(loss) = loss(recording).filter(|_| options.kind != ReportKind::Loss) {
+        if let Some(loss) = loss_message(recording).filter(|_| options.kind != ReportKind::Loss) {
             output.warning(format_args!("{loss}; numbers may be too low"));
         }
         if output.json() {

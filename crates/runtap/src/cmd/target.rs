@@ -13,7 +13,7 @@ use runtap_transport::remote::{RemoteAddress, Token, TokenError};
 use self::terminal::Terminal;
 use self::words::{TAKE_ALL, TAKE_ONE, no_target};
 pub(super) use self::words::{spec_error, target_error};
-use super::failure::about;
+use super::failure::with_pid;
 use super::fix;
 use super::interrupt::unless;
 use crate::cli::{Target, TargetOptions};
@@ -156,7 +156,7 @@ pub(super) async fn each(
                 if several && !exit::is_broken_pipe(&error) && exit::code_of(&error) <= SIGNAL_CODE_BASE =>
             {
                 let hint = error.downcast_ref::<ExpectedError>().and_then(|expected| expected.hint.clone());
-                output.error(&about(pid, &error), hint.as_deref());
+                output.error(&with_pid(pid, &error), hint.as_deref());
                 exit::code_of(&error)
             }
             other => other?,

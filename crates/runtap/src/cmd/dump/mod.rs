@@ -58,7 +58,7 @@ fn prepare(options: &Dump, pid_in_name: Option<u32>) -> anyhow::Result<Prepared>
     let wanted = Destination::at(options.output.as_deref(), &base, pid_in_name);
     let mut spec = Specification::new(options.r#type, wanted);
     (spec.logging, spec.crash_report) = (options.diag, options.crashreport);
-    Prepared::open(spec).map_err(explained)
+    Prepared::open(spec).map_err(explain_dump_error)
 }
 
 async fn dump(
@@ -92,17 +92,17 @@ async fn dump(
 async fn explain_rejection(chosen: &ResolvedTarget, error: Error) -> anyhow::Error {
     let pid = chosen.process.as_ref().map(|process| process.pid);
     let (Error::Runtime(cause @ runtap_diag::Error::Refused { .. }), Some(pid)) = (&error, pid) else {
-        return explained(error);
+        return explain_dump_error(error);
     };
     if Refusal::of(cause).is_some() || cause.is_unknown_command() {
-        return explained(error);
+        return explain_dump_error(error);
     }
     match in_a_thread(move || runtap_target::doctor::no_dumps(&System::current(), pid)).await {
         Ok(Some(finding)) => {
             let hint = format!("process {pid} {}; fix: {}", finding.detail, fix::text(&finding.fixes));
             expected(exit::REFUSED, error.to_string(), hint)
         }
-        Ok(None) | Err(_) => explained(error),
+        Ok(None) | Err(_) => explain_dump_error(error),
     }
 }
 
@@ -132,7 +132,7 @@ fn show(event: &Event<'_>, kind: &str, output: Output) {
 }
 
 /// Adds the exit code and hint to an error, and formats its sizes with units.
-fn explained(error: Error) -> anyhow::Error {
+fn explain_dump_error(error: Error) -> anyhow::Error {
     let text = error.to_string();
     let failed = |text: String, hint: &str| expected(exit::FAILED, text, hint.to_owned());
     match error {

@@ -48,7 +48,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
     let mut seen = ProcessStatus::all(processes).await;
     seen.retain(|seen| is_selected(options, seen));
     if let (true, Some(wanted)) = (seen.is_empty(), &options.name) {
-        let hint = if others > 0 { of_others(others) } else { "'runtap ps' lists all".to_owned() };
+        let hint = if others > 0 { other_users_note(others) } else { "'runtap ps' lists all".to_owned() };
         return Err(expected(exit::NO_TARGET, format!("no .NET or JVM process is called '{wanted}'"), hint));
     }
     let processes: Vec<ProcessRow> = seen.iter().map(row).collect();
@@ -62,7 +62,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
         output.print(&processes[..], &text_options(options, output))?;
     }
     if others > 0 {
-        output.note(of_others(others));
+        output.note(other_users_note(others));
     }
     if let Some(blind_spot) = System::current().blind_spot() {
         output.note(blind_spot);
@@ -80,6 +80,6 @@ fn text_options(options: &Ps, output: Output) -> TextOptions<'static> {
 }
 
 /// Formats the number of processes of other users that are not shown.
-fn of_others(count: usize) -> String {
+fn other_users_note(count: usize) -> String {
     format!("{count} of other users: --all-users, or as root")
 }

@@ -11,7 +11,7 @@ use runtap_target::{Change, Listing, ProcessStatus, Watch};
 use runtap_text::{ChangeRow, ProcessRow, ProcessTable, TextOptions};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{NOTHING, is_selected, of_others, row, text_options};
+use super::{NOTHING, is_selected, other_users_note, row, text_options};
 use crate::cli::Ps;
 use crate::output::Output;
 
@@ -48,7 +48,7 @@ pub(super) async fn run(options: &Ps, output: Output) -> anyhow::Result<u8> {
                 output.text(ProcessTable::of_unknown(text_options(options, output)).heading(" "))?;
             }
             if others > 0 {
-                output.note(of_others(others));
+                output.note(other_users_note(others));
             }
         }
         first = false;

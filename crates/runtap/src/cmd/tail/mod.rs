@@ -12,13 +12,13 @@ use tokio::task::JoinSet;
 use super::advice;
 use super::asked;
 use super::events::{choice, warn_of_unmet};
-use super::failure::{about, of_recording};
+use super::failure::{recording_error, with_pid};
 use super::interrupt::unless;
 use super::silence;
 use super::target::{choose_all, reject_stuck};
 use crate::cli::Tail;
 use crate::exit::{self, usage};
-use crate::output::{Output, stdout_in_turns};
+use crate::output::{Output, shared_stdout};
 use crate::units::Things;
 
 pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
@@ -41,7 +41,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         match tap {
             Ok(tap) => taps.extend(tap.map(|tap| (pid, tap))),
             // A single process fails the run; one of several is reported, and the others continue.
-            Err(error) => result.failed(pid, of_recording(error), output)?,
+            Err(error) => result.add_failure(pid, recording_error(error), output)?,
         }
     }
     if taps.is_empty() {
@@ -59,7 +59,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
     let mut waiting = JoinSet::new();
     for (number, (pid, tap)) in taps.into_iter().enumerate() {
         let mut lines =
-            Lines::new(Chooser::new(choice.clone(), None).of_process(pid), style, false, stdout_in_turns());
+            Lines::new(Chooser::new(choice.clone(), None).of_process(pid), style, false, shared_stdout());
         if several {
             lines.name_the_process();
             // The table has one heading before all rows.
@@ -86,7 +86,7 @@ pub(crate) async fn run(options: &Tail, output: Output) -> anyhow::Result<u8> {
         if printed.matched.events > 0 {
             warn_of_unmet(&printed.matched, options.filter.is_some(), &result.subject(pid), output);
         }
-        result.judge(pid, printed, output)?;
+        result.add_end(pid, printed, output)?;
         for note in notes {
             output.note(format_args!("{}{note}", result.subject(pid)));
         }
@@ -110,7 +110,7 @@ fn resolve(options: &Tail) -> anyhow::Result<Request> {
             "which events? For example --clrevents gc+exception, or --providers Microsoft-Extensions-Logging:4:4",
         ));
     }
-    Request::resolve(&options.events.selection()).map_err(|error| usage(asked::mistake(&error)))
+    Request::resolve(&options.events.selection()).map_err(|error| usage(asked::request_error(&error)))
 }
 
 /// Collects the result of all processes.
@@ -126,22 +126,22 @@ impl TailResult {
         pid.filter(|_| self.several).map_or_else(String::new, |pid| format!("process {pid}: "))
     }
 
-    fn add(&mut self, code: u8) {
+    fn add_code(&mut self, code: u8) {
         if self.code == exit::OK {
             self.code = code;
         }
     }
 
-    fn failed(&mut self, pid: Option<u32>, error: anyhow::Error, output: Output) -> anyhow::Result<()> {
+    fn add_failure(&mut self, pid: Option<u32>, error: anyhow::Error, output: Output) -> anyhow::Result<()> {
         if !self.several {
             return Err(error);
         }
-        self.add(exit::code_of(&error));
-        output.error(&about(pid, &error), exit::hint_of(&error).as_deref());
+        self.add_code(exit::code_of(&error));
+        output.error(&with_pid(pid, &error), exit::hint_of(&error).as_deref());
         Ok(())
     }
 
-    fn judge(&mut self, pid: Option<u32>, printed: LiveEnd, output: Output) -> anyhow::Result<()> {
+    fn add_end(&mut self, pid: Option<u32>, printed: LiveEnd, output: Output) -> anyhow::Result<()> {
         let subject = self.subject(pid);
         if let Some(error) = printed.write_error {
             return Err(error.into());
@@ -155,12 +155,12 @@ impl TailResult {
         }
         if let Some(error) = printed.read_error {
             output.warning(format_args!("{subject}the connection broke: {error}"));
-            self.add(exit::PARTIAL);
+            self.add_code(exit::PARTIAL);
         } else if !printed.is_whole {
             output.warning(format_args!(
                 "{subject}the process ended, or closed the connection, before the stream was complete"
             ));
-            self.add(exit::PARTIAL);
+            self.add_code(exit::PARTIAL);
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub(in crate::cmd) async fn target_error(error: Error, several: &str, output: Ou
             for step in &error.looked_at {
                 output.detail(format_args!("looked at {step}"));
             }
-            expected(exit::NO_TARGET, message, fix::text_after_a_look(&[error.reason.fix()]).await)
+            expected(exit::NO_TARGET, message, fix::text_after_checking_jvm(&[error.reason.fix()]).await)
         }
         Error::NoSocket(_) => expected(exit::NO_TARGET, message, None),
         Error::Stopped { pid, finding } => not_reached(pid, &finding),
@@ -114,7 +114,7 @@ pub(in crate::cmd) async fn target_error(error: Error, several: &str, output: Ou
 /// Creates the error for a name that only Java programs have.
 async fn java_programs(name: &str, java: &[MatchingProcess]) -> anyhow::Error {
     let hint = match java {
-        [MatchingProcess { pid, .. }] => fix::text_after_a_look(&[Fix::TraceJvm { pid: *pid }]).await,
+        [MatchingProcess { pid, .. }] => fix::text_after_checking_jvm(&[Fix::TraceJvm { pid: *pid }]).await,
         _ => "trace one of them as a Java program: runtap jvm attach PID".to_owned(),
     };
     let message = format!("no .NET process is called '{name}'; Java programs of that name:");

@@ -27,7 +27,7 @@ use self::show::EventPrinter;
 pub(super) use self::show::{describe_peer, guard_arguments, show_guard_event};
 pub(super) use self::signal::signal_of;
 use super::asked;
-use super::failure::of_recording;
+use super::failure::recording_error;
 use super::interrupt::unless;
 use super::named_port::note_listening;
 use super::target::{reject_stuck, resolve, target_spec};
@@ -61,7 +61,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     }
     let recorder = Recorder::open(spec, false, output).await?;
     let target = match target_spec(&options.target)? {
-        TargetSpec::Port(port) => return recorder.at_port(port).await,
+        TargetSpec::Port(port) => return recorder.record_at_port(port).await,
         target => target,
     };
     let chosen = unless(&recorder.stops, resolve(&target, options.several.all, output)).await?;
@@ -71,7 +71,7 @@ pub(super) async fn run(options: Trace, output: Output) -> anyhow::Result<u8> {
     if options.recording.resume_runtime {
         reject_stuck(&chosen, &recorder.stops).await?;
     }
-    recorder.running(chosen).await
+    recorder.record_running(chosen).await
 }
 
 fn print_request(request: &Request, output: Output) {
@@ -95,7 +95,7 @@ pub(super) async fn record(
     spec: Specification,
     output: Output,
 ) -> anyhow::Result<u8> {
-    Recorder::open(spec, false, output).await?.running(chosen).await
+    Recorder::open(spec, false, output).await?.record_running(chosen).await
 }
 
 /// A recording whose outputs are open, with its stop requests and output.
@@ -112,19 +112,19 @@ impl Recorder {
         let stops_on_enter = !launches && output.progress() && io::stdin().is_terminal();
         let (show, stops) = (EventPrinter::new(&spec, stops_on_enter, output), Stops::listen()?);
         let reporter = Reporter::new(move |event| show.event(event));
-        let prepared = Prepared::open(spec, stops.clone(), reporter).await.map_err(of_recording)?;
+        let prepared = Prepared::open(spec, stops.clone(), reporter).await.map_err(recording_error)?;
         let interrupted = || expected(stops.exit_code().unwrap_or(exit::INTERRUPTED), "interrupted", None);
         Ok(Self { prepared: prepared.ok_or_else(interrupted)?, stops, stops_on_enter, output })
     }
 
-    async fn at_port(self, PortSpec { path, role }: PortSpec) -> anyhow::Result<u8> {
+    async fn record_at_port(self, PortSpec { path, role }: PortSpec) -> anyhow::Result<u8> {
         match role {
             Role::Listen => self.listen(Port::bind(path)?).await,
-            Role::Connect => self.running(vec![ResolvedTarget::at_port(&path)]).await,
+            Role::Connect => self.record_running(vec![ResolvedTarget::at_port(&path)]).await,
             // Listen like dotnet-trace, or connect if the port already has a listener.
             Role::Either => match Port::bind(&path) {
                 Ok(port) => self.listen(port).await,
-                Err(_in_use) => self.running(vec![ResolvedTarget::at_port(&path)]).await,
+                Err(_in_use) => self.record_running(vec![ResolvedTarget::at_port(&path)]).await,
             },
         }
     }
@@ -135,7 +135,7 @@ impl Recorder {
         self.record(Target::Port(port)).await
     }
 
-    async fn running(self, chosen: Vec<ResolvedTarget>) -> anyhow::Result<u8> {
+    async fn record_running(self, chosen: Vec<ResolvedTarget>) -> anyhow::Result<u8> {
         self.record(Target::Running(chosen)).await
     }
 
@@ -145,7 +145,7 @@ impl Recorder {
         }
         let Self { prepared, stops, output, .. } = self;
         let conclude = |outcome| summary::conclude(outcome, &stops, output);
-        prepared.record(target, conclude).await.map_err(of_recording)?.0
+        prepared.record(target, conclude).await.map_err(recording_error)?.0
     }
 }
 
@@ -166,7 +166,7 @@ async fn launch(spec: Specification, options: &Trace, output: Output) -> anyhow:
     })?;
     let conclude = |outcome| summary::conclude(outcome, &stops, output);
     let recorded = prepared.record(Target::Command(command), conclude).await;
-    let (code, status) = recorded.map_err(of_recording).map_err(ours)?;
+    let (code, status) = recorded.map_err(recording_error).map_err(ours)?;
     let theirs = exit_code(status.ok_or_else(|| ours(anyhow::anyhow!("the command was not waited for")))?);
     match code {
         Err(error) if exit::is_broken_pipe(&error) => Ok(theirs),

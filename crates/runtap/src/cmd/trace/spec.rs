@@ -69,7 +69,7 @@ pub(super) fn check_several(options: &Trace) -> anyhow::Result<()> {
 
 pub(super) fn request(options: &Trace) -> anyhow::Result<Request> {
     let selection = Selection { event_filters: &options.event_filter, ..options.events.selection() };
-    let mut request = Request::resolve(&selection).map_err(|error| usage(asked::mistake(&error)))?;
+    let mut request = Request::resolve(&selection).map_err(|error| usage(asked::request_error(&error)))?;
     if options.method_names {
         request.add_method_names();
     }

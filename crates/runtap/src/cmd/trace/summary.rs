@@ -5,7 +5,7 @@ use runtap_text::document::{Partial, Remark, TraceDocument, TracedProcess};
 
 use crate::cmd::advice;
 use crate::cmd::convert::output_file;
-use crate::cmd::failure::of_recording;
+use crate::cmd::failure::recording_error;
 use crate::cmd::silence;
 use crate::exit;
 use crate::output::Output;
@@ -28,7 +28,7 @@ pub(super) fn conclude(outcome: Outcome, stops: &Stops, output: Output) -> anyho
         let mut errors = summary.add(files).into_iter();
         let first = errors.next();
         for error in errors {
-            let error = of_recording(error);
+            let error = recording_error(error);
             output.error(&error, exit::hint_of(&error).as_deref());
         }
         match first {
@@ -36,19 +36,19 @@ pub(super) fn conclude(outcome: Outcome, stops: &Stops, output: Output) -> anyho
             Some(error) if error.is_closed_pipe() => return Ok(exit::OK),
             // One process without samples does not make the recordings of the others useless.
             Some(error) if several && error.is_nothing_to_show() => {
-                let error = of_recording(error);
+                let error = recording_error(error);
                 output.warning(format_args!("{label}: {error}"));
                 failures.empty.get_or_insert(error);
             }
             Some(error) => {
                 // With a full disk, the part written so far remains.
                 failures.missing |= error.is_full_disk();
-                failures.error.get_or_insert_with(|| of_recording(error));
+                failures.error.get_or_insert_with(|| recording_error(error));
             }
         }
     }
     for (label, error) in failed {
-        let error = of_recording(error);
+        let error = recording_error(error);
         if summary.is_empty() && failures.error.is_none() {
             failures.error = Some(error);
         } else {

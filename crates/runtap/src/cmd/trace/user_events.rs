@@ -11,7 +11,7 @@ use runtap_text::document::TracepointsDocument;
 
 use super::spec::rundown_keyword;
 use crate::cli::Trace;
-use crate::cmd::asked::user_events_mistake;
+use crate::cmd::asked::user_events_error;
 use crate::cmd::failure::explain;
 use crate::cmd::interrupt::unless;
 use crate::cmd::target::{choose, reject_stuck};
@@ -25,7 +25,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     let providers: Vec<Provider> = request.providers.iter().map(|asked| asked.provider.clone()).collect();
     let config = |pid| -> anyhow::Result<UserEventsConfig> {
         let mut config =
-            user_events_config(&providers, specs, pid).map_err(|error| usage(user_events_mistake(&error)))?;
+            user_events_config(&providers, specs, pid).map_err(|error| usage(user_events_error(&error)))?;
         config.rundown_keyword = rundown_keyword(recording, request);
         Ok(config)
     };
