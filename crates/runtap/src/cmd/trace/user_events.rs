@@ -67,7 +67,7 @@ pub(super) async fn run(options: &Trace, request: &Request, output: Output) -> a
     Ok(if is_partial { exit::PARTIAL } else { exit::OK })
 }
 
-/// Creates the error for a kernel without usable user_events. No target has been contacted yet.
+/// Creates the error for a kernel without usable `user_events`. No target has been contacted yet.
 fn no_user_events(error: &io::Error) -> anyhow::Error {
     let (message, hint) = match error.kind() {
         ErrorKind::NotFound => (
