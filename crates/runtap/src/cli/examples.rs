@@ -8,7 +8,7 @@ use runtap_testkit::workspace_root;
 
 use super::Cli;
 
-/// ShownCommands commands: the place of each and its words.
+/// Commands shown in texts: the place of each and its words.
 type ShownCommands = Vec<(String, Vec<String>)>;
 
 fn collect_from_help(command: &Command, name: &str, shown: &mut ShownCommands) {
